@@ -1,0 +1,51 @@
+# Every target makes its own environment on first use; CI calls the same ones.
+
+VENV ?= .venv
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := $(VENV)/bin
+BASE := $(VENV)/.base
+READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo check fix test test-editors bench clean
+
+help:
+	@echo "make demo    type into a sample file and watch suggestions being drafted and revised"
+	@echo "make test    check and run every test that needs no real editor, as CI does"
+	@echo "make check   lint and formatting only"
+	@echo "make fix     format, and repair what the linter can"
+	@echo "make bench   measure: start-up, keystrokes, engine calls"
+	@echo "make clean   remove the environment and caches"
+
+$(BASE): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	@touch $(BASE)
+
+$(READY): $(BASE)
+	$(PIP) -e '.[dev]'
+	@touch $(READY)
+
+demo: $(BASE)
+	$(BIN)/python -m bench.demo
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+fix: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python -m mercury_ls.config --write docs
+	$(BIN)/python -m tests.house
+
+test: check
+	$(BIN)/python -m pytest -m "not editor"
+
+bench: $(READY)
+	$(BIN)/python -m bench.server
+	$(BIN)/python -m bench.documents
+	$(BIN)/python -m bench.engine_call
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
