@@ -1,0 +1,234 @@
+"""An engine without a model: proposes what followed the same text elsewhere, revealed as by diffusion."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import takewhile
+
+from mercury_engine.api import Draft, Edit, Effort, EngineInfo, Filled, InfillRequest, Span
+
+__all__ = ["MASK", "PASSES", "FakeEngine"]
+
+MASK = "░"
+PASSES: dict[Effort, int] = {"instant": 1, "low": 3, "medium": 4, "high": 6}
+
+TOKEN = re.compile(r"\w+|\n[ \t]*|[ \t]+|[^\w\s]|\s")
+WORD = re.compile(r"\w+")
+LONGEST_MATCH = 240
+SHORTEST_MATCH = 3
+"""Characters that are no white space: three say something, two match everywhere."""
+CANDIDATES = 64
+BLOCK_LINES = 8
+
+Answers = Callable[[str], str | None] | Mapping[str, str]
+
+
+class FakeEngine:
+    """Deterministic. Without a script it copies from the windows and snippets of the request.
+
+    >>> FakeEngine(answers={"def area": "return width * height"}, passes=2)
+
+    `answers` is asked with the text before the span, or maps a marker in that text to the answer. `passes`
+    replaces the number of drafts of every effort but *instant*. `pause` is called before each forward, so
+    that a test can count passes or hold one of them open.
+    """
+
+    def __init__(
+        self,
+        answers: Answers | None = None,
+        *,
+        passes: int | None = None,
+        pause: Callable[[int], None] = lambda step: None,
+    ) -> None:
+        self.answers = answers
+        self.passes = passes
+        self.pause = pause
+        self.infills = 0
+        self.warms = 0
+        self.forwards = 0
+        self.open = 0
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        self.infills += 1
+        with self._running():
+            answers = [self._answer(request, span) for span in request.spans]
+            passes = self._passes(request.effort)
+            for step in range(1, passes + 1):
+                self._forward(step)
+                spans = tuple(draw(filled, step, passes, request.seed) for filled in answers)
+                yield Draft(step, spans, final=step == passes)
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        self.warms += 1
+        with self._running():
+            for step in range(1, self._passes("low") + 1):
+                self._forward(step)
+                yield
+
+    def info(self) -> EngineInfo:
+        return EngineInfo(engine="fake", model="copies what is already written", device="cpu", context_tokens=2048)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        self.open += 1
+        try:
+            yield
+        finally:
+            self.open -= 1
+
+    def _forward(self, step: int) -> None:
+        self.pause(step)
+        self.forwards += 1
+
+    def _passes(self, effort: Effort) -> int:
+        return PASSES[effort] if self.passes is None or effort == "instant" else self.passes
+
+    def _answer(self, request: InfillRequest, span: Span) -> Filled:
+        if self.answers is not None:
+            return scripted(self.answers, request, span)
+        return propagated(request, span) if span.mode == "edit" else copied(request, span)
+
+
+def scripted(answers: Answers, request: InfillRequest, span: Span) -> Filled:
+    window = request.windows[span.window].text
+    before = window[: span.start]
+    if callable(answers):
+        text = answers(before)
+    else:
+        marker = max((marker for marker in answers if marker in before), key=before.rfind, default=None)
+        text = None if marker is None else answers[marker]
+    if text is None:
+        return unchanged(window, span)
+    return answered(text, 0.9)
+
+
+def copied(request: InfillRequest, span: Span) -> Filled:
+    """What followed the longest match of the text before the span; the seed chooses among the runners-up."""
+    window = request.windows[span.window].text
+    found = continuations(request, span)
+    if not found:
+        return unchanged(window, span)
+    text, length = found[request.seed % len(found)]
+    tokens = TOKEN.findall(text)
+    fitting = "".join(tokens[: span.budget])
+    return answered(fitting, round(length / (length + 12), 3), complete=len(tokens) <= span.budget)
+
+
+def propagated(request: InfillRequest, span: Span) -> Filled:
+    """The user's latest edit, repeated wherever the span still has the old words."""
+    window = request.windows[span.window].text
+    old = window[span.start : span.end]
+    if not request.edits:
+        return unchanged(window, span)
+    before, after = changed_words(request.edits[-1])
+    if not WORD.search(before):
+        return unchanged(window, span)
+    new = re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", lambda _: after, old)
+    return answered(new, 0.8) if new != old else unchanged(window, span)
+
+
+def unchanged(window: str, span: Span) -> Filled:
+    """Nothing to say: the text stays as it is, and nobody should be shown that."""
+    return answered(window[span.start : span.end], 0.02)
+
+
+def answered(text: str, p_accept: float, *, complete: bool = True) -> Filled:
+    return Filled(text, (0.98,) * len(TOKEN.findall(text)), p_accept, complete)
+
+
+def continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
+    """Distinct continuations with the length of their match, longest match first, then nearest."""
+    window = request.windows[span.window].text
+    before = window[max(0, span.start - LONGEST_MATCH) : span.start]
+    rest = window[span.end :].partition("\n")[0]
+    seed = shortest_suffix(before)
+    if not seed:
+        return []
+    ranked = []
+    for distance, (source, end) in enumerate(occurrences(sources(request, span), seed)):
+        text = continuation(source, end, before, span)
+        text = text.removesuffix(rest) if span.mode == "line" else text
+        if text.strip():
+            ranked.append((-match_length(source, end, before), distance, text))
+    best: dict[str, int] = {}
+    for length, _, text in sorted(ranked):
+        best.setdefault(text, -length)
+    return list(best.items())
+
+
+def sources(request: InfillRequest, span: Span) -> list[str]:
+    """Texts to copy from, nearest first; what stands between two of them never matches across."""
+    window = request.windows[span.window].text
+    others = [other.text for index, other in enumerate(request.windows) if index != span.window]
+    return [
+        window[: span.start],
+        window[span.end :],
+        *others,
+        *(snippet.text for snippet in request.snippets),
+    ]
+
+
+def shortest_suffix(before: str) -> str:
+    """The end of `before` that holds SHORTEST_MATCH visible characters, or nothing."""
+    visible = [index for index, character in enumerate(before) if not character.isspace()]
+    return before[visible[-SHORTEST_MATCH] :] if len(visible) >= SHORTEST_MATCH else ""
+
+
+def occurrences(texts: list[str], seed: str) -> Iterator[tuple[str, int]]:
+    """Where `seed` ends in the texts, from the back of each, at most CANDIDATES of them."""
+    left = CANDIDATES
+    for text in texts:
+        start = text.rfind(seed)
+        while start >= 0 and left:
+            left -= 1
+            yield text, start + len(seed)
+            start = text.rfind(seed, 0, start + len(seed) - 1)
+
+
+def match_length(source: str, end: int, before: str) -> int:
+    """Visible characters that agree, walking back from `end` and from the end of `before`."""
+    pairs = zip(reversed(source[max(0, end - len(before)) : end]), reversed(before), strict=False)
+    return sum(not left.isspace() for left, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def continuation(source: str, end: int, before: str, span: Span) -> str:
+    if span.mode == "line":
+        return source[end:].partition("\n")[0]
+    line = before.rpartition("\n")[2]
+    margin = len(line) - len(line.lstrip())
+    floor = margin if line.isspace() or not line else margin + 1
+    first, *rest = source[end:].split("\n")[:BLOCK_LINES]
+    kept = takewhile(lambda text: not text.strip() or len(text) - len(text.lstrip()) >= floor, rest)
+    return "\n".join([first, *kept]).rstrip()
+
+
+def changed_words(edit: Edit) -> tuple[str, str]:
+    """The part of the edit that differs, widened to whole words."""
+    before, after = TOKEN.findall(edit.before), TOKEN.findall(edit.after)
+    start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    tail = zip(reversed(before[start:]), reversed(after[start:]), strict=False)
+    end = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], tail))
+    return "".join(before[start : len(before) - end]), "".join(after[start : len(after) - end])
+
+
+def draw(answer: Filled, step: int, passes: int, seed: int) -> Filled:
+    """The answer as it stands after `step` of `passes`: some tokens masked, some wrong and revised later."""
+    if step == passes:
+        return answer
+    words = WORD.findall(answer.text)
+    drawn = []
+    for index, token in enumerate(TOKEN.findall(answer.text)):
+        age = step - 1 - (index * 7 + seed) % passes
+        wrong = words[(index + 1) % len(words)] if age == 0 and index % 4 == 0 and WORD.match(token) else None
+        drawn.append(appear(token, age, wrong))
+    text = "".join(token for token, _ in drawn)
+    return Filled(text, tuple(sure for _, sure in drawn), answer.p_accept * step / passes)
+
+
+def appear(token: str, age: int, wrong: str | None) -> tuple[str, float]:
+    """A token and its confidence `age` passes after it was drafted. White space shows the layout at once."""
+    if token.isspace():
+        return token, 0.9
+    if age < 0:
+        return MASK, 0.0
+    return (wrong, 0.3) if wrong is not None else (token, min(0.98, 0.6 + 0.12 * age))

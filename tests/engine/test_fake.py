@@ -1,0 +1,139 @@
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.fake import MASK, PASSES, FakeEngine
+
+AREA = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    $0\n"
+
+
+def request(text, mode="line", span=1, **fields):
+    """`$0` is the cursor; a second `$0` ends the span."""
+    before, *rest = text.split("$0")
+    end = len(before) + (len(rest[0]) if len(rest) == 2 else 0)
+    window = Window("shapes.py", "python", "".join([before, *rest]))
+    return InfillRequest(session="s", windows=(window,), spans=(Span(0, len(before), end, mode),) * span, **fields)
+
+
+def final(engine, asked):
+    *_, last = engine.infill(asked)
+    assert last.final
+    return last.spans[0]
+
+
+def check(text, expected, mode="line", **fields):
+    filled = final(FakeEngine(), request(text, mode, **fields))
+    assert filled.text == expected
+    assert filled.complete
+
+
+def test_a_line_is_copied_from_where_the_text_before_it_stood_already():
+    check("total = price * count\nprint(total)\ntotal = pri$0\n", "ce * count")
+
+
+def test_the_longest_match_wins_over_the_nearest():
+    check("if ready: launch(rocket)\nif steady: wait(rocket)\nif ready: $0", "launch(rocket)")
+
+
+def test_what_stands_after_the_cursor_is_not_proposed_again():
+    check("print(first, end)\nprint($0)", "first, end")
+
+
+def test_snippets_are_read_too():
+    check("socket.set$0", "timeout(3)", snippets=(Snippet("net.py", "socket.settimeout(3)\n"),))
+
+
+def test_a_block_ends_where_the_indentation_does():
+    check(
+        "def a(x):\n    if x:\n        return 1\n    return 2\n\nb = 1\n\ndef c(x):$0",
+        "\n    if x:\n        return 1\n    return 2",
+        mode="block",
+    )
+
+
+def test_nothing_to_copy_is_an_empty_complete_answer_that_nobody_should_be_shown():
+    filled = final(FakeEngine(), request("import $0"))
+    assert (filled.text, filled.complete) == ("", True)
+    assert filled.p_accept < 0.1
+
+
+def test_longer_matches_are_more_likely_to_be_accepted():
+    short = final(FakeEngine(), request("abc = one\nx\nabc$0"))
+    long = final(FakeEngine(), request("abc_of_something_long = one\nx\nabc_of_something_long$0"))
+    assert 0.1 < short.p_accept < long.p_accept < 1
+
+
+def test_seeds_give_different_alternatives():
+    text = "print(alpha)\nprint(beta)\nprint($0"
+    texts = [final(FakeEngine(), request(text, seed=seed)).text for seed in range(3)]
+    assert texts == ["beta)", "alpha)", "beta)"]
+
+
+def test_an_answer_over_the_budget_is_cut_and_not_complete():
+    asked = replace(request("sum = a + b + c\nsum = $0"), spans=(Span(0, 22, 22, "line", 3),))
+    filled = final(FakeEngine(), asked)
+    assert (filled.text, filled.complete) == ("a +", False)
+
+
+def test_the_last_edit_is_repeated_where_the_old_words_still_stand():
+    edit = Edit("shapes.py", 0, "size = 1", "length = 1")
+    check("$0print(size, resize)$0", "print(length, resize)", mode="edit", edits=(edit,))
+
+
+def test_an_edit_span_without_the_old_words_stays_as_it_is():
+    edit = Edit("shapes.py", 0, "size = 1", "length = 1")
+    check("$0print(weight)$0", "print(weight)", mode="edit", edits=(edit,))
+
+
+def test_drafts_are_masked_wrong_and_revised_but_the_final_is_not():
+    drafts = list(FakeEngine(answers=lambda before: "one two three four five six").infill(request("$0")))
+    shown = [draft.spans[0].text for draft in drafts]
+    assert len(shown) == PASSES["low"]
+    assert shown[-1] == "one two three four five six"
+    assert MASK in shown[0]
+    assert MASK not in shown[-1]
+    assert shown[0].split()[0] == "two"
+    assert [draft.final for draft in drafts] == [False, False, True]
+
+
+def test_every_token_has_a_confidence_in_every_draft():
+    for draft in FakeEngine(answers=lambda before: "a = f(b)\n    c").infill(request("$0", effort="high")):
+        assert len(draft.spans[0].confidence) == 10
+
+
+def test_effort_is_the_number_of_drafts():
+    assert {effort: len(list(FakeEngine().infill(request(AREA, effort=effort)))) for effort in PASSES} == PASSES
+
+
+def test_the_same_request_gives_the_same_drafts():
+    asked = request(AREA, mode="block", effort="high")
+    assert list(FakeEngine().infill(asked)) == list(FakeEngine().infill(asked))
+
+
+def test_every_span_is_answered():
+    (draft,) = FakeEngine(answers={"x": "y"}).infill(request("x$0", span=3, effort="instant"))
+    assert [filled.text for filled in draft.spans] == ["y", "y", "y"]
+
+
+def test_a_script_is_chosen_by_the_marker_nearest_before_the_span():
+    engine = FakeEngine(answers={"# one": "1", "# two": "2"}, passes=1)
+    assert final(engine, request("# one\n# two\n$0\n# one")).text == "2"
+    assert final(engine, request("nothing$0")).p_accept < 0.1
+
+
+def test_pause_sees_every_forward_and_the_counters_see_what_is_open():
+    steps = []
+    engine = FakeEngine(passes=4, pause=steps.append)
+    drafts = engine.infill(request(AREA))
+    next(drafts)
+    next(drafts)
+    assert (steps, engine.forwards, engine.open, engine.infills) == ([1, 2], 2, 1, 1)
+    drafts.close()
+    warm = engine.warm(request(AREA))
+    next(warm)
+    assert (engine.open, engine.warms) == (1, 1)
+    warm.close()
+    assert engine.open == 0
+
+
+def test_it_says_that_it_is_no_model():
+    assert FakeEngine().info().engine == "fake"
