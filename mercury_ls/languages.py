@@ -1,0 +1,552 @@
+"""What is known of each language: its files, its grammar, and what its parts are called there."""
+
+import importlib
+from functools import cache
+
+import tree_sitter
+from msgspec import Struct
+from msgspec.structs import replace
+
+__all__ = ["LANGUAGES", "Language", "Quote", "find", "parser"]
+
+
+class Quote(Struct, frozen=True):
+    """How a string is written. `code` opens an interpolation, which a `}` or `)` closes, in a string that stands
+    `after` one of these letters, if any.
+    """
+
+    opening: str
+    closing: str
+    multiline: bool = False
+    escapes: bool = True
+    code: str = ""
+    after: str = ""
+
+
+class Language(Struct, frozen=True, kw_only=True):
+    """The tuples from `comments` to `definitions` hold node kinds of the grammar.
+
+    `header` (a line that opens a scope, with its name) and `opening` (the end of a line after which a body
+    is due) are regular expressions, `quotes` and the comment marks are lexical: they answer for broken code,
+    the normal state of a file that is being typed.
+    """
+
+    id: str
+    grammar: tuple[str, str]
+    aliases: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    filenames: tuple[str, ...] = ()
+    line_comment: str = ""
+    block_comment: tuple[str, str] | None = None
+    quotes: tuple[Quote, ...] = ()
+    comments: tuple[str, ...] = ("comment",)
+    strings: tuple[str, ...] = ()
+    interpolations: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    header: str = ""
+    opening: str = ""
+    indents_blocks: bool = False
+
+
+_DOUBLE = Quote('"', '"')
+_SINGLE = Quote("'", "'")
+_TRIPLE = Quote('"""', '"""', multiline=True)
+_SLASHES = ("/*", "*/")
+
+_BRACE_OPENING = (
+    r"(?:\)|=>|\b(?:else|try|do|finally|loop|unsafe|async|move|const|static|get|set|init|default:)"
+    r"|^\s*(?:\}\s*else\s+)?(?:if|for|foreach|while|switch|match|select|catch|lock|using|with)\b.*"
+    r"|\b(?:class|struct|enum|union|interface|trait|impl|namespace|mod|module|extern|fn|func|function|record)\b[^;{}=]*"
+    r"|\)\s*(?:->|:|throws\b|const\b|noexcept\b|override\b|where\b|\w)[^;{}=]*)\s*\{$"
+)
+_C_NOT_A_TYPE = r"(?!\s*(?:return|else|new|throw|case|goto|delete|await|yield|using|import|package)\b)"
+_C_FUNCTION = r"[ \t]*(?:[\w:<>,~*&\[\]?.]+[ \t]+)+[*&]*(?P<function>~?\w[\w:~]*)[ \t]*\([^;]*$"
+
+_JS_HEADER = (
+    r"[ \t]*(?:(?:export|default|declare|abstract|async|const)[ \t]+)*"
+    r"(?P<kind>function\b[ \t]*\*?|class|interface|enum|namespace|module)[ \t]+(?P<name>[\w$]+)"
+    r"|[ \t]*(?:export[ \t]+)?(?:const|let|var)[ \t]+(?P<function>[\w$]+)[^=]*=[ \t]*"
+    r"(?:async\b.*|function\b.*|.*=>[ \t]*)\{?$"
+    r"|[ \t]+(?:(?:static|async|get|set|public|private|protected|readonly|override|abstract)[ \t]+)*"
+    r"(?!(?:if|for|while|switch|catch|return|function|with|super|await)\b)(?P<method>[\w$#]+)[^;=(]*\([^;]*\{$"
+)
+
+_C_DEFINITIONS = (
+    "enum_specifier",
+    "function_definition",
+    "preproc_def",
+    "preproc_function_def",
+    "struct_specifier",
+    "type_definition",
+    "union_specifier",
+)
+
+_PYTHON = Language(
+    id="python",
+    grammar=("tree_sitter_python", "language"),
+    extensions=(".py", ".pyi", ".pyw"),
+    filenames=("SConstruct", "SConscript"),
+    line_comment="#",
+    quotes=(
+        Quote('"""', '"""', multiline=True, code="{", after="fF"),
+        Quote("'''", "'''", multiline=True, code="{", after="fF"),
+        Quote('"', '"', code="{", after="fF"),
+        Quote("'", "'", code="{", after="fF"),
+    ),
+    strings=("string",),
+    interpolations=("interpolation",),
+    blocks=("block",),
+    scopes=("class_definition", "function_definition"),
+    imports=("future_import_statement", "import_from_statement", "import_statement"),
+    definitions=("assignment", "class_definition", "function_definition", "type_alias_statement"),
+    header=r"[ \t]*(?:async[ \t]+)?(?P<kind>def|class)[ \t]+(?P<name>\w+)",
+    opening=(
+        r"^\s*(?:(?:async|def|class|if|elif|for|while|with|except|match|case)\b.*|(?:else|try|finally)\s*"
+        r"|\)\s*(?:->.*)?):$"
+    ),
+    indents_blocks=True,
+)
+_JAVASCRIPT = Language(
+    id="javascript",
+    grammar=("tree_sitter_javascript", "language"),
+    aliases=("javascriptreact", "js", "jsx"),
+    extensions=(".js", ".mjs", ".cjs", ".jsx"),
+    filenames=("Jakefile",),
+    line_comment="//",
+    block_comment=_SLASHES,
+    quotes=(_DOUBLE, _SINGLE, Quote("`", "`", multiline=True, code="${")),
+    comments=("comment", "html_comment"),
+    strings=("string", "template_string"),
+    interpolations=("template_substitution",),
+    blocks=("class_body", "class_static_block", "statement_block", "switch_body"),
+    scopes=(
+        "arrow_function",
+        "class_declaration",
+        "function_declaration",
+        "function_expression",
+        "generator_function_declaration",
+        "method_definition",
+    ),
+    imports=("expression_statement", "import_statement", "lexical_declaration", "variable_declaration"),
+    definitions=(
+        "class_declaration",
+        "function_declaration",
+        "generator_function_declaration",
+        "method_definition",
+        "variable_declarator",
+    ),
+    header=_JS_HEADER,
+    opening=_BRACE_OPENING,
+)
+_TYPESCRIPT = replace(
+    _JAVASCRIPT,
+    id="typescript",
+    grammar=("tree_sitter_typescript", "language_typescript"),
+    aliases=("ts",),
+    extensions=(".ts", ".mts", ".cts"),
+    filenames=(),
+    blocks=(*_JAVASCRIPT.blocks, "enum_body", "interface_body"),
+    scopes=(
+        *_JAVASCRIPT.scopes,
+        "abstract_class_declaration",
+        "enum_declaration",
+        "interface_declaration",
+        "internal_module",
+    ),
+    definitions=(
+        *_JAVASCRIPT.definitions,
+        "abstract_class_declaration",
+        "abstract_method_signature",
+        "enum_declaration",
+        "function_signature",
+        "interface_declaration",
+        "internal_module",
+        "type_alias_declaration",
+    ),
+)
+_TSX = replace(
+    _TYPESCRIPT,
+    id="tsx",
+    grammar=("tree_sitter_typescript", "language_tsx"),
+    aliases=("typescriptreact",),
+    extensions=(".tsx",),
+)
+_RUST = Language(
+    id="rust",
+    grammar=("tree_sitter_rust", "language"),
+    aliases=("rs",),
+    extensions=(".rs",),
+    line_comment="//",
+    block_comment=_SLASHES,
+    quotes=(
+        Quote('r#"', '"#', multiline=True, escapes=False),
+        Quote('r"', '"', multiline=True, escapes=False),
+        Quote('"', '"', multiline=True),
+    ),
+    comments=("block_comment", "line_comment"),
+    strings=("char_literal", "raw_string_literal", "string_literal"),
+    blocks=("block", "declaration_list", "enum_variant_list", "field_declaration_list", "match_block"),
+    scopes=("enum_item", "function_item", "impl_item", "mod_item", "struct_item", "trait_item"),
+    imports=("extern_crate_declaration", "use_declaration"),
+    definitions=(
+        "const_item",
+        "enum_item",
+        "function_item",
+        "function_signature_item",
+        "macro_definition",
+        "mod_item",
+        "static_item",
+        "struct_item",
+        "trait_item",
+        "type_item",
+        "union_item",
+    ),
+    header=(
+        r'[ \t]*(?:(?:pub(?:\([^)]*\))?|async|unsafe|const|default|extern(?:[ \t]+"[^"]*")?)[ \t]+)*'
+        r"(?P<kind>fn|struct|enum|trait|impl|mod|union)\b[ \t]*(?:<[^>]*>[ \t]*)?(?P<name>\w+)"
+    ),
+    opening=_BRACE_OPENING,
+)
+_GO = Language(
+    id="go",
+    grammar=("tree_sitter_go", "language"),
+    aliases=("golang",),
+    extensions=(".go",),
+    line_comment="//",
+    block_comment=_SLASHES,
+    quotes=(_DOUBLE, _SINGLE, Quote("`", "`", multiline=True, escapes=False)),
+    strings=("interpreted_string_literal", "raw_string_literal", "rune_literal"),
+    blocks=(
+        "block",
+        "expression_switch_statement",
+        "field_declaration_list",
+        "interface_type",
+        "select_statement",
+        "type_switch_statement",
+    ),
+    scopes=("func_literal", "function_declaration", "method_declaration", "type_declaration"),
+    imports=("import_declaration",),
+    definitions=("const_spec", "function_declaration", "method_declaration", "type_alias", "type_spec"),
+    header=r"[ \t]*(?P<kind>func|type)[ \t]+(?:\([^)]*\)[ \t]*)?(?P<name>\w+)",
+    opening=_BRACE_OPENING,
+)
+_C = Language(
+    id="c",
+    grammar=("tree_sitter_c", "language"),
+    aliases=("objective-c",),
+    extensions=(".c", ".h"),
+    line_comment="//",
+    block_comment=_SLASHES,
+    quotes=(_DOUBLE, _SINGLE),
+    strings=("char_literal", "string_literal", "system_lib_string"),
+    blocks=("compound_statement", "enumerator_list", "field_declaration_list"),
+    scopes=("enum_specifier", "function_definition", "struct_specifier", "union_specifier"),
+    imports=("preproc_include",),
+    definitions=_C_DEFINITIONS,
+    header=r"[ \t]*(?:typedef[ \t]+)?(?P<kind>struct|enum|union)[ \t]+(?P<name>\w+)[ \t]*\{?$|"
+    + _C_NOT_A_TYPE
+    + _C_FUNCTION,
+    opening=_BRACE_OPENING,
+)
+_CPP = Language(
+    id="cpp",
+    grammar=("tree_sitter_cpp", "language"),
+    aliases=("c++", "cuda-cpp", "objective-cpp"),
+    extensions=(".cc", ".cpp", ".cxx", ".cu", ".cuh", ".hh", ".hpp", ".hxx", ".ipp"),
+    line_comment="//",
+    block_comment=_SLASHES,
+    quotes=(Quote('R"(', ')"', multiline=True, escapes=False), _DOUBLE, _SINGLE),
+    strings=("char_literal", "raw_string_literal", "string_literal", "system_lib_string"),
+    blocks=("compound_statement", "declaration_list", "enumerator_list", "field_declaration_list"),
+    scopes=(
+        "class_specifier",
+        "enum_specifier",
+        "function_definition",
+        "lambda_expression",
+        "namespace_definition",
+        "struct_specifier",
+        "union_specifier",
+    ),
+    imports=("preproc_include", "using_declaration"),
+    definitions=(*_C_DEFINITIONS, "alias_declaration", "class_specifier", "concept_definition"),
+    header=(
+        r"[ \t]*(?:(?:typedef|inline|template[ \t]*<.*>)[ \t]+)*"
+        r"(?P<kind>class|struct|enum(?:[ \t]+class)?|union|namespace)[ \t]+(?P<name>\w+)[^;(]*$|"
+        + _C_NOT_A_TYPE
+        + _C_FUNCTION
+    ),
+    opening=_BRACE_OPENING,
+)
+_JAVA = Language(
+    id="java",
+    grammar=("tree_sitter_java", "language"),
+    extensions=(".java",),
+    line_comment="//",
+    block_comment=_SLASHES,
+    quotes=(_TRIPLE, _DOUBLE, _SINGLE),
+    comments=("block_comment", "line_comment"),
+    strings=("character_literal", "string_literal"),
+    interpolations=("string_interpolation",),
+    blocks=(
+        "annotation_type_body",
+        "block",
+        "class_body",
+        "constructor_body",
+        "enum_body",
+        "interface_body",
+        "switch_block",
+    ),
+    scopes=(
+        "class_declaration",
+        "constructor_declaration",
+        "enum_declaration",
+        "interface_declaration",
+        "lambda_expression",
+        "method_declaration",
+        "record_declaration",
+    ),
+    imports=("import_declaration", "package_declaration"),
+    definitions=(
+        "annotation_type_declaration",
+        "class_declaration",
+        "constructor_declaration",
+        "enum_declaration",
+        "field_declaration",
+        "interface_declaration",
+        "method_declaration",
+        "record_declaration",
+    ),
+    header=(
+        r"[ \t]*(?:(?:public|private|protected|static|final|abstract|sealed|non-sealed|strictfp)[ \t]+)*"
+        r"(?P<kind>class|interface|@interface|enum|record)[ \t]+(?P<name>\w+)|"
+        + _C_NOT_A_TYPE
+        + _C_FUNCTION
+        + r"|[ \t]+(?P<method>[A-Z]\w*)[ \t]*\([^;]*\{$"
+    ),
+    opening=_BRACE_OPENING,
+)
+_CSHARP = Language(
+    id="csharp",
+    grammar=("tree_sitter_c_sharp", "language"),
+    aliases=("c#", "cs"),
+    extensions=(".cs", ".csx"),
+    line_comment="//",
+    block_comment=_SLASHES,
+    quotes=(
+        Quote('$@"', '"', multiline=True, escapes=False, code="{"),
+        Quote('@"', '"', multiline=True, escapes=False),
+        Quote('$"', '"', code="{"),
+        _TRIPLE,
+        _DOUBLE,
+        _SINGLE,
+    ),
+    strings=(
+        "character_literal",
+        "interpolated_string_expression",
+        "raw_string_literal",
+        "string_literal",
+        "verbatim_string_literal",
+    ),
+    interpolations=("interpolation",),
+    blocks=("accessor_list", "block", "declaration_list", "enum_member_declaration_list", "switch_body"),
+    scopes=(
+        "class_declaration",
+        "constructor_declaration",
+        "enum_declaration",
+        "interface_declaration",
+        "lambda_expression",
+        "local_function_statement",
+        "method_declaration",
+        "namespace_declaration",
+        "property_declaration",
+        "record_declaration",
+        "struct_declaration",
+    ),
+    imports=("using_directive",),
+    definitions=(
+        "class_declaration",
+        "constructor_declaration",
+        "delegate_declaration",
+        "enum_declaration",
+        "field_declaration",
+        "interface_declaration",
+        "method_declaration",
+        "property_declaration",
+        "record_declaration",
+        "struct_declaration",
+    ),
+    header=(
+        r"[ \t]*(?:(?:public|private|protected|internal|static|sealed|abstract|partial|readonly)[ \t]+)*"
+        r"(?P<kind>class|interface|enum|record|struct|namespace)[ \t]+(?P<name>[\w.]+)|" + _C_NOT_A_TYPE + _C_FUNCTION
+    ),
+    opening=_BRACE_OPENING,
+)
+_RUBY = Language(
+    id="ruby",
+    grammar=("tree_sitter_ruby", "language"),
+    aliases=("rb",),
+    extensions=(".rb", ".rake", ".gemspec", ".ru"),
+    filenames=("Gemfile", "Rakefile", "Vagrantfile", "Guardfile", "Podfile", "Brewfile"),
+    line_comment="#",
+    block_comment=("\n=begin", "\n=end"),
+    quotes=(Quote('"', '"', multiline=True, code="#{"), Quote("'", "'", multiline=True)),
+    strings=("heredoc_body", "regex", "string", "string_array", "subshell", "symbol_array"),
+    interpolations=("interpolation",),
+    blocks=("block", "body_statement", "do_block", "then"),
+    scopes=("class", "method", "module", "singleton_method"),
+    imports=("call",),
+    definitions=("assignment", "class", "method", "module", "singleton_method"),
+    header=r"[ \t]*(?:private[ \t]+)?(?P<kind>def|class|module)[ \t]+(?:self\.)?(?P<name>[\w:]+[?!=]?)",
+    opening=(
+        r"^\s*(?:(?:private\s+)?def|class|module|if|elsif|unless|while|until|case|when|in|for|rescue)\b"
+        r"(?!.*\b(?:end|then\s+\S.*)$).*$|^\s*(?:else|begin|ensure)$|\bdo(?:\s*\|[^|]*\|)?$|\{(?:\s*\|[^|]*\|)$"
+    ),
+)
+_PHP = Language(
+    id="php",
+    grammar=("tree_sitter_php", "language_php"),
+    extensions=(".php", ".phtml"),
+    line_comment="//",
+    block_comment=_SLASHES,
+    quotes=(Quote('"', '"', multiline=True, code="{$"), Quote("'", "'", multiline=True)),
+    strings=("encapsed_string", "heredoc", "nowdoc", "shell_command_expression", "string"),
+    blocks=("compound_statement", "declaration_list", "enum_declaration_list", "match_block", "switch_block"),
+    scopes=(
+        "anonymous_function",
+        "class_declaration",
+        "enum_declaration",
+        "function_definition",
+        "interface_declaration",
+        "method_declaration",
+        "namespace_definition",
+        "trait_declaration",
+    ),
+    imports=("expression_statement", "namespace_use_declaration"),
+    definitions=(
+        "class_declaration",
+        "const_element",
+        "enum_declaration",
+        "function_definition",
+        "interface_declaration",
+        "method_declaration",
+        "trait_declaration",
+    ),
+    header=(
+        r"[ \t]*(?:(?:public|private|protected|static|final|abstract|readonly)[ \t]+)*"
+        r"(?P<kind>function|class|interface|trait|enum|namespace)[ \t]+&?(?P<name>[\w\\]+)"
+    ),
+    opening=_BRACE_OPENING,
+)
+_BASH = Language(
+    id="bash",
+    grammar=("tree_sitter_bash", "language"),
+    aliases=("sh", "shellscript", "zsh"),
+    extensions=(".sh", ".bash", ".zsh", ".ksh"),
+    filenames=(".bashrc", ".bash_profile", ".bash_aliases", ".profile", ".zshrc", "PKGBUILD"),
+    line_comment="#",
+    quotes=(Quote('"', '"', multiline=True, code="$("), Quote("'", "'", multiline=True, escapes=False)),
+    strings=("ansi_c_string", "heredoc_body", "raw_string", "string"),
+    interpolations=("command_substitution", "expansion"),
+    blocks=("compound_statement", "do_group"),
+    scopes=("function_definition",),
+    imports=("command",),
+    definitions=("function_definition",),
+    header=r"[ \t]*(?:function[ \t]+(?P<name>[\w:.-]+)|(?P<function>[\w:.-]+)[ \t]*\([ \t]*\))",
+    opening=r"(?:^|[;\s])(?:then|do|else|\{)$|^\s*[^()]+\)$",
+)
+_LUA = Language(
+    id="lua",
+    grammar=("tree_sitter_lua", "language"),
+    extensions=(".lua", ".luau", ".rockspec"),
+    line_comment="--",
+    block_comment=("--[[", "]]"),
+    quotes=(_DOUBLE, _SINGLE, Quote("[[", "]]", multiline=True, escapes=False)),
+    strings=("string",),
+    blocks=("block",),
+    scopes=("function_declaration", "function_definition"),
+    imports=("function_call", "variable_declaration"),
+    definitions=("function_declaration",),
+    header=r"[ \t]*(?:local[ \t]+)?(?P<kind>function)[ \t]+(?P<name>[\w.:]+)",
+    opening=r"\b(?:then|do|else|repeat)$|\bfunction\b[^()]*\([^()]*\)$",
+)
+_JSON = Language(
+    id="json",
+    grammar=("tree_sitter_json", "language"),
+    aliases=("jsonc",),
+    extensions=(".json", ".jsonc", ".ipynb", ".webmanifest"),
+    filenames=(".babelrc", ".prettierrc"),
+    quotes=(_DOUBLE,),
+    strings=("string",),
+)
+_HTML = Language(
+    id="html",
+    grammar=("tree_sitter_html", "language"),
+    extensions=(".html", ".htm", ".xhtml"),
+    block_comment=("<!--", "-->"),
+    strings=("quoted_attribute_value",),
+)
+_CSS = Language(
+    id="css",
+    grammar=("tree_sitter_css", "language"),
+    extensions=(".css",),
+    block_comment=_SLASHES,
+    quotes=(_DOUBLE, _SINGLE),
+    comments=("comment", "js_comment"),
+    strings=("string_value",),
+    blocks=("block", "keyframe_block_list"),
+    imports=("import_statement",),
+    opening=r"\{$",
+)
+_MARKDOWN = Language(
+    id="markdown",
+    grammar=("tree_sitter_markdown", "language"),
+    aliases=("md",),
+    extensions=(".md", ".markdown", ".mdown"),
+    block_comment=("<!--", "-->"),
+    comments=(),
+)
+
+LANGUAGES: tuple[Language, ...] = (
+    _PYTHON,
+    _JAVASCRIPT,
+    _TYPESCRIPT,
+    _TSX,
+    _RUST,
+    _GO,
+    _C,
+    _CPP,
+    _JAVA,
+    _CSHARP,
+    _RUBY,
+    _PHP,
+    _BASH,
+    _LUA,
+    _JSON,
+    _HTML,
+    _CSS,
+    _MARKDOWN,
+)
+
+
+def find(language_id: str, path: str) -> Language | None:
+    """By the editor's id, else by the file's name."""
+    wanted = language_id.lower()
+    name = path.replace("\\", "/").rsplit("/", 1)[-1]
+    extension = "." + name.rsplit(".", 1)[-1].lower() if "." in name else ""
+    for language in LANGUAGES:
+        if wanted == language.id or wanted in language.aliases:
+            return language
+    for language in LANGUAGES:
+        if name in language.filenames or extension in language.extensions:
+            return language
+    return None
+
+
+@cache
+def parser(language: Language) -> tree_sitter.Parser:
+    module, function = language.grammar
+    grammar = getattr(importlib.import_module(module), function)()
+    return tree_sitter.Parser(tree_sitter.Language(grammar))

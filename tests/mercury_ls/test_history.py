@@ -1,0 +1,357 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine.api import Edit
+from mercury_ls.documents import Change, difference
+from mercury_ls.history import History
+
+
+class Editor:
+    """One file and the clock. Every edit is a pause later than the one before."""
+
+    def __init__(self, text: str, path: str = "a", history: History | None = None):
+        self.text = text
+        self.path = path
+        self.history = History() if history is None else history
+        self.now = 0.0
+
+    def change(self, start: int, end: int, text: str, pause: float = 10.0) -> "Editor":
+        self.now += pause
+        before, self.text = self.text, self.text[:start] + text + self.text[end:]
+        self.history.record(self.path, before, Change(start, end, text), self.now)
+        return self
+
+    def replace(self, old: str, new: str, pause: float = 10.0) -> "Editor":
+        at = self.text.index(old)
+        return self.change(at, at + len(old), new, pause)
+
+    def type(self, after: str, text: str, pause: float = 0.1) -> "Editor":
+        """Letter by letter, behind `after`."""
+        at = self.text.index(after) + len(after)
+        for n, character in enumerate(text):
+            self.change(at + n, at + n, character, pause)
+        return self
+
+    def erase(self, before: str, count: int, pause: float = 0.1) -> "Editor":
+        """That many backspaces, behind `before`."""
+        at = self.text.index(before) + len(before)
+        for n in range(count):
+            self.change(at - n - 1, at - n, "", pause)
+        return self
+
+    def paste(self, after: str, text: str, pause: float = 10.0) -> "Editor":
+        at = self.text.index(after) + len(after)
+        return self.change(at, at, text, pause)
+
+
+def check(editor: Editor, *expected: tuple[int, str, str]):
+    assert editor.history.edits() == tuple(Edit(editor.path, *edit) for edit in expected)
+
+
+def check_reverses(editor: Editor, proposed: str, expected: bool):
+    """`proposed` is the text after the model's edit, given as the smallest edit and as the edit of whole lines."""
+    edit = difference(editor.text, proposed)
+    first = editor.text.rfind("\n", 0, edit.start) + 1
+    rest = len(editor.text) - (editor.text + "\n").index("\n", edit.end)
+    for start, end in ((edit.start, edit.end), (first, len(editor.text) - max(rest, 0))):
+        replacement = proposed[start : len(proposed) - (len(editor.text) - end)]
+        assert editor.history.reverses(editor.path, editor.text, start, end, replacement) is expected
+
+
+def unwound(history: History, path: str, text: str) -> str:
+    for hunk in reversed([hunk for hunk in history._hunks if hunk.path == path]):
+        assert text[hunk.start : hunk.end] == hunk.after
+        text = text[: hunk.start] + hunk.before + text[hunk.end :]
+    return text
+
+
+# Edits
+
+
+def test_typing_is_one_edit():
+    check(Editor("a\nb\nc\n").type("b", " = foo"), (1, "b\n", "b = foo\n"))
+
+
+def test_slow_typing_is_one_edit_too():
+    check(Editor("a\nb\n").type("b", "cd", pause=30), (1, "b\n", "bcd\n"))
+
+
+def test_edits_that_touch_nothing_in_common_stay_apart():
+    check(Editor("a = 1\n").replace("1", "2").replace("a", "b"), (0, "a = 1\n", "a = 2\n"), (0, "a = 2\n", "b = 2\n"))
+    check(
+        Editor("a\nb\nc\nd\n").replace("a", "A").replace("d", "D", pause=0.1),
+        (0, "a\n", "A\n"),
+        (3, "d\n", "D\n"),
+    )
+
+
+def test_edits_of_neighbouring_lines_join_when_they_follow_at_once():
+    check(Editor("a\nb\n").replace("a", "A").replace("b", "B", pause=0.5), (0, "a\nb\n", "A\nB\n"))
+    check(Editor("a\nb\n").replace("a", "A").replace("b", "B", pause=2), (0, "a\n", "A\n"), (1, "b\n", "B\n"))
+
+
+def test_an_edit_grows_to_eight_lines():
+    editor = Editor("a\n")
+    for n in range(12):
+        editor.paste("a\n" + "x\n" * n, "x\n", pause=0.1)
+    check(editor, (1, "", "x\n" * 8), (9, "", "x\n" * 4))
+
+
+def test_new_and_deleted_lines_are_edits_without_a_before_or_an_after():
+    check(Editor("a\nb\n").type("a", "\nx"), (1, "", "x\n"))
+    check(Editor("a\nb\nc\n").replace("b\n", ""), (1, "b\n", ""))
+    check(Editor("a\nb").replace("\nb", ""), (0, "a\nb", "a"))
+
+
+def test_other_terminators_end_lines_too():
+    check(Editor("a\r\nb\r\n").type("b", "c"), (1, "b\r\n", "bc\r\n"))
+    check(Editor("a\rb\r").type("b", "c"), (1, "b\r", "bc\r"))
+    check(Editor("a\fb\u2028\nc").type("c", "d"), (1, "c", "cd"))
+
+
+def test_an_edit_that_returns_to_its_beginning_disappears():
+    check(Editor("a = b\n").type("b", "cd").erase("bcd", 2))
+    check(Editor("a = b\n").replace("b", "c").replace("c", "b"))
+    check(Editor("a\n").paste("a\n", "x\n" * 20).replace("x\n" * 20, ""))
+
+
+def test_deleting_and_typing_again_is_one_edit():
+    check(Editor("foo(a)\n").erase("foo", 3).type("", "bar"), (0, "foo(a)\n", "bar(a)\n"))
+
+
+def test_an_undo_of_an_undo_is_the_edit_again():
+    editor = Editor("foo(a)\n").paste("a", ", b").replace(", b", "").paste("a", ", b")
+    check(editor, (0, "foo(a)\n", "foo(a, b)\n"))
+
+
+@pytest.mark.parametrize("order", ["123", "321"])
+def test_several_cursors_make_one_edit_each(order: str):
+    editor = Editor("a1\nx\na2\nx\na3\n")
+    for letter in "bc":
+        for number in order:
+            editor.change(editor.text.index(number), editor.text.index(number), letter, 0.1)
+    assert editor.text == "abc1\nx\nabc2\nx\nabc3\n"
+    check(editor, *((int(number) * 2 - 2, f"a{number}\n", f"abc{number}\n") for number in order))
+
+
+def test_lines_are_numbered_as_the_file_is_now():
+    editor = Editor("a\nb\nc\nd\ne\n").replace("e", "E").paste("a\n", "x\ny\n").replace("c\n", "")
+    check(editor, (5, "e\n", "E\n"), (1, "", "x\ny\n"), (4, "c\n", ""))
+
+
+def test_only_the_latest_edits_are_told():
+    editor = Editor("a\nb\nc\n").replace("a", "A").replace("b", "B").replace("c", "C")
+    assert [edit.after for edit in editor.history.edits(limit=2)] == ["B\n", "C\n"]
+
+
+# Files
+
+
+def test_files_are_kept_apart():
+    history = History()
+    one, two = Editor("x\n", "one", history), Editor("x\n", "two", history)
+    one.type("x", "a")
+    two.type("x", "b")
+    one.type("xa", "c")
+    assert history.edits() == (Edit("two", 0, "x\n", "xb\n"), Edit("one", 0, "x\n", "xac\n"))
+    assert (unwound(history, "one", one.text), unwound(history, "two", two.text)) == ("x\n", "x\n")
+
+
+def test_a_file_can_be_forgotten_and_renamed():
+    history = History()
+    one, two = Editor("x\n", "one", history).type("x", "a"), Editor("x\n", "two", history).type("x", "b")
+    assert history.last("one") == one.now
+    history.forget("one")
+    history.rename("two", "three")
+    assert history.edits() == (Edit("three", 0, "x\n", "xb\n"),)
+    assert (history.last("one"), history.last("two"), history.last("three")) == (None, None, two.now)
+    assert history.reverses("three", two.text, 1, 2, "")
+    assert not history.reverses("two", two.text, 1, 2, "")
+    history.clear()
+    assert (history.edits(), history.last("three")) == ((), None)
+    assert not history.reverses("three", two.text, 1, 2, "")
+
+
+def test_memory_is_bounded():
+    history = History()
+    for n in range(1000):
+        Editor("x\n" * 100, str(n), history).change(0, 100, "y" * 600).change(150, 160, "")
+    assert len(history._hunks) <= 64
+    assert sum(len(hunk.before) + len(hunk.after) for hunk in history._hunks) <= 64 << 10
+    assert len(history._traces) <= 64
+    assert sum(len(trace.removed) for trace in history._traces) <= 64 << 10
+    assert len(history._last) <= 256
+    assert history.edits(1)[0].path == "999"
+
+
+def test_a_change_too_large_to_remember_leaves_other_files_alone():
+    history = History()
+    one, two = Editor("x\n", "one", history).type("x", "a"), Editor("x\n", "two", history).type("x", "b")
+    one.paste("xa\n", "y" * 100_000)
+    assert history.edits() == (Edit("two", 0, "x\n", "xb\n"),)
+    one.type("xa", "c")
+    assert unwound(history, "one", one.text) == "xa\n" + "y" * 100_000
+    assert unwound(history, "two", two.text) == "x\n"
+
+
+PIECES = st.sampled_from(["", "x", "y", "\n", "\r\n", "\r", "ab", "a\nb\n", "\n\n", "\f", "é"])
+
+
+@given(
+    st.lists(PIECES, max_size=12).map("".join),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), PIECES, st.sampled_from([0.1, 5])), max_size=25),
+)
+@settings(deadline=None, max_examples=200)
+def test_the_edits_taken_back_give_the_text_that_was(text: str, edits):
+    editor = Editor(text)
+    for start, length, inserted, pause in edits:
+        start = min(start, len(editor.text))
+        editor.change(start, min(start + length, len(editor.text)), inserted, pause)
+        assert unwound(editor.history, "a", editor.text) == text
+        assert all(0 <= trace.start <= trace.end <= len(editor.text) for trace in editor.history._traces)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.sampled_from(["", "x", "\n", "y\nz"])), max_size=12)
+)
+@settings(deadline=None, max_examples=200)
+def test_undoing_the_last_edit_is_always_a_reversal(edits):
+    editor = Editor("ab\ncd\nef\n" * 3)
+    for start, length, inserted in edits:
+        before, start = editor.text, min(start, len(editor.text))
+        edit = difference(before[start : start + length], inserted)
+        if not (edit.text + before[start + edit.start : start + edit.end]).strip():
+            continue
+        edit = Change(start + edit.start, start + edit.end, edit.text)
+        editor.change(edit.start, edit.end, edit.text)
+        assert editor.history.reverses(
+            "a", editor.text, edit.start, edit.start + len(edit.text), before[edit.start : edit.end]
+        )
+        assert editor.history.reverses("a", editor.text, 0, len(editor.text), before)
+
+
+# What must not be undone
+
+
+def test_what_was_deleted_does_not_come_back():
+    editor = Editor("foo(a, b)\n").replace(", b", "")
+    check_reverses(editor, "foo(a, b)\n", True)
+    check_reverses(editor, "foo(a, b, c)\n", True)
+    check_reverses(editor, "foo(a, c)\n", False)
+    check_reverses(editor, "foo(a, bar)\n", False)
+    check_reverses(editor, "foo(a).b\n", False)
+
+
+def test_what_was_deleted_letter_by_letter_does_not_come_back():
+    check_reverses(Editor("foo(a, b)\n").erase("a, b", 3), "foo(a, b)\n", True)
+    forwards = Editor("foo(a, b)\n")
+    for _ in ", b":
+        forwards.change(5, 6, "")
+    check_reverses(forwards, "foo(a, b)\n", True)
+
+
+def test_a_deleted_line_does_not_come_back():
+    editor = Editor("a()\nb()\nc()\n").replace("b()\n", "")
+    check_reverses(editor, "a()\nb()\nc()\n", True)
+    check_reverses(editor, "a()\nb()\nd()\nc()\n", True)
+    check_reverses(editor, "a()\nd()\nc()\n", False)
+    check_reverses(editor, "a()\nc()\nb()\n", False)
+
+
+def test_a_deleted_line_does_not_come_back_from_the_end_of_the_line_above():
+    editor = Editor("a()\nb()\nc()\n").replace("b()\n", "")
+    assert editor.history.reverses("a", editor.text, 3, 3, "\nb()")
+    assert editor.history.reverses("a", editor.text, 3, 3, "\nb()\nd()")
+    assert not editor.history.reverses("a", editor.text, 3, 3, "\nd()\nb()")
+
+
+def test_what_was_renamed_is_not_renamed_back():
+    editor = Editor("x = count + 1\n").replace("count", "amount")
+    check_reverses(editor, "x = count + 1\n", True)
+    check_reverses(editor, "x = counter + 1\n", False)
+    check_reverses(editor, "x = amount + 2\n", False)
+    check_reverses(editor, "x = amount + count + 1\n", False)
+
+
+def test_a_replacement_that_brings_the_old_word_back_is_a_reversal_even_with_more():
+    editor = Editor("x = foo\n").replace("foo", "bar")
+    check_reverses(editor, "x = foo\n", True)
+    check_reverses(editor, "x = foo(1)\n", True)
+    check_reverses(editor, "x = not foo\n", True)
+    check_reverses(editor, "x = bar + foo\n", False)
+    check_reverses(editor, "x = food\n", False)
+
+
+def test_a_rename_is_remembered_while_typing_goes_on_behind_it():
+    editor = Editor("x = foo\n").replace("foo", "bar").type("bar", " + baz")
+    check_reverses(editor, "x = foo + baz\n", True)
+    check_reverses(editor, "x = bar + bazaar\n", False)
+
+
+def test_what_was_typed_is_not_deleted():
+    editor = Editor("a\n\nc\n").type("a\n", "foo(b)")
+    check_reverses(editor, "a\n\nc\n", True)
+    check_reverses(editor, "a\nfoo()\nc\n", True)
+    check_reverses(editor, "a\nc\n", True)
+    check_reverses(editor, "a\nfoo(b, d)\nc\n", False)
+    check_reverses(editor, "a\nfoo(d)\nc\n", False)
+    check_reverses(editor, "a\nfoo(b)\n", False)
+
+
+def test_a_typing_mistake_may_be_corrected():
+    check_reverses(Editor("").type("", "retrun x"), "return x", False)
+    check_reverses(Editor("").type("", "prnt(x)"), "print(x)", False)
+
+
+def test_accepted_and_then_deleted_text_is_not_offered_again():
+    editor = Editor("x = \n").paste("x = ", "foo(a, b)").erase("foo(a, b)", 4)
+    check(editor, (0, "x = \n", "x = foo(a\n"))
+    check_reverses(editor, "x = foo(a, b)\n", True)
+    check_reverses(editor, "x = foo(a)\n", False)
+
+
+def test_undone_typing_is_not_offered_again():
+    editor = Editor("x = \n").paste("x = ", "foo(a)").replace("foo(a)", "")
+    check(editor)
+    check_reverses(editor, "x = foo(a)\n", True)
+    check_reverses(editor, "x = bar(a)\n", False)
+
+
+def test_an_undo_of_an_undo_stands():
+    editor = Editor("foo(a, b)\n").replace(", b", "").paste("a", ", b")
+    check_reverses(editor, "foo(a)\n", True)
+    check_reverses(editor, "foo(a, b, c)\n", False)
+
+
+def test_a_word_that_is_typed_again_may_be_completed():
+    editor = Editor("x = foobar\n").erase("foobar", 6).type("x = ", "foo")
+    check_reverses(editor, "x = foobar\n", False)
+    check_reverses(editor, "x = fooqux\n", False)
+
+
+def test_the_deleted_word_may_occur_elsewhere():
+    editor = Editor("x = foo\n").erase("foo", 3).type("x = ", "bar(")
+    check_reverses(editor, "x = bar(foo)\n", False)
+    check_reverses(editor, "x = bar(1) + foo\n", False)
+    check_reverses(editor, "x = bar(\ny = foo\n", False)
+    check_reverses(Editor("x = foo\n").erase("foo", 3), "x = bar(foo)\n", False)
+
+
+def test_a_deleted_blank_does_not_forbid_code():
+    editor = Editor("a()\n\n\nb()\n").change(4, 5, "")
+    check_reverses(editor, "a()\n\n\nb()\n", True)
+    check_reverses(editor, "a()\nc()\n\nb()\n", False)
+
+
+def test_earlier_edits_are_remembered_where_they_have_moved_to():
+    editor = Editor("foo(a, b)\n").replace(", b", "").paste("", "import foo\n").type("foo(a)\n", "bar()")
+    check_reverses(editor, "import foo\nfoo(a, b)\nbar()", True)
+    check_reverses(editor, "import foo\nfoo(a)\nbar(b)", False)
+
+
+@pytest.mark.parametrize("edit", [(0, 0, ""), (0, 3, "foo"), (9, 9, "")])
+def test_an_edit_of_nothing_reverses_nothing(edit):
+    editor = Editor("foo(a, b)\n").replace(", b", "")
+    assert editor.history.reverses("a", editor.text, *edit) is False
+    assert History().reverses("a", "x", 0, 1, "") is False
