@@ -1,0 +1,68 @@
+"""Where git keeps what belongs to a working tree, read from its files: no git is run."""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+__all__ = ["exclude_file", "git_directory", "head", "personal_exclude_file", "read_small", "top_of"]
+
+
+def top_of(folder: str) -> str | None:
+    """The top of the working tree that `folder` is in."""
+    above = (str(place) for place in (Path(folder), *Path(folder).parents))
+    return next((place for place in above if os.path.lexists(os.path.join(place, ".git"))), None)
+
+
+def git_directory(folder: str) -> str | None:
+    """The git directory of the working tree that `folder` is the top of; a linked worktree has its own."""
+    dot_git = os.path.join(folder, ".git")
+    if os.path.isdir(dot_git):
+        return dot_git
+    text = _text(dot_git)
+    if text is None or not text.startswith("gitdir:"):
+        return None
+    return os.path.normpath(os.path.join(folder, text.removeprefix("gitdir:").strip()))
+
+
+def exclude_file(directory: str) -> str:
+    """`info/exclude` of a git directory. Linked worktrees share that of the repository they came from."""
+    common = _text(os.path.join(directory, "commondir"))
+    return os.path.join(os.path.normpath(os.path.join(directory, common or "")), "info", "exclude")
+
+
+def personal_exclude_file() -> str:
+    """The user's own ignore file: `core.excludesFile`, or where git looks without one."""
+    folder = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
+    for config in (os.path.expanduser("~/.gitconfig"), os.path.join(folder, "config")):
+        named = re.search(
+            r'^\s*excludesfile\s*=\s*"?([^"\n]+)', _text(config, 1 << 18) or "", re.MULTILINE | re.IGNORECASE
+        )
+        if named:
+            return os.path.expanduser(named[1].strip())
+    return os.path.join(folder, "ignore")
+
+
+def head(folder: str) -> str | None:
+    """What the working tree has checked out: a branch, or a commit; None outside git."""
+    directory = git_directory(folder)
+    return directory and _text(os.path.join(directory, "HEAD"))
+
+
+def _text(path: str, limit: int = 4096) -> str | None:
+    try:
+        return read_small(path, limit).decode("utf-8", "surrogateescape").strip()
+    except OSError:
+        return None
+
+
+def read_small(path: str, limit: int) -> bytes:
+    """The content of a regular file, whole. OSError for pipes and devices, which never end."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is not a regular file")
+        if status.st_size > limit:
+            raise OSError(f"{path} is larger than {limit} bytes")
+        return file.read(limit)

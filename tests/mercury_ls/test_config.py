@@ -1,0 +1,293 @@
+"""Settings from every source, and what is said about those that cannot be applied."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from mercury_ls import config
+from mercury_ls.config import Loaded, Settings, load
+from mercury_ls.settings import settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def value(loaded: Loaded, path: str):
+    return {row.path: row.value for row in config.effective(loaded)}[path]
+
+
+def check(loaded: Loaded, problems: list[str], **values):
+    """`problems` are `path: words of the remedy`; `values` have `__` for the dot."""
+    told = [f"{problem.path}: {problem.remedy}" for problem in loaded.problems]
+    assert len(told) == len(problems), told
+    for expected, said in zip(problems, told, strict=True):
+        path, _, words = expected.partition(": ")
+        assert said.startswith(f"{path}: ")
+        assert words in said
+    for name, expected in values.items():
+        assert value(loaded, name.replace("__", ".")) == expected
+
+
+def test_without_sources_all_is_default():
+    assert load().settings == Settings()
+    assert {row.origin for row in config.effective(load())} == {"default"}
+
+
+def test_later_sources_win(write):
+    user = write("config.toml", "[engine]\nmodel='user'\nthreads=1\ndevice='cpu'\neffort='high'\nmemory_mb=512")
+    project = write(".mercury.toml", "[engine]\nmodel='project'\nthreads=2\ndevice='gpu'\neffort='medium'")
+    options = {"engine": {"model": "editor", "threads": 3, "device": "auto"}}
+    environ = {"MERCURY_ENGINE_MODEL": "environ", "MERCURY_ENGINE_THREADS": "4"}
+    loaded = load(user, [project], options, environ, {"engine.model": "command"})
+    check(loaded, [], engine__model="command", engine__threads=4, engine__device="auto", engine__effort="medium")
+    assert loaded.settings.engine.memory_mb == 512
+    assert loaded.origins == {
+        "engine.model": "command line",
+        "engine.threads": "environment MERCURY_ENGINE_THREADS",
+        "engine.device": "editor settings",
+        "engine.effort": f"project file {project}",
+        "engine.memory_mb": f"user file {user}",
+    }
+
+
+def test_the_nearest_project_file_wins(write, tmp_path):
+    write(".mercury.toml", "[engine]\neffort='high'")
+    inner = write("inner/.mercury.toml", "[engine]\neffort='medium'")
+    files = config.project_files([inner.parent, tmp_path, tmp_path / "none"])
+    assert files == [tmp_path / ".mercury.toml", inner]
+    check(load(project_files=files), [], engine__effort="medium")
+
+
+def test_unknown_names_are_reported_with_what_was_meant(write):
+    user = write("config.toml", "[engine]\nmodle='x'\nthreads=2\n[sugest]\ndelay_ms=1\n[nothing]\nlike_it=1")
+    check(
+        load(user),
+        [
+            "engine.modle: did you mean engine.model?",
+            "sugest.delay_ms: suggest.delay_ms?",
+            "nothing.like_it: SETTINGS.md",
+        ],
+        engine__threads=2,
+    )
+    check(load(options={"engin": 1, "privacy": 2}), ["engin: did you mean engine?", "privacy: is a group"])
+
+
+@pytest.mark.parametrize(
+    ("path", "bad", "remedy"),
+    [
+        ("engine.threads", -1, "a whole number from 0 to 256"),
+        ("engine.threads", True, "a whole number"),
+        ("engine.threads", "2", "a whole number"),
+        ("engine.effort", "hihg", "one of instant, low, medium, high; did you mean high?"),
+        ("suggest.minimum_probability", 1.5, "a number from 0.0 to 1.0"),
+        ("suggest.minimum_probability", float("nan"), "a number"),
+        ("suggest.enabled", 1, "true or false"),
+        ("suggest.languages.python", "no", "true or false"),
+        ("suggest.languages", [], "a table"),
+        ("privacy.ignore", "*.sql", "a list of texts"),
+        ("privacy.ignore", [1], "a list of texts"),
+        ("engine.model", 3, "text"),
+        ("log.file", "server.log", "full path"),
+        ("engine.address", "localhost:8391", "http://127.0.0.1:8391"),
+        ("engine.address", "http://[::1", "http://127.0.0.1:8391"),
+        ("engine.address", "ftp://localhost", "http://127.0.0.1:8391"),
+    ],
+)
+def test_bad_values_are_reported_and_the_rest_applies(path, bad, remedy):
+    loaded = load(options={path: bad, "engine.memory_mb": 300})
+    check(loaded, [f"{path}: {remedy}"], engine__memory_mb=300)
+    assert loaded.problems[0].origin == "editor settings"
+    assert loaded.problems[0].value == repr(bad)
+    assert str(loaded.problems[0]).startswith(f"editor settings: {path} = {bad!r}: must be ")
+
+
+def test_editors_may_wrap_dot_and_hump_their_settings():
+    for options in (
+        {"suggest": {"delay_ms": 7}},
+        {"mercury": {"suggest": {"delayMs": 7}}, "python": {"path": "x"}},
+        {"mercury.suggest.delayMs": 7, "editor.tabSize": 2},
+        {"suggest.delayMs": 7, "editorInfo": {"name": "nvim"}, "telemetry": None},
+        {"suggest": {"delayMs": 1}, "mercury": {"suggest": {"delayMs": 7}}},
+        {"suggest": {"delayMs": 7, "adapt": None}, "mercury": {}},
+    ):
+        check(load(options=options), [], suggest__delay_ms=7, suggest__adapt=True)
+    check(load(options=["what"]), [": a table of settings"])
+
+
+def test_the_environment_speaks_in_texts():
+    environ = {
+        "MERCURY_SUGGEST_ADAPT": "false",
+        "MERCURY_SUGGEST_MINIMUM_PROBABILITY": "0.5",
+        "MERCURY_SUGGEST_LANGUAGES": "markdown=false, python=true, go=perhaps",
+        "MERCURY_PRIVACY_IGNORE": "*.sql, /notes/",
+        "MERCURY_ENGINE_MODEL": "",
+        "MERCURY_AI_TOKEN": "of another program",
+        "MERCURY_ENGINE_SPEED": "9",
+        "MERCURY_SUGEST_DELAY_MS": "9",
+    }
+    loaded = load(environ=environ)
+    problems = [
+        "engine.speed: is no setting",
+        "sugest.delay_ms: suggest.delay_ms?",
+        "suggest.languages.go: true or false",
+    ]
+    check(
+        loaded,
+        problems,
+        suggest__adapt=False,
+        suggest__minimum_probability=0.5,
+        suggest__languages__markdown=False,
+        suggest__languages__python=True,
+        privacy__ignore=("*.sql", "/notes/"),
+        engine__model="auto",
+    )
+
+
+def test_a_star_stands_for_the_languages_not_named():
+    suggest = load(options={"suggest": {"languages": {"*": False, "go": True}}}).settings.suggest
+    assert (suggest.speaks("go"), suggest.speaks("c")) == (True, False)
+    assert load().settings.suggest.speaks("c")
+
+
+def test_tables_merge_and_patterns_add_up(write):
+    user = write("config.toml", "[suggest.languages]\nc=false\ngo=false\n[privacy]\nignore=['a','b']")
+    project = write(".mercury.toml", "[suggest.languages]\ngo=true\n[privacy]\nignore=['b','c']")
+    loaded = load(user, [project], {"privacy": {"ignore": ["d"]}})
+    check(
+        loaded,
+        [],
+        privacy__ignore=("a", "b", "c", "d"),
+        suggest__languages__go=True,
+        suggest__languages__c=False,
+    )
+    assert loaded.origins["privacy.ignore"] == f"user file {user}, project file {project}, editor settings"
+
+
+@pytest.mark.parametrize("path", [path for path, setting in settings().items() if setting.personal])
+def test_a_project_file_cannot_set_what_is_personal(write, path):
+    wanted = {"bool": "false", "int": "9", "str": "'/tmp/x'"}[settings()[path].kind.__name__]
+    wanted = "'http://127.0.0.1:1'" if path == "engine.address" else wanted
+    project = write(".mercury.toml", f"{path} = {wanted}\nengine.threads = 3")
+    check(load(project_files=[project]), [f"{path}: a project file cannot"], engine__threads=3)
+    assert value(load(project_files=[project]), path) == settings()[path].default
+
+
+def test_what_guards_privacy_is_personal():
+    personal = {path for path, setting in settings().items() if setting.personal}
+    assert personal >= {
+        "engine.address",
+        "engine.token_file",
+        "privacy.respect_ignore_files",
+        "privacy.allow_network",
+        "record.enabled",
+        "record.directory",
+        "log.file",
+    }
+
+
+@pytest.mark.parametrize("model", ["./model", "/tmp/model", "~/model", "owner/model", "..", "..\\x", "C:\\x", ""])
+def test_a_project_file_chooses_a_model_by_a_plain_name_only(write, model):
+    project = write(".mercury.toml", f"[engine]\nmodel = '{model}'")
+    check(load(project_files=[project]), ["engine.model: plain name"], engine__model="auto")
+    project = write(".mercury.toml", "[engine]\nmodel = 'quicksilver-1.5b'")
+    check(load(project_files=[project]), [], engine__model="quicksilver-1.5b")
+
+
+def test_a_project_file_hides_more_but_takes_nothing_back(write):
+    user = write("config.toml", "[privacy]\nignore=['*.sql']")
+    project = write(".mercury.toml", "[privacy]\nignore=['!*.sql','x']\nsecret_patterns=['!.env','y']")
+    problems = ["privacy.ignore: take patterns back", "privacy.secret_patterns: take patterns back"]
+    check(load(user, [project]), problems, privacy__ignore=("*.sql", "x"), privacy__secret_patterns=("y",))
+    check(load(options={"privacy": {"secretPatterns": ["!.env"]}}), [], privacy__secret_patterns=("!.env",))
+
+
+@pytest.mark.parametrize("address", ["http://10.0.0.1:1", "https://example.com", "http://127.0.0.1@example.com"])
+def test_an_engine_elsewhere_needs_leave(address):
+    check(load(options={"engine": {"address": address}}), ["engine.address: allow_network"], engine__address="")
+
+
+def test_an_engine_elsewhere_needs_encryption():
+    privacy = {"allow_network": True}
+    insecure = {"engine": {"address": "http://example.com"}, "privacy": privacy}
+    check(load(options=insecure), ["engine.address: use https"], engine__address="")
+    secure = {"engine": {"address": "https://example.com"}, "privacy": privacy}
+    check(load(options=secure), [], engine__address="https://example.com")
+
+
+@pytest.mark.parametrize("address", ["http://localhost:1", "http://127.0.0.1:8391", "https://[::1]:8"])
+def test_an_engine_here_needs_no_leave(address):
+    check(load(options={"engine": {"address": address}}), [], engine__address=address)
+
+
+def test_a_file_that_is_not_toml_is_named_with_its_line(write):
+    user = write("config.toml", "[engine]\nthreads = 2\nmodel = \n")
+    loaded = load(user, options={"engine": {"threads": 3}})
+    check(loaded, [f"{user}:3: is not TOML"], engine__threads=3, engine__model="auto")
+    assert loaded.problems[0].origin == f"user file {user}"
+
+
+def test_files_that_cannot_be_read_are_named(write, tmp_path):
+    text = tmp_path / "latin.toml"
+    text.write_bytes(b"[log]\nfile = '\xe9'")
+    check(load(text), [f"{text}: is not UTF-8 at byte 14"])
+    check(load(tmp_path), [f"{tmp_path}: cannot be read"])
+    check(load(write("large.toml", "#" * 300_000)), [f"{tmp_path / 'large.toml'}: larger than"])
+    check(load(tmp_path / "missing.toml"), [])
+
+
+def test_a_byte_order_mark_is_no_error(write):
+    check(load(write("config.toml", "\ufeff[engine]\nthreads = 2")), [], engine__threads=2)
+
+
+def test_home_and_the_current_folder(write, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    user = write("config.toml", "[engine]\nmodel='~/model'\n[log]\nfile='~/a.log'")
+    check(load(user), [], log__file=str(tmp_path / "a.log"), engine__model=str(tmp_path / "model"))
+    check(load(user, arguments={"log": {"file": "b.log"}}), [], log__file=str(tmp_path / "b.log"))
+
+
+def test_the_user_file_is_a_toml_file_of_ours():
+    assert config.user_file().parts[-2:] == ("mercury-ls", "config.toml")
+
+
+LEAVES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.lists(st.text(max_size=3)),
+    lambda inner: st.dictionaries(st.sampled_from(["engine", "suggest", "languages", "model", "x", ""]), inner),
+    max_leaves=8,
+)
+
+
+@examples(deadline=None, max_examples=100)
+@given(st.dictionaries(st.sampled_from(["engine", "privacy", "suggest", "mercury", "engine.model"]), LEAVES))
+def test_nothing_an_editor_sends_breaks_loading(options):
+    loaded = load(options=options)
+    assert msgspec.convert(msgspec.to_builtins(loaded.settings), Settings) == loaded.settings
+
+
+def test_the_settings_page_and_the_schema_are_current():
+    """`python -m mercury_ls.config --write docs` renews them."""
+    assert (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8") == config.page()
+    assert (ROOT / "docs" / "settings.schema.json").read_text(encoding="utf-8") == config.schema()
+
+
+def test_the_pages_are_written(tmp_path, capsys):
+    assert config.main(["--write", str(tmp_path)]) == 0
+    assert (tmp_path / "SETTINGS.md").read_text(encoding="utf-8") == config.page()
+    assert config.main([]) == 2
+    assert "usage" in capsys.readouterr().err

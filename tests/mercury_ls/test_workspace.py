@@ -1,0 +1,324 @@
+"""Definitions of the workspace: found step by step, kept current, and never from a hidden file."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mercury_ls import workspace
+from mercury_ls.privacy import Privacy
+from mercury_ls.repository import read_small
+from mercury_ls.settings import ContextSettings, PrivacySettings
+from mercury_ls.workspace import Workspace
+
+
+class Tree:
+    """A workspace on disk, and an index of it that notes what it opens."""
+
+    def __init__(self, folder: Path, roots: tuple[str, ...] = (".",), **settings) -> None:
+        self.folder = folder
+        self.opened: list[str] = []
+        self.now = 0.0
+        paths = [folder / root for root in roots]
+        privacy = Privacy(PrivacySettings(), paths)
+        self.index = Workspace(paths, privacy, ContextSettings(**settings), self.read)
+
+    def read(self, path: str, limit: int) -> bytes:
+        self.opened.append(Path(path).relative_to(self.folder).as_posix())
+        return read_small(path, limit)
+
+    def settle(self, most: int = 10_000) -> "Tree":
+        steps = sum(1 for _ in iter(lambda: self.index.step(self.now), False))
+        assert steps < most
+        return self
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def found(self, *names: str, near: str = "here.py") -> list[str]:
+        """Where the names are defined, `file: first line` of the snippet."""
+        snippets = self.index.definitions(names, self.path(near))
+        return [f"{Path(s.path).relative_to(self.folder).as_posix()}: {s.text.splitlines()[0]}" for s in snippets]
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Write files given as `{name: text}`, each a second newer than the one before it."""
+    clock = iter(range(1_000_000_000, 2_000_000_000))
+
+    def put(files: dict[str, str | bytes]) -> Path:
+        for name, text in files.items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            moment = next(clock)
+            os.utime(path, (moment, moment))
+        return tmp_path
+
+    return put
+
+
+def test_definitions_are_found_by_name(put):
+    tree = Tree(put({"a.py": "def one(x):\n    return x\n", "b/c.py": "class Two:\n    three = 3\n"})).settle()
+    assert tree.found("one", "Two", "none") == ["a.py: def one(x):", "b/c.py: class Two:"]
+    assert len(tree.index) == 2
+
+
+def test_a_snippet_is_the_signature_and_a_few_lines(put):
+    body = "".join(f"        line{n}\n" for n in range(20))
+    tree = Tree(
+        put({"a.py": f"class A:\n    def long(self):\n{body}\n    def short(self):\n        return 1\n"})
+    ).settle()
+    long, short = tree.index.definitions(["long", "short"], "")
+    assert long.text == "def long(self):\n" + "".join(f"    line{n}\n" for n in range(4)).rstrip("\n")
+    assert short.text == "def short(self):\n    return 1"
+
+
+def test_a_snippet_is_never_huge(put):
+    tree = Tree(put({"a.py": f"def f():\n    return '{'x' * 1500}'\n"})).settle()
+    assert [len(snippet.text) for snippet in tree.index.definitions(["f"], "")] == [len("def f():")]
+
+
+def test_each_step_does_little(put):
+    tree = Tree(put({f"m{n}.py": f"def f{n}(): pass\n" for n in range(40)}))
+    while tree.index.step(0.0):
+        before = len(tree.opened)
+        tree.index.step(0.0)
+        assert len(tree.opened) - before <= 1
+    assert len(tree.index) == 40
+
+
+def test_several_roots_are_one_workspace(put):
+    folder = put({"one/a.py": "def f(): pass\n", "two/b.py": "def g(): pass\n", "three/c.py": "def h(): pass\n"})
+    tree = Tree(folder, ("one", "two", "one")).settle()
+    assert tree.found("f", "g", "h") == ["one/a.py: def f(): pass", "two/b.py: def g(): pass"]
+
+
+def test_a_root_within_a_skipped_folder_of_another_is_read(put):
+    tree = Tree(put({"vendor/mine/a.py": "def f(): pass\n", "vendor/b.py": "def g(): pass\n"}), (".", "vendor/mine"))
+    assert tree.settle().found("f", "g") == ["vendor/mine/a.py: def f(): pass"]
+
+
+def test_hidden_files_are_never_opened(put):
+    folder = put(
+        {
+            ".gitignore": "made.py\n/private/\n",
+            "a/.gitignore": "*_x.py\n!keep_x.py\n",
+            ".mercuryignore": "mine.py\n",
+            "made.py": "def f(): pass\n",
+            "private/p.py": "def f(): pass\n",
+            "a/one_x.py": "def f(): pass\n",
+            "a/keep_x.py": "def f(): pass\n",
+            "mine.py": "def f(): pass\n",
+            "secrets.py": "def f(): pass\n",
+            ".ssh/a.py": "def f(): pass\n",
+            "fine.py": "def f(): pass\n",
+        }
+    )
+    tree = Tree(folder).settle()
+    tree.index.changed([tree.path(name) for name in ("made.py", "secrets.py", ".ssh/a.py", "private/p.py")])
+    tree.settle()
+    assert sorted(tree.opened) == ["a/keep_x.py", "fine.py"]
+
+
+def test_what_is_no_source_of_ours_is_not_read(put):
+    folder = put(
+        {
+            "node_modules/x/a.js": "function f() {}\n",
+            ".venv/a.py": "def f(): pass\n",
+            "myenv/pyvenv.cfg": "",
+            "myenv/a.py": "def f(): pass\n",
+            "cached/CACHEDIR.TAG": "",
+            "cached/a.py": "def f(): pass\n",
+            "dist/a.py": "def f(): pass\n",
+            "a.min.js": "function f() {}\n",
+            "b_pb2.py": "def f(): pass\n",
+            "large.py": "def f(): pass\n" + "#" * 70_000,
+            "empty.py": "",
+            "notes.txt": "def f(): pass\n",
+            "README": "def f(): pass\n",
+        }
+    )
+    tree = Tree(folder).settle()
+    assert tree.opened == []
+    tree.index.changed([tree.path("node_modules/x/a.js"), tree.path(".venv/a.py"), tree.path("large.py")])
+    assert tree.settle().opened == []
+
+
+def test_what_turns_out_not_to_be_source_is_read_once_and_not_shown(put):
+    folder = put(
+        {
+            "binary.py": b"def f(): pass\n\0\0",
+            "latin.py": b"def f(): pass # \xe9\n",
+            "generated.py": "# @generated by a tool\ndef f(): pass\n",
+            "wide.py": f"def f(): pass\nx = '{'x' * 3000}'\n",
+        }
+    )
+    tree = Tree(folder).settle()
+    assert tree.found("f") == []
+    assert len(tree.opened) == 4
+    tree.now += workspace.RESCAN_SECONDS
+    assert len(tree.settle().opened) == 4
+
+
+def test_the_last_changed_files_are_kept(put):
+    names = [f"m{n}.py" for n in range(6)]
+    tree = Tree(put({name: f"def f{n}(): pass\n" for n, name in enumerate(names)}), max_files=3).settle()
+    assert tree.opened == ["m5.py", "m4.py", "m3.py"]
+    put({"m0.py": "def zero(): pass\n"})
+    tree.index.changed([tree.path("m0.py")])
+    tree.settle()
+    assert len(tree.index) == 3
+    assert tree.found("zero", "f3", "f5") == ["m0.py: def zero(): pass", "m5.py: def f5(): pass"]
+
+
+def test_no_index_where_none_is_wanted(put):
+    folder = put({"a.py": "def f(): pass\n"})
+    for settings in ({"workspace_definitions": False}, {"max_files": 0}):
+        tree = Tree(folder, **settings)
+        tree.index.changed([tree.path("a.py")])
+        assert tree.index.step(0.0) is False
+        assert tree.found("f") == []
+
+
+def test_the_text_kept_is_bounded(put, monkeypatch):
+    monkeypatch.setattr(workspace, "LARGEST_INDEX", 60)
+    tree = Tree(put({f"m{n}.py": f"def f{n}(): return 10000\n" for n in range(9)})).settle()
+    assert tree.found("f8", "f7", "f6", "f0") == ["m8.py: def f8(): return 10000", "m7.py: def f7(): return 10000"]
+
+
+def test_changed_files_are_read_next(put):
+    folder = put({f"m{n}.py": f"def f{n}(): pass\n" for n in range(5)})
+    tree = Tree(folder).settle()
+    put({"m3.py": "def new(): pass\n", "fresh/n.py": "def more(): pass\n"})
+    assert tree.found("f3") == []
+    tree.index.changed([tree.path("fresh/n.py")])
+    tree.settle()
+    assert tree.opened[5:] == ["m3.py", "fresh/n.py"]
+    assert tree.found("f3", "new", "more") == ["m3.py: def new(): pass", "fresh/n.py: def more(): pass"]
+
+
+def test_removed_files_and_folders_are_forgotten(put):
+    tree = Tree(put({"a/x.py": "def f(): pass\n", "a/b/y.py": "def g(): pass\n", "z.py": "def h(): pass\n"})).settle()
+    tree.index.removed([tree.path("a"), tree.path("z.py"), tree.path("unknown.py")])
+    assert tree.found("f", "g", "h") == []
+    assert len(tree.index) == 0
+
+
+def test_files_that_vanish_unannounced_are_not_shown(put):
+    tree = Tree(put({"a.py": "def f(): pass\n"})).settle()
+    (tree.folder / "a.py").unlink()
+    assert tree.found("f") == []
+    assert len(tree.settle().index) == 0
+
+
+def test_a_file_that_is_hidden_later_is_not_shown(put):
+    tree = Tree(put({"a.py": "def f(): pass\n", "b.py": "def g(): pass\n"})).settle()
+    (tree.folder / ".gitignore").write_text("a.py\n")
+    assert tree.found("f", "g") == ["b.py: def g(): pass"]
+    assert len(tree.settle().index) == 1
+
+
+def test_a_file_that_is_no_longer_hidden_is_found(put):
+    tree = Tree(put({".gitignore": "a.py\n", "a.py": "def f(): pass\n"})).settle()
+    (tree.folder / ".gitignore").write_text("")
+    tree.index.changed([tree.path(".gitignore")])
+    assert tree.settle().found("f") == ["a.py: def f(): pass"]
+
+
+def test_another_scan_reads_only_what_has_changed(put):
+    tree = Tree(put({"a.py": "def f(): pass\n", "b.py": "def g(): pass\n"})).settle()
+    put({"b.py": "def h(): pass\n", "c.py": "def i(): pass\n"})
+    assert tree.index.step(tree.now + workspace.RESCAN_SECONDS - 1) is False
+    tree.now += workspace.RESCAN_SECONDS
+    tree.settle()
+    assert tree.opened[2:] == ["c.py", "b.py"]
+    assert tree.found("f", "g", "h", "i") == ["a.py: def f(): pass", "b.py: def h(): pass", "c.py: def i(): pass"]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_switch_of_branches_is_noticed(put, linked):
+    head = "repository/.git/worktrees/project/HEAD" if linked else "project/.git/HEAD"
+    folder = put({head: "ref: refs/heads/main\n", "project/src/a.py": "def f(): pass\n"})
+    if linked:
+        put({"project/.git": f"gitdir: {folder / 'repository/.git/worktrees/project'}\n"})
+    tree = Tree(folder, ("project/src",)).settle()
+    assert not tree.index.branch_switched()
+    put({head: "ref: refs/heads/other\n", "project/src/a.py": "def g(): pass\n"})
+    assert tree.index.branch_switched()
+    assert not tree.index.branch_switched()
+    assert tree.found("f") == []
+    assert tree.settle().found("g") == ["project/src/a.py: def g(): pass"]
+
+
+def test_a_scan_under_way_begins_again_after_a_switch(put):
+    tree = Tree(put({".git/HEAD": "ref: refs/heads/main\n", "a/b/x.py": "def f(): pass\n"}))
+    tree.index.step(0.0)
+    put({".git/HEAD": "ref: refs/heads/other\n", "y.py": "def g(): pass\n"})
+    assert tree.index.branch_switched()
+    assert tree.settle().found("f", "g") == ["a/b/x.py: def f(): pass", "y.py: def g(): pass"]
+
+
+def test_links_are_not_followed(put):
+    folder = put({"a/x.py": "def f(): pass\n", "out/y.py": "def g(): pass\n"})
+    (folder / "a/loop").symlink_to(folder / "a")
+    (folder / "a/up").symlink_to(folder)
+    (folder / "a/y.py").symlink_to(folder / "out/y.py")
+    (folder / "a/z.py").symlink_to(folder / "a/z.py")
+    assert Tree(folder, ("a",)).settle(100).opened == ["a/x.py"]
+
+
+def test_the_nearest_definition_in_the_same_language_is_chosen(put):
+    folder = put(
+        {
+            "far/away/x.py": "def f(far): pass\n",
+            "near/by/y.py": "def f(near): pass\n",
+            "near/z.js": "function f(other) {}\n",
+            "near/t.ts": "function g(typed: string) {}\n",
+        }
+    )
+    tree = Tree(folder).settle()
+    assert tree.found("f", near="near/here.py") == ["near/by/y.py: def f(near): pass"]
+    assert tree.found("f", near="far/here.py") == ["far/away/x.py: def f(far): pass"]
+    assert tree.found("f", "g", near="near/here.tsx") == [
+        "near/z.js: function f(other) {}",
+        "near/t.ts: function g(typed: string) {}",
+    ]
+    assert [(one.name, one.kind, one.distance) for one in tree.index.find("f", tree.path("near/here.py"))] == [
+        ("f", "function", 1),
+        ("f", "function", 3),
+    ]
+
+
+def test_a_file_does_not_define_for_itself(put):
+    tree = Tree(put({"a.py": "def f(): pass\n"})).settle()
+    assert tree.found("f", near="a.py") == []
+
+
+def test_names_that_many_files_define_say_nothing(put):
+    tree = Tree(put({f"m{n}.py": "def main(): pass\ndef f(): pass\n" for n in range(9)})).settle()
+    assert tree.found("main") == []
+
+
+def test_there_are_only_so_many_snippets(put):
+    tree = Tree(put({"a.py": "".join(f"def f{n}(): pass\n" for n in range(20))})).settle()
+    assert len(tree.found(*(f"f{n}" for n in range(20)))) == workspace.SNIPPETS
+
+
+def test_folders_full_of_data_are_passed_by(put, monkeypatch):
+    monkeypatch.setattr(workspace, "LARGEST_FOLDER", 3)
+    tree = Tree(put({**{f"data/{n}.py": "def f(): pass\n" for n in range(4)}, "a.py": "def g(): pass\n"})).settle()
+    assert tree.opened == ["a.py"]
+
+
+def test_a_scan_ends_in_an_endless_tree(put, monkeypatch):
+    monkeypatch.setattr(workspace, "LARGEST_SCAN", 5)
+    tree = Tree(put({f"{'d/' * n}m.py": "def f(): pass\n" for n in range(12)})).settle(50)
+    assert 0 < len(tree.opened) <= 5
+
+
+def test_the_order_of_reading_is_always_the_same(put):
+    folder = put({f"{name}/m.py": "def f(): pass\n" for name in "cab"})
+    for path in folder.rglob("*.py"):
+        os.utime(path, (1, 1))
+    assert Tree(folder).settle().opened == ["a/m.py", "b/m.py", "c/m.py"]
