@@ -1,0 +1,321 @@
+"""The language server's way to the engine: starts the server, holds its lease, streams drafts."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
+from mercury_ls.serve import local
+from mercury_ls.serve.connection import Address, Connection, Response, connect
+from mercury_ls.serve.wire import (
+    CLIENT_HEADER,
+    PREFIX,
+    Answer,
+    Failure,
+    Frames,
+    Status,
+    WireError,
+    check,
+    encode,
+)
+from mercury_ls.serve.worker import Worker
+
+if TYPE_CHECKING:
+    from mercury_ls.settings import EngineSettings
+
+__all__ = ["Backoff", "EngineClient", "EngineUnavailable", "InProcessClient", "Status"]
+
+log = logging.getLogger(__name__)
+
+IDLE_CONNECTIONS = 4
+FIRST_DELAY = 0.25
+LONGEST_DELAY = 60.0
+STABLE_SECONDS = 60.0
+POLL_SECONDS = 0.03
+START_SECONDS = 30.0
+
+
+class EngineUnavailable(Exception):  # noqa: N818  a state of the world, and no fault of the caller
+    """There is no engine to ask right now. The message says why; the client's status says when it is back."""
+
+
+class Process(Protocol):
+    """What the client wants to know of the server that it started: the exit code, None while it runs."""
+
+    def poll(self) -> int | None: ...
+
+
+class Backoff:
+    """Delays between two starts: doubling, from the beginning again after a minute that went well."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._delay = FIRST_DELAY
+        self._ready_since: float | None = None
+
+    def ready(self) -> None:
+        self._ready_since = self._clock()
+
+    def delay(self) -> float:
+        if self._ready_since is not None and self._clock() - self._ready_since >= STABLE_SECONDS:
+            self._delay = FIRST_DELAY
+        self._ready_since = None
+        delay, self._delay = self._delay, min(2 * self._delay, LONGEST_DELAY)
+        return delay
+
+
+class EngineClient:
+    """Keeps one lease with the server of this user, or with `settings.address`, from `start` to `close`.
+
+    Without `spawn` it waits for a server that somebody else starts. Tests choose the rest.
+    """
+
+    def __init__(
+        self,
+        settings: "EngineSettings",
+        *,
+        on_status: Callable[[Status], None] = lambda status: None,
+        directory: str = "",
+        spawn: Callable[[], Process] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.status = Status("starting")
+        self._settings = settings
+        self._on_status = on_status
+        self._directory = directory
+        self._spawn = spawn
+        self._clock = clock
+        self._sleep = sleep
+        self._backoff = Backoff(clock)
+        self._headers = {CLIENT_HEADER: secrets.token_hex(8)}
+        self._idle: list[Connection] = []
+        self._lease: Connection | None = None
+        self._keeper: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Returns at once; the status tells when there is an engine."""
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._keep_lease())
+
+    async def close(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeper
+        self._drop_idle()
+
+    async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+        """Closing the generator cancels on the server. Raises `EngineError` for a request that failed."""
+        last: Answer | None = None
+        async with self._exchange("POST", "/infill", encode(request)) as (connection, response):
+            frames = Frames(Answer)
+            async for piece in connection.body(response):
+                for last in frames.feed(piece):
+                    if last.draft is not None and not last.draft.final:
+                        yield last.draft
+        yield final_draft(last)
+
+    async def warm(self, request: InfillRequest) -> None:
+        async with self._exchange("POST", "/warm", encode(request)) as (connection, response):
+            await connection.read(response)
+
+    @asynccontextmanager
+    async def _exchange(self, method: str, path: str, body: bytes) -> AsyncIterator[tuple[Connection, Response]]:
+        """A request and its response; the connection is kept when the body was read to its end."""
+        if self.status.state != "ready":
+            raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
+        try:
+            connection, response = await self._send(method, path, body)
+            try:
+                if response.status >= 400:
+                    raise EngineError(refusal(await connection.read(response)))
+                yield connection, response
+            finally:
+                self._give_back(connection)
+        except (OSError, WireError) as error:
+            self._gone(str(error))
+            raise EngineUnavailable(str(error)) from error
+
+    async def _send(self, method: str, path: str, body: bytes) -> tuple[Connection, Response]:
+        while self._idle:
+            connection = self._idle.pop()
+            with suppress(ConnectionError):  # the server may close it while we write: the next one is asked
+                return connection, await self._ask(connection, method, path, body)
+        connection = await connect(self._address())
+        return connection, await self._ask(connection, method, path, body)
+
+    async def _ask(self, connection: Connection, method: str, path: str, body: bytes = b"") -> Response:
+        try:
+            return await connection.send(method, PREFIX + path, self._headers, body)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _give_back(self, connection: Connection) -> None:
+        if connection.usable and self.status.state == "ready" and len(self._idle) < IDLE_CONNECTIONS:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    async def _keep_lease(self) -> None:
+        while True:
+            try:
+                await self._hold_lease()
+                self._gone("the engine server has ended")
+            except (OSError, WireError, EngineUnavailable, local.PlacementError) as error:
+                self._gone(str(error))
+            except Exception as error:
+                log.exception("the lease with the engine server failed")
+                self._gone(f"{type(error).__name__}: {error}")
+            await self._sleep(self._backoff.delay())
+
+    async def _hold_lease(self) -> None:
+        """Lasts for as long as the server does."""
+        self._lease = connection = await self._reach()
+        try:
+            response = await self._ask(connection, "GET", "/lease")
+            if response.status >= 400:
+                raise EngineUnavailable(refusal(await connection.read(response)))
+            frames = Frames(Status)
+            async for piece in connection.body(response):
+                for status in frames.feed(piece):
+                    self._tell(status)
+        finally:
+            self._lease = None
+            connection.close()
+            self._drop_idle()
+
+    async def _reach(self) -> Connection:
+        """A connection to the server, which is started if it has to be and may be."""
+        try:
+            return await connect(self._address())
+        except OSError:
+            if self._settings.address or self._spawn is None:
+                raise
+        self._tell(Status("starting"))
+        process = self._spawn()
+        patience = self._clock() + START_SECONDS
+        while self._clock() < patience:
+            await self._sleep(POLL_SECONDS)
+            with suppress(OSError):
+                return await connect(self._address())
+            if process.poll() not in (None, local.ALREADY_RUNNING):
+                raise EngineUnavailable(f"the engine server ended with code {process.poll()}: see {local.log_file()}")
+        raise EngineUnavailable(f"the engine server opened no socket in {START_SECONDS:.0f} s: see {local.log_file()}")
+
+    def _address(self) -> Address:
+        if self._settings.address:
+            return remote_address(self._settings.address, self._settings.token_file)
+        return local.address(local.runtime_directory(self._directory))
+
+    def _gone(self, reason: str) -> None:
+        """What the server itself said about its end is the better reason."""
+        if self.status.state != "unavailable":
+            self._tell(Status("unavailable", reason))
+        if self._lease is not None:
+            self._lease.close()
+
+    def _tell(self, status: Status) -> None:
+        if status.state == "ready":
+            self._backoff.ready()
+        if status != self.status:
+            self.status = status
+            self._on_status(status)
+
+
+class InProcessClient:
+    """The same without a server: the engine runs on a thread of this process."""
+
+    def __init__(self, engine: Engine, *, on_status: Callable[[Status], None] = lambda status: None) -> None:
+        self.status = Status("starting")
+        self._engine = engine
+        self._on_status = on_status
+        self._worker: Worker | None = None
+
+    async def start(self) -> None:
+        self._worker = Worker(lambda report: self._engine)
+        async with aclosing(self._worker.statuses()) as statuses:
+            async for status in statuses:
+                self.status = status
+                if status.state != "loading":
+                    break
+        self._on_status(self.status)
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            await self._worker.close()
+
+    async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+        check(request)
+        answers = self._ready().infill("", request)
+        try:
+            async for answer in answers:
+                if isinstance(answer, Failure):
+                    raise failed(answer)
+                yield answer
+        finally:
+            answers.close()
+
+    async def warm(self, request: InfillRequest) -> None:
+        check(request)
+        self._ready().warm("", request)
+
+    def _ready(self) -> Worker:
+        if self._worker is None or self.status.state != "ready":
+            raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
+        return self._worker
+
+
+def final_draft(last: Answer | None) -> Draft:
+    if last is not None and last.failure is not None:
+        raise failed(last.failure)
+    if last is None or last.draft is None or not last.draft.final:
+        raise EngineUnavailable("the engine server ended its answer before the final draft")
+    return last.draft
+
+
+def failed(failure: Failure) -> Exception:
+    return (EngineUnavailable if failure.kind == "unavailable" else EngineError)(failure.detail)
+
+
+def refusal(body: bytes) -> str:
+    """The server's own words; a proxy in between may speak otherwise."""
+    try:
+        said = msgspec.json.decode(body, type=dict[str, str])
+        return f"{said['error']}: {said['remedy']}"
+    except (msgspec.DecodeError, KeyError):
+        return body.decode(errors="replace")[:200]
+
+
+def remote_address(text: str, token_file: str) -> Address:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise EngineUnavailable(f"engine.address is {text!r} ({error}): write it as https://HOST:PORT") from error
+    if parts.hostname is None or parts.scheme not in ("https", "http") or parts.path.strip("/"):
+        raise EngineUnavailable(f"engine.address is {text!r}: write it as https://HOST:PORT")
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise EngineUnavailable(f"engine.address is {text!r}, which would send code in the clear: use https://")
+    tls = parts.scheme == "https"
+    return Address(host=parts.hostname, port=port or (443 if tls else 80), tls=tls, token=read_token(token_file))
+
+
+def read_token(path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text().strip() if path else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise EngineUnavailable(f"engine.token_file {path} cannot be read ({error}): write the token there") from error

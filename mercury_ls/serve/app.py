@@ -1,0 +1,285 @@
+"""The engine server as an ASGI application: the engine protocol over HTTP, and the guard that TCP needs."""
+
+import asyncio
+import ipaddress
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import msgspec
+
+from mercury_engine.api import PROTOCOL_VERSION, EngineError, InfillRequest
+from mercury_ls import __version__
+from mercury_ls.serve.wire import (
+    BODY_LIMIT,
+    CLIENT_HEADER,
+    FRAME_TYPE,
+    PREFIX,
+    Answer,
+    Failure,
+    WireError,
+    decode_request,
+    frame,
+)
+from mercury_ls.serve.worker import Answers, Worker
+
+__all__ = ["App", "Presence", "RefusedError", "guarded"]
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+class RefusedError(Exception):
+    """A request that is answered with a status, what was wrong and what to do about it."""
+
+    def __init__(self, status: int, error: str, remedy: str) -> None:
+        super().__init__(error)
+        self.status = status
+        self.body = {"error": error, "remedy": remedy}
+
+
+class Presence:
+    """Who is here: open leases and running requests. The server leaves when nobody has been here for long."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._here = 0
+        self._since = clock()
+
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        self._here += 1
+        try:
+            yield
+        finally:
+            self._here -= 1
+            self._since = self._clock()
+
+    def absent_seconds(self) -> float:
+        return 0.0 if self._here else self._clock() - self._since
+
+
+class App:
+    """`routes` maps (method, path) to a handler; more APIs are more entries."""
+
+    def __init__(self, worker: Worker, presence: Presence, stop: Callable[[], None]) -> None:
+        self._worker = worker
+        self._presence = presence
+        self._stop = stop
+        self.routes: dict[tuple[str, str], Handler] = {
+            ("GET", "/health"): self.health,
+            ("GET", f"{PREFIX}/info"): self.info,
+            ("GET", f"{PREFIX}/lease"): self.lease,
+            ("POST", f"{PREFIX}/infill"): self.infill,
+            ("POST", f"{PREFIX}/warm"): self.warm,
+            ("POST", f"{PREFIX}/stop"): self.stop,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await refusing(self._route, scope, receive, send)
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        handler = self.routes.get((scope["method"], scope["path"]))
+        if handler is None:
+            raise self._no_route(scope["method"], scope["path"])
+        if handler == self.health:
+            return await handler(scope, receive, send)
+        with self._presence.here():
+            return await handler(scope, receive, send)
+
+    def _no_route(self, method: str, path: str) -> RefusedError:
+        if path.startswith("/engine/v") and not path.startswith(f"{PREFIX}/"):
+            version = path.removeprefix("/engine/v").partition("/")[0]
+            return RefusedError(
+                404,
+                f"this server speaks engine protocol {PROTOCOL_VERSION}, the request protocol {version[:20]}",
+                "install the same version of mercury-ls on both sides",
+            )
+        methods = sorted(known for known, other in self.routes if other == path)
+        if methods:
+            return RefusedError(405, f"{path} does not answer to {method}", f"use {' or '.join(methods)}")
+        paths = ", ".join(sorted({path for _, path in self.routes}))
+        return RefusedError(404, f"there is nothing at {path[:200]}", f"use one of {paths}")
+
+    async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open to everybody who can connect, so it tells nothing about the user or the model."""
+        state = self._worker.status.state
+        await respond(send, 200, {"state": state, "protocol": PROTOCOL_VERSION, "version": __version__})
+
+    async def info(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(send, 200, self._worker.status)
+
+    async def infill(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = await read_request(scope, receive)
+        answers = self._worker.infill(header(scope, CLIENT_HEADER), request)
+        async with closed_with_connection(answers, receive):
+            started = False
+            async for answer in answers:
+                if not started:
+                    await start_frames(send)
+                    started = True
+                failed = isinstance(answer, Failure)
+                content = Answer(failure=answer) if failed else Answer(draft=answer)
+                last = failed or answer.final
+                await send({"type": "http.response.body", "body": frame(content), "more_body": not last})
+                await asyncio.sleep(0)  # drafts that come in a burst must not hide that the client has gone
+
+    async def warm(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._worker.warm(header(scope, CLIENT_HEADER), await read_request(scope, receive))
+        await respond(send, 202, {})
+
+    async def lease(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open for as long as the client lives: keeps the server alive and tells how the engine is doing."""
+        await start_frames(send)
+        try:
+            await until_disconnected(receive, self._send_statuses(send))
+        finally:
+            self._worker.forget(header(scope, CLIENT_HEADER))
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _send_statuses(self, send: Send) -> None:
+        async for status in self._worker.statuses():
+            await send({"type": "http.response.body", "body": frame(status), "more_body": True})
+            if status.state == "unavailable":
+                return
+
+    async def stop(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(send, 202, {})
+        self._stop()
+
+
+def guarded(app: Handler, token: str, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> Handler:
+    """What TCP needs: a page in a browser can reach loopback, and a host name can be made to point there."""
+
+    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+        check_host(header(scope, "host"), hosts)
+        check_origin(header(scope, "origin"), origins)
+        if scope["path"] != "/health":
+            check_token(header(scope, "authorization"), token)
+        await app(scope, receive, send)
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        await refusing(guard, scope, receive, send)
+
+    return application
+
+
+def check_host(host: str, hosts: tuple[str, ...]) -> None:
+    """An address in digits cannot be rebound; of names, only those given are ours."""
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    if name in ("localhost", *hosts) or is_address(name):
+        return
+    raise RefusedError(
+        403,
+        f"the Host header names {name[:200]!r}",
+        "use the IP address, or add the name to the server's hosts",
+    )
+
+
+def is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def check_origin(origin: str, origins: tuple[str, ...]) -> None:
+    if origin and origin not in origins:
+        raise RefusedError(
+            403,
+            f"the request comes from a web page at {origin[:200]!r}",
+            "add that origin to the server's origins if the page is yours",
+        )
+
+
+def check_token(authorization: str, token: str) -> None:
+    scheme, _, given = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not secrets.compare_digest(given.strip().encode(), token.encode()):
+        raise RefusedError(
+            401,
+            "the bearer token is missing or wrong",
+            "send the header `Authorization: Bearer <the server's token>`",
+        )
+
+
+async def refusing(handler: Handler, scope: Scope, receive: Receive, send: Send) -> None:
+    """Runs the handler and answers for it when it refuses."""
+    try:
+        await handler(scope, receive, send)
+    except RefusedError as refusal:
+        await respond(send, refusal.status, refusal.body, (b"connection", b"close"))
+
+
+async def read_request(scope: Scope, receive: Receive) -> InfillRequest:
+    body = await read_body(scope, receive)
+    try:
+        return decode_request(body)
+    except (WireError, EngineError) as error:
+        raise RefusedError(400, str(error), "send one InfillRequest of mercury_engine.api as a msgpack map") from error
+
+
+async def read_body(scope: Scope, receive: Receive) -> bytes:
+    if int(header(scope, "content-length") or "0") > BODY_LIMIT:
+        raise TOO_LARGE
+    body = b""
+    more = True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > BODY_LIMIT:
+            raise TOO_LARGE
+        more = message.get("more_body", False)
+    return body
+
+
+TOO_LARGE = RefusedError(413, f"the body is over {BODY_LIMIT} bytes", "send the text around the spans, not whole files")
+
+
+@asynccontextmanager
+async def closed_with_connection(answers: Answers, receive: Receive) -> AsyncIterator[None]:
+    watch = asyncio.create_task(disconnected(receive))
+    watch.add_done_callback(lambda _: answers.close())
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
+async def until_disconnected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    tasks = [asyncio.create_task(work), asyncio.create_task(disconnected(receive))]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+    for task in done:
+        task.result()
+
+
+async def disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def header(scope: Scope, name: str) -> str:
+    wanted = name.encode()
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == wanted), "")
+
+
+async def respond(send: Send, status: int, content: object, *headers: tuple[bytes, bytes]) -> None:
+    body = msgspec.json.encode(content)
+    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def start_frames(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", FRAME_TYPE.encode())]})

@@ -1,0 +1,59 @@
+"""Which engine answers: the setting `engine.model`, resolved to a model that is here."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mercury_engine.api import Engine, EngineError
+
+if TYPE_CHECKING:
+    from mercury_ls.config import EngineSettings
+    from mercury_ls.serve.worker import LoadEngine
+
+__all__ = ["FAKE", "installed", "loader", "resolve"]
+
+Report = Callable[[float, str], None]
+
+FAKE = "fake"
+
+
+def loader(settings: "EngineSettings") -> "LoadEngine":
+    def load(report: Report) -> Engine:
+        return open_model(resolve(settings.model), report)
+
+    return load
+
+
+def resolve(name: str) -> Path | None:
+    """The folder of the model of this name or path; None for the fake engine, which needs none.
+
+    `auto` is the first installed model, and the fake engine as long as none is: it says so wherever it answers.
+    """
+    known = installed()
+    if name == FAKE or (name == "auto" and not known):
+        return None
+    if name == "auto":
+        return next(iter(known.values()))
+    if name in known:
+        return known[name]
+    if (path := Path(name).expanduser()).is_dir():
+        return path
+    choices = ", ".join(["auto", *known, FAKE])
+    raise EngineError(f"engine.model = {name!r} is neither an installed model ({choices}) nor a folder")
+
+
+def installed() -> dict[str, Path]:
+    """The models that came with this installation, best first."""
+    import mercury_engine
+
+    home = Path(mercury_engine.__file__).parent / "models"
+    found = {path.parent.name: path.parent for path in sorted(home.glob("*/config.json"))}
+    return dict(sorted(found.items(), key=lambda item: item[0] != "quicksilver"))
+
+
+def open_model(folder: Path | None, report: Report) -> Engine:
+    from mercury_engine.fake import FakeEngine
+
+    if folder is None:
+        return FakeEngine()
+    raise EngineError(f"{folder} holds a model, and this version has no runtime for it yet")

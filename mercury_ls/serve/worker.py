@@ -1,0 +1,351 @@
+"""One thread that owns a synchronous engine, and the event loop's way to give it work and take it back."""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, suppress
+from functools import partial
+from threading import Condition, Thread
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
+from mercury_ls.serve.wire import Failure, Status, final, untouched
+
+__all__ = ["Answers", "LoadEngine", "Worker"]
+
+LoadEngine = Callable[[Callable[[float, str], None]], Engine]
+"""Gets a function to report progress with: the fraction done and what is being done."""
+
+Job = Callable[[Engine], None]
+
+WAITING_PER_CLIENT = 16
+WAITING = 256
+WARM = 32
+CLOSE_SECONDS = 5.0
+
+SUPERSEDED = Failure("superseded", f"{WAITING_PER_CLIENT} newer requests of the same client are waiting")
+BUSY = Failure("busy", f"{WAITING} requests are waiting already: ask again in a moment")
+STOPPED = Failure("unavailable", "the engine server is stopping")
+
+log = logging.getLogger(__name__)
+
+
+class Worker:
+    """Made on an event loop; loads the engine on its own thread and runs everything there, one job at a time.
+
+    The newest request of a client goes first, clients take turns, and warm work gets what time is left.
+    Each yield of the engine is where a closed or late request ends and where warm work is suspended.
+    """
+
+    def __init__(self, load_engine: LoadEngine, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.status = Status("loading")
+        self._load_engine = load_engine
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._work = Condition()
+        self._turns = Turns()
+        self._running: Answers | None = None
+        self._wishes: OrderedDict[tuple[str, str], Warm] = OrderedDict()
+        self._warming: Warm | None = None
+        self._stopping = False
+        self._thread = Thread(target=self._run, name="engine", daemon=True)
+        self._thread.start()
+
+    def infill(self, client: str, request: InfillRequest) -> "Answers":
+        """The deadline counts from here, and the spans must lie inside of their windows."""
+        wait = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
+        answers = Answers(client, request, self._clock() + wait, self._loop, self._forget)
+        if self._stopping:
+            answers.deliver(STOPPED)
+            return answers
+        if self.status.state != "ready":
+            reason = self.status.detail or f"the engine is {self.status.state}"
+            answers.deliver(Failure("unavailable", reason))
+            return answers
+        with self._work:
+            self._drop_warm(client, request.session)
+            refused = self._turns.add(answers)
+            self._work.notify()
+        if refused is not None:
+            refused.deliver(BUSY if refused is answers else SUPERSEDED)
+        return answers
+
+    def warm(self, client: str, request: InfillRequest) -> None:
+        """Replaces what the same session wished before; the oldest wish goes when there are too many."""
+        with self._work:
+            self._drop_warm(client, request.session)
+            self._wishes[client, request.session] = Warm(client, request)
+            if len(self._wishes) > WARM:
+                self._wishes.popitem(last=False)
+            self._work.notify()
+
+    def forget(self, client: str) -> None:
+        """The client is gone, and nobody will use what was to be warmed for it."""
+        with self._work:
+            sessions = [session for owner, session in self._wishes if owner == client]
+            if self._warming is not None:
+                sessions.append(self._warming.request.session)
+            for session in sessions:
+                self._drop_warm(client, session)
+            self._work.notify()
+
+    async def statuses(self) -> AsyncIterator[Status]:
+        """The status now and after each change, until the worker closes."""
+        while not self._stopping:
+            changed = self._changed
+            yield self.status
+            await changed.wait()
+
+    async def close(self) -> None:
+        """Ends every request with a `Failure`, then waits for the thread; not for a forward that hangs."""
+        with self._work:
+            self._stopping = True
+            waiting = self._turns.clear()
+            self._wishes.clear()
+            self._work.notify()
+        for answers in waiting:
+            answers.deliver(STOPPED)
+        self._changed.set()
+        await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
+
+    @property
+    def pending(self) -> int:
+        """Jobs that wait, run or are suspended."""
+        with self._work:
+            active = (self._running is not None) + (self._warming is not None)
+            return len(self._turns) + len(self._wishes) + active
+
+    def _forget(self, answers: "Answers") -> None:
+        with self._work:
+            self._turns.remove(answers)
+
+    def _drop_warm(self, client: str, session: str) -> None:
+        self._wishes.pop((client, session), None)
+        warming = self._warming
+        if warming is not None and (warming.client, warming.request.session) == (client, session):
+            warming.stale = True
+
+    def _publish(self, status: Status) -> None:
+        self.status = status
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    # Everything below runs on the engine's thread.
+
+    def _run(self) -> None:
+        try:
+            engine = self._load_engine(self._report)
+            self._tell(Status("ready", info=engine.info()))
+        except Exception as error:
+            log.exception("the engine could not be loaded")
+            self._tell(Status("unavailable", describe(error)))
+            return
+        while (job := self._next()) is not None:
+            job(engine)
+        self._end_warm()
+
+    def _report(self, progress: float, detail: str) -> None:
+        self._tell(Status("loading", detail, progress))
+
+    def _tell(self, status: Status) -> None:
+        with suppress(RuntimeError):  # the loop has been closed: nobody is left to tell
+            self._loop.call_soon_threadsafe(self._publish, status)
+
+    def _next(self) -> Job | None:
+        while True:
+            self._expire()
+            with self._work:
+                if self._stopping:
+                    return None
+                if self._warming is not None and self._warming.stale:
+                    return self._end_warm
+                if self._turns:
+                    self._running = self._turns.take()
+                    return partial(self._answer, self._running)
+                if self._warming is None and self._wishes:
+                    _, self._warming = self._wishes.popitem()
+                if self._warming is not None:
+                    return partial(self._encode, self._warming)
+                self._work.wait()
+
+    def _answer(self, answers: "Answers", engine: Engine) -> None:
+        try:
+            self._draft(answers, engine)
+        except Exception as error:
+            if not isinstance(error, EngineError):
+                log.exception("the engine failed on a request of session %r", answers.request.session)
+            answers.deliver(Failure("engine", describe(error)))
+        finally:
+            with self._work:
+                self._running = None
+
+    def _draft(self, answers: "Answers", engine: Engine) -> None:
+        request = answers.request
+        if request.deadline_ms is not None:
+            request = replace(request, deadline_ms=(answers.deadline - self._clock()) * 1000)
+        with closing(engine.infill(request)) as drafts:
+            for draft in drafts:
+                if answers.closed:
+                    return
+                if self._stopping and not draft.final:
+                    answers.deliver(STOPPED)
+                    return
+                late = self._clock() >= answers.deadline
+                answers.deliver(final(draft) if late else draft)
+                if late or draft.final:
+                    return
+                self._expire()
+        raise EngineError("the engine stopped without a final draft")
+
+    def _expire(self) -> None:
+        """Whoever waited past the deadline gets the best draft so far, which is the text as it stands."""
+        with self._work:
+            late = self._turns.late(self._clock())
+        for answers in late:
+            answers.deliver(untouched(answers.request))
+
+    def _encode(self, warm: "Warm", engine: Engine) -> None:
+        try:
+            if warm.steps is None:
+                warm.steps = engine.warm(warm.request)
+            for _ in warm.steps:
+                if self._stopping or warm.stale or self._turns:
+                    return
+        except Exception:
+            log.exception("the engine failed to warm session %r", warm.request.session)
+        self._end_warm()
+
+    def _end_warm(self, engine: Engine | None = None) -> None:
+        with self._work:
+            warm, self._warming = self._warming, None
+        if warm is None or warm.steps is None:
+            return
+        try:
+            warm.steps.close()
+        except Exception:
+            log.exception("the engine failed to end the warming of session %r", warm.request.session)
+
+
+class Turns:
+    """Who waits, and who is next: clients in turn, the newest request of each first."""
+
+    def __init__(self) -> None:
+        self._clients: OrderedDict[str, list[Answers]] = OrderedDict()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, answers: "Answers") -> "Answers | None":
+        """Who has to go for it: nobody, the client's oldest request, or the new one when all is full."""
+        if self._count >= WAITING:
+            return answers
+        queue = self._clients.setdefault(answers.client, [])
+        queue.append(answers)
+        self._count += 1
+        if len(queue) <= WAITING_PER_CLIENT:
+            return None
+        oldest = queue[0]
+        self.remove(oldest)
+        return oldest
+
+    def take(self) -> "Answers":
+        client, queue = next(iter(self._clients.items()))
+        newest = queue[-1]
+        self._clients.move_to_end(client)
+        self.remove(newest)
+        return newest
+
+    def remove(self, answers: "Answers") -> None:
+        queue = self._clients.get(answers.client, [])
+        if answers in queue:
+            queue.remove(answers)
+            self._count -= 1
+            if not queue:
+                del self._clients[answers.client]
+
+    def late(self, now: float) -> "list[Answers]":
+        """Removes and returns those whose deadline has passed."""
+        late = [answers for queue in self._clients.values() for answers in queue if now >= answers.deadline]
+        for answers in late:
+            self.remove(answers)
+        return late
+
+    def clear(self) -> "list[Answers]":
+        return self.late(float("inf"))
+
+
+class Answers:
+    """The loop's end of one request: drafts until the final one, or until a `Failure`.
+
+    `close()` cancels: a waiting request is forgotten, a running one ends at the engine's next yield.
+    """
+
+    def __init__(
+        self,
+        client: str,
+        request: InfillRequest,
+        deadline: float,
+        loop: asyncio.AbstractEventLoop,
+        forget: Callable[["Answers"], None],
+    ) -> None:
+        self.client = client
+        self.request = request
+        self.deadline = deadline
+        self.closed = False
+        self._loop = loop
+        self._forget = forget
+        self._arrived: deque[Draft | Failure] = deque()
+        self._arrival: asyncio.Future[None] | None = None
+        self._last = False
+
+    def __aiter__(self) -> "Answers":
+        return self
+
+    async def __anext__(self) -> Draft | Failure:
+        while not self._arrived:
+            if self._last or self.closed:
+                raise StopAsyncIteration
+            self._arrival = self._loop.create_future()
+            await self._arrival
+        return self._arrived.popleft()
+
+    def close(self) -> None:
+        self.closed = True
+        self._arrived.clear()
+        self._forget(self)
+        self._wake()
+
+    def deliver(self, answer: Draft | Failure) -> None:
+        """Called on either thread."""
+        with suppress(RuntimeError):  # the loop has been closed: nobody is left to read the answer
+            self._loop.call_soon_threadsafe(self._arrive, answer)
+
+    def _arrive(self, answer: Draft | Failure) -> None:
+        if self.closed:
+            return
+        self._last = isinstance(answer, Failure) or answer.final
+        self._arrived.append(answer)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+
+class Warm(Struct, eq=False):
+    """Encoding ahead for one session; `steps` is the engine's generator once it has begun."""
+
+    client: str
+    request: InfillRequest
+    stale: bool = False
+    steps: Iterator[None] | None = None
+
+
+def describe(error: Exception) -> str:
+    return str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"

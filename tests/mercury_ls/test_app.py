@@ -1,0 +1,186 @@
+import asyncio
+
+import msgspec
+import pytest
+
+from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.fake import FakeEngine
+from mercury_ls.serve.app import App, Presence, guarded
+from mercury_ls.serve.wire import BODY_LIMIT, Answer, Frames, Status, encode
+from mercury_ls.serve.worker import Worker
+
+REQUEST = InfillRequest(session="s", windows=(Window("a.py", "python", "x"),), spans=(Span(0, 1, 1, "line"),))
+TOKEN = "the-token"
+LOCAL = {"host": "127.0.0.1:8391", "authorization": f"Bearer {TOKEN}"}
+
+
+class Call:
+    """One request as an ASGI server would make it, whose client can go away."""
+
+    def __init__(self, method, path, body=b"", headers=()):
+        self.scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "headers": [(name.encode(), value.encode()) for name, value in dict(headers).items()],
+        }
+        self.waiting = [{"type": "http.request", "body": body, "more_body": False}]
+        self.gone = asyncio.Event()
+        self.sent = asyncio.Queue()
+        self.status = None
+        self.body = b""
+
+    async def receive(self):
+        if self.waiting:
+            return self.waiting.pop()
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message):
+        self.status = message.get("status", self.status)
+        self.body += message.get("body", b"")
+        self.sent.put_nowait(message)
+
+    async def to(self, app):
+        await app(self.scope, self.receive, self.send)
+        return self
+
+
+@pytest.fixture
+async def worker():
+    worker = Worker(lambda report: FakeEngine({"x": "answer"}))
+    async for status in worker.statuses():
+        if status.state == "ready":
+            break
+    yield worker
+    await worker.close()
+
+
+@pytest.fixture
+def stopped():
+    return asyncio.Event()
+
+
+@pytest.fixture
+def app(worker, stopped):
+    return App(worker, Presence(), stopped.set)
+
+
+async def refused(app, status, match, *arguments, **fields):
+    call = await Call(*arguments, **fields).to(app)
+    said = msgspec.json.decode(call.body)
+    assert call.status == status
+    assert match in said["error"]
+    assert said["remedy"]
+
+
+async def test_health_tells_state_and_protocol(app):
+    call = await Call("GET", "/health").to(app)
+    assert msgspec.json.decode(call.body) == {"state": "ready", "protocol": 1, "version": "0.1.0"}
+
+
+async def test_info_names_the_engine(app):
+    call = await Call("GET", "/engine/v1/info").to(app)
+    status = msgspec.json.decode(call.body, type=Status)
+    assert (status.state, status.info.engine) == ("ready", "fake")
+
+
+async def test_infill_streams_drafts_until_the_final_one(app):
+    call = await Call("POST", "/engine/v1/infill", encode(REQUEST)).to(app)
+    answers = list(Frames(Answer).feed(call.body))
+    assert [answer.draft.final for answer in answers] == [False, False, True]
+    assert answers[-1].draft.spans[0].text == "answer"
+
+
+async def test_a_failure_of_the_engine_is_a_frame(worker, stopped):
+    app = App(worker, Presence(), stopped.set)
+    await worker.close()
+    call = await Call("POST", "/engine/v1/infill", encode(REQUEST)).to(app)
+    (answer,) = Frames(Answer).feed(call.body)
+    assert answer.failure.kind == "unavailable"
+
+
+async def test_warm_is_accepted_at_once(app, worker):
+    call = await Call("POST", "/engine/v1/warm", encode(REQUEST)).to(app)
+    assert call.status == 202
+
+
+async def test_a_lease_tells_the_status_and_keeps_the_server_until_its_client_goes(worker, stopped):
+    now = [0.0]
+    presence = Presence(lambda: now[0])
+    call = Call("GET", "/engine/v1/lease")
+    lease = asyncio.create_task(call.to(App(worker, presence, stopped.set)))
+    while not call.body:
+        await call.sent.get()
+    now[0] = 1000.0
+    assert presence.absent_seconds() == 0
+    call.gone.set()
+    await lease
+    now[0] = 1007.0
+    assert presence.absent_seconds() == 7
+    (status,) = Frames(Status).feed(call.body)
+    assert status.state == "ready"
+
+
+async def test_a_lease_ends_with_the_worker(app, worker):
+    call = Call("GET", "/engine/v1/lease")
+    lease = asyncio.create_task(call.to(app))
+    await call.sent.get()
+    await worker.close()
+    await lease
+
+
+async def test_stop_stops(app, stopped):
+    call = await Call("POST", "/engine/v1/stop").to(app)
+    assert (call.status, stopped.is_set()) == (202, True)
+
+
+async def test_another_protocol_version_is_named(app):
+    await refused(app, 404, "speaks engine protocol 1, the request protocol 7", "POST", "/engine/v7/infill")
+
+
+async def test_unknown_paths_and_methods_are_named(app):
+    await refused(app, 404, "nothing at /v1/chat", "POST", "/v1/chat")
+    await refused(app, 405, "does not answer to GET", "GET", "/engine/v1/infill")
+
+
+async def test_a_body_that_is_no_request_is_refused(app):
+    await refused(app, 400, "no msgpack InfillRequest", "POST", "/engine/v1/infill", b"garbage")
+    bad = InfillRequest(session="s", windows=(), spans=(Span(3, 0, 0, "line"),))
+    await refused(app, 400, "spans[0].window is 3", "POST", "/engine/v1/infill", encode(bad))
+
+
+async def test_a_body_over_the_limit_is_refused_by_its_announcement_and_by_its_size(app):
+    huge = {"content-length": str(BODY_LIMIT + 1)}
+    await refused(app, 413, "is over", "POST", "/engine/v1/infill", headers=huge)
+    await refused(app, 413, "is over", "POST", "/engine/v1/warm", b"x" * (BODY_LIMIT + 1))
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({}, 200),
+        ({"host": "localhost"}, 200),
+        ({"host": "[::1]:8391"}, 200),
+        ({"host": "models.example.org"}, 200),
+        ({"host": "attacker.example.com:8391"}, 403),
+        ({"host": ""}, 403),
+        ({"origin": "https://attacker.example.com"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "https://mine.example.org"}, 200),
+        ({"authorization": ""}, 401),
+        ({"authorization": "Bearer other"}, 401),
+        ({"authorization": f"Basic {TOKEN}"}, 401),
+        ({"authorization": "Bearer \xe9"}, 401),
+    ],
+)
+async def test_the_guard_lets_in_who_has_the_token_and_comes_from_no_foreign_page(app, changed, status):
+    guard = guarded(app, TOKEN, ("models.example.org",), ("https://mine.example.org",))
+    call = await Call("GET", "/engine/v1/info", headers=LOCAL | changed).to(guard)
+    assert call.status == status
+
+
+async def test_health_needs_no_token_but_a_host_that_is_ours(app):
+    guard = guarded(app, TOKEN)
+    assert (await Call("GET", "/health", headers={"host": "127.0.0.1"}).to(guard)).status == 200
+    assert (await Call("GET", "/health", headers={"host": "attacker.example.com"}).to(guard)).status == 403

@@ -1,0 +1,510 @@
+import asyncio
+import os
+import tempfile
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from threading import Semaphore
+
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, EngineError, InfillRequest, Span, Window
+from mercury_engine.fake import FakeEngine
+from mercury_ls.client import Backoff, EngineClient, EngineUnavailable, InProcessClient, Status
+from mercury_ls.serve import daemon, local
+from mercury_ls.serve.connection import connect
+from mercury_ls.serve.wire import Answer, Failure, frame
+from mercury_ls.settings import EngineSettings
+
+CERTIFICATE = Path(__file__).parent / "certificate"
+READY = Status("ready", info=FakeEngine().info())
+
+
+def request(text="x", **fields):
+    window = Window("a.py", "python", text)
+    return InfillRequest(session="s", windows=(window,), spans=(Span(0, len(text), len(text), "line"),), **fields)
+
+
+@pytest.fixture
+def directory():
+    """Short enough for a socket's path, which pytest's own directories need not be."""
+    with tempfile.TemporaryDirectory(prefix="m") as path:
+        yield path
+
+
+class Statuses(list):
+    """Keeps what it is told, and waits for a state to come."""
+
+    def __init__(self):
+        super().__init__()
+        self.told = asyncio.Event()
+
+    def __call__(self, status):
+        self.append(status)
+        self.told.set()
+
+    async def until(self, state):
+        await self.until_any(lambda status: status.state == state)
+
+    async def until_any(self, wanted):
+        while not any(map(wanted, self)):
+            self.told.clear()
+            await self.told.wait()
+
+
+class Time:
+    """A clock that only `sleep` moves. After `naps` naps the sleeper stays asleep."""
+
+    def __init__(self, naps=1000):
+        self.now = 0.0
+        self.naps = []
+        self.most = naps
+        self.exhausted = asyncio.Event()
+
+    def __call__(self):
+        return self.now
+
+    async def sleep(self, seconds):
+        if len(self.naps) >= self.most:
+            self.exhausted.set()
+            await asyncio.Event().wait()
+        self.naps.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def serving(engine, directory, options=None, door=None):
+    """The real application on a real web server, in this process."""
+    options = options or daemon.Options(directory=directory)
+    with daemon.doors(options, Path(directory)) as doors:
+        task = asyncio.create_task(daemon.serve(options, doors, lambda report: engine))
+        try:
+            yield task
+        finally:
+            await daemon.ask(directory, "POST", "/engine/v1/stop")
+            await task
+
+
+@asynccontextmanager
+async def connected(directory, settings=None, **options):
+    statuses = Statuses()
+    client = EngineClient(settings or EngineSettings(), on_status=statuses, directory=directory, **options)
+    await client.start()
+    try:
+        await statuses.until("ready")
+        yield client, statuses
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def listening(directory, answer):
+    """A server that does not know HTTP; the clients have to be closed before it."""
+    tasks = []
+
+    async def tracked(reader, writer):
+        tasks.append(asyncio.current_task())
+        with suppress(asyncio.IncompleteReadError, OSError):
+            await answer(reader, writer)
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_unix_server(tracked, local.address(Path(directory)).path)
+    try:
+        yield
+    finally:
+        server.close()
+        await asyncio.gather(*tasks)
+
+
+@asynccontextmanager
+async def scripted(directory, *replies):
+    """A server whose lease says ready; each further connection gets the next reply and is closed."""
+    waiting, leases = list(replies), []
+
+    async def answer(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b"/lease " in head:
+            leases.append(head)
+            writer.write(chunked(frame(READY)))
+            await reader.read()
+        else:
+            writer.write(waiting.pop(0))
+
+    async with listening(directory, answer):
+        yield leases
+
+
+def chunked(*pieces, end=b""):
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + end
+
+
+async def everything(drafts):
+    return [draft async for draft in drafts]
+
+
+async def test_drafts_come_from_the_server_and_connections_are_used_again(directory):
+    engine = FakeEngine({"x": "answer"}, passes=3)
+    async with serving(engine, directory), connected(directory) as (client, statuses):
+        for _ in range(3):
+            drafts = await everything(client.infill(request()))
+            assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
+        await client.warm(request())
+        both = await asyncio.gather(*(everything(client.infill(request())) for _ in range(2)))
+        assert [drafts[-1].spans[0].text for drafts in both] == ["answer", "answer"]
+        assert len(client._idle) == 2
+    assert statuses[-1] == READY
+
+
+async def test_closing_the_generator_stops_the_engine_within_one_forward(directory):
+    reached, passing = Semaphore(0), Semaphore(0)
+    closed = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def pause(step):
+        reached.release()
+        passing.acquire()
+
+    class Watched(FakeEngine):
+        def infill(self, request):
+            try:
+                yield from super().infill(request)
+            finally:
+                loop.call_soon_threadsafe(closed.set)
+
+    engine = Watched(passes=100, pause=pause)
+    async with serving(engine, directory), connected(directory) as (client, _):
+        drafts = client.infill(request())
+        passing.release()
+        await anext(drafts)
+        await asyncio.to_thread(reached.acquire)
+        await asyncio.to_thread(reached.acquire)
+        await drafts.aclose()
+        await daemon.ask(directory, "GET", "/engine/v1/info")
+        passing.release(100)
+        await closed.wait()
+    assert (engine.forwards, engine.open) == (2, 0)
+
+
+async def test_without_unix_sockets_a_loopback_port_and_its_token_are_found(directory, monkeypatch):
+    monkeypatch.setattr(local, "has_unix_sockets", lambda: False)
+    engine = FakeEngine({"x": "answer"}, passes=1)
+    async with serving(engine, directory), connected(directory) as (client, _):
+        (draft,) = await everything(client.infill(request()))
+        stranger = await connect(replace(local.address(Path(directory)), token="guessed"))
+        refused = await stranger.send("GET", "/engine/v1/info", {})
+        stranger.close()
+    assert draft.spans[0].text == "answer"
+    assert refused.status == 401
+
+
+async def test_a_failed_request_is_an_error_of_that_request_alone(directory):
+    def answer(before):
+        if before == "bad":
+            raise EngineError("the span is too long: shorten it")
+        return "fine"
+
+    async with serving(FakeEngine(answer), directory), connected(directory) as (client, statuses):
+        with pytest.raises(EngineError, match="the span is too long: shorten it"):
+            await everything(client.infill(request("bad")))
+        with pytest.raises(EngineError, match=r"spans\[0\].window is 5.*send one InfillRequest"):
+            await everything(client.infill(InfillRequest(session="s", windows=(), spans=(Span(5, 0, 0, "line"),))))
+        assert (await everything(client.infill(request("good"))))[-1].spans[0].text == "fine"
+    assert [status.state for status in statuses][-1] == "ready"
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (
+            chunked(frame(Answer(draft=None)), frame(Answer(failure=Failure("unavailable", "stopping"))))[:-9],
+            "closed",
+        ),
+        (b"", "closed the connection"),
+        (chunked(b"\x00\x00\x00\x02\xff\xff"), "a frame could not be read"),
+        (chunked(b"\xff\xff\xff\xff"), "over the limit"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP/1.1"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "the size of a chunk"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n", "chunk of 68719476735 bytes"),
+    ],
+)
+async def test_an_engine_lost_in_mid_request_is_unavailable_and_so_is_the_status(directory, reply, reason):
+    time = Time(naps=0)
+    async with (
+        scripted(directory, reply),
+        connected(directory, clock=time, sleep=time.sleep) as (client, _),
+    ):
+        with pytest.raises(EngineUnavailable, match=reason):
+            await everything(client.infill(request()))
+        assert client.status.state == "unavailable"
+        assert reason in client.status.detail
+        with pytest.raises(EngineUnavailable, match=reason):
+            await anext(client.infill(request()))
+
+
+async def test_an_answer_without_a_final_draft_is_no_answer(directory):
+    async with scripted(directory, chunked(end=b"0\r\n\r\n")), connected(directory) as (client, _):
+        with pytest.raises(EngineUnavailable, match="before the final draft"):
+            await everything(client.infill(request()))
+
+
+async def test_after_a_loss_the_lease_is_taken_again(directory):
+    time = Time()
+    async with (
+        scripted(directory, b"") as leases,
+        connected(directory, clock=time, sleep=time.sleep) as (client, statuses),
+    ):
+        with pytest.raises(EngineUnavailable):
+            await everything(client.infill(request()))
+        statuses.clear()
+        await statuses.until("ready")
+        assert (len(leases), time.naps) == (2, [0.25])
+
+
+async def test_a_connection_that_was_closed_while_idle_is_replaced(directory):
+    reply = chunked(frame(Answer(draft=Draft(1, (), final=True))), end=b"0\r\n\r\n")
+    heads = []
+
+    async def answer(reader, writer):
+        """Answers the first request of a connection and hangs up at the second."""
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        lease = b"/lease " in heads[-1]
+        writer.write(chunked(frame(READY)) if lease else reply)
+        await reader.readuntil(b"POST")
+
+    async with listening(directory, answer), connected(directory) as (client, _):
+        first, second = [await everything(client.infill(request())) for _ in range(2)]
+    assert first == second
+    assert len(heads) == 3
+
+
+async def test_before_the_engine_is_ready_requests_fail_at_once(directory):
+    client = EngineClient(EngineSettings(), directory=directory)
+    with pytest.raises(EngineUnavailable, match="the engine is starting"):
+        await anext(client.infill(request()))
+    with pytest.raises(EngineUnavailable, match="the engine is starting"):
+        await client.warm(request())
+
+
+async def test_loading_shows_its_progress_and_a_failed_load_its_reason(directory):
+    passing = Semaphore(0)
+
+    def load(report):
+        report(0.25, "reading weights")
+        passing.acquire()
+        raise EngineError(reason)
+
+    reason, statuses = "model.safetensors is missing: run mercury-ls doctor", Statuses()
+    options = daemon.Options(directory=directory)
+    with daemon.doors(options, Path(directory)) as doors:
+        server = asyncio.create_task(daemon.serve(options, doors, load))
+        client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
+        await client.start()
+        await statuses.until_any(lambda status: status.progress)
+        with pytest.raises(EngineUnavailable, match="reading weights"):
+            await anext(client.infill(request()))
+        passing.release()
+        await statuses.until_any(lambda status: status.detail == reason and status.state == "unavailable")
+        await client.close()
+        await daemon.ask(directory, "POST", "/engine/v1/stop")
+        assert await server == daemon.FAILED
+
+
+class Ended:
+    def __init__(self, code):
+        self.code = code
+
+    def poll(self):
+        return self.code
+
+
+async def test_a_server_that_dies_at_once_is_started_again_ever_more_slowly(directory):
+    starts, time, statuses = [], Time(naps=24), Statuses()
+    client = EngineClient(
+        EngineSettings(),
+        on_status=statuses,
+        directory=directory,
+        spawn=lambda: starts.append(time.now) or Ended(1),
+        clock=time,
+        sleep=time.sleep,
+    )
+    await client.start()
+    await time.exhausted.wait()
+    await client.close()
+    assert time.naps[1::2] == [0.25, 0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
+    assert len(starts) == 13
+    assert "ended with code 1: see " in statuses[0].detail
+
+
+async def test_a_server_that_lost_the_race_for_the_lock_is_no_failure(directory):
+    time = Time()
+
+    def spawn():
+        spawned.set()
+        return Ended(local.ALREADY_RUNNING)
+
+    spawned, statuses = asyncio.Event(), Statuses()
+    client = EngineClient(
+        EngineSettings(), on_status=statuses, directory=directory, spawn=spawn, clock=time, sleep=time.sleep
+    )
+    await client.start()
+    await spawned.wait()
+    async with scripted(directory):
+        await statuses.until("ready")
+        await client.close()
+    assert [status.state for status in statuses] == ["ready"]
+
+
+async def test_a_server_that_never_opens_its_socket_is_given_up_after_half_a_minute(directory):
+    time, statuses = Time(), Statuses()
+    client = EngineClient(
+        EngineSettings(),
+        on_status=statuses,
+        directory=directory,
+        spawn=lambda: Ended(None),
+        clock=time,
+        sleep=time.sleep,
+    )
+    await client.start()
+    await statuses.until("unavailable")
+    await client.close()
+    assert "opened no socket in 30 s" in statuses[-1].detail
+
+
+async def test_without_a_way_to_start_a_server_it_waits_for_one(directory):
+    statuses = Statuses()
+    client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
+    await client.start()
+    await statuses.until("unavailable")
+    async with scripted(directory):
+        await statuses.until("ready")
+        await client.close()
+
+
+async def test_an_untrusted_directory_is_the_reason_given(directory):
+    os.chmod(directory, 0o755)
+    statuses = Statuses()
+    client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
+    await client.start()
+    await statuses.until("unavailable")
+    await client.close()
+    assert "chmod 700" in client.status.detail
+
+
+async def test_another_protocol_version_on_the_other_side_is_named(directory):
+    said = b'{"error": "this server speaks engine protocol 2", "remedy": "install the same version"}'
+    reply = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(reply)
+
+    statuses = Statuses()
+    async with listening(directory, answer):
+        client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
+        await client.start()
+        await statuses.until("unavailable")
+        await client.close()
+    assert client.status.detail == "this server speaks engine protocol 2: install the same version"
+
+
+def remote_settings(directory, options, scheme, token):
+    file = Path(directory) / "token"
+    file.write_text(token + "\n")
+    return EngineSettings(address=f"{scheme}://{options.http}", token_file=str(file))
+
+
+def free_address():
+    with closing(daemon.bind_http(daemon.Options(http="127.0.0.1:0"))) as bound:
+        return f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_remote_engine_is_asked_with_a_token(directory, scheme, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE / "localhost.pem"))
+    pair = {"certificate": str(CERTIFICATE / "localhost.pem"), "key": str(CERTIFICATE / "key.pem")}
+    options = daemon.Options(
+        directory=directory, http=free_address(), token="secret", **(pair if scheme == "https" else {})
+    )
+    engine = FakeEngine({"x": "answer"}, passes=1)
+    async with serving(engine, directory, options):
+        settings = remote_settings(directory, options, scheme, "secret")
+        async with connected(directory, settings) as (client, _):
+            (draft,) = await everything(client.infill(request()))
+            assert draft.spans[0].text == "answer"
+        statuses = Statuses()
+        settings = remote_settings(directory, options, scheme, "wrong")
+        client = EngineClient(settings, on_status=statuses)
+        await client.start()
+        await statuses.until("unavailable")
+        await client.close()
+    assert "the bearer token is missing or wrong" in client.status.detail
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("http://models.example.org:8391", "in the clear: use https://"),
+        ("models.example.org:8391", "write it as https://HOST:PORT"),
+        ("https://models.example.org/v1", "write it as https://HOST:PORT"),
+        ("https://models.example.org:99999", "write it as https://HOST:PORT"),
+    ],
+)
+async def test_an_address_that_cannot_be_used_is_named_and_nothing_is_sent(address, reason):
+    statuses = Statuses()
+    client = EngineClient(EngineSettings(address=address), on_status=statuses)
+    await client.start()
+    await statuses.until("unavailable")
+    await client.close()
+    assert reason in client.status.detail
+
+
+async def test_a_token_file_that_cannot_be_read_is_named(directory):
+    statuses = Statuses()
+    settings = EngineSettings(address="http://127.0.0.1:1", token_file=f"{directory}/missing")
+    client = EngineClient(settings, on_status=statuses)
+    await client.start()
+    await statuses.until("unavailable")
+    await client.close()
+    assert "missing cannot be read" in client.status.detail
+
+
+def test_a_minute_that_went_well_forgives_earlier_crashes():
+    time = Time()
+    backoff = Backoff(time)
+    assert [backoff.delay() for _ in range(3)] == [0.25, 0.5, 1]
+    backoff.ready()
+    time.now += 59
+    assert backoff.delay() == 2
+    backoff.ready()
+    time.now += 60
+    assert backoff.delay() == 0.25
+
+
+async def test_in_one_process_it_behaves_the_same():
+    def answer(before):
+        if before == "bad":
+            raise EngineError("no")
+        return "answer"
+
+    engine = FakeEngine(answer, passes=2)
+    statuses = Statuses()
+    client = InProcessClient(engine, on_status=statuses)
+    with pytest.raises(EngineUnavailable):
+        await anext(client.infill(request()))
+    await client.start()
+    assert [draft.step for draft in await everything(client.infill(request()))] == [1, 2]
+    await client.warm(request())
+    with pytest.raises(EngineError, match="no"):
+        await everything(client.infill(request("bad")))
+    with pytest.raises(EngineError, match=r"spans\[0\]"):
+        await everything(client.infill(InfillRequest(session="s", windows=(), spans=(Span(5, 0, 0, "line"),))))
+    drafts = client.infill(request())
+    await anext(drafts)
+    await drafts.aclose()
+    await client.close()
+    assert [status.state for status in statuses] == ["ready"]
+    assert engine.open == 0

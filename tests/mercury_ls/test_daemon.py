@@ -1,0 +1,256 @@
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.fake import FakeEngine
+from mercury_ls.client import EngineClient, EngineUnavailable
+from mercury_ls.serve import daemon, local
+from mercury_ls.serve.app import Presence
+from mercury_ls.serve.worker import Worker
+from mercury_ls.settings import EngineSettings
+
+REQUEST = InfillRequest(session="s", windows=(Window("a.py", "python", "x"),), spans=(Span(0, 1, 1, "line"),))
+
+SERVER = """
+import os, sys
+from mercury_engine.fake import FakeEngine
+from mercury_ls.serve import daemon
+
+class Announced(FakeEngine):
+    def info(self):
+        print("ready", flush=True)
+        return super().info()
+
+def answer(before):
+    if os.path.exists(sys.argv[1] + "/crash"):
+        os.remove(sys.argv[1] + "/crash")
+        os._exit(9)
+    return "answer"
+
+sys.exit(daemon.run(daemon.Options(directory=sys.argv[1]), lambda report: Announced(answer)))
+"""
+
+
+@pytest.fixture
+def directory():
+    """Short enough for a socket's path, which pytest's own directories need not be."""
+    with tempfile.TemporaryDirectory(prefix="m") as path:
+        yield path
+
+
+def start(directory):
+    command = [sys.executable, "-c", SERVER, directory]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def killed(process):
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def server(directory):
+    with killed(start(directory)) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+
+
+def listening(directory):
+    """The status of a server that is about to open its socket."""
+    while (status := daemon.status(directory)) is None:
+        pass
+    return status
+
+
+class Time:
+    """A clock that only `sleep` moves, and what happens at given times."""
+
+    def __init__(self, **happens):
+        self.now = 0.0
+        self.happens = {float(at.removeprefix("at_")): what for at, what in happens.items()}
+
+    def __call__(self):
+        return self.now
+
+    async def sleep(self, seconds):
+        end = self.now + seconds
+        for at in sorted(self.happens):
+            if at <= end:
+                self.now = at
+                self.happens.pop(at)()
+        self.now = end
+
+
+async def test_the_server_leaves_when_nobody_was_here_for_long_enough():
+    time = Time()
+    await daemon.until_idle(Presence(time), 600, time.sleep)
+    assert time.now == 600
+
+
+async def test_an_open_lease_keeps_the_server_however_long_it_lasts():
+    time = Time()
+    presence = Presence(time)
+    lease = presence.here()
+    time.happens = {100.0: lease.__enter__, 9000.0: lambda: lease.__exit__(None, None, None)}
+    await daemon.until_idle(presence, 600, time.sleep)
+    assert time.now == 9600
+
+
+async def test_a_request_starts_the_wait_anew():
+    time = Time()
+    presence = Presence(time)
+
+    def ask():
+        with presence.here():
+            pass
+
+    time.happens = {500.0: ask}
+    await daemon.until_idle(presence, 600, time.sleep)
+    assert time.now == 1100
+
+
+async def test_a_server_without_an_engine_stays_only_to_say_so():
+    def load(report):
+        raise ValueError("no weights")
+
+    worker, time = Worker(load), Time()
+    await daemon.until_time_to_leave(
+        daemon.Options(idle_minutes=0), worker, Presence(time), asyncio.Event(), time.sleep
+    )
+    await worker.close()
+    assert time.now == daemon.LINGER_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:8391", ("127.0.0.1", 8391)),
+        ("[::1]:80", ("::1", 80)),
+        (":80", ("127.0.0.1", 80)),
+        ("models.example.org:443", ("models.example.org", 443)),
+    ],
+)
+def test_where_to_listen_is_a_host_and_a_port(text, expected):
+    assert daemon.split_address(text) == expected
+
+
+@pytest.mark.parametrize("text", ["8391", "localhost", "localhost:http", "localhost:99999", ""])
+def test_what_is_no_host_and_port_is_named_with_an_example(text):
+    with pytest.raises(ValueError, match=r"write for example 127\.0\.0\.1:8391"):
+        daemon.split_address(text)
+
+
+def check_refused(capsys, options, *reasons):
+    assert daemon.run(options, lambda report: FakeEngine()) == daemon.FAILED
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    for reason in reasons:
+        assert reason in said
+
+
+def test_other_machines_are_served_only_with_a_certificate(directory, capsys):
+    check_refused(capsys, daemon.Options(directory=directory, http="0.0.0.0:8391"), "in the clear", "certificate")
+
+
+def test_a_port_in_use_is_named(directory, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        check_refused(capsys, daemon.Options(directory=directory, http=where), where, "choose another port")
+
+
+def test_a_directory_that_others_can_enter_is_refused(directory, capsys):
+    os.chmod(directory, 0o755)
+    check_refused(capsys, daemon.Options(directory=directory), "chmod 700")
+
+
+def test_a_missing_certificate_is_named(directory, capsys):
+    options = daemon.Options(
+        directory=directory, http="127.0.0.1:0", token="t", certificate="/missing.pem", key="/k.pem"
+    )
+    check_refused(capsys, options, "/missing.pem")
+
+
+def test_without_a_server_there_is_no_status_and_nothing_to_stop(directory):
+    assert daemon.status(directory) is None
+    assert daemon.stop(directory) is False
+
+
+@pytest.mark.slow
+def test_a_server_tells_its_status_and_stops_when_asked(directory):
+    with server(directory) as process:
+        status = listening(directory)
+        assert (status.state, status.info.engine) == ("ready", "fake")
+        assert daemon.stop(directory) is True
+        assert process.wait() == 0
+    assert [path.name for path in Path(directory).iterdir()] == [local.LOCK]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="Windows knows no SIGTERM")
+def test_sigterm_is_a_clean_end(directory):
+    with server(directory) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+        assert process.stderr.read() == ""
+    assert [path.name for path in Path(directory).iterdir()] == [local.LOCK]
+
+
+@pytest.mark.slow
+def test_of_two_servers_exactly_one_survives_and_the_other_says_why(directory):
+    with killed(start(directory)) as one, killed(start(directory)) as other:
+        survivor, loser = (one, other) if one.stdout.readline() else (other, one)
+        assert loser.wait() == local.ALREADY_RUNNING
+        assert f"process {survivor.pid}" in loser.stderr.read()
+        assert listening(directory).state == "ready"
+        assert survivor.poll() is None
+        daemon.stop(directory)
+        assert survivor.wait() == 0
+
+
+@pytest.mark.slow
+async def test_an_engine_that_crashes_in_mid_request_is_started_again(directory):
+    started = []
+
+    def spawn():
+        started.append(start(directory))
+        return started[-1]
+
+    states, told = [], asyncio.Event()
+
+    def on_status(status):
+        states.append(status.state)
+        told.set()
+
+    async def until_ready():
+        while client.status.state != "ready":
+            told.clear()
+            await told.wait()
+
+    client = EngineClient(EngineSettings(), on_status=on_status, directory=directory, spawn=spawn)
+    await client.start()
+    await until_ready()
+    Path(directory, "crash").touch()
+    with pytest.raises(EngineUnavailable):
+        await anext(client.infill(REQUEST))
+    assert client.status.state == "unavailable"
+    await until_ready()
+    drafts = [draft async for draft in client.infill(REQUEST)]
+    await client.close()
+    await asyncio.to_thread(daemon.stop, directory)
+    assert drafts[-1].spans[0].text == "answer"
+    assert [process.communicate() and process.returncode for process in started] == [9, 0]
+    assert states[-1] == "ready"
+    assert states.count("unavailable") == 1

@@ -1,0 +1,65 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine.api import Draft, EngineError, Filled, InfillRequest, Span, Window
+from mercury_ls.serve.wire import (
+    FRAME_LIMIT,
+    Answer,
+    Failure,
+    Frames,
+    WireError,
+    decode_request,
+    encode,
+    frame,
+)
+
+DRAFT = Draft(3, (Filled("return x\n", (0.9, 0.5), 0.7, True),), final=True)
+
+
+def request(*spans):
+    return InfillRequest(session="s", windows=(Window("a.py", "python", "x = 1\n"),), spans=spans)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.text(max_size=40), max_size=6), st.lists(st.integers(1, 60), min_size=1))
+def test_frames_survive_any_cut_of_the_stream(texts, cuts):
+    sent = [Answer(failure=Failure("engine", text)) for text in texts]
+    stream = b"".join(frame(answer) for answer in sent)
+    frames, received = Frames(Answer), []
+    while stream:
+        for size in cuts:
+            received += frames.feed(stream[:size])
+            stream = stream[size:]
+    assert received == sent
+
+
+def test_a_draft_comes_back_as_it_was():
+    assert list(Frames(Answer).feed(frame(Answer(draft=DRAFT)))) == [Answer(draft=DRAFT)]
+
+
+def test_a_frame_of_an_absurd_length_is_refused_before_it_is_read():
+    with pytest.raises(WireError, match=r"over the limit.*engine server of protocol"):
+        list(Frames(Answer).feed((FRAME_LIMIT + 1).to_bytes(4, "big")))
+
+
+@pytest.mark.parametrize("garbage", [b"\xff\xff", b"\x01", encode(DRAFT)[:-1]])
+def test_garbage_in_a_frame_is_named(garbage):
+    with pytest.raises(WireError, match="could not be read"):
+        list(Frames(Answer).feed(len(garbage).to_bytes(4, "big") + garbage))
+
+
+def test_requests_come_back_as_they_were():
+    asked = request(Span(0, 2, 4, "edit"))
+    assert decode_request(encode(asked)) == asked
+
+
+def test_a_body_that_is_no_request_is_named():
+    with pytest.raises(WireError, match="no msgpack InfillRequest"):
+        decode_request(b"{}")
+
+
+@pytest.mark.parametrize("span", [(1, 0, 0), (-1, 0, 0), (0, 4, 2), (0, 0, 7), (0, -1, 0)])
+def test_spans_outside_of_their_windows_are_refused(span):
+    with pytest.raises(EngineError, match=r"spans\[0\]"):
+        decode_request(encode(request(Span(*span, "line"))))

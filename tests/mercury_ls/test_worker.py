@@ -1,0 +1,380 @@
+import asyncio
+import gc
+import weakref
+from contextlib import asynccontextmanager
+from threading import Semaphore
+
+import pytest
+
+from mercury_engine.api import Draft, EngineError, InfillRequest, Span, Window
+from mercury_engine.fake import FakeEngine
+from mercury_ls.serve import worker as module
+from mercury_ls.serve.wire import Failure
+from mercury_ls.serve.worker import Worker
+
+
+class Gate:
+    """A pause that holds the engine before each forward until the test lets it pass."""
+
+    def __init__(self):
+        self.reached = Semaphore(0)
+        self.passing = Semaphore(0)
+
+    def __call__(self, step):
+        self.reached.release()
+        self.passing.acquire()
+
+    async def hold(self):
+        await asyncio.to_thread(self.reached.acquire)
+
+    def let(self, forwards=1):
+        self.passing.release(forwards)
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def request(text="x", session="s", **fields):
+    window = Window("a.py", "python", text)
+    return InfillRequest(session=session, windows=(window,), spans=(Span(0, len(text), len(text), "line"),), **fields)
+
+
+@asynccontextmanager
+async def running(engine, **options):
+    worker = Worker(lambda report: engine, **options)
+    async for status in worker.statuses():
+        if status.state != "loading":
+            break
+    try:
+        yield worker
+    finally:
+        await worker.close()
+
+
+async def settled(worker):
+    while worker.pending:
+        await asyncio.sleep(0)
+
+
+async def everything(answers):
+    return [answer async for answer in answers]
+
+
+async def test_drafts_arrive_until_the_final_one():
+    async with running(FakeEngine({"x": "1"}, passes=3)) as worker:
+        drafts = await everything(worker.infill("a", request()))
+    assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
+
+
+async def test_closing_stops_the_engine_within_one_forward():
+    gate = Gate()
+    engine = FakeEngine(passes=50, pause=gate)
+    async with running(engine) as worker:
+        answers = worker.infill("a", request())
+        await gate.hold()
+        gate.let()
+        assert (await anext(answers)).step == 1
+        await gate.hold()
+        answers.close()
+        gate.let(50)
+        await settled(worker)
+    assert (engine.forwards, engine.open) == (2, 0)
+
+
+async def test_a_closed_request_that_waits_never_reaches_the_engine():
+    gate = Gate()
+    engine = FakeEngine(passes=1, pause=gate)
+    async with running(engine) as worker:
+        first = worker.infill("a", request())
+        await gate.hold()
+        waiting = worker.infill("a", request())
+        waiting.close()
+        assert await everything(waiting) == []
+        gate.let(10)
+        await everything(first)
+    assert engine.infills == 1
+
+
+async def order(*asked):
+    """In which order the engine sees what (client, text) pairs asked while it was busy."""
+    gate, seen = Gate(), []
+    engine = FakeEngine(lambda before: seen.append(before), passes=1, pause=gate)
+    async with running(engine) as worker:
+        busy = worker.infill("z", request("busy"))
+        await gate.hold()
+        waiting = [worker.infill(client, request(text)) for client, text in asked]
+        gate.let(1 + len(asked))
+        for answers in (busy, *waiting):
+            await everything(answers)
+    return seen[1:]
+
+
+async def test_the_newest_request_of_a_client_goes_first():
+    assert await order(("a", "a1"), ("a", "a2"), ("a", "a3")) == ["a3", "a2", "a1"]
+
+
+async def test_clients_take_turns():
+    assert await order(("a", "a1"), ("a", "a2"), ("a", "a3"), ("b", "b1")) == ["a3", "b1", "a2", "a1"]
+
+
+async def test_too_many_requests_of_a_client_supersede_its_oldest():
+    gate = Gate()
+    async with running(FakeEngine(passes=1, pause=gate)) as worker:
+        worker.infill("a", request())
+        await gate.hold()
+        waiting = [worker.infill("a", request()) for _ in range(module.WAITING_PER_CLIENT + 1)]
+        other = worker.infill("b", request())
+        (superseded,) = await everything(waiting[0])
+        gate.let(100)
+        answered = [await everything(answers) for answers in (*waiting[1:], other)]
+    assert superseded.kind == "superseded"
+    assert all(isinstance(draft, Draft) for (draft,) in answered)
+
+
+async def test_a_full_queue_refuses_the_newcomer():
+    gate = Gate()
+    async with running(FakeEngine(passes=1, pause=gate)) as worker:
+        worker.infill("a", request())
+        await gate.hold()
+        for client in range(module.WAITING):
+            worker.infill(str(client), request())
+        (refused,) = await everything(worker.infill("late", request()))
+        gate.let(module.WAITING + 1)
+    assert refused.kind == "busy"
+
+
+async def test_the_deadline_makes_the_best_draft_so_far_the_final_one():
+    clock = Clock()
+
+    def forward(step):
+        clock.now += 0.1
+
+    engine = FakeEngine({"x": "answer"}, passes=10, pause=forward)
+    async with running(engine, clock=clock) as worker:
+        drafts = await everything(worker.infill("a", request(deadline_ms=250)))
+        await settled(worker)
+    assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
+    assert engine.open == 0
+
+
+async def test_waiting_counts_towards_the_deadline_and_leaves_the_text_as_it_stands():
+    clock, gate = Clock(), Gate()
+    engine = FakeEngine({"x": "answer"}, passes=3, pause=gate)
+    async with running(engine, clock=clock) as worker:
+        first = worker.infill("a", request())
+        await gate.hold()
+        edit = InfillRequest(
+            session="t",
+            windows=(Window("b.py", "python", "old text"),),
+            spans=(Span(0, 0, 3, "edit"),),
+            deadline_ms=50,
+        )
+        waiting = worker.infill("b", edit)
+        clock.now += 0.06
+        gate.let(1)
+        (draft,) = await everything(waiting)
+        gate.let(2)
+        await everything(first)
+    assert (draft.final, draft.spans[0].text, draft.spans[0].complete) == (True, "old", False)
+    assert engine.infills == 1
+
+
+async def test_the_engine_is_told_the_time_that_is_left():
+    clock, gate = Clock(), Gate()
+    told = []
+
+    class Telling(FakeEngine):
+        def infill(self, request):
+            told.append(request.deadline_ms)
+            return super().infill(request)
+
+    async with running(Telling(passes=1, pause=gate), clock=clock) as worker:
+        first = worker.infill("a", request())
+        await gate.hold()
+        second = worker.infill("a", request(deadline_ms=200))
+        clock.now += 0.15
+        gate.let(2)
+        await everything(first)
+        await everything(second)
+    assert told == [None, pytest.approx(50)]
+
+
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (EngineError("no span: give one"), "no span: give one"),
+        (ZeroDivisionError("0"), "ZeroDivisionError: 0"),
+    ],
+)
+async def test_an_error_of_the_engine_fails_that_request_alone(error, detail):
+    def answer(before):
+        if before == "bad":
+            raise error
+        return "fine"
+
+    engine = FakeEngine(answer, passes=1)
+    async with running(engine) as worker:
+        assert await everything(worker.infill("a", request("bad"))) == [Failure("engine", detail)]
+        (draft,) = await everything(worker.infill("a", request("good")))
+    assert draft.spans[0].text == "fine"
+    assert engine.open == 0
+
+
+async def test_an_engine_that_ends_without_a_final_draft_is_a_failure():
+    async with running(FakeEngine(passes=0)) as worker:
+        (failure,) = await everything(worker.infill("a", request()))
+    assert failure.kind == "engine"
+
+
+async def test_warming_is_suspended_while_somebody_waits_and_goes_on_afterwards():
+    gate, steps = Gate(), []
+    engine = FakeEngine(passes=2, pause=lambda step: (steps.append(step), gate(step)))
+    async with running(engine) as worker:
+        worker.warm("a", request(session="warm"))
+        await gate.hold()
+        answers = worker.infill("b", request())
+        gate.let(1)
+        await gate.hold()
+        assert engine.open == 2
+        gate.let(10)
+        await everything(answers)
+        await settled(worker)
+    assert steps == [1, 1, 2, 2]
+    assert engine.open == 0
+
+
+async def test_warming_is_dropped_when_its_session_asks_or_warms_again_or_its_client_leaves():
+    for drop in ("infill", "warm", "forget"):
+        gate = Gate()
+        engine = FakeEngine(passes=5, pause=gate)
+        async with running(engine) as worker:
+            worker.warm("a", request())
+            await gate.hold()
+            if drop == "infill":
+                worker.infill("a", request())
+            elif drop == "warm":
+                worker.warm("a", request())
+            else:
+                worker.forget("a")
+            gate.let(100)
+            await settled(worker)
+        assert engine.forwards == (1 if drop == "forget" else 6), drop
+        assert engine.open == 0
+
+
+async def test_a_client_that_leaves_does_not_stop_the_warming_of_another():
+    gate = Gate()
+    engine = FakeEngine(passes=5, pause=gate)
+    async with running(engine) as worker:
+        worker.warm("a", request())
+        await gate.hold()
+        worker.forget("b")
+        gate.let(100)
+        await settled(worker)
+    assert engine.forwards == 5
+
+
+async def test_wishes_to_warm_are_bounded_and_the_newest_goes_first():
+    gate, seen = Gate(), []
+
+    class Seeing(FakeEngine):
+        def warm(self, request):
+            seen.append(request.session)
+            return super().warm(request)
+
+    async with running(Seeing(passes=1, pause=gate)) as worker:
+        worker.infill("a", request())
+        await gate.hold()
+        for number in range(module.WARM + 5):
+            worker.warm("a", request(session=str(number)))
+        gate.let(100)
+        await settled(worker)
+    assert seen == [str(number) for number in reversed(range(5, module.WARM + 5))]
+
+
+async def test_an_error_while_warming_harms_nobody():
+    class Failing(FakeEngine):
+        def warm(self, request):
+            raise ValueError("no")
+
+    async with running(Failing(passes=1)) as worker:
+        worker.warm("a", request(session="warm"))
+        await settled(worker)
+        assert len(await everything(worker.infill("a", request()))) == 1
+
+
+async def test_a_thousand_cancelled_requests_leave_nothing():
+    engine = FakeEngine(passes=3)
+    async with running(engine) as worker:
+        left = []
+        for number in range(1000):
+            answers = worker.infill("a", request(session=str(number % 3)))
+            left.append(weakref.ref(answers))
+            if number % 2:
+                await anext(answers)
+            answers.close()
+        await settled(worker)
+        await everything(worker.infill("a", request()))
+        await settled(worker)
+        del answers
+        gc.collect()
+        assert [reference for reference in left if reference() is not None] == []
+    assert engine.open == 0
+
+
+async def test_loading_reports_its_progress():
+    gate = Gate()
+
+    def load(report):
+        report(0.5, "weights")
+        gate(0)
+        return FakeEngine()
+
+    worker = Worker(load)
+    statuses = worker.statuses()
+    seen = [await anext(statuses)]
+    seen.append(await anext(statuses))
+    (refused,) = await everything(worker.infill("a", request()))
+    gate.let()
+    seen.append(await anext(statuses))
+    await worker.close()
+    assert [(status.state, status.progress) for status in seen] == [
+        ("loading", None),
+        ("loading", 0.5),
+        ("ready", None),
+    ]
+    assert seen[2].info == FakeEngine().info()
+    assert (refused.kind, refused.detail) == ("unavailable", "weights")
+
+
+async def test_an_engine_that_does_not_load_says_why_to_everybody():
+    def load(report):
+        raise EngineError("model.safetensors is missing: run mercury-ls doctor")
+
+    worker = Worker(load)
+    async for status in worker.statuses():
+        if status.state == "unavailable":
+            break
+    (refused,) = await everything(worker.infill("a", request()))
+    await worker.close()
+    assert status.detail == refused.detail == "model.safetensors is missing: run mercury-ls doctor"
+
+
+async def test_closing_the_worker_fails_what_waits_and_what_runs():
+    gate = Gate()
+    engine = FakeEngine(passes=9, pause=gate)
+    async with running(engine) as worker:
+        runs = worker.infill("a", request())
+        await gate.hold()
+        waits = worker.infill("a", request())
+        gate.passing.release(9)
+        worker.warm("a", request(session="warm"))
+    for answers in (runs, waits):
+        last = (await everything(answers))[-1]
+        assert last.kind == "unavailable" if isinstance(last, Failure) else last.final
+    assert (engine.open, worker.pending) == (0, 0)
