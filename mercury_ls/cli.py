@@ -1,0 +1,294 @@
+"""The `mercury-ls` command: the language server, the engine server, and what a person asks of them."""
+
+import argparse
+import asyncio
+import gc
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mercury_ls import __version__
+
+__all__ = ["main", "parser"]
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its code."""
+    options = parser().parse_args(arguments)
+    try:
+        code = options.run(options)
+    except KeyboardInterrupt:
+        code = 130
+    sys.stderr.flush()
+    raise SystemExit(code)
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="mercury-ls",
+        description="Code completion and next edits from a small model on your own machine, for any LSP editor.",
+    )
+    top.add_argument("--version", action="version", version=f"mercury-ls {__version__}")
+    speak = top.add_mutually_exclusive_group()
+    speak.add_argument("--stdio", action="store_true", help="speak LSP on standard input and output")
+    speak.add_argument("--tcp", metavar="HOST:PORT", help="speak LSP to any number of TCP clients")
+    speak.add_argument("--ws", metavar="HOST:PORT", help="speak LSP to any number of WebSocket clients")
+    common(top)
+    top.set_defaults(run=speak_lsp, usage=top.print_usage)
+    commands = top.add_subparsers(metavar="COMMAND")
+    add_serve(commands)
+    add_complete(commands)
+    add_doctor(commands)
+    add_config(commands)
+    add_record(commands)
+    return top
+
+
+def common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--config", metavar="FILE", help="user settings from FILE instead of the usual place")
+    command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one setting")
+    command.add_argument("--log-file", metavar="FILE", help="log to FILE instead of standard error")
+    command.add_argument("--log-level", choices=LEVELS, help="how much to log (default: warning)")
+
+
+def add_serve(commands: Any) -> None:
+    serve = commands.add_parser("serve", help="run the engine server (editors start it by themselves)")
+    serve.add_argument("--http", metavar="HOST:PORT", nargs="?", const="127.0.0.1:8391", help="listen there too")
+    serve.add_argument("--certificate", metavar="FILE", help="TLS certificate for --http")
+    serve.add_argument("--key", metavar="FILE", help="TLS key for --http")
+    serve.add_argument("--stop", action="store_true", help="stop the running engine server")
+    serve.add_argument("--status", action="store_true", help="say whether one runs, and how it is")
+    common(serve)
+    serve.set_defaults(run=run_serve)
+
+
+def add_complete(commands: Any) -> None:
+    complete = commands.add_parser("complete", help="one suggestion for one place, printed")
+    complete.add_argument("place", metavar="FILE:LINE:COL", help="1-based line and column, as editors count")
+    complete.add_argument("--json", action="store_true", help="the whole answer as JSON")
+    common(complete)
+    complete.set_defaults(run=run_complete)
+
+
+def add_doctor(commands: Any) -> None:
+    doctor = commands.add_parser("doctor", help="check installation, model, engine and permissions")
+    common(doctor)
+    doctor.set_defaults(run=run_doctor)
+
+
+def add_config(commands: Any) -> None:
+    config = commands.add_parser("config", help="the settings in force and where each comes from")
+    config.add_argument("--json", action="store_true", help="as JSON")
+    common(config)
+    config.set_defaults(run=run_config)
+
+
+def add_record(commands: Any) -> None:
+    record = commands.add_parser("record", help="record edit sessions on this machine, or stop doing so")
+    record.add_argument("switch", choices=("on", "off", "status"))
+    common(record)
+    record.set_defaults(run=run_record)
+
+
+def speak_lsp(options: argparse.Namespace) -> int:
+    """The language server. Nothing but the protocol goes to standard output."""
+    if not (options.stdio or options.tcp or options.ws):
+        sys.stderr.write("mercury-ls: say how to speak: --stdio, --tcp HOST:PORT or --ws HOST:PORT\n")
+        options.usage(sys.stderr)
+        return 2
+    gc.disable()  # a tenth of the start is the collector going over modules: `connector` starts it
+    start_log(options)
+    try:
+        return asyncio.run(speak(options))
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"mercury-ls: {error}\n")
+        return 1
+
+
+async def speak(options: argparse.Namespace) -> int:
+    from mercury_ls import transport
+
+    if options.stdio:
+        return await transport.serve_stdio(connector(options, token=""))
+    from mercury_ls.serve import daemon, local
+
+    token, path = local.standing_token()
+    host, port = daemon.split_address(options.tcp or options.ws)
+
+    def listening(address: tuple) -> None:
+        sys.stderr.write(f"mercury-ls: listening on {address[0]}:{address[1]}, token in {path}\n")
+        sys.stderr.flush()
+
+    if options.tcp:
+        await transport.serve_tcp(host, port, connector(options, token), listening)
+    else:
+        await transport.serve_websocket(host, port, token, connector(options, token=""), listening)
+    return 0
+
+
+def connector(options: argparse.Namespace, token: str) -> Any:
+    """Makes the server for one client, given where its messages go."""
+    from mercury_ls.server import create_server
+    from mercury_ls.wiring import Wiring
+
+    gc.freeze()
+    gc.enable()
+
+    def connect(write: Any) -> Any:
+        server = create_server(Wiring(assigned(options), user_file=chosen_file(options), token=token))
+        server.protocol.attach(write)
+        return server.protocol
+
+    return connect
+
+
+def run_serve(options: argparse.Namespace) -> int:
+    from mercury_ls.serve import daemon, local
+    from mercury_ls.serve.models import loader
+    from mercury_ls.serve.wire import WireError
+
+    try:
+        if options.stop:
+            print("stopped" if daemon.stop() else "no engine server was running")
+            return 0
+        if options.status:
+            return print_engine_status(daemon.status())
+    except (local.PlacementError, WireError, OSError) as error:
+        sys.stderr.write(f"mercury-ls serve: {error}\n")
+        return 1
+
+    start_log(options)
+    settings = load_settings(options).settings
+    where = daemon.Options(
+        idle_minutes=settings.engine.idle_exit_minutes,
+        http=options.http or "",
+        certificate=options.certificate or "",
+        key=options.key or "",
+    )
+    return daemon.run(where, loader(settings.engine))
+
+
+def print_engine_status(status: Any) -> int:
+    if status is None:
+        print("no engine server is running; editors start one when they need it")
+        return 3
+    about = f": engine {status.info.engine}, model {status.info.model}, on {status.info.device}" if status.info else ""
+    print(f"{status.state}{about} {status.detail}".rstrip())
+    return 0
+
+
+def run_complete(options: argparse.Namespace) -> int:
+    from mercury_ls.oneshot import complete
+
+    start_log(options)
+    path, line, column = split_place(options.place)
+    wiring_arguments = {"arguments": assigned(options), "user_file": chosen_file(options)}
+    reply = asyncio.run(complete(path, line, column, **wiring_arguments))
+    if options.json:
+        print(json.dumps(reply, ensure_ascii=False))
+    elif reply["items"]:
+        print(reply["items"][0]["text"])
+    else:
+        sys.stderr.write(f"nothing to suggest: {reply['silence']}\n")
+    return 0 if reply["items"] else 1
+
+
+def split_place(place: str) -> tuple[str, int, int]:
+    path, line, column = [*place.rsplit(":", 2), "", ""][:3]
+    if not (path and line.isdigit() and column.isdigit() and int(line) and int(column)):
+        sys.stderr.write(f"mercury-ls complete: {place!r} is not FILE:LINE:COL, for example src/app.py:12:5\n")
+        raise SystemExit(2)
+    return path, int(line), int(column)
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    from mercury_ls import doctor
+
+    loaded = load_settings(options)
+    findings = doctor.examine(loaded, chosen_file(options))
+    print(doctor.report(findings))
+    return 1 if any(finding.remedy for finding in findings) else 0
+
+
+def run_config(options: argparse.Namespace) -> int:
+    from mercury_ls import config
+
+    loaded = load_settings(options)
+    rows = config.effective(loaded)
+    if options.json:
+        print(json.dumps([{"path": r.path, "value": r.value, "origin": r.origin} for r in rows]))
+    else:
+        print(f"# user file: {chosen_file(options) or config.user_file()}")
+        width = max(len(row.path) for row in rows)
+        for row in rows:
+            print(f"{row.path:{width}}  {json.dumps(row.value, ensure_ascii=False):20}  {row.origin}")
+    for problem in loaded.problems:
+        sys.stderr.write(f"{problem}\n")
+    return 1 if loaded.problems else 0
+
+
+def run_record(options: argparse.Namespace) -> int:
+    from mercury_ls.wiring import recording_switch, recordings
+
+    settings = load_settings(options).settings
+    switch = recording_switch()
+    if options.switch == "on":
+        switch.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        switch.touch()
+    elif options.switch == "off":
+        switch.unlink(missing_ok=True)
+    on = settings.record.enabled or switch.exists()
+    print(f"recording is {'on' if on else 'off'} for editors started from now on; files in {recordings(settings)}")
+    if options.switch == "off" and settings.record.enabled:
+        print("record.enabled is set in your settings and keeps it on: see `mercury-ls config`")
+        return 1
+    return 0
+
+
+# What the commands share
+
+
+def load_settings(options: argparse.Namespace) -> Any:
+    from mercury_ls import config
+
+    files = config.project_files([os.getcwd()])
+    user_file = chosen_file(options) or config.user_file()
+    return config.load(user_file, files, {}, os.environ, assigned(options))
+
+
+def chosen_file(options: argparse.Namespace) -> Path | None:
+    return Path(options.config).expanduser() if options.config else None
+
+
+def assigned(options: argparse.Namespace) -> dict[str, str]:
+    """The settings of the command line, by their dotted paths."""
+    found = {}
+    for item in options.set:
+        name, sign, value = item.partition("=")
+        if not sign:
+            sys.stderr.write(f"mercury-ls: --set {item!r} is not NAME=VALUE, for example suggest.delay_ms=100\n")
+            raise SystemExit(2)
+        found[name.strip()] = value.strip()
+    if options.log_file:
+        found["log.file"] = options.log_file
+    if options.log_level:
+        found["log.level"] = options.log_level
+    return found
+
+
+def start_log(options: argparse.Namespace) -> None:
+    """Log to the chosen file, else to standard error, where editors show it."""
+    settings = load_settings(options).settings.log
+    level = options.log_level or ("warning" if not settings.file else settings.level)
+    logging.basicConfig(
+        filename=settings.file or None,
+        level=level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    logging.getLogger("pygls").setLevel(max(logging.getLogger().level, logging.WARNING))

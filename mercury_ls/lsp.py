@@ -1,0 +1,283 @@
+"""LSP over pygls: typed messages of our own, an error reply to whatever is wrong, one protocol per client."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from cattrs import transform_error
+from lsprotocol import types as lsp
+from msgspec import UNSET, Struct, UnsetType
+from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
+from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol, lsp_method
+
+__all__ = [
+    "METHODS",
+    "AcceptParams",
+    "DidFocusParams",
+    "InlineParams",
+    "PartialAcceptParams",
+    "Position",
+    "Protocol",
+    "Range",
+    "ShownParams",
+    "SnoozeParams",
+    "StatusParams",
+    "WhyParams",
+]
+
+log = logging.getLogger(__name__)
+
+
+class Wire(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Plain data in the spelling of JSON."""
+
+
+class Position(Wire):
+    line: int
+    character: int
+
+
+class Range(Wire):
+    start: Position
+    end: Position
+
+
+class Document(Wire):
+    uri: str
+    version: int | None = None
+
+
+class SelectedCompletion(Wire):
+    range: Range
+    text: str
+
+
+class InlineContext(Wire):
+    trigger_kind: int = 2
+    selected_completion_info: SelectedCompletion | None = None
+
+
+class InlineParams(Wire):
+    """`textDocument/inlineCompletion`, with the Copilot dialect's version and a token for drafts."""
+
+    text_document: Document
+    position: Position
+    context: InlineContext = InlineContext()
+    partial_result_token: str | int | None = None
+
+
+class CommandReference(Wire):
+    command: str = ""
+    arguments: list[Any] = []
+
+
+class ItemReference(Wire):
+    command: CommandReference = CommandReference()
+
+
+class ShownParams(Wire):
+    item: ItemReference
+
+
+class PartialAcceptParams(Wire):
+    item: ItemReference
+    accepted_length: int
+
+
+class DidFocusParams(Wire):
+    text_document: Document | UnsetType = UNSET
+
+
+class StatusParams(Wire):
+    """`mercury/status`: asks for the state of everything; has no parameters."""
+
+
+class WhyParams(Wire):
+    """`mercury/why`: why nothing was, or would be, suggested here."""
+
+    text_document: Document
+    position: Position
+
+
+class SnoozeParams(Wire):
+    """`mercury/snooze`: no suggestions for so many minutes; 0 wakes."""
+
+    minutes: float = 5.0
+
+
+class AcceptParams(Wire):
+    """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion."""
+
+    id: str
+
+
+METHODS: dict[str, type[Wire]] = {
+    "textDocument/inlineCompletion": InlineParams,
+    "textDocument/didShowCompletion": ShownParams,
+    "textDocument/didPartiallyAcceptCompletion": PartialAcceptParams,
+    "textDocument/didFocus": DidFocusParams,
+    "signIn": StatusParams,
+    "signOut": StatusParams,
+    "checkStatus": StatusParams,
+    "mercury/status": StatusParams,
+    "mercury/why": WhyParams,
+    "mercury/snooze": SnoozeParams,
+    "mercury/didAccept": AcceptParams,
+    "mercury/didReject": AcceptParams,
+}
+
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+NOT_INITIALIZED = -32002
+
+
+class Protocol(LanguageServerProtocol):
+    """One client's conversation. Text is kept by the session, never by pygls' workspace."""
+
+    def __init__(self, server: Any, converter: Any):
+        super().__init__(server, converter)
+        self.finished = asyncio.Event()
+        self.initialized = False
+        self.exit_code = 0
+
+    def attach(self, write: Callable[[bytes], None]) -> None:
+        self.set_writer(Outlet(write, self.finished), include_headers=False)
+
+    # What comes in
+
+    def receive(self, body: bytes) -> None:
+        """Handle one message; a request, however malformed, is always answered."""
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            return self.refuse(None, PARSE_ERROR, f"the message is not JSON: {error}")
+        if problem := envelope_problem(data):
+            return self.refuse(data.get("id") if isinstance(data, dict) else None, INVALID_REQUEST, problem)
+        if problem := self.untimely(data):
+            code = INVALID_REQUEST if self._shutdown else NOT_INITIALIZED
+            return self.refuse(data["id"], code, problem)
+        try:
+            message = self.structure_message(data)
+        except (JsonRpcInvalidParams, JsonRpcInternalError) as error:
+            return self.misunderstood(data, error)
+        return self.handle_message(message)
+
+    def malformed(self, problem: str) -> None:
+        self.refuse(None, INVALID_REQUEST, problem)
+
+    async def closed(self) -> None:
+        await self._server.close()
+
+    def untimely(self, data: dict[str, Any]) -> str:
+        if "id" not in data or "method" not in data:
+            return ""
+        if self._shutdown:
+            return "the server is shutting down"
+        if not self.initialized and data["method"] != lsp.INITIALIZE:
+            return "the first request must be initialize"
+        self.initialized = True
+        return ""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        method = data.get("method")
+        if method not in METHODS:
+            return super().structure_message({"params": None, **data} if method in NO_PARAMS else data)
+        try:
+            params = msgspec.convert(data.get("params") or {}, METHODS[method], strict=True)
+        except msgspec.ValidationError as error:
+            raise JsonRpcInvalidParams() from error
+        if "id" in data:
+            return JsonRPCRequestMessage(data["id"], method, data["jsonrpc"], params)
+        return JsonRPCNotification(method, data["jsonrpc"], params)
+
+    def misunderstood(self, data: dict[str, Any], error: Exception) -> None:
+        reasons = explain(error.__cause__ or error)
+        log.warning("%s has unusable parameters: %s", data.get("method", "a response"), reasons)
+        if "id" in data and "method" in data:
+            self.refuse(data["id"], INVALID_PARAMS, f"{data['method']}: {reasons}")
+        elif "id" in data:
+            self._request_futures.pop(data["id"], None)
+
+    def refuse(self, request: Any, code: int, problem: str) -> None:
+        """An error reply, by hand: LSP's own type has no place for the null id that JSON-RPC asks for."""
+        log.warning("refused a message: %s", problem)
+        reply = {"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": problem}}
+        self.writer.write(json.dumps(reply).encode())  # type: ignore[union-attr]
+
+    # What pygls does otherwise
+
+    @lsp_method(lsp.EXIT)
+    def lsp_exit(self, *_: Any) -> None:
+        self.exit_code = 0 if self._shutdown else 1
+        self.finished.set()
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: lsp.DidOpenTextDocumentParams) -> None:
+        self._server.did_open(params)
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:
+        self._server.did_change(params)
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: lsp.DidCloseTextDocumentParams) -> None:
+        self._server.did_close(params)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def lsp_notebook_document__did_open(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
+        self._server.notebook_did_open(params)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def lsp_notebook_document__did_change(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
+        self._server.notebook_did_change(params)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def lsp_notebook_document__did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
+        self._server.notebook_did_close(params)
+
+    @lsp_method(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def lsp_workspace__did_change_workspace_folders(self, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
+        self._server.did_change_folders(params)
+
+
+NO_PARAMS = {lsp.SHUTDOWN, lsp.EXIT}
+
+
+class Outlet:
+    """Where replies go; a client that has gone away ends the conversation instead of raising."""
+
+    def __init__(self, write: Callable[[bytes], None], finished: asyncio.Event):
+        self._write = write
+        self._finished = finished
+
+    def write(self, body: bytes) -> None:
+        try:
+            self._write(body)
+        except (OSError, RuntimeError, ValueError) as error:
+            log.info("the client is gone: %s", error)
+            self._finished.set()
+
+    def close(self) -> None:
+        self._finished.set()
+
+
+def envelope_problem(data: Any) -> str:
+    if not isinstance(data, dict):
+        return "a message must be one JSON object; LSP has no batches"
+    if data.get("jsonrpc") != "2.0":
+        return 'a message needs "jsonrpc": "2.0"'
+    if not isinstance(data.get("method", ""), str):
+        return "method must be a string"
+    if not isinstance(data.get("id", 0), (int, str)) and "method" in data:
+        return "id must be a number or a string"
+    if not {"method", "result", "error"} & data.keys():
+        return "a message needs a method, a result or an error"
+    return ""
+
+
+def explain(error: BaseException) -> str:
+    if isinstance(error, msgspec.ValidationError):
+        return str(error)
+    return "; ".join(transform_error(error, path="params"))

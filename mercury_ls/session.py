@@ -1,0 +1,485 @@
+"""One client's state: its documents, what it did, what is on its screen, and what it has taken or refused."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import EngineError
+from mercury_ls import context
+from mercury_ls.client import EngineUnavailable
+from mercury_ls.config import Settings
+from mercury_ls.context import Budget, Related
+from mercury_ls.documents import Document, Snapshot
+from mercury_ls.gate import Gate
+from mercury_ls.history import History
+from mercury_ls.pending import Pending, Remainder
+from mercury_ls.suggest import Answer, Question, Suggestion, suggest
+from mercury_ls.targets import Target
+
+__all__ = ["Ask", "Decision", "Item", "Reply", "Session"]
+
+log = logging.getLogger(__name__)
+
+LARGEST_DOCUMENT = 1 << 20
+IDLE_SECONDS = 0.3
+PARSE_SECONDS = 0.008
+REMEMBERED_OFFERS = 64
+NEIGHBOURS = 8
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """An inline completion request; `selected` is the entry highlighted in the editor's own menu."""
+
+    uri: str
+    offset: int
+    invoked: bool = False
+    selected: tuple[int, int, str] | None = None
+
+
+class Item(Struct, frozen=True):
+    """One suggestion on offer: replace `[start, end)` of the document by `text`."""
+
+    id: str
+    start: int
+    end: int
+    text: str
+    p_accept: float
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What the client is told, or why it is told nothing; `snapshot` is the text that the offsets are of."""
+
+    snapshot: Snapshot | None = None
+    items: tuple[Item, ...] = ()
+    silence: str = ""
+    source: str = "model"
+    step: int = 0
+    draft: str = ""
+    final: bool = True
+
+
+class Decision(Struct, frozen=True):
+    """A line of the log that "why nothing here?" reads from."""
+
+    uri: str
+    version: int
+    line: int
+    outcome: str
+    milliseconds: float
+
+
+class Offer(Struct, frozen=True):
+    """A suggestion that went out, until it is accepted, refused or forgotten."""
+
+    pending: Pending
+    settled: bool = False
+
+
+class Session:
+    """Everything between LSP and the straight path that has to be remembered."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Any,
+        privacy: Any,
+        workspace: Any,
+        recorder: Any,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.id = uuid.uuid4().hex[:12]
+        self.settings = settings
+        self.engine = engine
+        self.privacy = privacy
+        self.workspace = workspace
+        self.recorder = recorder
+        self.clock = clock
+        self.history = History()
+        self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
+        self.documents: dict[str, Document] = {}
+        self._files: dict[str, str] = {}
+        self.hidden: dict[str, str] = {}
+        self.notebooks: dict[str, list[str]] = {}
+        self.decisions: deque[Decision] = deque(maxlen=64)
+        self.snoozed_until = 0.0
+        self.active = asyncio.Event()
+        self.when_idle: Callable[[], None] = lambda: None
+        self.accepted_count = self.rejected_count = 0
+        self._recent: OrderedDict[str, Snapshot] = OrderedDict()
+        self._pending: Pending | None = None
+        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self._related: Related | None = None
+        self._cursors: dict[str, int] = {}
+
+    def adopt(self, settings: Settings, privacy: Any, workspace: Any) -> None:
+        """New settings, replaced whole; documents that the new rules hide are forgotten, the rest goes on."""
+        self.settings, self.privacy, self.workspace = settings, privacy, workspace
+        self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
+        for uri in list(self.documents):
+            if reason := privacy.why_hidden(self._files[uri]):
+                self.close(uri)
+                self.hidden[uri] = reason
+        self._related = None
+
+    async def end(self) -> None:
+        self.recorder.close()
+        await self.engine.close()
+
+    # Documents
+
+    def open(self, uri: str, path: str, language: str, version: int, text: str, cell: str = "") -> None:
+        """Keep the text, unless privacy rules hide the file: then only the reason is kept.
+
+        The cells of a notebook are told apart by `cell`; they are as private as their file.
+        """
+        self.active.set()
+        self.close(uri)
+        if reason := self.privacy.why_hidden(path):
+            self.hidden[uri] = reason
+            return
+        document = Document(uri, f"{path}{cell}", language, version, text, PARSE_SECONDS)
+        self.documents[uri] = document
+        self._files[uri] = path
+        self.recorder.opened(document)
+        self.focus(uri)
+
+    def change(self, uri: str, version: int, changes: Sequence[tuple], encoding: str) -> None:
+        self.active.set()
+        document = self.documents.get(uri)
+        if document is None:
+            return
+        now = self.clock()
+        before = document.text
+        self.recorder.changed(document, version, changes, encoding)
+        for applied in document.apply(changes, version, encoding):
+            self._cursors[uri] = applied.start + len(applied.text)
+            if max(len(before), len(applied.text)) <= LARGEST_DOCUMENT:
+                self.history.record(document.path, before, applied, now)
+                before = before[: applied.start] + applied.text + before[applied.end :]
+
+    def close(self, uri: str) -> None:
+        self.hidden.pop(uri, None)
+        self._cursors.pop(uri, None)
+        self._files.pop(uri, None)
+        document = self.documents.pop(uri, None)
+        if document is None:
+            return
+        self.recorder.closed(document)
+        if len(document.text) <= LARGEST_DOCUMENT:
+            self._recent[uri] = document.snapshot()
+        if self._pending and self._pending.uri == uri:
+            self._pending = None
+
+    def focus(self, uri: str) -> None:
+        if document := self.documents.get(uri):
+            self._recent[uri] = document.snapshot()
+            self._recent.move_to_end(uri)
+        while len(self._recent) > max(NEIGHBOURS, len(self.documents)):
+            self._recent.popitem(last=False)
+
+    def saved(self, uri: str) -> None:
+        if document := self.documents.get(uri):
+            self.recorder.saved(document)
+            self.workspace.changed([document.path])
+
+    def renamed(self, old: str, new: str) -> None:
+        self.history.rename(old, new)
+        self.workspace.removed([old])
+        self.workspace.changed([new])
+
+    def branch_switched(self) -> None:
+        """Another branch was checked out: what the user edited and what the project defines are of another world."""
+        self.history.clear()
+        self._related = self._pending = None
+
+    # Suggestions
+
+    async def inline(self, ask: Ask) -> AsyncGenerator[Reply, None]:
+        """Replies as the drafts improve; the last is final and true of the document as it is by then."""
+        began = self.clock()
+        self.active.set()
+        self._cursors[ask.uri] = ask.offset
+        async with aclosing(self._inline(ask)) as replies:
+            async for reply in replies:
+                if reply.final:
+                    self._decided(ask, reply, began)
+                yield reply
+
+    async def _inline(self, ask: Ask) -> AsyncGenerator[Reply, None]:
+        if reason := self.unavailable(ask.uri, ask.invoked):
+            yield Reply(silence=reason)
+            return
+        document = self.documents[ask.uri]
+        snapshot, offset = with_selected(document.snapshot(), ask)
+        if not ask.invoked and (item := self._type_through(snapshot, offset)):
+            yield Reply(snapshot=snapshot, items=(item,), source="type-through")
+            return
+        if not ask.invoked and self.settings.suggest.delay_ms:
+            await asyncio.sleep(self.settings.suggest.delay_ms / 1000)
+        try:
+            async with aclosing(suggest(self._question(snapshot, offset, ask), self.engine)) as answers:
+                async for answer in answers:
+                    yield self._reply(document, snapshot, offset, ask, answer)
+        except EngineUnavailable as error:
+            yield Reply(silence=f"the engine is not available: {error}")
+        except EngineError as error:
+            log.warning("the engine could not answer: %s", error)
+            yield Reply(silence=f"the engine could not answer: {error}")
+
+    def unavailable(self, uri: str, invoked: bool) -> str:
+        """Why this document gets no suggestions at all; empty where it may."""
+        settings = self.settings.suggest
+        if uri in self.hidden:
+            return f"the file is private: {self.hidden[uri]}"
+        if (document := self.documents.get(uri)) is None:
+            return "the document is not open"
+        if not settings.enabled:
+            return "suggestions are off (suggest.enabled)"
+        if self.clock() < self.snoozed_until and not invoked:
+            return f"snoozed for another {(self.snoozed_until - self.clock()) / 60:.0f} minutes"
+        if not settings.speaks(document.language):
+            return f"off for {document.language} (suggest.languages)"
+        return unfit(document.text)
+
+    def _type_through(self, snapshot: Snapshot, offset: int) -> Item | None:
+        """What is left of the suggestion on the screen, where the user types along it."""
+        pending = self._pending
+        if pending is None or pending.uri != snapshot.uri:
+            return None
+        rest = pending.remainder(snapshot, offset)
+        if rest is None:
+            self._refused(pending)
+        elif not rest.text:
+            self._settle(pending.id)
+            self._pending = None
+        return item_of(pending, rest) if rest and rest.text else None
+
+    def _refused(self, pending: Pending) -> None:
+        """The user went another way; whether the suggestion was seen at all can only be guessed."""
+        self._pending = None
+        offer = self._offers.get(pending.id)
+        if offer and not offer.settled:
+            self._offers[pending.id] = replace(offer, settled=True)
+            self.gate.rejected(self.clock(), weight=0.3)
+
+    def _question(self, snapshot: Snapshot, offset: int, ask: Ask) -> Question:
+        settings = self.settings
+        return Question(
+            snapshot=snapshot,
+            offset=offset,
+            history=self.history,
+            related=self.related(snapshot, offset),
+            settings=settings.suggest,
+            budget=self.budget,
+            session=self.id,
+            bar=self.gate.bar(self.clock()),
+            invoked=ask.invoked,
+            alternatives=settings.suggest.alternatives if ask.invoked else 1,
+            effort=settings.engine.effort,
+            deadline_ms=settings.engine.deadline_ms,
+            recent_edits=settings.context.recent_edits,
+        )
+
+    @property
+    def budget(self) -> Budget:
+        info = self.engine.status.info
+        limit = self.settings.context
+        if info is None:
+            return Budget(tokens=limit.budget_tokens, snippets=limit.snippets)
+        tokens = min(limit.budget_tokens, info.context_tokens)
+        return Budget(tokens, info.characters_per_token, limit.snippets)
+
+    def related(self, snapshot: Snapshot, offset: int) -> Related:
+        now = self.clock()
+        if self._related is None or not self._related.still_fits(snapshot, offset, now):
+            others = self.neighbours(snapshot.uri)
+            self._related = context.relate(snapshot, offset, others, self.workspace.definitions, self.budget, now)
+        return self._related
+
+    def neighbours(self, uri: str) -> list[Snapshot]:
+        """The cells of the same notebook, then other files, the latest in use first, as they are now."""
+        cells = next((cells for cells in self.notebooks.values() if uri in cells), [])
+        order = [*cells, *(u for u in reversed(self._recent) if u not in cells)]
+        found = [
+            self.documents[u].snapshot() if u in self.documents else self._recent.get(u) for u in order if u != uri
+        ]
+        return [snapshot for snapshot in found if snapshot and not unfit(snapshot.text)][:NEIGHBOURS]
+
+    def _reply(self, document: Document, snapshot: Snapshot, offset: int, ask: Ask, answer: Answer) -> Reply:
+        known = {"step": answer.step, "draft": answer.draft, "final": answer.final}
+        if not answer.final:
+            items = tuple(Item("", *place(s), s.p_accept) for s in answer.suggestions)
+            return Reply(snapshot=snapshot, items=items, silence=answer.silence, **known)
+        offers = [self._offered(snapshot, s) for s in answer.suggestions]
+        if not offers:
+            return Reply(snapshot=snapshot, silence=answer.silence, **known)
+        if ask.selected is not None:
+            return Reply(snapshot=document.snapshot(), items=after_selected(offers, ask), **known)
+        if document.version != snapshot.version:
+            return self._rebased(document, offset, snapshot, offers, known)
+        self._pending = offers[0]
+        return Reply(snapshot=snapshot, items=tuple(item_of(p) for p in offers), **known)
+
+    def _offered(self, snapshot: Snapshot, suggestion: Suggestion) -> Pending:
+        start, end, text = place(suggestion)
+        pending = Pending(uuid.uuid4().hex[:16], snapshot.uri, snapshot.text, start, end, text, suggestion.p_accept)
+        self._offers[pending.id] = Offer(pending)
+        while len(self._offers) > REMEMBERED_OFFERS:
+            self._offers.popitem(last=False)
+        return pending
+
+    def _rebased(
+        self, document: Document, offset: int, old: Snapshot, offers: list[Pending], known: dict[str, Any]
+    ) -> Reply:
+        """The user typed on while the model thought: what still fits moves along, the rest is dropped."""
+        now = document.snapshot()
+        cursor = offset + len(now.text) - len(old.text)
+        rests = [(p, p.remainder(now, cursor)) for p in offers]
+        fitting = [(p, rest) for p, rest in rests if rest and rest.text]
+        if not fitting:
+            return Reply(snapshot=now, silence="the text changed while the model answered", **known)
+        self._pending = fitting[0][0]
+        return Reply(snapshot=now, items=tuple(item_of(p, rest) for p, rest in fitting), **known)
+
+    def _decided(self, ask: Ask, reply: Reply, began: float) -> None:
+        outcome = reply.silence or f"{len(reply.items)} shown ({reply.source})"
+        snapshot = reply.snapshot
+        line = snapshot.line_of(min(ask.offset, len(snapshot.text))) if snapshot else 0
+        milliseconds = (self.clock() - began) * 1000
+        decision = Decision(ask.uri, snapshot.version if snapshot else 0, line, outcome, milliseconds)
+        self.decisions.append(decision)
+        log.info("%s:%d %s (%.1f ms)", ask.uri, line + 1, outcome, milliseconds)
+        self.recorder.answered(ask, reply, milliseconds)
+
+    async def why(self, uri: str, offset: int) -> str:
+        """Why nothing is suggested here: the same path once more, as if the user had just typed."""
+        reply = Reply(silence="nothing was asked")
+        async with aclosing(self._inline(Ask(uri=uri, offset=offset))) as replies:
+            async for latest in replies:
+                reply = latest
+        if reply.silence:
+            return reply.silence
+        return f"a suggestion is ready here ({reply.items[0].p_accept:.0%} likely to be accepted)"
+
+    # What became of them
+
+    def accepted(self, id: str) -> None:
+        offer = self._settle(id)
+        if offer is None:
+            return
+        self.accepted_count += 1
+        self.gate.accepted(self.clock())
+        self.recorder.accepted(id)
+        if self._pending and self._pending.id == id:
+            self._pending = None
+
+    def rejected(self, id: str) -> None:
+        if self._settle(id) is None:
+            return
+        self.rejected_count += 1
+        self.gate.rejected(self.clock())
+        self.recorder.rejected(id)
+        if self._pending and self._pending.id == id:
+            self._pending = None
+
+    def partially_accepted(self, id: str, length: int) -> None:
+        """Some words of it were taken: that is an accept, and the rest stays on offer."""
+        if self._settle(id) is None:
+            return
+        self.accepted_count += 1
+        self.gate.accepted(self.clock())
+        self.recorder.accepted(id, length)
+
+    def _settle(self, id: str) -> Offer | None:
+        offer = self._offers.get(id)
+        if offer is None or offer.settled:
+            return None
+        self._offers[id] = replace(offer, settled=True)
+        return offer
+
+    def snooze(self, minutes: float) -> None:
+        self.snoozed_until = self.clock() + minutes * 60
+
+    # Between keystrokes
+
+    async def tend(self) -> None:
+        """While nobody types: read the project step by step, and let the engine encode ahead."""
+        while True:
+            await self.active.wait()
+            await self._quiet()
+            while not self.active.is_set() and self.workspace.step(self.clock()):
+                await asyncio.sleep(0)
+            if not self.active.is_set():
+                self.when_idle()
+                await self._warm()
+
+    async def _quiet(self) -> None:
+        while self.active.is_set():
+            self.active.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(IDLE_SECONDS):
+                    await self.active.wait()
+
+    async def _warm(self) -> None:
+        uri = next(reversed(self._recent), None)
+        if uri not in self.documents or self.unavailable(uri, invoked=False):
+            return
+        snapshot = self.documents[uri].snapshot()
+        offset = min(self._cursors.get(snapshot.uri, 0), len(snapshot.text))
+        target = Target(offset, offset, "line")
+        try:
+            await self.engine.warm(
+                context.build(
+                    snapshot,
+                    [target],
+                    self.related(snapshot, offset),
+                    self.history.edits(self.settings.context.recent_edits),
+                    self.budget,
+                    session=self.id,
+                    effort=self.settings.engine.effort,
+                    deadline_ms=None,
+                )
+            )
+        except (EngineUnavailable, EngineError) as error:
+            log.debug("nothing was warmed: %s", error)
+
+
+def unfit(text: str) -> str:
+    if len(text) > LARGEST_DOCUMENT:
+        return f"the file is larger than {LARGEST_DOCUMENT >> 20} MiB"
+    return "the file is binary" if "\0" in text[:8192] else ""
+
+
+def with_selected(snapshot: Snapshot, ask: Ask) -> tuple[Snapshot, int]:
+    """The text as it would be with the entry of the editor's menu accepted."""
+    if ask.selected is None:
+        return snapshot, ask.offset
+    start, end, text = ask.selected
+    changed = snapshot.text[:start] + text + snapshot.text[end:]
+    document = Document(snapshot.uri, snapshot.path, snapshot.language, snapshot.version, changed)
+    return document.snapshot(), start + len(text)
+
+
+def after_selected(offers: Sequence[Pending], ask: Ask) -> tuple[Item, ...]:
+    """Items that begin with the selected entry and replace its range, as the protocol wants them."""
+    start, end, text = ask.selected or (0, 0, "")
+    return tuple(Item(p.id, start, end, text + p.text, p.p_accept) for p in offers)
+
+
+def place(suggestion: Suggestion) -> tuple[int, int, str]:
+    proposal = suggestion.proposal
+    return proposal.start, proposal.end, proposal.text
+
+
+def item_of(pending: Pending, rest: Remainder | None = None) -> Item:
+    if rest is None:
+        return Item(pending.id, pending.start, pending.end, pending.text, pending.p_accept)
+    return Item(pending.id, rest.start, rest.end, rest.text, pending.p_accept)

@@ -1,0 +1,80 @@
+"""Where the model may write: the span at the cursor, or the reason to stay silent there."""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from mercury_ls import languages, syntax
+from mercury_ls.documents import Snapshot
+
+__all__ = ["Silence", "Target", "at_cursor"]
+
+CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
+"""What may follow the cursor on its line for the line still to count as unfinished: what editors close themselves."""
+
+
+class Target(Struct, frozen=True):
+    """A range of the document that a suggestion replaces."""
+
+    start: int
+    end: int
+    mode: Literal["line", "block", "edit"]
+
+
+class Silence(Struct, frozen=True):
+    """Nothing is suggested, and this is why: in the log, and for who asks "why nothing here?"."""
+
+    reason: str
+
+
+def at_cursor(
+    snapshot: Snapshot,
+    offset: int,
+    *,
+    invoked: bool = False,
+    in_comments: bool = False,
+    in_strings: bool = False,
+    multi_line: Literal["auto", "always", "never"] = "auto",
+) -> Target | Silence:
+    """The span of an inline completion. Who asks by hand is answered in places where typing is left alone."""
+    line = snapshot.line_of(offset)
+    tail = snapshot.text[offset : snapshot.line_end(line)]
+    if not invoked and (reason := unwelcome(snapshot, offset, tail, in_comments, in_strings)):
+        return Silence(reason)
+    end = snapshot.line_end(line) if not tail.strip() else offset
+    return Target(offset, end, "block" if wants_block(snapshot, offset, tail, multi_line) else "line")
+
+
+def unwelcome(snapshot: Snapshot, offset: int, tail: str, in_comments: bool, in_strings: bool) -> str:
+    if tail and is_word(tail[0]):
+        return "the cursor is inside a word"
+    if tail.strip() and not CLOSERS.match(tail):
+        return "code follows the cursor on its line"
+    place = syntax.inside(snapshot, offset)
+    if place == "comment" and not in_comments:
+        return "inside a comment (suggest.in_comments is off)"
+    if place == "string" and not in_strings:
+        return "inside a string (suggest.in_strings is off)"
+    return ""
+
+
+def is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def wants_block(snapshot: Snapshot, offset: int, tail: str, multi_line: str) -> bool:
+    if multi_line == "never" or tail.strip():
+        return False
+    return multi_line == "always" or syntax.block_expected(snapshot, offset) or deeper(snapshot, offset)
+
+
+def deeper(snapshot: Snapshot, offset: int) -> bool:
+    """A blank line indented further than the line before it, in a language that blocks by indentation."""
+    line = snapshot.line_of(offset)
+    head = snapshot.text[snapshot.line_start(line) : offset]
+    language = languages.find(snapshot.language, snapshot.path)
+    if line == 0 or not head or head.strip() or language is None or not language.indents_blocks:
+        return False
+    above = snapshot.line(line - 1)
+    return bool(above.strip()) and len(head) > len(above) - len(above.lstrip())

@@ -1,0 +1,99 @@
+from mercury_engine.api import Snippet
+from mercury_ls.context import Budget, Related, build, relate, window
+from mercury_ls.documents import Document
+from mercury_ls.targets import Target
+from tests.marked import marked
+
+
+def opened(path: str, text: str):
+    return Document(f"file://{path}", path, "python", 1, text).snapshot()
+
+
+def related_paths(drawn: str, others=(), definitions=lambda names, near: [], budget=None) -> list[str]:
+    snapshot, offset = marked(drawn)
+    return [s.path for s in relate(snapshot, offset, others, definitions, budget or Budget(), 0.0).snippets]
+
+
+def test_a_small_file_is_its_own_window():
+    snapshot, offset = marked("a\nb$0\nc\n")
+    assert window(snapshot, offset, 100) == (0, 6)
+
+
+def test_the_window_of_a_large_file_stays_while_typing_and_holds_the_cursor():
+    lines = [f"value_{n} = {n}\n" for n in range(2000)]
+    snapshot, offset = marked("".join([*lines[:1000], "x$0\n", *lines[1000:]]))
+    start, end = window(snapshot, offset, 4000)
+    assert start < offset < end
+    assert end - start < 12_000
+    typed, later = marked("".join([*lines[:1000], "xyz$0\n", *lines[1000:]]))
+    assert window(typed, later, 4000)[0] == start
+    assert snapshot.text[start - 1] == "\n"
+
+
+def test_the_request_names_the_span_within_its_window():
+    lines = [f"value_{n} = {n}\n" for n in range(2000)]
+    snapshot, offset = marked("".join([*lines[:1500], "x = $0\n", *lines[1500:]]))
+    request = build(
+        snapshot,
+        [Target(offset, offset, "line")],
+        Related(snapshot.uri, 0, 0.0),
+        (),
+        Budget(tokens=1000),
+        session="s",
+        effort="low",
+        deadline_ms=50,
+    )
+    span, text = request.spans[0], request.windows[0].text
+    assert text[: span.start].endswith("x = ")
+    assert text[span.end :].startswith("\nvalue_1500")
+
+
+def test_similar_code_of_other_files_comes_first():
+    close = opened("/project/close.py", "def parse_header(stream):\n    return stream.read_header()\n")
+    far = opened("/project/far.py", "def unrelated():\n    paint(colour)\n")
+    assert related_paths("header = parse_header($0)\n", [far, close]) == ["/project/close.py"]
+
+
+def test_definitions_of_names_in_use_are_asked_for():
+    asked = []
+
+    def definitions(names, near):
+        asked.extend(names)
+        return [Snippet("/project/lib.py", "def connect(host, port): ...")]
+
+    assert related_paths("connect($0)\n", definitions=definitions) == ["/project/lib.py"]
+    assert "connect" in asked
+
+
+def test_what_the_window_shows_is_not_shown_twice():
+    same = opened("/project/copy.py", "def parse_header(stream):\n    return stream.read_header()\n")
+    drawn = "def parse_header(stream):\n    return stream.read_header()\n\nparse_header($0)\n"
+    assert related_paths(drawn, [same]) == []
+
+
+def test_snippets_leave_room_for_the_file():
+    others = [
+        opened(f"/project/f{n}.py", f"def load_config_{n}(path):\n    return read(path, {n})\n" * 10) for n in range(30)
+    ]
+    snapshot, offset = marked("load_config(path, read$0)\n")
+    budget = Budget(tokens=600)
+    chosen = relate(snapshot, offset, others, lambda names, near: [], budget, 0.0).snippets
+    assert 0 < sum(len(s.text) for s in chosen) <= budget.characters // 3
+
+
+def test_imports_and_headers_above_the_window_are_kept():
+    body = "".join(f"        value_{n} = {n}\n" for n in range(3000))
+    snapshot, offset = marked(f"import os\n\n\nclass Store:\n    def load(self):\n{body}        $0\n")
+    chosen = relate(snapshot, offset, [], lambda names, near: [], Budget(tokens=1000), 0.0).snippets
+    assert chosen[0].path == snapshot.path
+    assert "import os" in chosen[0].text
+    assert "class Store" in chosen[0].text
+    assert "def load" in chosen[0].text
+
+
+def test_the_choice_lasts_while_the_user_stays_near():
+    snapshot, offset = marked("a = 1\n" * 50 + "b$0\n")
+    related = Related(snapshot.uri, 45, chosen_at=0.0)
+    assert related.still_fits(snapshot, offset, now=10.0)
+    assert not related.still_fits(snapshot, 0, now=10.0)
+    assert not related.still_fits(snapshot, offset, now=100.0)

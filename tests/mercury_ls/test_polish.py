@@ -1,0 +1,128 @@
+from mercury_ls.history import History
+from mercury_ls.polish import Proposal, polish
+from mercury_ls.targets import Silence, Target
+from tests.marked import marked
+
+
+def check(drawn: str, text: str, expected: str, mode: str = "line", language: str = "python") -> None:
+    """`expected` is the document afterwards with the suggestion in «»; or "-" and the reason's beginning."""
+    snapshot, offset = marked(drawn, language)
+    found = polish(snapshot, Target(offset, offset, mode), text, History())
+    if isinstance(found, Silence):
+        assert expected.startswith("- "), found.reason
+        assert found.reason.startswith(expected[2:]), found.reason
+        return
+    assert isinstance(found, Proposal)
+    before, after = snapshot.text[: found.start], snapshot.text[found.end :]
+    assert f"{before}«{found.text}»{after}" == expected
+
+
+def test_a_good_suggestion_passes_as_it_is():
+    check("x = $0\n", "compute(y)", "x = «compute(y)»\n")
+
+
+def test_blanks_at_the_end_and_empty_suggestions():
+    check("x = $0\n", "1   ", "x = «1»\n")
+    check("x = $0\n", "  \n", "- nothing is left")
+    check("x = $0\n", "", "- nothing is left")
+
+
+def test_a_line_ends_at_its_end():
+    check("x = $0\n", "1\ny = 2", "x = «1»\n")
+
+
+def test_a_block_ends_where_it_dedents():
+    check(
+        "def f():\n    $0\n\nz = 1\n",
+        "a = 1\n    return a\n\ndef g():\n    pass",
+        "def f():\n    «a = 1\n    return a»\n\nz = 1\n",
+        "block",
+    )
+
+
+def test_sentinels_are_cut_off_with_what_follows():
+    check("x = $0\n", "1<|endoftext|>junk", "x = «1»\n")
+    check("x = $0\n", "1<fim_suffix>junk", "x = «1»\n")
+    check("x = $0\n", "░░", "- nothing is left")
+    check("a = '<|end|>'\nx = $0\n", "'<|end|>'", "a = '<|end|>'\nx = «'<|end|>'»\n")
+
+
+def test_what_stands_after_the_cursor_is_not_written_again():
+    check("print($0)\n", "value)", "print(«value»)\n")
+    check("x = [1, $0]\n", "2]", "x = [1, «2»]\n")
+    check('x = "$0"\n', 'text"', 'x = "«text»"\n')
+    check("f(a, $0):\n", "b):", "f(a, «b»):\n")
+
+
+def test_a_call_that_is_complete_in_itself_keeps_its_bracket():
+    check("print($0)\n", "len(x)", "print(«len(x)»)\n")
+    check("print($0)\n", "len(x))", "print(«len(x)»)\n")
+
+
+def test_lines_that_follow_are_not_written_again():
+    check(
+        "def f():\n    $0\n    return a\n",
+        "a = 1\n    return a",
+        "def f():\n    «a = 1»\n    return a\n",
+        "block",
+    )
+
+
+def test_brackets_that_close_nothing_are_cut():
+    check("x = 1 + $0\n", "2) + 3", "x = 1 + «2»\n")
+    check("x = (1 + $0\n", "2) + 3", "x = (1 + «2) + 3»\n")
+
+
+def test_stutter_is_cut():
+    check("x = $0\n", "a + b, a + b, a + b, a + b, a + b, ", "x = «a + b,»\n")
+    check(
+        "def f():\n    $0\n",
+        "go()\n    run()\n    run()\n    run()\n    run()",
+        "def f():\n    «go()\n    run()»\n",
+        "block",
+    )
+
+
+def test_the_neighbouring_line_is_no_suggestion():
+    check("    $0\n    return value\n", "return value", "- it repeats the lines")
+    check("self.total = total\n$0\n", "self.total = total", "- it repeats the lines")
+
+
+def test_the_files_indentation_is_kept():
+    check(
+        "if x:\n\ty = 1\n\tif y:\n\t\t$0\n",
+        "a = 1\n        b = 2",
+        "if x:\n\ty = 1\n\tif y:\n\t\t«a = 1\n\t\tb = 2»\n",
+        "block",
+    )
+    check(
+        "if x:\n    if y:\n        $0\n",
+        "a = 1\n\t\tb = 2",
+        "if x:\n    if y:\n        «a = 1\n        b = 2»\n",
+        "block",
+    )
+
+
+def test_the_files_line_ends_are_kept():
+    check("if x:\r\n    $0\r\n", "a = 1\n    b = 2", "if x:\r\n    «a = 1\r\n    b = 2»\r\n", "block")
+
+
+def test_what_breaks_the_file_is_dropped():
+    check("def f(a):\n    return a\n\nx = a$0\n", " = = b", "- the file would parse worse")
+    check("function f() {\n    $0\n}\n", "return (", "- the file would parse worse", language="javascript")
+
+
+def test_an_unfinished_file_may_stay_unfinished():
+    check("foo(a, $0\n", "b", "foo(a, «b»\n")
+
+
+def test_a_deletion_of_the_users_is_not_undone():
+    from mercury_ls.documents import Change
+
+    before = "x = call(a, b)\n"
+    history = History()
+    history.record("/project/file.py", before, Change(len("x = call(a"), len("x = call(a, b"), ""), 0.0)
+    snapshot, offset = marked("x = call(a$0)\n")
+    found = polish(snapshot, Target(offset, offset, "line"), ", b", history)
+    assert isinstance(found, Silence)
+    assert "undo" in found.reason

@@ -1,0 +1,217 @@
+"""The session with a fake engine in the same process: what is remembered, superseded, stopped and forgotten."""
+
+import asyncio
+import threading
+from contextlib import aclosing
+
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from mercury_ls.client import InProcessClient
+from mercury_ls.config import Settings
+from mercury_ls.privacy import Privacy
+from mercury_ls.record import NoRecorder
+from mercury_ls.session import LARGEST_DOCUMENT, REMEMBERED_OFFERS, Ask, Reply, Session
+from mercury_ls.settings import SuggestSettings
+from mercury_ls.workspace import Workspace
+
+URI = "file:///project/file.py"
+ANSWER = {"x = ": "compute(y)", "z = ": "other(y)"}
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def engine():
+    return FakeEngine(ANSWER)
+
+
+@pytest.fixture
+async def session(engine):
+    made = await started(engine)
+    yield made
+    await made.end()
+
+
+async def started(engine: FakeEngine, settings: Settings | None = None) -> Session:
+    settings = settings or Settings()
+    privacy = Privacy(settings.privacy, [])
+    client = InProcessClient(engine)
+    await client.start()
+    workspace = Workspace([], privacy, settings.context)
+    return Session(settings, client, privacy, workspace, NoRecorder(), Clock())
+
+
+def drawn(text: str) -> tuple[str, int]:
+    return text.replace("$0", "", 1), text.index("$0")
+
+
+async def ask(session: Session, text: str, invoked: bool = False) -> Reply:
+    """Open or change the one document to `text`, and ask at its `$0`."""
+    plain, offset = drawn(text)
+    if URI in session.documents:
+        document = session.documents[URI]
+        session.change(URI, document.version + 1, [(None, plain)], "utf-16")
+    else:
+        session.open(URI, "/project/file.py", "python", 1, plain)
+    reply = Reply()
+    async with aclosing(session.inline(Ask(uri=URI, offset=offset, invoked=invoked))) as replies:
+        async for latest in replies:
+            reply = latest
+    return reply
+
+
+async def check(session: Session, text: str, expected: str, source: str = "model") -> None:
+    """`expected` is the text of the only item, or "-" and a part of the reason for silence."""
+    reply = await ask(session, text)
+    if expected.startswith("- "):
+        assert reply.items == ()
+        assert expected[2:] in reply.silence
+    else:
+        assert [item.text for item in reply.items] == [expected]
+        assert reply.source == source
+
+
+async def test_the_model_is_asked_once_and_typing_along_needs_it_no_more(session, engine):
+    await check(session, "x = $0\n", "compute(y)")
+    await check(session, "x = com$0\n", "pute(y)", "type-through")
+    await check(session, "x = c$0\n", "ompute(y)", "type-through")
+    assert engine.infills == 1
+
+
+async def test_going_another_way_asks_again_and_counts_a_little_as_refusal(session, engine):
+    await check(session, "x = $0\n", "compute(y)")
+    before = session.gate.bar(0.0)
+    await check(session, "z = $0\n", "other(y)")
+    assert engine.infills == 2
+    assert session.gate.bar(0.0) > before
+
+
+async def test_typing_it_to_its_end_is_no_refusal(session):
+    await check(session, "x = $0\n", "compute(y)")
+    before = session.gate.bar(0.0)
+    await ask(session, "x = compute(y)$0\n")
+    await ask(session, "x = compute(y)\nz = $0\n")
+    assert session.gate.bar(0.0) == before
+
+
+async def test_what_is_accepted_counts_once(session):
+    (item,) = (await ask(session, "x = $0\n")).items
+    session.accepted(item.id)
+    session.accepted(item.id)
+    session.rejected(item.id)
+    assert (session.accepted_count, session.rejected_count) == (1, 0)
+
+
+async def test_snoozing_ends_by_itself_and_asking_by_hand_goes_through(session):
+    session.snooze(5)
+    await check(session, "x = $0\n", "- snoozed")
+    assert (await ask(session, "x = $0\n", invoked=True)).items
+    session.clock.now = 301.0
+    await check(session, "x = $0\n", "compute(y)", "type-through")
+
+
+async def test_switched_off_for_a_language_or_altogether(engine):
+    off = await started(engine, Settings(suggest=SuggestSettings(languages={"python": False})))
+    await check(off, "x = $0\n", "- off for python")
+    silent = await started(engine, Settings(suggest=SuggestSettings(enabled=False)))
+    await check(silent, "x = $0\n", "- suggestions are off")
+    for session in (off, silent):
+        await session.end()
+    assert engine.infills == 0
+
+
+async def test_a_cancelled_request_stops_the_engine_within_one_pass():
+    reached, go_on = threading.Event(), threading.Event()
+
+    def pause(step: int) -> None:
+        if step == 2:
+            reached.set()
+            go_on.wait(10)
+
+    engine = FakeEngine(ANSWER, passes=50, pause=pause)
+    session = await started(engine)
+    asking = asyncio.create_task(ask(session, "x = $0\n"))
+    await asyncio.to_thread(reached.wait, 10)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    go_on.set()
+    await session.end()
+    assert engine.forwards <= 3
+    assert engine.open == 0
+
+
+async def test_what_the_user_typed_meanwhile_is_taken_off_the_answer():
+    reached, go_on = threading.Event(), threading.Event()
+
+    def pause(step: int) -> None:
+        reached.set()
+        go_on.wait(10)
+
+    session = await started(FakeEngine(ANSWER, passes=1, pause=pause))
+    for typed, expected in (("comp", ["ute(y)"]), ("total", [])):
+        reached.clear()
+        go_on.clear()
+        session.close(URI)
+        asking = asyncio.create_task(ask(session, "x = $0\n"))
+        await asyncio.to_thread(reached.wait, 10)
+        session.change(URI, 2, [((0, 4, 0, 4), typed)], "utf-16")
+        go_on.set()
+        assert [item.text for item in (await asking).items] == expected
+    await session.end()
+
+
+async def test_a_thousand_suggestions_leave_a_bounded_memory(session, engine):
+    for number in range(1000):
+        await ask(session, f"n = {number}\nx = $0\n")
+    assert len(session._offers) == REMEMBERED_OFFERS
+    assert len(session.decisions) <= 64
+    assert engine.open == 0
+
+
+async def test_a_file_that_becomes_private_is_forgotten(session):
+    await check(session, "x = $0\n", "compute(y)")
+
+    class Hiding:
+        def why_hidden(self, path):
+            return "by a new rule"
+
+    session.adopt(session.settings, Hiding(), session.workspace)
+    assert session.documents == {}
+    assert session.unavailable(URI, invoked=True) == "the file is private: by a new rule"
+
+
+async def test_documents_too_large_or_binary_are_declined(session):
+    await check(session, "x = $0\n" + "y\n" * LARGEST_DOCUMENT, "- larger than 1 MiB")
+    await check(session, "\0x = $0\n", "- binary")
+
+
+async def test_a_closed_file_still_helps_the_next_one(session):
+    session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
+    session.close("file:///project/a.py")
+    session.open(URI, "/project/file.py", "python", 1, "x = 1\n")
+    assert [snapshot.path for snapshot in session.neighbours(URI)] == ["/project/a.py"]
+
+
+async def test_after_a_branch_switch_nothing_of_before_is_told(session):
+    await ask(session, "x = $0\n")
+    session.change(URI, 9, [((0, 0, 0, 0), "a")], "utf-16")
+    assert session.history.edits()
+    session.branch_switched()
+    assert session.history.edits() == ()
+    assert session._type_through(session.documents[URI].snapshot(), 5) is None
+
+
+async def test_an_idle_session_warms_the_engine(session, engine):
+    await ask(session, "x = $0\n")
+    await session._warm()
+    async with asyncio.timeout(10):
+        while not engine.warms:
+            await asyncio.sleep(0)

@@ -1,0 +1,116 @@
+"""Settings in motion: what is rebuilt when files, folders and configurations change."""
+
+from pathlib import Path
+
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from mercury_ls.client import InProcessClient
+from mercury_ls.config import EngineSettings
+from mercury_ls.record import Recorder
+from mercury_ls.wiring import Wiring, needs_new_engine, serve_arguments
+
+
+@pytest.fixture
+def wiring(tmp_path):
+    return Wiring(user_file=tmp_path / "config.toml", environ={}, make_engine=in_process)
+
+
+def in_process(settings, on_status):
+    return InProcessClient(FakeEngine())
+
+
+def started(wiring: Wiring, root: Path, **options):
+    return wiring.session([str(root)], options, lambda status: None)
+
+
+def test_the_users_file_is_followed(wiring, tmp_path):
+    session = started(wiring, tmp_path)
+    assert not wiring.user_file_changed()
+    (tmp_path / "config.toml").write_text("[suggest]\ndelay_ms = 50\n")
+    assert wiring.user_file_changed()
+    wiring.rebuild(session)
+    assert session.settings.suggest.delay_ms == 50
+    assert not wiring.user_file_changed()
+
+
+def test_the_projects_file_is_followed(wiring, tmp_path):
+    session = started(wiring, tmp_path)
+    file = tmp_path / ".mercury.toml"
+    file.write_text("[suggest]\ndelay_ms = 70\n")
+    wiring.files_changed(session, [str(file)], [])
+    assert session.settings.suggest.delay_ms == 70
+    file.unlink()
+    wiring.files_changed(session, [str(file)], [str(file)])
+    assert session.settings.suggest.delay_ms == 0
+
+
+def test_the_editors_settings_win_over_files(wiring, tmp_path):
+    (tmp_path / "config.toml").write_text("[suggest]\ndelay_ms = 50\n")
+    session = started(wiring, tmp_path, mercury={"suggest": {"delayMs": 10}})
+    assert session.settings.suggest.delay_ms == 10
+    wiring.reconfigure(session, {"mercury": {"suggest": {"delayMs": 20}}})
+    assert session.settings.suggest.delay_ms == 20
+    wiring.reconfigure(session, None)
+    assert session.settings.suggest.delay_ms == 20
+
+
+def test_what_the_project_defines_is_kept_unless_the_rules_change(wiring, tmp_path):
+    session = started(wiring, tmp_path)
+    kept = session.workspace
+    wiring.reconfigure(session, {"suggest": {"delay_ms": 5}})
+    assert session.workspace is kept
+    wiring.reconfigure(session, {"privacy": {"ignore": ["*.sql"]}})
+    assert session.workspace is not kept
+    kept = session.workspace
+    wiring.reroot(session, [str(tmp_path / "other")])
+    assert session.workspace is not kept
+
+
+def test_a_branch_switch_forgets_what_was_typed(wiring, tmp_path):
+    head = tmp_path / ".git/HEAD"
+    head.parent.mkdir()
+    head.write_text("ref: refs/heads/main\n")
+    session = started(wiring, tmp_path)
+    session.open("file:///a.py", "/a.py", "python", 1, "x = 1\n")
+    session.change("file:///a.py", 2, [((0, 0, 0, 0), "y")], "utf-16")
+    wiring.files_changed(session, [str(head)], [])
+    assert session.history.edits()
+    head.write_text("ref: refs/heads/topic\n")
+    wiring.files_changed(session, [str(head)], [])
+    assert session.history.edits() == ()
+
+
+def test_only_who_knows_the_token_is_admitted(tmp_path):
+    wiring = Wiring(user_file=tmp_path / "none", environ={}, token="secret", make_engine=in_process)
+    assert wiring.admits({"token": "secret"})
+    assert not wiring.admits({"token": "guess"})
+    assert not wiring.admits({})
+    assert not wiring.admits(None)
+
+
+def test_the_token_is_no_setting(tmp_path):
+    wiring = Wiring(user_file=tmp_path / "none", environ={}, token="secret", make_engine=in_process)
+    started(wiring, tmp_path, token="secret")
+    assert wiring.problems == ()
+
+
+def test_an_engine_server_is_started_with_what_differs_from_the_defaults():
+    assert serve_arguments(EngineSettings()) == ["serve"]
+    chosen = EngineSettings(model="fake", threads=2, effort="high", deadline_ms=50)
+    assert serve_arguments(chosen) == ["serve", "--set", "engine.model=fake", "--set", "engine.threads=2"]
+
+
+def test_only_what_is_fixed_at_its_start_asks_for_a_new_engine_server():
+    assert not needs_new_engine(EngineSettings(), EngineSettings(effort="high", deadline_ms=99))
+    assert needs_new_engine(EngineSettings(), EngineSettings(model="fake"))
+    assert needs_new_engine(EngineSettings(), EngineSettings(address="http://127.0.0.1:8391"))
+
+
+def test_recording_is_off_unless_switched_on(wiring, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert not isinstance(started(wiring, tmp_path).recorder, Recorder)
+    on = {"record": {"enabled": True, "directory": str(tmp_path / "recordings")}}
+    session = started(wiring, tmp_path, **on)
+    assert isinstance(session.recorder, Recorder)
+    session.recorder.close()
