@@ -1,0 +1,173 @@
+"""A small LSP client on standard input and output: what drives the real server in the demo and the benchmarks."""
+
+import asyncio
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Client", "RequestError", "capabilities", "running"]
+
+COMMAND = (sys.executable, "-m", "mercury_ls", "--stdio")
+
+
+class RequestError(Exception):
+    """The server answered with an error."""
+
+
+class Client:
+    """One conversation with one server process.
+
+    >>> async with running(root) as client:
+    ...     client.open(uri, "python", text)
+    ...     answer = await client.request("textDocument/inlineCompletion", {...})
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process):
+        self.process = process
+        self.notifications: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.versions: dict[str, int] = {}
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future] = {}
+        self._reading = asyncio.create_task(self._read())
+
+    def send(self, message: dict[str, Any]) -> None:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    def notify(self, method: str, params: Any) -> None:
+        self.send({"method": method, "params": params})
+
+    def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future]:
+        """Send a request; its id, for cancelling, and the answer to come."""
+        id = next(self._ids)
+        self._waiting[id] = asyncio.get_running_loop().create_future()
+        self.send({"id": id, "method": method, "params": params})
+        return id, self._waiting[id]
+
+    async def request(self, method: str, params: Any) -> Any:
+        return await self.ask(method, params)[1]
+
+    def cancel(self, id: int) -> None:
+        self.notify("$/cancelRequest", {"id": id})
+
+    def open(self, uri: str, language: str, text: str) -> None:
+        self.versions[uri] = 1
+        document = {"uri": uri, "languageId": language, "version": 1, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": document})
+
+    def insert(self, uri: str, line: int, character: int, text: str) -> None:
+        where = {"line": line, "character": character}
+        self.change(uri, [{"range": {"start": where, "end": where}, "text": text}])
+
+    def change(self, uri: str, changes: Sequence[dict[str, Any]]) -> None:
+        self.versions[uri] += 1
+        document = {"uri": uri, "version": self.versions[uri]}
+        self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": changes})
+
+    async def _read(self) -> None:
+        while True:
+            length = 0
+            while line := (await self.process.stdout.readline()).strip():
+                name, _, value = line.partition(b":")
+                length = int(value) if name.lower() == b"content-length" else length
+            if not length:
+                return self._lost()
+            self._arrived(json.loads(await self.process.stdout.readexactly(length)))
+
+    def _arrived(self, message: dict[str, Any]) -> None:
+        if "method" in message and "id" in message:
+            self.send({"id": message["id"], "result": None})
+        elif "method" in message:
+            self.notifications.put_nowait({**message, "received": time.perf_counter()})
+        elif (waiting := self._waiting.pop(message["id"], None)) and not waiting.done():
+            if "error" in message:
+                waiting.set_exception(RequestError(message["error"]["message"]))
+            else:
+                waiting.set_result(message["result"])
+
+    def _lost(self) -> None:
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(ConnectionError("the server is gone"))
+
+    async def close(self) -> None:
+        await self.request("shutdown", None)
+        self.notify("exit", None)
+        await self.process.wait()
+        self._reading.cancel()
+
+
+def capabilities() -> dict[str, Any]:
+    """What Neovim 0.12 says of itself, as far as this server looks at it; drafts and status on top."""
+    return {
+        "general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]},
+        "textDocument": {
+            "synchronization": {"didSave": True},
+            "inlineCompletion": {"dynamicRegistration": False},
+        },
+        "window": {"workDoneProgress": True},
+        "workspace": {"configuration": True, "workspaceFolders": True},
+        "experimental": {"mercury": {}},
+    }
+
+
+@asynccontextmanager
+async def running(
+    root: Path, options: dict[str, Any] | None = None, command: Sequence[str] = COMMAND, **environment: str
+) -> AsyncIterator[Client]:
+    """A started and initialized server for the project at `root`."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 26,
+        env={**os.environ, **environment},
+    )
+    client = Client(process)
+    try:
+        await client.request("initialize", initialize(root, options))
+        client.notify("initialized", {})
+        yield client
+        await client.close()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def initialize(root: Path, options: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "processId": os.getpid(),
+        "rootUri": root.as_uri(),
+        "capabilities": capabilities(),
+        "workspaceFolders": [{"uri": root.as_uri(), "name": root.name}],
+        "initializationOptions": options or {},
+    }
+
+
+async def until_ready(client: Client, seconds: float = 30.0) -> dict[str, Any]:
+    """Wait for the engine; the status that says it is ready, or why it never will be."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        status = await client.request("mercury/status", {})
+        if status["state"] in ("ready", "unavailable"):
+            return status
+        await wait_for(client, "mercury/didChangeStatus", deadline - time.monotonic())
+    raise TimeoutError(f"the engine was not ready within {seconds:g} s")
+
+
+async def wait_for(client: Client, method: str, seconds: float) -> dict[str, Any] | None:
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await client.notifications.get()
+                if message["method"] == method:
+                    return message["params"]
+    except TimeoutError:
+        return None

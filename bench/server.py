@@ -1,0 +1,130 @@
+"""Start-up, keystrokes and memory of the language server process itself, as an editor meets it."""
+
+import asyncio
+import json
+import os
+import resource
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bench.client import COMMAND, Client, capabilities, running, until_ready
+
+STARTS = 7
+KEYSTROKES = 1000
+LINES = 5000
+
+
+def main() -> None:
+    with TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        environment = isolated(root)
+        starts = [start(root, environment) for _ in range(STARTS)]
+        typed = asyncio.run(typing(root, environment))
+        subprocess.run(
+            [*COMMAND[:3], "serve", "--stop"],
+            env={**os.environ, **environment},
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
+    rows = {
+        "initialize_cpu_s": spread([cpu for cpu, _ in starts]),
+        "initialize_wall_s": spread([wall for _, wall in starts]),
+        **typed,
+    }
+    print(f"{'':32}{'median':>10}{'least':>10}{'most':>10}")
+    for name, (median, least, most) in rows.items():
+        print(f"{name:32}{median:10.3f}{least:10.3f}{most:10.3f}")
+    print(json.dumps({name: round(median, 4) for name, (median, _, _) in rows.items()}))
+
+
+def isolated(root: Path) -> dict[str, str]:
+    runtime = root / "run"
+    runtime.mkdir(mode=0o700)
+    return {
+        "MERCURY_LS_RUNTIME_DIR": str(runtime),
+        "MERCURY_ENGINE_MODEL": "fake",
+        "XDG_CONFIG_HOME": str(root / "config"),
+        "XDG_STATE_HOME": str(root / "state"),
+    }
+
+
+def start(root: Path, environment: dict[str, str]) -> tuple[float, float]:
+    """CPU and wall seconds from spawn to the answer of `initialize`, of a server that then ends."""
+    used = children_cpu()
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **environment}
+    )
+    params = {"processId": None, "rootUri": root.as_uri(), "capabilities": capabilities()}
+    send(process, {"id": 1, "method": "initialize", "params": params})
+    process.stdout.readline()
+    wall = time.perf_counter() - began
+    process.kill()
+    process.communicate()
+    return children_cpu() - used, wall
+
+
+def send(process: subprocess.Popen, message: dict[str, Any]) -> None:
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    process.stdin.flush()
+
+
+def children_cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+async def typing(root: Path, environment: dict[str, str]) -> dict[str, tuple[float, float, float]]:
+    """A 5,000-line file, a thousand keystrokes with a request each: answers, memory before and after."""
+    text = "".join(f"def function_{n}(argument):\n    return argument + {n}\n\n\n\n" for n in range(LINES // 5))
+    async with running(root, **environment) as client:
+        await until_ready(client)
+        uri = (root / "large.py").as_uri()
+        client.open(uri, "python", text)
+        await client.request("mercury/status", {})
+        before = resident_mb(client.process.pid)
+        answered = await keystrokes(client, uri)
+        after = resident_mb(client.process.pid)
+        status = await client.request("mercury/status", {})
+    return {
+        "inline_answer_ms": spread(answered),
+        "server_rss_mb": (after, before, after),
+        "pending_work_after": (status["pendingWork"],) * 3,
+    }
+
+
+async def keystrokes(client: Client, uri: str) -> list[float]:
+    answered = []
+    for number in range(KEYSTROKES):
+        client.insert(uri, LINES // 2, number, "x")
+        began = time.perf_counter()
+        await client.request(
+            "textDocument/inlineCompletion",
+            {
+                "textDocument": {"uri": uri},
+                "position": {"line": LINES // 2, "character": number + 1},
+                "context": {"triggerKind": 2},
+            },
+        )
+        answered.append((time.perf_counter() - began) * 1000)
+    return answered
+
+
+def resident_mb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    raise LookupError(f"no resident size for process {pid}")
+
+
+def spread(values: list[float]) -> tuple[float, float, float]:
+    return statistics.median(values), min(values), max(values)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""What clients, files and crashes can do to a server, and that it goes on."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.raw import Raw
+
+pytestmark = pytest.mark.slow
+
+
+async def test_malformed_messages_get_an_error_and_the_server_goes_on(environment, project):
+    async with Raw(environment, project) as server:
+        server.write(b"Content-Length: 9\r\n\r\nnot json!")
+        assert (await server.read())["error"]["code"] == -32700
+        server.write(b"Content-Length: nine\r\n\r\n")
+        assert (await server.read())["error"]["code"] == -32600
+        server.write(b"Rubbish\r\n\r\n")
+        assert (await server.read())["error"]["code"] == -32600
+        server.send({"jsonrpc": "1.0", "id": 5, "method": "shutdown"})
+        assert await server.error(5) == -32600
+        server.send([{"jsonrpc": "2.0", "id": 6, "method": "shutdown"}])
+        assert (await server.read())["error"]["code"] == -32600
+        assert (await server.request("mercury/status", {}))["version"]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("no/such/method", {}, -32601),
+        ("textDocument/inlineCompletion", {}, -32602),
+        ("textDocument/inlineCompletion", {"textDocument": {"uri": 5}, "position": {}}, -32602),
+        ("mercury/why", {"textDocument": {"uri": "a"}}, -32602),
+        ("mercury/snooze", {"minutes": "long"}, -32602),
+        ("workspace/executeCommand", {}, -32602),
+        ("workspace/executeCommand", {"command": "no.such"}, -32602),
+        ("workspace/executeCommand", {"command": "mercury.didAccept", "arguments": []}, -32602),
+    ],
+)
+async def test_every_bad_request_is_answered(environment, project, method, params, code):
+    async with Raw(environment, project) as server:
+        server.send({"jsonrpc": "2.0", "id": 77, "method": method, "params": params})
+        assert await server.error(77) == code
+        server.send({"jsonrpc": "2.0", "method": method, "params": params})
+        assert (await server.request("mercury/status", {}))["version"]
+
+
+async def test_nothing_is_answered_before_initialize_and_after_shutdown(environment, project):
+    async with Raw(environment, project, initialize=False) as server:
+        server.send({"jsonrpc": "2.0", "id": 1, "method": "mercury/status", "params": {}})
+        assert await server.error(1) == -32002
+        await server.initialize()
+        await server.request("shutdown", None)
+        server.send({"jsonrpc": "2.0", "id": 2, "method": "mercury/status", "params": {}})
+        assert await server.error(2) == -32600
+        server.send({"jsonrpc": "2.0", "method": "exit", "params": None})
+        assert await server.process.wait() == 0
+
+
+async def test_huge_and_binary_documents_are_politely_declined(environment, project):
+    async with Raw(environment, project) as server:
+        huge = server.open("huge.py", "x = 1\n" * (10 << 20 >> 2))
+        binary = server.open("binary.py", "\0\1\2" * 100)
+        for uri in (huge, binary):
+            assert await server.inline(uri, 0, 0) == []
+        server.change(huge, 0, 0, "y")
+        assert await server.inline(huge, 0, 1) == []
+        assert "larger than" in await server.why(huge)
+        assert "binary" in await server.why(binary)
+
+
+async def test_the_engine_crashes_in_mid_request_and_comes_back(environment, project):
+    async with Raw(environment, project) as server:
+        await server.until("ready")
+        uri = server.open("crash.py", "total = compute(1)\nother = 2\ntotal = ")
+        assert await server.inline(uri, 2, 8)
+        os.kill(engine_process(environment), signal.SIGKILL)
+        await server.until("unavailable")
+        server.change(uri, 2, 8, "f")
+        assert await server.inline(uri, 2, 9) == []
+        assert "engine" in await server.why(uri, 2, 9)
+        await server.until("ready")
+        again = server.open("again.py", "total = compute(1)\nother = 2\ntotal = ")
+        assert await server.inline(again, 2, 8)
+
+
+async def test_a_client_that_disappears_takes_its_server_along(environment, project):
+    async with Raw(environment, project) as server:
+        server.open("gone.py", "x = 1\n")
+        server.process.stdin.close()
+        assert await asyncio.wait_for(server.process.wait(), 20) == 0
+
+
+async def test_a_thousand_keystrokes_leave_nothing_behind(environment, project):
+    async with Raw(environment, project) as server:
+        await server.until("ready")
+        uri = server.open("fast.py", "value = compute(1)\nother = 2\nvalue = ")
+        for number in range(1000):
+            server.change(uri, 2, 8 + number, "x")
+            server.send(server.inline_message(1000 + number, uri, 2, 9 + number))
+            if number == 200:
+                settled = await memory(server)
+        for number in range(1000):
+            await server.answer(1000 + number)
+        status = await server.request("mercury/status", {})
+        assert status["pendingWork"] == 0
+        assert len(status["decisions"]) <= 64
+        assert await memory(server) < settled + 12
+
+
+async def memory(server: Raw) -> float:
+    await server.request("mercury/status", {})
+    lines = Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+async def test_nothing_but_the_protocol_is_on_standard_output(environment, project):
+    noisy = {**environment, "PYTHONPATH": str(noisy_site(project)), "PYTHONUNBUFFERED": "1"}
+    async with Raw(noisy, project) as server:
+        assert (await server.request("mercury/status", {}))["version"]
+
+
+def noisy_site(project):
+    """A `sitecustomize` that prints whenever a suggestion is made."""
+    folder = project / "noisy"
+    folder.mkdir(exist_ok=True)
+    code = "import atexit, threading\nthreading.Timer(0.2, lambda: print('noise', flush=True)).start()\n"
+    (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
+    return folder
+
+
+async def test_a_cancelled_request_is_answered_as_cancelled(environment, project):
+    options = {"mercury": {"suggest": {"delayMs": 5000}}}
+    async with Raw(environment, project, options=options) as server:
+        uri = server.open("cancel.py", "total = compute(1)\nother = 2\ntotal = ")
+        server.send(server.inline_message(9, uri, 2, 8))
+        server.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 9}})
+        assert await server.error(9) == -32800
+        assert (await server.request("mercury/status", {}))["pendingWork"] == 0
+
+
+async def test_drafts_are_streamed_to_who_asks_for_them(environment, project):
+    async with Raw(environment, project) as server:
+        await server.until("ready")
+        uri = server.open("drafts.py", "total = compute(1, 2, 3)\nother = 2\ntotal = compute(")
+        message = server.inline_message(9, uri, 2, 16)
+        message["params"]["partialResultToken"] = "drafts"
+        server.send(message)
+        (item,) = (await server.answer(9))["result"]["items"]
+        seen = [p["params"]["value"] for p in server.notified if p["method"] == "$/progress"]
+        assert len(seen) > 1
+        assert [value["final"] for value in seen] == [False] * (len(seen) - 1) + [True]
+        assert seen[-1]["text"].startswith(item["insertText"])
+
+
+async def test_settings_of_a_project_cannot_act(environment, tmp_path):
+    root = tmp_path.resolve()
+    (root / ".mercury.toml").write_text(
+        '[engine]\naddress = "https://evil.example"\n[privacy]\nrespect_ignore_files = false\n'
+        '[log]\nfile = "/tmp/evil"\n[suggest]\ndelay_ms = 7\n',
+        encoding="utf-8",
+    )
+    async with Raw(environment, root) as server:
+        problems = " ".join((await server.request("mercury/status", {}))["problems"])
+        for name in ("engine.address", "privacy.respect_ignore_files", "log.file"):
+            assert name in problems
+        assert "delay_ms" not in problems
+
+
+def engine_process(environment) -> int:
+    with open(os.path.join(environment["MERCURY_LS_RUNTIME_DIR"], "engine.lock"), encoding="ascii") as file:
+        return int(file.read())
+
+
+async def test_a_recording_is_a_session_file(environment, tmp_path):
+    root = tmp_path.resolve()
+    options = {"mercury": {"record": {"enabled": True, "directory": str(root / "recordings")}}}
+    async with Raw(environment, root, options=options) as server:
+        uri = server.open("typed.py", 'API_TOKEN = "abcd1234efgh5678ijkl"\nx = ')
+        server.change(uri, 1, 4, "1")
+        await server.inline(uri, 1, 5)
+        (root / ".env").write_text("A=1", encoding="utf-8")
+        server.open(".env", "PASSWORD=hunter2")
+    (file,) = (root / "recordings").glob("*.jsonl")
+    events = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [e["ev"] for e in events[:4]] == ["header", "open", "change", "answer"]
+    assert events[2]["c"] == [[1, 4, 1, 4, "1"]]
+    assert "abcd1234" not in file.read_text(encoding="utf-8")
+    assert "hunter2" not in file.read_text(encoding="utf-8")
+    assert file.stat().st_mode & 0o077 == 0

@@ -1,0 +1,163 @@
+"""The whole way, over every transport: what an editor sends and what it gets."""
+
+import asyncio
+
+import pytest
+from lsprotocol import types as lsp
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+
+STORE = """\
+def load(path):
+    with open(path) as file:
+        return file.read()
+
+
+def reload(path):
+    with open(path) as file:
+        """
+
+
+async def test_the_capabilities_say_what_the_server_can(editor):
+    capabilities = editor.result.capabilities
+    assert capabilities.inline_completion_provider is not None
+    assert capabilities.position_encoding == "utf-16"
+    assert capabilities.text_document_sync.change == lsp.TextDocumentSyncKind.Incremental
+    assert capabilities.completion_provider is None
+    assert "mercury.didAccept" in capabilities.execute_command_provider.commands
+    assert not any("copilot" in command for command in capabilities.execute_command_provider.commands)
+
+
+async def test_a_suggestion_continues_the_line(editor):
+    uri = editor.open("store.py", STORE)
+    (item,) = await editor.inline(uri, 7, 8)
+    assert item.insert_text == "return file.read()"
+    assert item.range == lsp.Range(lsp.Position(7, 8), lsp.Position(7, 8))
+    assert item.command.command == "mercury.didAccept"
+    assert len(item.command.arguments) == 1
+
+
+async def test_typing_along_needs_no_engine(editor):
+    uri = editor.open("along.py", STORE)
+    await editor.inline(uri, 7, 8)
+    editor.type(uri, 7, 8, "return f")
+    (item,) = await editor.inline(uri, 7, 16)
+    assert item.insert_text == "ile.read()"
+    status = await editor.request("mercury/status")
+    assert "type-through" in status.decisions[-1]
+
+
+async def test_positions_count_utf16_units(editor):
+    uri = editor.open("astral.py", "a = '🐍🐍'; value = compute(1)\nb = '🐍🐍'; value = ")
+    (item,) = await editor.inline(uri, 1, 20)
+    assert item.insert_text.startswith("compute")
+    assert item.range.start == lsp.Position(1, 20)
+
+
+async def test_accepting_is_counted_once(editor):
+    uri = editor.open("accept.py", STORE)
+    before = (await editor.request("mercury/status")).accepted
+    (item,) = await editor.inline(uri, 7, 8)
+    for _ in range(2):
+        await editor.client.workspace_execute_command_async(
+            lsp.ExecuteCommandParams(item.command.command, item.command.arguments)
+        )
+    assert (await editor.request("mercury/status")).accepted == before + 1
+
+
+async def test_a_refusal_raises_the_bar(editor):
+    uri = editor.open("refuse.py", STORE)
+    before = (await editor.request("mercury/status")).bar
+    (item,) = await editor.inline(uri, 7, 8)
+    editor.client.protocol.notify("mercury/didReject", {"id": item.command.arguments[0]})
+    assert (await editor.request("mercury/status")).bar > before
+
+
+async def test_asked_by_hand_there_are_alternatives(editor):
+    text = "total = price * quantity\ntotal = price * weight\nother = 1\ntotal = price * "
+    uri = editor.open("cycle.py", text)
+    items = await editor.inline(uri, 3, 16, invoked=True)
+    assert {item.insert_text for item in items} == {"quantity", "weight"}
+
+
+async def test_the_menus_entry_is_continued_in_its_own_range(editor):
+    uri = editor.open("menu.py", "result = compute(alpha)\nother = 1\nresult = comp")
+    entry = lsp.SelectedCompletionInfo(lsp.Range(lsp.Position(2, 9), lsp.Position(2, 13)), "compute")
+    (item,) = await editor.inline(uri, 2, 13, selected_completion_info=entry)
+    assert item.insert_text == "compute(alpha)"
+    assert item.range == entry.range
+
+
+async def test_private_files_get_nothing_and_give_nothing(editor):
+    secret = editor.open("private.py", "password_of_the_house = compute_secret(1)\npassword_of_the_house = ")
+    assert await editor.inline(secret, 1, 24) == []
+    other = editor.open("public.py", "password_of_the_house = ")
+    assert await editor.inline(other, 0, 24) == []
+    told = await editor.request("mercury/why", textDocument={"uri": secret}, position={"line": 1, "character": 24})
+    assert ".gitignore" in told.reason
+
+
+async def test_why_nothing_here(editor):
+    uri = editor.open("why.py", "# a comment\n")
+    told = await editor.request("mercury/why", textDocument={"uri": uri}, position={"line": 0, "character": 11})
+    assert "comment" in told.reason
+
+
+async def test_snoozing_silences_and_zero_wakes(editor):
+    uri = editor.open("snooze.py", STORE)
+    await editor.request("mercury/snooze", minutes=5)
+    assert await editor.inline(uri, 7, 8) == []
+    await editor.request("mercury/snooze", minutes=0)
+    assert await editor.inline(uri, 7, 8) != []
+
+
+async def test_settings_change_without_restart(editor):
+    uri = editor.open("settings.py", STORE)
+    change = editor.client.workspace_did_change_configuration
+    change(lsp.DidChangeConfigurationParams({"mercury": {"suggest": {"enabled": False}}}))
+    assert await editor.inline(uri, 7, 8) == []
+    change(lsp.DidChangeConfigurationParams({"mercury": {"suggest": {"enabled": True}}}))
+    assert await editor.inline(uri, 7, 8) != []
+
+
+async def test_bad_settings_are_told_and_the_rest_applies(editor):
+    options = {"mercury": {"suggest": {"delayMs": -1, "minimumProbability": 0.2}, "sugest": {}}}
+    editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(options))
+    problems = (await editor.request("mercury/status")).problems
+    assert any("suggest.delay_ms" in problem for problem in problems)
+    good = {"mercury": {"suggest": {"delayMs": 0, "minimumProbability": 0.25}}}
+    editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(good))
+
+
+async def test_untitled_buffers_are_documents_too(editor):
+    uri = editor.open("untitled:Untitled-1", STORE)
+    (item,) = await editor.inline(uri, 7, 8)
+    assert item.insert_text == "return file.read()"
+
+
+async def test_the_cells_of_a_notebook_see_each_other(editor):
+    first, second = (f"vscode-notebook-cell:{editor.root.as_posix()}/book.ipynb#W{n}" for n in (1, 2))
+    cells = [lsp.NotebookCell(lsp.NotebookCellKind.Code, uri) for uri in (first, second)]
+    texts = ["frame = read_table(source, header=None)\n", "frame = read_table(source"]
+    editor.client.notebook_document_did_open(
+        lsp.DidOpenNotebookDocumentParams(
+            lsp.NotebookDocument((editor.root / "book.ipynb").as_uri(), "jupyter-notebook", 1, cells),
+            [lsp.TextDocumentItem(u, "python", 1, t) for u, t in zip((first, second), texts, strict=True)],
+        )
+    )
+    (item,) = await editor.inline(second, 0, 25)
+    assert item.insert_text == ", header=None)"
+
+
+async def test_a_newer_request_supersedes_an_older_one(editor):
+    uri = editor.open("newest.py", STORE)
+    editor.client.workspace_did_change_configuration(
+        lsp.DidChangeConfigurationParams({"mercury": {"suggest": {"delayMs": 200}}})
+    )
+    older = asyncio.ensure_future(editor.inline(uri, 7, 8))
+    newer = asyncio.ensure_future(editor.inline(uri, 7, 8))
+    assert await older == []
+    assert await newer != []
+    editor.client.workspace_did_change_configuration(
+        lsp.DidChangeConfigurationParams({"mercury": {"suggest": {"delayMs": 0}}})
+    )
