@@ -1,0 +1,1 @@
+"""Pure functions on tensors; `reference.py` is the specification."""

@@ -1,0 +1,478 @@
+"""The token contract: golden rows, what typing and moving re-encode, budgets, holes, and who sees whom."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine import layout
+from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.layout import (
+    CANVASES,
+    EOM,
+    HOLE_STRIDE,
+    HOLES,
+    SPECIALS,
+    Block,
+    Budget,
+    LayoutError,
+    answer_ids,
+    budget_for,
+    canvas_mask,
+    canvas_slots,
+    draft_blocks,
+    filled_text,
+    freeze,
+    is_stale,
+    lay_out,
+    show,
+    until_end,
+    visible_ranges,
+    with_answers,
+    without_modes,
+)
+from mercury_engine.tokenizer import Tokenizer
+
+GOLDEN = Path(__file__).parent / "golden"
+TOKENIZER = Tokenizer.load(GOLDEN / "tokenizer.json")
+BUDGET = Budget()
+LINE, NEAR, CUR, PRE, SUF = (SPECIALS.index(name) for name in ("<line>", "<near>", "<cur>", "<pre>", "<suf>"))
+
+SHAPES = """\
+class Shape:
+    def __init__(self, width: float) -> None:
+        self.width = width
+
+    def area(self) -> float:
+        $0
+
+    def scaled(self, factor: float) -> "Shape":
+        return Shape(self.width * factor)
+"""
+
+
+def request(marked, *, mode="line", path="shapes.py", snippets=(), edits=()):
+    """A completion at `$0`, or one span for each `[[old]]`."""
+    if "$0" in marked:
+        spans = [(marked.index("$0"), marked.index("$0"))]
+        text = marked.replace("$0", "", 1)
+    else:
+        spans, text = [], marked
+        while "[[" in text:
+            start, end = text.index("[["), text.index("]]") - 2
+            text = text.replace("[[", "", 1).replace("]]", "", 1)
+            spans.append((start, end))
+    return InfillRequest(
+        session="test",
+        windows=(Window(path, "python", text),),
+        spans=tuple(Span(0, start, end, mode) for start, end in spans),
+        snippets=snippets,
+        edits=edits,
+    )
+
+
+def row_of(now, before=None, budget=BUDGET):
+    """The row of a request, under what was frozen at an earlier one."""
+    return lay_out(TOKENIZER, now, freeze(TOKENIZER, before or now, budget), budget)
+
+
+def common_prefix(first, second):
+    length = min(len(first.ids), len(second.ids))
+    differs = np.flatnonzero(first.ids[:length] != second.ids[:length])
+    return int(differs[0]) if differs.size else length
+
+
+def check_golden(name, rows):
+    """Compare with golden/NAME.txt; `REWRITE_GOLDEN=1` writes it, for a deliberate new layout version."""
+    text = "".join(f"# {title}\n{show(TOKENIZER, row)}\n\n" for title, row in rows.items())
+    path = GOLDEN / f"{name}.txt"
+    if os.environ.get("REWRITE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_golden_typing_on_a_line():
+    empty = request(SHAPES)
+    typed = ["return ", "return self", "return self."]
+    rows = {f"after {text!r}": row_of(request(SHAPES.replace("$0", text + "$0")), empty) for text in typed}
+    check_golden("typing", {"after the indentation": row_of(empty), **rows})
+
+
+def test_golden_moving_to_another_line():
+    first = request(SHAPES.replace("$0", "return 0$0"))
+    second = request(SHAPES.replace("$0", "return 0\n        $0"))
+    check_golden("moving", {"before": row_of(first), "after": row_of(second, first)})
+
+
+def test_golden_mid_word():
+    check_golden(
+        "mid-word",
+        {
+            "inside a word": row_of(request("total = sha$0 + 1\n")),
+            "a word of two-byte letters": row_of(request("größ$0\n")),
+            "at the beginning of a line": row_of(request("x = 1\n$0")),
+            "after blanks": row_of(request("def f():\n    $0")),
+            "a block": row_of(request("def main() -> None:$0\n", mode="block")),
+        },
+    )
+
+
+def test_golden_holes():
+    two = request("def [[area]](self):\n    return 0\n\nprint(x.[[area]]())\n", mode="edit")
+    one = request("for shape in shapes:\n[[    total += shape.width\n]]return total\n", mode="edit")
+    windows = InfillRequest(
+        session="test",
+        windows=(Window("a.py", "python", "from b import x\n"), Window("b.py", "python", "x = 1\n")),
+        spans=(Span(1, 0, 1, "edit"), Span(0, 14, 15, "edit"), Span(0, 16, 16, "line")),
+    )
+    rows = {"two spans": row_of(two), "one span": row_of(one), "two windows": row_of(windows)}
+    check_golden("holes", rows)
+
+
+def test_golden_edits_and_snippets():
+    edits = (
+        Edit("base.py", 3, "def size(self):\n", "def area(self):\n"),
+        Edit("shapes.py", 9, "", "import math\n"),
+        Edit("shapes.py", 12, "x.size()\n", "x.area()\n"),
+    )
+    snippets = (Snippet("base.py", "class Base:\n    name: str\n" * 4), Snippet("main.py", "print(total)\n"))
+    now = request("import math\n$0\nx.area()\n", edits=edits, snippets=snippets)
+    check_golden("edits", {"snippets and edits": row_of(now), "without a mode": without_modes(row_of(now))})
+
+
+def test_specials_are_sixty_four_and_distinct():
+    assert len(SPECIALS) == len(set(SPECIALS)) == 64
+    named = {name: getattr(layout, name.strip("</>").upper()) for name in SPECIALS[:15]}
+    assert [SPECIALS[value] for value in named.values()] == list(named)
+    assert [SPECIALS[hole] for hole in HOLES] == [f"<hole{i}>" for i in range(8)]
+
+
+def test_languages_are_known_by_their_editor_names():
+    def language(name):
+        now = InfillRequest(session="test", windows=(Window("p", name, ""),), spans=(Span(0, 0, 0, "line"),))
+        return SPECIALS[row_of(now).ids[1]]
+
+    names = ("python", "typescriptreact", "shellscript", "brainfuck")
+    assert [language(name) for name in names] == ["<lang:python>", "<lang:tsx>", "<lang:bash>", "<lang:text>"]
+
+
+code = st.lists(
+    st.sampled_from(["foo", "self", ".", "(", ")", " ", "  ", "1", "é", "日", "'s", "\t", "="]), max_size=12
+)
+lines = st.lists(code.map("".join), max_size=8).map("\n".join)
+
+
+@settings(deadline=None, max_examples=150)
+@given(lines, code, code, lines)
+def test_typing_changes_only_what_follows_the_stable_head(before, head, typed, after):
+    head = "".join(head)
+    marked = f"{before}\n{head}$0\n{after}\n"
+    first = request(marked)
+    frozen = freeze(TOKENIZER, first, BUDGET)
+    previous = lay_out(TOKENIZER, first, frozen, BUDGET)
+    for end in range(1, len(typed) + 1):
+        now = request(marked.replace("$0", "".join(typed[:end]) + "$0"))
+        assert not is_stale(frozen, now)
+        row = lay_out(TOKENIZER, now, frozen, BUDGET)
+        stable, _ = TOKENIZER.split_part(head + "".join(typed[: end - 1]))
+        unchanged = int(np.flatnonzero(previous.ids == CUR)[-1]) + 1 + len(stable)
+        # A run of blanks that grows is one longer token; a long word gives up its beginning.
+        assert common_prefix(previous, row) >= unchanged - 1
+        previous = row
+
+
+def test_a_letter_typed_in_a_word_appends_one_byte():
+    first = request("total = s$0\n")
+    for typed in ("sh", "sha", "shap", "shape"):
+        row, longer = row_of(first), row_of(request(f"total = {typed}$0\n"), first)
+        assert longer.ids.tolist() == [*row.ids.tolist(), TOKENIZER.byte_ids[ord(typed[-1])]]
+        first = request(f"total = {typed}$0\n")
+
+
+@settings(deadline=None, max_examples=100)
+@given(lines, code, lines)
+def test_a_line_move_keeps_everything_before_near(before, line, after):
+    first = request(f"{before}\n{''.join(line)}$0\n{after}\n")
+    second = request(f"{before}\n{''.join(line)}\n$0\n{after}\n")
+    one, two = row_of(first), row_of(second, first)
+    near = int(np.flatnonzero(one.ids == NEAR)[-1])
+    assert common_prefix(one, two) == near
+    finished = TOKENIZER.encode("".join(line) + "\n")
+    assert len(two.ids) - near <= len(finished) + BUDGET.near + BUDGET.rest + 5
+
+
+@settings(deadline=None, max_examples=150)
+@given(lines, code, code, lines)
+def test_a_row_that_fits_spells_the_text(before, head, rest, after):
+    text = f"{before}\n{''.join(head)}$0{''.join(rest)}\n{after}"
+    row = row_of(request(text))
+    sections = dict.fromkeys((SUF, PRE, NEAR, LINE, CUR), b"")
+    section = None
+    for token in row.ids.tolist():
+        section = token if token in (*sections, layout.PART) else section
+        if section in sections:
+            sections[section] += TOKENIZER.token_bytes[token]
+    cursor = text.index("$0")
+    spelled = sections[PRE] + sections[CUR] + row.holes[0].part.encode()
+    assert spelled.decode() == text[:cursor]
+    assert (sections[NEAR] + sections[SUF]).decode() == text[cursor + 2 :]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.tuples(code.map("".join), code.map("".join)), min_size=1, max_size=8), lines)
+def test_holes_spell_the_text_around_them(pieces, tail):
+    marked = "".join(f"{text}[[{old}x]]" for text, old in pieces) + tail
+    row = row_of(request(marked, mode="edit"))
+    spelled, inside = b"", False
+    for token in row.ids[: row.holes[0].anchor].tolist():
+        inside = (inside and token != layout.OLD) or token == layout.PART
+        if not inside and token not in HOLES:
+            spelled += TOKENIZER.token_bytes[token]
+    path = b"shapes.py"
+    assert spelled.decode() == path.decode() + marked.replace("[[", "").replace("]]", "")
+    for hole, (_, old) in zip(row.holes, pieces, strict=True):
+        assert filled_text(TOKENIZER, hole, hole.old) == old + "x"
+
+
+def test_anchors_stand_a_stride_apart_behind_everything_else():
+    row = row_of(request("[[a]] = [[b]] + [[c]]\n", mode="edit"))
+    end = len(row.ids) - 3
+    assert row.ids[end:].tolist() == list(HOLES[:3])
+    assert row.positions.tolist() == [*range(end), end, end + HOLE_STRIDE, end + 2 * HOLE_STRIDE]
+    assert [hole.anchor for hole in row.holes] == [end, end + 1, end + 2]
+
+
+def test_canvases_drafted_together_see_their_own_past_and_each_other():
+    row = row_of(request("[[a]] = [[b]]\n", mode="edit"))
+    seen = canvas_mask(draft_blocks(row, [8, 16]), len(row.ids))
+    first, second = (hole.anchor for hole in row.holes)
+    assert seen[:, len(row.ids) :].all()
+    assert seen[:, : first + 1].all()
+    assert not seen[:8, second].any()
+    assert seen[8:, second].all()
+
+
+def long_request(typed=""):
+    before = "".join(f"x{i} = {i}\n" for i in range(600))
+    return request(f"{before}y = {typed}$0\n" + "z = 1\n" * 400)
+
+
+def test_the_head_of_the_lines_before_is_dropped_in_quanta():
+    frozen = freeze(TOKENIZER, long_request(), BUDGET)
+    starts = {}
+    for count in range(0, 400, 20):
+        now = request(long_request().windows[0].text.replace("y = ", "w = 1\n" * count + "y = $0"))
+        row = lay_out(TOKENIZER, now, frozen, BUDGET)
+        assert len(row.ids) + BUDGET.answer <= BUDGET.context
+        pre, near = (int(np.flatnonzero(row.ids == token)[-1]) for token in (PRE, NEAR))
+        everything = TOKENIZER.encode(now.windows[0].text[: now.spans[0].start - len("y = ")])
+        dropped = len(everything) - (near - pre - 1)
+        assert dropped % BUDGET.quantum == 0
+        starts.setdefault(dropped, count)
+    assert list(starts) == list(range(min(starts), max(starts) + 1, BUDGET.quantum))
+    assert len(starts) > 5
+
+
+@pytest.mark.parametrize("context", [256, 512, 1024, 2048, 4096])
+def test_every_budget_leaves_room_for_the_answer(context):
+    budget = budget_for(context)
+    words = "".join(f"word{i} " for i in range(2000))
+    now = long_request()
+    full = InfillRequest(
+        session="test",
+        windows=now.windows,
+        spans=now.spans,
+        snippets=(Snippet("s.py", words),),
+        edits=tuple(Edit("t.py", i, words, words) for i in range(9)),
+    )
+    row = row_of(full, budget=budget)
+    assert len(row.ids) + budget.answer <= context
+    assert np.isin([layout.SNIP, layout.OLD_END], row.ids).all()
+    holes = InfillRequest(
+        session="test", windows=now.windows, spans=tuple(Span(0, 9 * i, 9 * i + 1, "edit") for i in range(2))
+    )
+    row = row_of(holes, budget=budget)
+    assert row.positions[-1] + HOLE_STRIDE <= context
+
+
+def test_the_default_budget_is_that_of_the_default_context():
+    assert budget_for(2048) == Budget()
+
+
+def test_snippets_go_by_rank_and_edits_by_age():
+    budget = Budget(snippets=40, edits=20)
+    snippets = tuple(Snippet(f"{name}.py", "x = 1\n" * 4) for name in "abc")
+    edits = tuple(Edit("shapes.py", 1, f"{name} = 1", f"{name} = 2") for name in "abcd")
+    text = show(TOKENIZER, row_of(request("$0", snippets=snippets, edits=edits), budget=budget))
+    assert "<snip> a .p y" in text
+    assert "<snip> c" not in text
+    assert "</old> d Ġ= Ġ 2" in text
+    assert "</old> a" not in text
+
+
+def test_the_far_suffix_takes_the_room_that_the_lines_before_leave():
+    frozen = freeze(TOKENIZER, request("$0" + "z = 1\n" * 1000), BUDGET)
+    assert len(frozen.suffix) > 4 * BUDGET.suffix
+    assert len(freeze(TOKENIZER, long_request(), BUDGET).suffix) == BUDGET.suffix
+
+
+def test_a_window_without_spans_is_read_like_a_snippet():
+    now = request("$0")
+    other = Window("other.py", "python", "y = 2\n")
+    both = InfillRequest(session="test", windows=(*now.windows, other), spans=now.spans)
+    same = InfillRequest(
+        session="test", windows=now.windows, spans=now.spans, snippets=(Snippet(other.path, other.text),)
+    )
+    assert row_of(both).ids.tolist() == row_of(same).ids.tolist()
+
+
+def test_a_jump_makes_a_snapshot_stale_and_typing_does_not():
+    text = "a = 1\n" * 40
+    frozen = freeze(TOKENIZER, request("$0" + text), BUDGET)
+    assert not is_stale(frozen, request("b = 2\n" * 30 + "$0" + text))
+    assert not is_stale(frozen, request("a = 1\n" * 8 + "$0" + "a = 1\n" * 32))
+    assert is_stale(frozen, request("a = 1\n" * 9 + "$0" + "a = 1\n" * 31))
+    assert is_stale(frozen, request("$0" + text, path="other.py"))
+
+
+def test_an_answer_spells_the_begun_word_again():
+    row = row_of(request("total = sha$0\n"))
+    ids = answer_ids(TOKENIZER, row.holes[0], "pe.area()")
+    assert TOKENIZER.decode(ids) == " shape.area()"
+    assert filled_text(TOKENIZER, row.holes[0], until_end(ids)[0]) == "pe.area()"
+
+
+def test_until_end():
+    assert until_end([70, 71, EOM, 72, EOM]) == ([70, 71], True)
+    assert until_end(np.array([70, 71])) == ([70, 71], False)
+
+
+def test_ends_in_a_canvas_weigh_as_much_as_one_token():
+    ids, weights = canvas_slots([70, 71, EOM], 8)
+    assert ids.tolist() == [70, 71] + [EOM] * 6
+    np.testing.assert_allclose(weights, [1, 1] + [1 / 6] * 6)
+    ids, weights = canvas_slots(list(range(70, 90)), 8)
+    assert ids.tolist() == list(range(70, 78))
+    assert weights.tolist() == [1] * 8
+
+
+def test_a_row_with_its_answer_is_one_causal_stream():
+    row = row_of(request("a = $0\n"))
+    stream = with_answers(row, [[70, 71, EOM]])
+    total = len(row.ids) + 3
+    assert stream.ids.tolist() == [*row.ids.tolist(), 70, 71, EOM]
+    assert stream.positions.tolist() == list(range(total))
+    assert stream.starts == (row.holes[0].anchor,)
+    assert canvas_mask(stream.blocks).tolist() == np.tri(total, dtype=bool).tolist()
+
+
+def test_answers_of_several_holes_branch_off_at_the_first_anchor():
+    row = row_of(request("[[a]] = [[b]]\n", mode="edit"))
+    stream = with_answers(row, [[70, EOM], [71, 72, EOM]])
+    base, first, second = len(row.ids), row.holes[0].anchor, row.holes[1].anchor
+    assert stream.ids[base:].tolist() == [70, EOM, HOLES[1], 71, 72, EOM]
+    at = int(row.positions[first])
+    branch = [
+        at + 1,
+        at + 2,
+        at + HOLE_STRIDE,
+        at + HOLE_STRIDE + 1,
+        at + HOLE_STRIDE + 2,
+        at + HOLE_STRIDE + 3,
+    ]
+    assert stream.positions[base:].tolist() == branch
+    assert stream.starts == (first, base + 2)
+    seen = canvas_mask(stream.blocks)
+    assert seen[base : base + 6, : first + 1].all()
+    assert not seen[base : base + 6, second].any()
+    assert seen[base:, base:].tolist() == np.tri(6, dtype=bool).tolist()
+
+
+def test_without_modes_keeps_the_holes_in_place():
+    for row in (row_of(request("a = b$0\n")), row_of(request("[[a]] = [[b]]\n", mode="edit"))):
+        bare = without_modes(row)
+        removed = len(row.ids) - len(bare.ids)
+        assert removed == len(row.holes)
+        assert not np.isin(bare.ids, layout.MODES).any()
+        for hole, old in zip(bare.holes, row.holes, strict=True):
+            assert bare.ids[hole.anchor] == row.ids[old.anchor]
+            assert bare.positions[hole.anchor] == row.positions[old.anchor] - removed
+
+
+def slow_mask(blocks):
+    """Who sees whom, one pair at a time."""
+    rows = [(index, at) for index, block in enumerate(blocks) for at in range(block.size)]
+    owner = [index for index, _ in rows]
+
+    def sees(row, column):
+        index, (theirs, _) = owner[row], rows[column]
+        block, other = blocks[index], blocks[theirs]
+        if index == theirs:
+            return column <= row or not block.causal
+        if block.group >= 0 and block.group == other.group:
+            return True
+        return block.parent >= 0 and (column == block.parent or sees(block.parent, column))
+
+    return np.array([[sees(row, column) for column in range(len(rows))] for row in range(len(rows))])
+
+
+@st.composite
+def block_trees(draw):
+    """A few causal blocks, then canvases on them, alone and in groups."""
+    blocks, rows = [], 0
+    for _ in range(draw(st.integers(1, 4))):
+        blocks.append(Block(draw(st.integers(1, 4)), draw(st.integers(-1, rows - 1))))
+        rows += blocks[-1].size
+    sizes = st.lists(st.integers(1, 3), min_size=1, max_size=3)
+    for group, canvases in enumerate(draw(st.lists(sizes, max_size=3))):
+        for size in canvases:
+            parent = draw(st.integers(0, rows - 1))
+            blocks.append(Block(size, parent, causal=False, group=group if len(canvases) > 1 else -1))
+    return blocks
+
+
+@settings(deadline=None, max_examples=150)
+@given(block_trees(), st.integers(0, 5))
+def test_the_mask_says_who_sees_whom(blocks, cached):
+    expected = slow_mask(blocks)
+    assert canvas_mask(blocks).tolist() == expected.tolist()
+    assert canvas_mask(blocks, cached).tolist() == expected[cached:].tolist()
+    assert visible_ranges(blocks).shape[0] == len(expected)
+
+
+def test_a_fused_keystroke_is_clean_rows_then_a_canvas_that_sees_them():
+    seen = canvas_mask([Block(5), Block(2, parent=4), Block(3, parent=6, causal=False)], first_row=5)
+    assert seen.astype(int).tolist() == [
+        [1, 1, 1, 1, 1, 1, 0, 0, 0, 0],
+        [1, 1, 1, 1, 1, 1, 1, 0, 0, 0],
+        *[[1] * 10] * 3,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [
+        ((), "0 spans"),
+        ((Span(0, 0, 0, "line"),) * 9, "9 spans"),
+        ((Span(1, 0, 0, "line"),), "1 windows"),
+        ((Span(0, 2, 9, "line"),), "not a range"),
+        ((Span(0, 0, 2, "edit"), Span(0, 1, 3, "edit")), "overlap"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_named(spans, message):
+    now = InfillRequest(session="test", windows=(Window("a.py", "python", "text"),), spans=spans)
+    with pytest.raises(LayoutError, match=message):
+        freeze(TOKENIZER, now, BUDGET)
+
+
+def test_spans_too_far_apart_are_an_error_that_names_the_limit():
+    text = "[[a]] = 1\n" + "x = 1\n" * 2000 + "[[b]] = 2\n"
+    with pytest.raises(LayoutError, match="do not fit the model's 2048; send fewer spans"):
+        row_of(request(text, mode="edit"))
+
+
+def test_canvases_fit_between_anchors():
+    assert max(CANVASES) < HOLE_STRIDE
