@@ -1,0 +1,1 @@
+"""Corpus, corruption, losses, training and evaluation of the models that ship."""
