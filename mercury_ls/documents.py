@@ -124,7 +124,7 @@ class Document:
     """The current text of one open document. Lone surrogates, which no encoding can carry, become U+FFFD:
     as long in every encoding, so that the editor's positions still hold.
 
-    `patience` in seconds bounds each update of the tree: an open bracket in a large file can make the parser go
+    `patience` in seconds of work bounds each update of the tree: an open bracket in a large file can make the parser go
     over all that follows, at every keystroke. A snapshot whose turn took longer has no tree.
     """
 
@@ -223,12 +223,12 @@ def reparse(
 def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
     if math.isinf(patience):
         return parser.parse(text, old)
-    deadline = time.perf_counter() + patience
+    deadline = time.thread_time() + patience
     try:
         return parser.parse(
             lambda start, _: text[start : start + _SLICE],
             old,
-            progress_callback=lambda *_: time.perf_counter() > deadline,
+            progress_callback=lambda *_: time.thread_time() > deadline,
         )
     except ValueError:  # how the binding says that the callback has stopped it
         parser.reset()
