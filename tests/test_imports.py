@@ -20,7 +20,7 @@ ALLOWED = {
     "mercury_engine": {"mercury_engine", "mercury_kernels"},
     "mercury_kernels": {"mercury_kernels"},
     "mercury_training": {"mercury_training", "mercury_engine", "mercury_kernels"},
-    "bench": {"bench", "mercury_ls", "mercury_engine"},
+    "bench": {"bench", "mercury_ls", "mercury_engine", "mercury_training"},
 }
 HEAVY = {
     "numpy",

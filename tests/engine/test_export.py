@@ -1,0 +1,213 @@
+"""The shipping folder: what goes in comes out, and what is damaged is named."""
+
+import json
+import subprocess
+import sys
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from mercury_engine.config import BOOTSTRAP, QUICKSILVER, TINY, ModelError, write_config
+from mercury_engine.export import SHARD_BYTES, export, read, shapes
+from mercury_engine.model import Model, create, save
+from mercury_engine.quantize import dequantize
+
+UNTIED = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, role_scalars=True)
+WIDE = msgspec.structs.replace(TINY, vocabulary=40_000, width=256, layers=6, feed_forward=2048)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("float")
+    save(create(TINY, 0), folder)
+    (folder / "tokenizer.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def shipped(source, tmp_path):
+    export(source, tmp_path / "int8")
+    return tmp_path / "int8"
+
+
+def random_weights(config):
+    generator = np.random.default_rng(0)
+    return {name: generator.standard_normal(shape, np.float32) for name, shape in shapes(config).items()}
+
+
+def written(config, weights, folder):
+    save_file(weights, folder / "model.safetensors")
+    write_config(config, folder / "config.json")
+    return folder
+
+
+def check_refused(folder, *words):
+    with pytest.raises(ModelError) as caught:
+        read(folder)
+    message = str(caught.value)
+    assert str(folder) in message
+    assert [word for word in words if word not in message] == []
+
+
+@pytest.mark.parametrize("config", [TINY, BOOTSTRAP, QUICKSILVER, UNTIED], ids=lambda config: config.name)
+def test_the_shapes_are_those_of_the_reference_model(config):
+    with torch.device("meta"):
+        expected = {name: tuple(weight.shape) for name, weight in Model(config).state_dict().items()}
+    assert shapes(config) == expected
+
+
+def test_matrices_come_back_as_int8_and_near_and_the_rest_comes_back_equal(source, shipped):
+    (config, before), (same, after) = read(source), read(shipped)
+    assert config == same == TINY
+    for name, weight in before.items():
+        if weight.ndim == 2:
+            assert after[name].dtype == np.int8
+            restored = dequantize(after[name], after[name + ".scale"])
+            assert np.linalg.norm(restored - weight) < 0.01 * np.linalg.norm(weight)
+        else:
+            np.testing.assert_array_equal(after[name], weight)
+
+
+def test_the_report_tells_how_far_each_matrix_moved(source, tmp_path):
+    report = export(source, tmp_path)
+    assert report.errors.keys() == {name for name, shape in shapes(TINY).items() if len(shape) == 2}
+    assert all(0 < error < 0.01 for error in report.errors.values())
+    assert report.files == ("weights-00001-of-00001.safetensors", "tokenizer.json")
+    assert report.bytes == sum((tmp_path / name).stat().st_size for name in report.files)
+
+
+@pytest.mark.slow
+def test_shards_stay_under_their_limit_and_hold_everything(tmp_path):
+    (tmp_path / "float").mkdir()
+    written(WIDE, random_weights(WIDE), tmp_path / "float")
+    report = export(tmp_path / "float", tmp_path / "int8")
+    assert report.files == ("weights-00001-of-00002.safetensors", "weights-00002-of-00002.safetensors")
+    assert all((tmp_path / "int8" / name).stat().st_size <= SHARD_BYTES for name in report.files)
+    assert read(tmp_path / "int8")[0] == WIDE
+
+
+def test_an_export_replaces_an_older_one_and_may_be_exported_again(source, shipped, tmp_path):
+    (shipped / "weights-00009-of-00009.safetensors").write_bytes(b"")
+    export(source, shipped)
+    export(shipped, tmp_path / "again")
+    first, second = read(shipped)[1], read(tmp_path / "again")[1]
+    assert first.keys() == second.keys()
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_an_export_does_not_replace_its_source(source):
+    with pytest.raises(ModelError, match="another folder"):
+        export(source, source)
+    assert read(source)[0] == TINY
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_half_precision_weights_are_read_as_float(tmp_path, dtype):
+    model = create(TINY, 0).to(dtype)
+    save(model, tmp_path)
+    weights = read(tmp_path)[1]
+    for name, weight in model.state_dict().items():
+        np.testing.assert_array_equal(weights[name], weight.float().numpy())
+
+
+def test_large_matrices_stay_in_the_file(shipped):
+    weights = read(shipped)[1]
+    assert isinstance(weights["embedding.weight"], np.memmap)
+
+
+def test_reading_imports_no_torch(shipped):
+    program = (
+        "import sys; from pathlib import Path; from mercury_engine.export import read; "
+        "read(Path(sys.argv[1])); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(shipped)], check=False).returncode == 0
+
+
+def test_a_flipped_bit_is_noticed(shipped):
+    path = shipped / "weights-00001-of-00001.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    check_refused(shipped, path.name, "checksum", "install the model again")
+
+
+def test_a_missing_shard_is_named(shipped):
+    (shipped / "weights-00001-of-00001.safetensors").unlink()
+    check_refused(shipped, "weights-00001-of-00001.safetensors", "cannot be read", "install the model again")
+
+
+def test_a_checksum_outside_the_folder_is_refused(shipped):
+    (shipped / "checksums.sha256").write_text("00  ../elsewhere\n")
+    check_refused(shipped, "names no file of this folder")
+
+
+@pytest.mark.parametrize("kept", [0, 4, 8, 100, -1], ids=lambda kept: f"{kept} bytes kept")
+def test_a_file_cut_short_is_named(source, tmp_path, kept):
+    data = (source / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(data[:kept])
+    write_config(TINY, tmp_path / "config.json")
+    check_refused(tmp_path, "model.safetensors", "install the model again")
+
+
+def damaged(source, tmp_path, **changes):
+    """The same file with a header in which the final norm's entry is changed."""
+    data = (source / "model.safetensors").read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    header["norm.weight"] |= changes
+    text = json.dumps(header).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
+    write_config(TINY, tmp_path / "config.json")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"data_offsets": [0, 2**40]}, "does not fit the file"),
+        ({"data_offsets": [-256, 0]}, "does not fit the file"),
+        ({"shape": [1]}, "does not fit the file"),
+        ({"shape": [-1, -64]}, "does not fit the file"),
+        ({"dtype": "C64"}, "convert it to one of"),
+        ({"shape": "wide"}, "damaged header"),
+    ],
+    ids=str,
+)
+def test_a_header_that_lies_is_refused(source, tmp_path, changes, word):
+    check_refused(damaged(source, tmp_path, **changes), "model.safetensors", word)
+
+
+def test_weights_of_another_config_are_refused(tmp_path):
+    written(TINY, random_weights(msgspec.structs.replace(TINY, feed_forward=256)), tmp_path)
+    check_refused(tmp_path, "feed_forward", "256", "128", "belongs to another model")
+
+
+def test_missing_and_unknown_weights_are_named(tmp_path):
+    weights = random_weights(TINY)
+    weights["extra.weight"] = weights.pop("norm.weight")
+    written(TINY, weights, tmp_path)
+    check_refused(tmp_path, "norm.weight", "extra.weight")
+
+
+def test_an_int8_matrix_needs_its_scales(tmp_path):
+    weights = random_weights(TINY)
+    weights["embedding.weight"] = weights["embedding.weight"].astype(np.int8)
+    written(TINY, weights, tmp_path)
+    check_refused(tmp_path, "embedding.weight.scale")
+
+
+@pytest.mark.parametrize("name", ["norm.weight", "embedding.weight"])
+def test_int8_is_for_all_matrices_and_nothing_else(tmp_path, name):
+    weights = random_weights(TINY)
+    weights[name] = weights[name].astype(np.int8)
+    weights[name + ".scale"] = np.ones((len(weights[name]), 1), np.float32)
+    written(TINY, weights, tmp_path)
+    check_refused(tmp_path, "the matrices are int8, all of them and nothing else")
+
+
+def test_a_folder_without_weights_is_named(tmp_path):
+    write_config(TINY, tmp_path / "config.json")
+    check_refused(tmp_path, "no .safetensors file")

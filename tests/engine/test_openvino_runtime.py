@@ -1,0 +1,399 @@
+"""The CPU runtime: equal to the reference model, whatever is padded, cached, cut off or quantised."""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import openvino as ov
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine.api import EngineError
+from mercury_engine.config import QUICKSILVER, TINY, ModelError
+from mercury_engine.export import export, read
+from mercury_engine.layout import Block, canvas_mask
+from mercury_engine.model import create, save
+from mercury_engine.openvino_runtime import (
+    COLUMN_STEP,
+    STORED,
+    OpenvinoRuntime,
+    Pace,
+    load,
+    native_precision,
+    padded_columns,
+    padded_rows,
+)
+from mercury_engine.runtime import Rows
+
+TOLERANCE = 1e-4
+EVERYTHING = msgspec.structs.replace(
+    TINY, tied=False, qkv_bias=True, qk_norm=False, role_scalars=True, softcap=5.0, kv_heads=1
+)
+
+
+def random_model(config):
+    """Vectors too are random, so that none can be left out unnoticed."""
+    model = create(config, 0).requires_grad_(False)
+    generator = torch.Generator().manual_seed(1)
+    for weight in model.parameters():
+        weight.copy_(torch.randn(weight.shape, generator=generator) * (0.5 if weight.dim() < 2 else 0.1))
+    return model
+
+
+def runtime_of(model, precision=ov.Type.f32, **options):
+    weights = {name: weight.numpy() for name, weight in model.state_dict().items()}
+    return OpenvinoRuntime(model.config, weights, threads=1, precision=precision, **options)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return random_model(TINY)
+
+
+@pytest.fixture(scope="module")
+def runtime(model):
+    return runtime_of(model)
+
+
+@pytest.fixture(scope="module")
+def folder(model, tmp_path_factory):
+    source = tmp_path_factory.mktemp("source")
+    save(model, source)
+    export(source, source / "int8")
+    return source / "int8"
+
+
+def ids_of(count, seed=0):
+    return np.random.default_rng(seed).integers(64, TINY.vocabulary, count).astype(np.int32)
+
+
+def clean(ids, start=0, wanted=None):
+    return Rows(ids, np.arange(start, start + len(ids), dtype=np.int32), wanted=wanted)
+
+
+def expected_logits(model, rows):
+    """What the reference says of rows that stand on no cache."""
+    mask = None if rows.mask_RC is None else torch.from_numpy(rows.mask_RC)
+    drafting = None if rows.drafting_R is None else torch.from_numpy(rows.drafting_R)[None]
+    ids, positions = torch.from_numpy(rows.ids_R)[None].long(), torch.from_numpy(rows.positions_R)[None]
+    with torch.no_grad():
+        hidden, _ = model(ids, positions, mask=mask, drafting_BT=drafting)
+        return model.logits(hidden[0, list(rows.wanted)]).numpy()
+
+
+def filled(runtime, ids):
+    cache = runtime.cache()
+    cache.append(runtime.forward(clean(ids, wanted=[]), cache), range(len(ids)))
+    return cache
+
+
+def check_close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
+
+
+def canvas_rows(count, canvas, **options):
+    blocks = (Block(count), Block(canvas, count - 1, causal=False))
+    return Rows(
+        ids_of(count + canvas), np.arange(count + canvas, dtype=np.int32), mask_RC=canvas_mask(blocks), **options
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 33, 64, 65, 100, 130])
+def test_causal_rows_equal_the_reference(model, runtime, count):
+    rows = clean(ids_of(count))
+    check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
+
+
+@pytest.mark.parametrize("config", [TINY, EVERYTHING], ids=["plain", "everything"])
+def test_a_canvas_equals_the_reference(config):
+    model = random_model(config)
+    rows = canvas_rows(20, 8, drafting_R=np.arange(28) >= 20)
+    runtime = runtime_of(model)
+    check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
+
+
+def test_rows_read_where_none_is_said_to_draft():
+    model = random_model(EVERYTHING)
+    runtime, rows = runtime_of(model), clean(ids_of(9))
+    check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
+
+
+@pytest.mark.parametrize("wanted", [[0], [4, 9], [9, 4], [3, 3], []], ids=str)
+def test_only_wanted_rows_have_logits(model, runtime, wanted):
+    rows = clean(ids_of(10), wanted=wanted)
+    found = runtime.forward(rows, runtime.cache()).logits_WV
+    assert found.dtype == np.float32
+    assert found.shape == (len(wanted), TINY.vocabulary)
+    check_close(found, expected_logits(model, rows))
+
+
+def test_a_mask_may_hide_cached_columns(model, runtime):
+    ids, cut = ids_of(90), 80
+    mask = np.tri(90, dtype=bool)
+    mask[cut:, 10:70] = False
+    everything = Rows(ids, np.arange(90, dtype=np.int32), mask_RC=mask, wanted=range(cut, 90))
+    rows = Rows(ids[cut:], np.arange(cut, 90, dtype=np.int32), mask_RC=mask[cut:])
+    found = runtime.forward(rows, filled(runtime, ids[:cut])).logits_WV
+    check_close(found, expected_logits(model, everything))
+
+
+def test_a_fused_pass_equals_separate_ones(runtime):
+    new, canvas = 3, 8
+    ids = ids_of(70 + new + canvas)
+    cache = filled(runtime, ids[:70])
+    blocks = (Block(70 + new), Block(canvas, 70 + new - 1, causal=False))
+    positions = np.arange(70, len(ids), dtype=np.int32)
+    fused = runtime.forward(Rows(ids[70:], positions, mask_RC=canvas_mask(blocks, 70)), cache)
+    first = runtime.forward(clean(ids[70:-canvas], 70), cache)
+    cache.append(first, range(new))
+    rows = Rows(ids[-canvas:], positions[new:], mask_RC=canvas_mask(blocks, 70 + new))
+    second = runtime.forward(rows, cache)
+    check_close(fused.logits_WV, np.concatenate([first.logits_WV, second.logits_WV]))
+
+
+def test_a_forward_leaves_the_cache_as_it_is_and_outlives_later_ones(model, runtime):
+    ids = ids_of(40)
+    cache = filled(runtime, ids[:30])
+    first = runtime.forward(clean(ids[30:], 30), cache)
+    kept = first.logits_WV.copy()
+    runtime.forward(clean(ids_of(8, seed=5), 30), cache)
+    assert cache.length == 30
+    np.testing.assert_array_equal(first.logits_WV, kept)
+    cache.append(first, range(5))
+    found = runtime.forward(clean(ids[35:], 35), cache).logits_WV
+    check_close(found, expected_logits(model, clean(ids, wanted=range(35, 40))))
+
+
+def test_rows_are_kept_in_the_order_in_which_they_are_named(model, runtime):
+    """A canvas row is skipped; columns have no order but the rows' own positions."""
+    ids = ids_of(12)
+    cache = runtime.cache()
+    cache.append(runtime.forward(clean(ids[:11]), cache), [2, 1, 0, *range(3, 11)])
+    found = runtime.forward(clean(ids[11:], 11), cache).logits_WV
+    check_close(found, expected_logits(model, clean(ids, wanted=[11])))
+
+
+EDITS = st.lists(st.tuples(st.integers(0, 150), st.integers(1, 90)), min_size=1, max_size=6)
+
+
+@settings(deadline=None, max_examples=25)
+@given(EDITS)
+def test_a_cache_that_was_cut_and_extended_equals_a_new_one(model, runtime, edits):
+    cache, ids = runtime.cache(), np.zeros(0, np.int32)
+    for seed, (kept, added) in enumerate(edits):
+        kept = min(kept, len(ids))
+        cache.truncate(kept)
+        new = ids_of(added, seed)
+        cache.append(runtime.forward(clean(new, kept, wanted=[]), cache), range(added))
+        ids = np.concatenate([ids[:kept], new])
+    assert cache.length == len(ids)
+    found = runtime.forward(clean(ids_of(1), len(ids)), cache).logits_WV
+    whole = clean(np.concatenate([ids, ids_of(1)]), wanted=[len(ids)])
+    check_close(found, expected_logits(model, whole))
+
+
+def test_a_cache_gives_back_what_it_no_longer_needs(runtime):
+    cache = filled(runtime, ids_of(300))
+    full = cache.bytes
+    cache.truncate(10)
+    assert cache.bytes < full / 2
+    assert cache.length == 10
+
+
+def test_going_back_and_forth_over_a_buckets_edge_copies_nothing(runtime):
+    cache = filled(runtime, ids_of(COLUMN_STEP))
+    forward = runtime.forward(clean(ids_of(4), COLUMN_STEP), cache)
+    cache.append(forward, range(4))
+    size = cache.bytes
+    cache.truncate(COLUMN_STEP)
+    assert cache.bytes == size
+
+
+def test_half_precision_halves_the_cache(model):
+    half = runtime_of(model, ov.Type.bf16).cache()
+    assert half.bytes * 2 == runtime_of(model).cache().bytes
+
+
+def test_a_position_past_the_context_is_an_error_that_says_so(runtime):
+    with pytest.raises(EngineError, match=r"position 512: tiny reads 512 tokens; send a shorter context"):
+        runtime.forward(clean(ids_of(2), 511), runtime.cache())
+
+
+def test_a_token_of_another_vocabulary_is_an_error_that_says_so(runtime):
+    with pytest.raises(EngineError, match=r"token 512: tiny knows 512; the tokenizer belongs to another model"):
+        runtime.forward(clean(np.array([70, 512], np.int32)), runtime.cache())
+
+
+@pytest.mark.parametrize("precision", STORED, ids=lambda precision: precision.get_type_name())
+def test_quantised_weights_answer_almost_alike(model, folder, precision):
+    rows = clean(ids_of(60))
+    runtime = load(folder, threads=1, precision=precision)
+    found, expected = runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows)
+    assert np.linalg.norm(found - expected) < 0.1 * np.linalg.norm(expected)
+    assert runtime.precision == f"int8 weights, {precision.get_type_name()}"
+
+
+def test_float_folders_are_read_too(model, folder):
+    runtime = load(folder.parent, threads=1, precision=ov.Type.f32)
+    assert runtime.precision == "float32 weights, f32"
+    rows = clean(ids_of(20))
+    gc.collect()
+    check_close(runtime.forward(rows, runtime.cache()).logits_WV, expected_logits(model, rows))
+
+
+def test_the_processors_own_precision_is_one_that_a_cache_can_hold(folder):
+    assert native_precision() in STORED
+    assert load(folder).precision.endswith(native_precision().get_type_name())
+
+
+def test_a_damaged_folder_is_an_error(folder, tmp_path):
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ModelError, match="install the model again"):
+        load(tmp_path)
+
+
+class Crowded(Pace):
+    crowded = True
+
+
+@pytest.mark.slow
+def test_one_thread_and_two_answer_alike(folder):
+    config, weights = read(folder)
+    rows, found = clean(ids_of(40)), []
+    for pace in (Pace(), Crowded()):
+        runtime = OpenvinoRuntime(config, weights, threads=2, precision=ov.Type.f32, pace=pace)
+        found.append(runtime.forward(rows, runtime.cache()).logits_WV)
+    check_close(*found)
+
+
+@given(st.integers(0, 3000))
+def test_sizes_are_rounded_up_by_little(count):
+    assert count <= padded_rows(count) <= max(1, 1.25 * count, count + 3)
+    assert count <= padded_columns(count) < count + COLUMN_STEP + (count == 0)
+    assert padded_columns(count) % COLUMN_STEP == 0
+
+
+def check_pace(times, expected):
+    """`times` in hundredths of a pass that nothing disturbs; `expected` marks passes run while crowded with `#`."""
+    pace, seen = Pace(), ""
+    for hundredths in times:
+        seen += "#" if pace.crowded else "."
+        pace.record((1, 64), hundredths / 100)
+    assert seen == expected
+
+
+def test_quiet_passes_keep_their_threads():
+    check_pace([900, 100, 120, 90, 150, 100], "......")
+
+
+def test_a_single_late_pass_changes_nothing():
+    check_pace([100, 900, 100, 900, 900, 100, 100], ".......")
+
+
+def test_three_late_passes_give_the_core_back_and_one_pass_tries_again():
+    check_pace([100, *[300] * 3, *[150] * 16, 100, 100], "...." + 16 * "#" + "..")
+
+
+def test_the_rest_doubles_while_the_core_stays_busy():
+    check_pace([100, *[300] * 3, *[150] * 16, 300, *[150] * 32, 100], "...." + 16 * "#" + "." + 32 * "#" + ".")
+
+
+def test_shapes_are_judged_apart():
+    pace = Pace()
+    for _ in range(10):
+        pace.record((1, 64), 0.001)
+        pace.record((64, 64), 0.01)
+    assert not pace.crowded
+
+
+def test_a_machine_that_has_become_slower_for_good_is_the_new_measure():
+    pace = Pace()
+    pace.record((1, 64), 1.0)
+    for _ in range(3000):
+        pace.record((1, 64), 2.0)
+    assert not pace.crowded
+
+
+FIRST_ANSWER = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from mercury_engine.openvino_runtime import load
+from mercury_engine.runtime import Rows
+runtime, steps = load(Path(sys.argv[1])), np.arange(256, dtype=np.int32)
+cache = runtime.cache()
+for start in range(0, runtime.config.context - 256, 256):
+    cache.append(runtime.forward(Rows(steps + 64, steps + start, wanted=[]), cache), range(256))
+logits = runtime.forward(Rows(steps[:36] + 64, steps[:36] + cache.length), cache).logits_WV
+status = Path("/proc/self/status")
+lines = status.read_text().splitlines() if status.exists() else []
+resident = [int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS")]
+print(json.dumps([bool(np.isfinite(logits).all()), "torch" in sys.modules, *resident]))
+"""
+
+
+def in_new_process(folder):
+    command = [sys.executable, "-c", FIRST_ANSWER, str(folder)]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, text=True, env=os.environ).stdout)
+
+
+@pytest.mark.slow
+def test_the_shipped_shape_answers_without_torch_in_little_memory(tmp_path):
+    save(create(QUICKSILVER, 0), tmp_path)
+    export(tmp_path, tmp_path / "int8")
+    finite, torch_imported, *resident = in_new_process(tmp_path / "int8")
+    assert finite
+    assert not torch_imported
+    assert all(megabytes <= 300 for megabytes in resident)
+
+
+def trained():
+    """A tiny model that has learnt a rule, so that its answers are as decided as those of a trained one."""
+    model = create(TINY, 0)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(120):
+        ids = ruled(torch.randint(97, (16, 1), generator=generator))
+        hidden, _ = model(ids[:, :-1], torch.arange(31).expand(16, -1))
+        loss = torch.nn.functional.cross_entropy(model.logits(hidden).flatten(0, 1), ids[:, 1:].flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return model.requires_grad_(False)
+
+
+def ruled(first):
+    columns = [first]
+    while len(columns) < 32:
+        columns.append((5 * columns[-1] + 7) % 97)
+    return torch.cat(columns, 1) + 64
+
+
+@pytest.mark.slow
+def test_int8_and_half_precision_choose_what_a_trained_float_model_chooses(tmp_path: Path):
+    model = trained()
+    save(model, tmp_path)
+    export(tmp_path, tmp_path / "int8")
+    runtime = load(tmp_path / "int8", threads=1)
+    agreed = []
+    for first in range(97):
+        rows = clean(ruled(torch.tensor([[first]]))[0].numpy().astype(np.int32))
+        found = runtime.forward(rows, runtime.cache()).logits_WV.argmax(1)
+        agreed.append((found == expected_logits(model, rows).argmax(1)).mean())
+    assert np.mean(agreed) >= 0.99
