@@ -1,0 +1,92 @@
+"""An answer ends where it should, and what is shown is whole words of a text that is sure enough."""
+
+import pytest
+
+from mercury_engine.answer import Answer, Presentation, Spoken
+from mercury_engine.api import Span
+from mercury_engine.choice import Choice
+from mercury_engine.confidence import Calibration
+from mercury_engine.layout import EOM, Hole
+from tests.engine.tiny import TOKENIZER
+
+
+def answer(text="", *, mode="line", part="", limit=64, ended=False):
+    found = Answer(TOKENIZER, Hole(0, part, ()), Span(0, 0, 0, mode), limit)
+    for token in [*TOKENIZER.encode(part + text), *([EOM] if ended else [])]:
+        if not found.done:
+            found.add(Choice(token, 0.9))
+    return found
+
+
+def shown(text, probability=0.99, *, old="", bar=0.3, ended=True, least=0, probabilities=None, **options):
+    found = answer(text, ended=ended, **options)
+    spoken = found.spoken()
+    sure = probabilities or [probability] * len(spoken.ids)
+    presentation = Presentation(TOKENIZER, Calibration(), bar)
+    return presentation.show(found, Spoken(spoken.ids, sure, spoken.complete), old, least)
+
+
+def test_an_answer_ends_at_its_end_its_line_or_its_limit():
+    assert answer("a = 1", ended=True).complete
+    assert answer("a = 1\nb").ids == TOKENIZER.encode("a = 1\n")
+    assert answer("a\nb", mode="block", ended=True).complete
+    cut = answer("a = b + c", limit=3)
+    assert (cut.done, cut.complete, len(cut.ids)) == (True, False, 3)
+
+
+def test_the_begun_word_is_spelled_and_not_shown():
+    found = shown("th = 1", part="wid")
+    assert (found.text, found.complete) == ("th = 1", True)
+
+
+def test_a_line_is_shown_without_its_end():
+    assert shown("print(a)\n", ended=False).text == "print(a)"
+    assert shown("print(a)\r\n", ended=False).text == "print(a)"
+    assert shown("print(a)\n", mode="block").text == "print(a)\n"
+
+
+def test_a_confidence_for_every_token_but_the_end():
+    found = shown("self.width")
+    assert len(found.confidence) == len(TOKENIZER.encode("self.width"))
+
+
+def test_an_unlikely_answer_is_cut_to_its_confident_words():
+    ids = TOKENIZER.encode("self.width = xyz")
+    sure = [0.99] * (len(ids) - 3) + [0.05] * 3 + [0.9]
+    found = shown("self.width = xyz", probabilities=sure)
+    assert found.text.rstrip() == "self.width ="
+    assert not found.complete
+    assert found.p_accept > 0.3
+    assert shown("self.width = xyz", probabilities=sure, bar=0.0).text == "self.width = xyz"
+
+
+def test_a_cut_never_splits_a_word():
+    ids = TOKENIZER.encode("a.xyzzy")
+    sure = [0.99] * (len(ids) - 1) + [0.01, 0.9]
+    assert shown("a.xyzzy", probabilities=sure).text == "a."
+
+
+def test_an_alternative_is_shown_at_least_until_it_differs():
+    ids = TOKENIZER.encode("a.xyzzy")
+    assert len(shown("a.xyzzy", probability=0.05, least=2).confidence) == 2
+    assert len(shown("a.xyzzy", probability=0.05, least=len(ids) + 1).confidence) == len(ids)
+
+
+def test_text_is_replaced_whole_or_not_at_all():
+    assert shown("b", old="a", mode="edit").text == "b"
+    half = shown("b", old="a", mode="edit", ended=False)
+    assert (half.text, half.p_accept, half.complete) == ("a", 0.0, False)
+
+
+@pytest.mark.parametrize("old", ["", "a = 1"])
+def test_saying_nothing_new_is_nothing_to_accept(old):
+    found = shown(old, old=old, mode="edit")
+    assert (found.text, found.p_accept, found.complete) == (old, 0.0, True)
+
+
+def test_half_a_character_is_not_shown():
+    first_byte = TOKENIZER.byte_ids["é".encode()[0]]
+    found = answer("a")
+    found.add(Choice(first_byte, 0.9))
+    presentation = Presentation(TOKENIZER, Calibration(), 0.0)
+    assert presentation.show(found, found.spoken(), "").text == "a"

@@ -1,0 +1,50 @@
+"""How likely an answer is to be accepted: monotone, documented, read from beside the weights."""
+
+import pytest
+
+from mercury_engine.confidence import CALIBRATION_FILE, Calibration, confident, p_accept, read_calibration
+from mercury_engine.config import ModelError
+
+
+def check(probabilities, expected, complete=True):
+    assert p_accept(Calibration(), probabilities, complete=complete) == pytest.approx(expected, abs=0.05)
+
+
+def test_the_defaults_are_what_their_comment_says():
+    check([0.95] * 9, 0.72)
+    check([0.7] * 9, 0.32)
+    check([0.95] * 8 + [0.01], 0.01)
+
+
+def test_nothing_said_is_nothing_to_accept():
+    check([], 0.0)
+
+
+def test_surer_shorter_and_whole_answers_are_likelier():
+    def likely(probabilities, complete=True):
+        return p_accept(Calibration(), probabilities, complete=complete)
+
+    assert likely([0.9] * 5) > likely([0.8] * 5)
+    assert likely([0.9] * 5) > likely([0.9] * 30)
+    assert likely([0.9] * 5) > likely([0.9] * 5, complete=False)
+    assert 0 <= likely([0.0] * 5) < 0.001
+
+
+def test_the_confident_beginning_stops_before_the_product_falls_under_the_bar():
+    assert confident([0.9, 0.9, 0.3, 0.9], 0.5) == 2
+    assert confident([0.9, 0.9], 0.5) == 2
+    assert confident([0.1], 0.5) == 0
+    assert confident([0.1, 0.1], 0.0) == 2
+
+
+def test_coefficients_come_from_beside_the_weights(tmp_path):
+    assert read_calibration(tmp_path) == Calibration()
+    (tmp_path / CALIBRATION_FILE).write_text('{"bias": -1.5, "mean": 2.0}')
+    assert read_calibration(tmp_path) == Calibration(bias=-1.5, mean=2.0)
+
+
+@pytest.mark.parametrize("text", ['{"bias": "high"}', '{"slope": 1}', "{"])
+def test_a_bad_file_is_named(tmp_path, text):
+    (tmp_path / CALIBRATION_FILE).write_text(text)
+    with pytest.raises(ModelError, match=rf"{CALIBRATION_FILE}: .*; correct the file or remove it"):
+        read_calibration(tmp_path)

@@ -1,0 +1,146 @@
+"""Drafts from texts that are there: aligned anew after every kind of change, copied from the longest match."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine.drafts import Copies, Known, leading, remembered, still_to_type
+from mercury_engine.layout import EOM, freeze, lay_out
+from tests.engine.tiny import BUDGET, TOKENIZER, request
+
+
+def rest(text, said, **options):
+    """What a known text proposes, one letter a token, after `said`."""
+    known = Known("old", [ord(letter) for letter in text], **options)
+    for letter in said:
+        known.advance(ord(letter))
+    return known.rest()
+
+
+def check(text, said, expected):
+    assert "".join(map(chr, rest(text, said).ids)) == expected
+
+
+def test_a_known_text_goes_on_where_it_was_followed():
+    check("a+b*c", "", "a+b*c")
+    check("a+b*c", "a+", "b*c")
+
+
+def test_it_goes_on_behind_a_token_that_was_replaced():
+    check("a+b*c", "a+x", "*c")
+
+
+def test_it_goes_on_behind_tokens_that_were_added():
+    check("a+b*c", "a+xyz+b", "*c")
+    check("def f(a):", "def f(self, a", "):")
+
+
+def test_it_goes_on_behind_tokens_that_were_removed():
+    check("a+b*c", "a*", "c")
+
+
+def test_it_ends_where_the_text_ends():
+    check("ab", "ab", "")
+    check("ab", "abcd", "")
+
+
+def test_evidence_grows_with_agreement_and_starts_over_after_a_change():
+    levels = [level for _, level in rest("abcdefghij", "").evidence]
+    assert levels == [0, 1, 1, 2, 2, 2, 2, 3, 3, 3]
+    assert rest("abcdefghij", "abcdefg").evidence[0] == ("old", 3)
+    assert rest("abcdefghij", "abcdX").evidence[0] == ("old", 0)
+
+
+def test_a_canvas_knows_probabilities_until_the_first_deviation():
+    fresh = rest("abc", "a", probabilities=[0.9, 0.2, 0.99])
+    assert fresh.probabilities == (0.2, 0.99)
+    assert fresh.evidence == (("old", 0), ("old", 3))
+    stale = rest("abc", "x", probabilities=[0.9, 0.2, 0.99])
+    assert stale.probabilities == ()
+    assert stale.evidence[0] == ("stale", 0)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text("abc", max_size=12), st.text("abc", max_size=12))
+def test_whatever_is_said_the_rest_is_an_end_of_the_text(text, said):
+    left = "".join(map(chr, rest(text, said).ids))
+    assert text.endswith(left)
+    if text.startswith(said):
+        assert said + left == text
+
+
+def row_of(marked, **options):
+    asked = request(marked, **options)
+    return lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
+
+
+def copied(marked, said="", number=0, line=True, **options):
+    row = row_of(marked, **options)
+    copies = Copies(TOKENIZER, row, number, line=line)
+    for token in TOKENIZER.encode(said):
+        copies.advance(token)
+    proposal = copies.rest(row.holes[number].part.encode() if not said else b"")
+    assert len(proposal.evidence) == len(proposal.ids)
+    return TOKENIZER.decode(proposal.ids), EOM in proposal.ids
+
+
+def test_the_end_of_the_line_is_copied_from_where_its_beginning_stands():
+    assert copied("total = price * count\nx\ntotal = pri$0\n") == (" price * count", True)
+
+
+def test_the_longest_match_wins():
+    marked = "if ready: launch(rocket)\nif steady: wait(rocket)\nif ready: $0\n"
+    assert copied(marked)[0].strip() == "launch(rocket)"
+
+
+def test_a_copy_spells_the_begun_word_or_is_none():
+    assert copied("a.width = 1\na.height = 2\na.wid$0\n")[0] == ".width = 1"
+    assert copied("a.width = 1\na.xyz$0\n") == ("", False)
+
+
+def test_a_copy_goes_on_behind_what_was_said():
+    assert copied("f(alpha, beta)\n\nx = $0\n", said="f(alpha,")[0] == " beta)"
+
+
+def test_a_block_is_copied_over_lines():
+    text, ended = copied("for a in b:\n    c()\nd()\nfor a in b:$0\n", line=False, mode="block")
+    assert text.startswith(("\n    c()\nd()\n", ":\n    c()\nd()"))
+    assert not ended
+
+
+def test_what_stands_before_a_hole_leads_to_the_copy():
+    marked = "print(size)\nprint(size)\nprint([[x]])\n"
+    assert copied(marked, mode="edit", line=False)[0].startswith("(size)")
+
+
+@pytest.mark.parametrize(
+    ("marked", "expected"),
+    [("a = 1\nb = c$0\nd\n", "a = 1\nb ="), ("a = 1\n$0\n", "a = 1\n"), ("a = [[b]]\n", "a =")],
+)
+def test_the_text_before_a_hole(marked, expected):
+    assert TOKENIZER.decode(leading(row_of(marked), 0)) == expected
+
+
+def test_a_model_without_anything_to_copy_is_offered_nothing():
+    assert copied("$0") == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("now", "left"),
+    [("x = ", "foo(bar)"), ("x = foo(", "bar)"), ("x = foo(bar)", ""), ("x = fob", None), ("y = ", None)],
+)
+def test_an_earlier_answer_shrinks_by_what_was_typed(now, left):
+    assert still_to_type(now, remembered("x = ", "foo(bar)", True)) == left
+
+
+def test_an_earlier_answer_is_found_again_in_a_window_that_moved():
+    before = "".join(f"line {i}\n" for i in range(100))
+    answered = remembered(before + "x = ", "foo", True)
+    assert still_to_type(before[50:] + "x = f", answered) == "oo"
+    assert still_to_type("x = f", answered) is None
+
+
+def test_ids_are_plain_numbers():
+    assert all(type(token) is int for token in rest("abc", "a").ids)
+    assert np.array(rest("abc", "a").ids, np.int32).tolist() == [ord("b"), ord("c")]

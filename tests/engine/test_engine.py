@@ -1,0 +1,205 @@
+"""The engine as its callers see it: exact answers, few forwards, sessions, freezing, warming, model folders."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span
+from mercury_engine.config import TINY, ModelError
+from mercury_engine.engine import MercuryEngine, open_engine
+from mercury_engine.model import create, save
+from mercury_engine.torch_runtime import TorchRuntime
+from tests.engine.tiny import (
+    BLOCKS,
+    DOCUMENT,
+    FLAT,
+    LINES,
+    LONG_LINE,
+    STEEP,
+    TOKENIZER,
+    asked_by_heart,
+    engine,
+    final,
+    learnt_runtime,
+    random_runtime,
+    request,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decode", ["policy", "ar", "ar+copy"])
+def test_what_was_learnt_is_said_exactly(decode):
+    answering = engine(learnt_runtime(), decode=decode)
+    for asked, answers in asked_by_heart():
+        found = final(answering, replace(asked, effort="medium"))
+        assert [filled.text for filled in found.spans] == list(answers)
+        assert all(filled.complete for filled in found.spans)
+
+
+@pytest.mark.slow
+def test_drafts_are_accepted_where_rows_cost_little():
+    """More than one token a forward, all forwards counted; plain autoregression gets one at most."""
+    drafted, plain = engine(learnt_runtime()), engine(learnt_runtime(), decode="ar")
+    for answering in (drafted, plain):
+        for asked, _ in asked_by_heart():
+            list(answering.infill(replace(asked, effort="medium")))
+    assert plain.report.settled <= plain.report.forwards * 1.01
+    assert drafted.report.settled > 2 * drafted.report.forwards
+    assert drafted.report.actions["canvas"] > 0
+    assert drafted.report.accepted["canvas"] > drafted.report.drafted["canvas"] / 2
+
+
+@pytest.mark.slow
+def test_where_rows_cost_as_much_as_steps_there_are_only_steps():
+    answering = engine(learnt_runtime(), costs=STEEP)
+    for asked, _ in asked_by_heart():
+        list(answering.infill(replace(asked, effort="medium")))
+    assert answering.report.shares()["step"] > 0.8
+
+
+@pytest.mark.slow
+def test_holes_that_are_drafted_together_take_two_forwards():
+    asked = next(asked for asked, _ in asked_by_heart() if len(asked.spans) == 2)
+    known = engine(learnt_runtime())
+    for _ in range(3):
+        list(known.infill(asked))
+    assert final(known, asked).step <= 2
+
+
+@pytest.mark.slow
+def test_an_instant_answer_is_one_forward():
+    (head, body) = BLOCKS[0]
+    answering = engine(learnt_runtime(), bar=0.3)
+    (only,) = answering.infill(request(f"{LINES[4][:4]}$0\n", effort="instant"))
+    assert LINES[4][4:].startswith(only.spans[0].text)
+    assert only.spans[0].text
+    (only,) = answering.infill(request(f"{head}$0\n", mode="block", effort="instant"))
+    assert body.startswith(only.spans[0].text)
+
+
+@pytest.mark.slow
+def test_typing_along_with_an_answer_is_verified_in_one_forward():
+    answering = engine(learnt_runtime())
+    list(answering.infill(request(f"{LONG_LINE[:8]}$0\n")))
+    before = answering.report.forwards
+    found = final(answering, request(f"{LONG_LINE[:12]}$0\n"))
+    assert found.spans[0].text == LONG_LINE[12:]
+    assert answering.report.forwards - before == 1
+    assert answering.report.accepted["previous"] > 0
+
+
+@pytest.mark.slow
+def test_a_likely_answer_is_worth_showing_and_a_random_one_is_not():
+    likely = final(engine(learnt_runtime()), request(f"{LINES[0][:4]}$0\n")).spans[0]
+    random = final(engine(random_runtime()), request(f"{LINES[0][:4]}$0\n")).spans[0]
+    assert likely.p_accept > 0.5 > 0.1 > random.p_accept
+
+
+def frozen_under(answering, *requests):
+    """How many rows the last of these requests takes to encode and answer at once."""
+    for asked in requests:
+        before = answering.report.rows
+        list(answering.infill(replace(asked, effort="instant")))
+    return answering.report.rows - before
+
+
+CANVAS = 16
+
+
+def test_new_snippets_and_edits_are_read_after_a_jump_and_not_while_typing():
+    typed = request(DOCUMENT.replace("hypot", "$0hypot"))
+    more = replace(typed, snippets=(Snippet("x.py", "y = 1\n" * 20),), edits=(Edit("shapes.py", 1, "a", "b"),))
+    assert frozen_under(engine(random_runtime()), typed, more) == 1 + CANVAS
+    jumped = replace(more, spans=(Span(0, 0, 0, "line"),))
+    assert frozen_under(engine(random_runtime()), typed, more, jumped) > 60 + CANVAS
+
+
+def test_a_rewrite_always_sees_the_newest_edits():
+    asked = request("a = [[1]]\n", mode="edit")
+    edited = replace(asked, edits=(Edit("shapes.py", 1, "b = 1", "b = 2"),))
+    assert frozen_under(engine(random_runtime()), asked, edited) > frozen_under(engine(random_runtime()), asked, asked)
+
+
+def test_warming_reads_everything_before_the_first_keystroke():
+    answering = engine(random_runtime())
+    asked = request(DOCUMENT.replace("hypot", "$0hypot"), effort="instant")
+    pauses = sum(1 for _ in answering.warm(asked))
+    assert pauses == answering.report.forwards == 1
+    before = answering.report.rows
+    list(answering.infill(asked))
+    assert answering.report.rows - before == 1 + CANVAS
+    assert sum(1 for _ in answering.warm(asked)) == 0
+
+
+def test_warming_takes_over_what_was_frozen():
+    answering = engine(random_runtime())
+    asked = request(DOCUMENT.replace("hypot", "$0hypot"))
+    list(answering.infill(asked))
+    more = replace(asked, snippets=(Snippet("x.py", "y = 1\n" * 20),))
+    assert sum(1 for _ in answering.warm(more)) > 0
+    assert sum(1 for _ in answering.warm(more)) == 0
+
+
+def test_warming_may_stop_half_way_and_go_on_later():
+    answering = engine(random_runtime())
+    asked = request("".join(f"value_{i} = {i}\n" for i in range(50)) + "$0")
+    warming = answering.warm(asked)
+    next(warming)
+    warming.close()
+    left = sum(1 for _ in answering.warm(asked))
+    assert left == sum(1 for _ in engine(random_runtime()).warm(asked)) - 1
+
+
+def test_files_and_sessions_keep_their_own_rows():
+    answering = engine(random_runtime())
+    one, other = request(DOCUMENT + "$0"), request("x = $0\n", path="other.py")
+    rows = frozen_under(answering, one, other, one)
+    assert rows == 1 + CANVAS
+    assert frozen_under(answering, replace(one, session="t")) > rows
+
+
+def test_memory_is_capped_over_sessions():
+    answering = engine(random_runtime(), memory=1)
+    one, other = request(DOCUMENT + "$0"), request("x = $0\n", path="other.py")
+    assert frozen_under(answering, one, other, one) > 60
+
+
+def test_info_says_who_answers_and_how():
+    answering = engine(random_runtime())
+    list(answering.infill(request("x = $0", effort="instant")))
+    info = answering.info()
+    assert (info.engine, info.model, info.context_tokens) == ("mercury", "tiny", TINY.context)
+    assert info.device == "cpu, torch float32"
+    assert info.costs_ms["rows 1"] == FLAT.milliseconds[0]
+    assert info.costs_ms["share canvas"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [((), "0 spans"), ((Span(3, 0, 0, "line"),), "name one of them"), ((Span(0, 0, 99, "line"),), "not a range")],
+)
+def test_a_request_that_cannot_be_is_refused_by_name(spans, message):
+    asked = InfillRequest(session="s", windows=request("x$0").windows, spans=spans)
+    with pytest.raises(EngineError, match=message):
+        list(engine(random_runtime()).infill(asked))
+    with pytest.raises(EngineError, match=message):
+        list(engine(random_runtime()).warm(asked))
+
+
+def test_a_tokenizer_of_another_model_is_refused():
+    small = TorchRuntime(create(replace(TINY, vocabulary=330), 0))
+    with pytest.raises(ModelError, match="the tokenizer has 490 tokens, the model 330"):
+        MercuryEngine(small, TOKENIZER, costs=FLAT)
+
+
+@pytest.mark.slow
+def test_a_folder_is_opened_and_answers_like_the_reference(tmp_path):
+    save(learnt_runtime().model, tmp_path)
+    shutil.copy(Path(__file__).parent / "golden" / "tokenizer.json", tmp_path)
+    opened = open_engine(tmp_path)
+    assert opened.info().model == "tiny"
+    for asked, answers in asked_by_heart()[:3]:
+        found = final(opened, replace(asked, effort="medium"))
+        assert [filled.text for filled in found.spans] == list(answers)

@@ -1,0 +1,168 @@
+"""Effort: each level does more and says something at least as probable; seeds give different answers."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mercury_engine import engine as engines
+from mercury_engine.layout import EOM, MASK
+from mercury_engine.search import LOW_TOKENS, branches
+from tests.engine.tiny import DOCUMENT, TOKENIZER, engine, final, random_runtime, request
+
+
+def asked(marked="return self.wi$0\n", **options):
+    return request(marked, **{"effort": "medium", "mode": "block", "budget": 24} | options)
+
+
+def forwards(effort, **options):
+    answering = engine(random_runtime())
+    last = final(answering, asked(effort=effort, **options))
+    return answering.report.forwards, last.spans[0]
+
+
+def test_each_level_does_more():
+    counts = [forwards(effort, budget=64)[0] for effort in ("instant", "low", "medium", "high")]
+    assert counts[0] == 1
+    assert counts == sorted(counts)
+    assert len(set(counts)) == 4
+
+
+def test_low_says_what_medium_begins_with():
+    low, medium = (forwards(effort, budget=64)[1] for effort in ("low", "medium"))
+    assert len(low.confidence) == LOW_TOKENS
+    assert medium.text.startswith(low.text)
+
+
+def test_low_rewrites_a_text_as_a_whole():
+    marked = "[[" + "x = 1\n" * 9 + "]]y\n"
+    low, medium = (
+        final(engine(random_runtime()), request(marked, mode="edit", effort=effort, budget=60))
+        for effort in ("low", "medium")
+    )
+    assert low.spans == medium.spans
+
+
+def test_low_gives_up_on_a_hopeless_answer_unless_all_is_to_be_shown():
+    shy, bold = engine(random_runtime(), bar=0.3), engine(random_runtime(), bar=0.0)
+    for answering in (shy, bold):
+        list(answering.infill(asked(effort="low")))
+    assert shy.report.forwards < bold.report.forwards
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=25)
+@given(st.sampled_from(["self.", "wi", "x = ", "def f(", "\n    "]), st.integers(0, 3))
+def test_high_is_never_less_probable_than_medium(head, seed):
+    runtime = random_runtime(seed)
+
+    def worth(effort):
+        with_effort = asked(f"{DOCUMENT}{head}$0\n", effort=effort, budget=6)
+        (filled,) = final(engine(runtime), with_effort).spans
+        return filled.complete, log_probability(filled)
+
+    assert worth("high") >= (worth("medium")[0], worth("medium")[1] - 1e-3)
+
+
+def log_probability(filled):
+    return sum(math.log(max(p, 1e-9)) for p in filled.confidence)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=20)
+@given(
+    st.one_of(
+        st.tuples(st.sampled_from(["low", "medium"]), st.sampled_from(["self.$0", "x = wi$0", "print($0)\n"])),
+        st.tuples(st.just("instant"), st.sampled_from(["$0", "return $0", "x = 1\n$0y"])),
+    ),
+    st.sampled_from(["line", "block"]),
+    st.sampled_from([0.0, 0.3]),
+)
+def test_seeds_give_distinct_answers(effort_and_head, mode, bar):
+    effort, head = effort_and_head
+    answers = [
+        final(engine(random_runtime(), bar=bar), asked(head, effort=effort, mode=mode, seed=seed)).spans[0].text
+        for seed in range(4)
+    ]
+    shown = [answer for answer in answers if answer]  # random weights also say half characters, or nothing
+    assert len(shown) >= 2
+    assert len(set(shown)) == len(shown)
+
+
+def test_a_seed_gives_the_same_answer_every_time():
+    answering = engine(random_runtime())
+    for effort in ("instant", "low", "high"):
+        one, two, fresh = (
+            final(which, asked(seed=2, effort=effort)).spans[0].text
+            for which in (answering, answering, engine(random_runtime()))
+        )
+        assert one == two == fresh
+
+
+def test_a_seed_among_several_holes_changes_one_of_them():
+    marked = "a = [[]]\nb = [[]]\n"
+    first, other = (
+        final(engine(random_runtime()), request(marked, mode="line", effort="medium", seed=seed, budget=12))
+        for seed in (0, 1)
+    )
+    assert [filled.text for filled in first.spans] != [filled.text for filled in other.spans]
+
+
+def test_branches_spell_what_none_of_the_others_begins_with(monkeypatch):
+    searches = []
+
+    class Watched(engines.Search):
+        def __init__(self, *args):
+            super().__init__(*args)
+            searches.append(self)
+
+    monkeypatch.setattr(engines, "Search", Watched)
+    list(engine(random_runtime()).infill(asked(effort="high")))
+    decoding = searches[0].best
+    spelled = [
+        TOKENIZER.decode_bytes(forced.ids) + b"\xff" * (forced.ids[-1] == EOM)
+        for forced in branches(decoding, TOKENIZER)
+    ]
+    assert len(spelled) > 5
+    assert not any(one.startswith(other) for one in spelled for other in spelled if one != other)
+
+
+def test_a_revision_keeps_what_is_certain_and_masks_the_rest(monkeypatch):
+    canvases = []
+    runtime = random_runtime()
+    forward = type(runtime).forward
+
+    def watched(self, rows, cache):
+        if rows.drafting_R is not None:
+            canvases.append(rows.ids_R[rows.drafting_R])
+        return forward(self, rows, cache)
+
+    monkeypatch.setattr(type(runtime), "forward", watched)
+    list(engine(runtime).infill(asked(effort="high", budget=16)))
+    revisions = [canvas for canvas in canvases if (canvas != MASK).any()]
+    assert [int((canvas == MASK).sum()) for canvas in revisions] == [3, 7]
+    assert all(len(canvas) == 16 for canvas in revisions)
+
+
+def test_a_deadline_that_has_passed_gives_the_text_as_it_stands():
+    now = iter(range(1000))
+    answering = engine(random_runtime(), clock=lambda: next(now))
+    (only,) = answering.infill(replace(asked(), deadline_ms=10.0))
+    assert (only.final, only.step, only.spans[0].text) == (True, 1, "")
+
+
+def test_a_deadline_ends_the_work_with_the_best_so_far():
+    now = iter(range(1000))
+    answering = engine(random_runtime(), clock=lambda: next(now) / 1000)
+    drafts = list(answering.infill(replace(asked(budget=64), deadline_ms=5.0)))
+    assert 1 < len(drafts) < 6
+    assert drafts[-1].final
+    whole = final(engine(random_runtime()), asked(budget=64)).spans[0].text
+    assert drafts[-1].spans[0].text.startswith(whole[:2])
+
+
+def test_a_deadline_far_away_changes_nothing():
+    answering = engine(random_runtime(), clock=lambda: 0.0)
+    assert final(answering, replace(asked(), deadline_ms=1.0e4)).spans == final(engine(random_runtime()), asked()).spans

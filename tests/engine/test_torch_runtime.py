@@ -1,0 +1,111 @@
+"""The torch runtime: caches that keep exactly what they are told, canvases beside clean rows, stated precision."""
+
+import numpy as np
+import pytest
+import torch
+
+from mercury_engine.canvas import Canvas, fuse, masked
+from mercury_engine.config import TINY, ModelError
+from mercury_engine.model import create, save
+from mercury_engine.torch_runtime import TorchRuntime, open_torch
+from tests.engine.tiny import random_runtime
+
+
+def forward(cache, ids, first=0, canvases=(), start=None):
+    start = cache.length if start is None else start
+    positions = np.arange(start, start + len(ids), dtype=np.int32)
+    fused = fuse(cache.length, np.array(ids, np.int32), positions, first, canvases)
+    return fused, random_runtime().forward(fused.rows, cache)
+
+
+def filled(ids):
+    cache = random_runtime().cache()
+    cache.append(forward(cache, ids)[1], range(len(ids)))
+    return cache
+
+
+def check_close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+
+
+def test_logits_are_those_of_the_rows_asked_for():
+    cache = filled([70, 71])
+    _, everything = forward(cache, [72, 73, 74])
+    _, last = forward(cache, [72, 73, 74], first=2)
+    assert last.logits_WV.shape == (1, TINY.vocabulary)
+    assert last.logits_WV.dtype == np.float32
+    check_close(last.logits_WV[0], everything.logits_WV[2])
+
+
+def test_a_forward_leaves_the_cache_alone_and_append_keeps_a_part():
+    cache = filled([70, 71])
+    _, drafted = forward(cache, [72, 73, 99])
+    assert cache.length == 2
+    cache.append(drafted, range(2))
+    check_close(forward(cache, [74])[1].logits_WV, forward(filled([70, 71, 72, 73]), [74])[1].logits_WV)
+
+
+def test_rows_may_be_kept_one_here_one_there():
+    cache, ids = filled([70]), [71, 72, 73]
+    cache.append(forward(cache, ids)[1], [0, 2])
+    assert cache.length == 3
+
+
+def test_truncating_forgets():
+    cache = filled([70, 71, 72, 73])
+    cache.truncate(2)
+    check_close(forward(cache, [80])[1].logits_WV, forward(filled([70, 71]), [80])[1].logits_WV)
+
+
+def test_a_cache_grows_by_whole_steps_and_says_how_large_it_is():
+    cache = filled([70] * 200)
+    size = cache.bytes
+    assert size == 2 * TINY.layers * TINY.kv_heads * TINY.head_width * 4 * 256
+    cache.append(forward(cache, [70] * 100)[1], range(100))
+    assert cache.bytes == 2 * size
+
+
+def test_a_canvas_beside_clean_rows_changes_nothing_for_them():
+    cache = filled([70, 71])
+    fused, both = forward(cache, [72, 73], canvases=[Canvas(1, masked(8))])
+    _, alone = forward(cache, [72, 73])
+    check_close([fused.clean_row(both.logits_WV, row) for row in range(2)], alone.logits_WV)
+    cache.append(both, range(2))
+    again, separate = forward(cache, [73], canvases=[Canvas(0, masked(8))])
+    assert again.slots(separate.logits_WV, 0).shape == fused.slots(both.logits_WV, 0).shape == (8, TINY.vocabulary)
+
+
+def test_a_canvas_in_the_forward_equals_one_on_a_cache():
+    """`[typed | canvas]` against the typed row read before, its canvas in a forward of its own."""
+    fused, both = forward(filled([70, 71]), [72, 73], canvases=[Canvas(1, masked(8))])
+    separate, alone = forward(filled([70, 71, 72]), [73], canvases=[Canvas(0, masked(8))])
+    check_close(fused.slots(both.logits_WV, 0), separate.slots(alone.logits_WV, 0))
+
+
+def test_sibling_canvases_are_read_apart():
+    canvases = [Canvas(1, masked(8)), Canvas(2, masked(16))]
+    fused, result = forward(filled([70]), [71, 72, 73], first=1, canvases=canvases)
+    first, second = (fused.slots(result.logits_WV, number) for number in range(2))
+    assert (len(first), len(second)) == (8, 16)
+    check_close(first[0], fused.clean_row(result.logits_WV, 1))
+    check_close(second[0], fused.clean_row(result.logits_WV, 2))
+
+
+def test_nothing_wanted_is_nothing_computed():
+    cache = filled([70])
+    _, result = forward(cache, [71, 72], first=2)
+    assert result.logits_WV.shape == (0, TINY.vocabulary)
+
+
+def test_the_precision_is_what_was_asked_for(tmp_path):
+    save(create(TINY, 0), tmp_path)
+    runtime = open_torch(tmp_path, device="cpu", precision="bfloat16")
+    assert next(runtime.model.parameters()).dtype == torch.bfloat16
+    assert (runtime.device, runtime.precision) == ("cpu", "bfloat16")
+    assert open_torch(tmp_path, device="cpu").precision == "float32"
+
+
+@pytest.mark.parametrize(("precision", "message"), [("float16", "hundreds of times slower"), ("int3", "not one of")])
+def test_a_precision_that_cannot_be_is_refused(precision, message):
+    with pytest.raises(ModelError, match=message):
+        TorchRuntime(create(TINY, 0), precision=precision)
