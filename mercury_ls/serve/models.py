@@ -52,8 +52,11 @@ def installed() -> dict[str, Path]:
 
 
 def open_model(folder: Path | None, report: Report) -> Engine:
-    from mercury_engine.fake import FakeEngine
-
     if folder is None:
+        from mercury_engine.fake import FakeEngine
+
         return FakeEngine()
-    raise EngineError(f"{folder} holds a model, and this version has no runtime for it yet")
+    from mercury_engine.engine import open_engine
+
+    report(0.1, f"reading {folder.name}")
+    return open_engine(folder)
