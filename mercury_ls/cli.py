@@ -115,11 +115,14 @@ async def speak(options: argparse.Namespace) -> int:
     from mercury_ls import transport
 
     if options.stdio:
-        return await transport.serve_stdio(connector(options, token=""))
+        stdout = transport.private_stdout()  # before anything is imported that may print
+        return await transport.serve_stdio(stdout, connector(options, token=""))
     from mercury_ls.serve import daemon, local
 
-    token, path = local.standing_token()
     host, port = daemon.split_address(options.tcp or options.ws)
+    if host not in local.LOOPBACK:
+        raise ValueError(f"{host} can be reached from other machines, and all would travel in the clear: use 127.0.0.1")
+    token, path = local.standing_token()
 
     def listening(address: tuple) -> None:
         sys.stderr.write(f"mercury-ls: listening on {address[0]}:{address[1]}, token in {path}\n")

@@ -308,7 +308,7 @@ def remote_address(text: str, token_file: str) -> Address:
         raise EngineUnavailable(f"engine.address is {text!r} ({error}): write it as https://HOST:PORT") from error
     if parts.hostname is None or parts.scheme not in ("https", "http") or parts.path.strip("/"):
         raise EngineUnavailable(f"engine.address is {text!r}: write it as https://HOST:PORT")
-    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+    if parts.scheme == "http" and parts.hostname not in local.LOOPBACK:
         raise EngineUnavailable(f"engine.address is {text!r}, which would send code in the clear: use https://")
     tls = parts.scheme == "https"
     return Address(host=parts.hostname, port=port or (443 if tls else 80), tls=tls, token=read_token(token_file))

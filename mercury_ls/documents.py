@@ -6,7 +6,7 @@ import time
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from msgspec import Struct
 from tree_sitter import Parser, Point, Tree
@@ -21,7 +21,8 @@ TREE_LIMIT = 1 << 20
 """Bytes. Parsing holds the interpreter lock: a larger text would stall the loop for a tenth of a second."""
 
 _PENDING_LIMIT = 64
-_SLICE = 1 << 16
+_QUICK = 1 << 15
+"""Bytes that are parsed within any patience."""
 _STRIDE = 1024
 _TERMINATOR = re.compile(r"\r\n|\r|\n")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -221,18 +222,24 @@ def reparse(
 
 
 def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
-    if math.isinf(patience):
+    if math.isinf(patience) or len(text) <= _QUICK:
         return parser.parse(text, old)
     deadline = time.thread_time() + patience
     try:
         return parser.parse(
-            lambda start, _: text[start : start + _SLICE],
+            lambda start, _: _kept(text[start : text.find(b"\n", start) + 1 or len(text)]),
             old,
             progress_callback=lambda *_: time.thread_time() > deadline,
         )
     except ValueError:  # how the binding says that the callback has stopped it
         parser.reset()
         return None
+
+
+@cache
+def _kept(line: bytes) -> bytes:
+    """The binding (0.26.1) never lets go of what it is given to read: so the same line is lost only once."""
+    return line
 
 
 class _Lines:

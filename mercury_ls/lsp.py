@@ -18,6 +18,7 @@ __all__ = [
     "AcceptParams",
     "DidFocusParams",
     "InlineParams",
+    "MenuParams",
     "PartialAcceptParams",
     "Position",
     "Protocol",
@@ -46,6 +47,8 @@ class Range(Wire):
 
 
 class Document(Wire):
+    """`version` is the one that a position counts in. Clients do not send it, or each its own: see `Server.dated`."""
+
     uri: str
     version: int | None = None
 
@@ -61,7 +64,7 @@ class InlineContext(Wire):
 
 
 class InlineParams(Wire):
-    """`textDocument/inlineCompletion`, with the Copilot dialect's version and a token for drafts."""
+    """`textDocument/inlineCompletion`, with a token for drafts."""
 
     text_document: Document
     position: Position
@@ -95,6 +98,13 @@ class StatusParams(Wire):
     """`mercury/status`: asks for the state of everything; has no parameters."""
 
 
+class MenuParams(Wire):
+    """`textDocument/completion`: what of it the fallback needs."""
+
+    text_document: Document
+    position: Position
+
+
 class WhyParams(Wire):
     """`mercury/why`: why nothing was, or would be, suggested here."""
 
@@ -108,6 +118,12 @@ class SnoozeParams(Wire):
     minutes: float = 5.0
 
 
+class CancelParams(Wire):
+    """`$/cancelRequest`: pygls looks the id up as it comes, and some things cannot be looked up."""
+
+    id: str | int
+
+
 class AcceptParams(Wire):
     """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion."""
 
@@ -115,6 +131,8 @@ class AcceptParams(Wire):
 
 
 METHODS: dict[str, type[Wire]] = {
+    "$/cancelRequest": CancelParams,
+    "textDocument/completion": MenuParams,
     "textDocument/inlineCompletion": InlineParams,
     "textDocument/didShowCompletion": ShownParams,
     "textDocument/didPartiallyAcceptCompletion": PartialAcceptParams,
@@ -129,7 +147,7 @@ METHODS: dict[str, type[Wire]] = {
     "mercury/didReject": AcceptParams,
 }
 
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 NOT_INITIALIZED = -32002
 
 
@@ -156,13 +174,17 @@ class Protocol(LanguageServerProtocol):
         if problem := envelope_problem(data):
             return self.refuse(data.get("id") if isinstance(data, dict) else None, INVALID_REQUEST, problem)
         if problem := self.untimely(data):
-            code = INVALID_REQUEST if self._shutdown else NOT_INITIALIZED
-            return self.refuse(data["id"], code, problem)
+            return self.refuse(data["id"], NOT_INITIALIZED if not self.initialized else INVALID_REQUEST, problem)
         try:
             message = self.structure_message(data)
+            if "id" in data and not hasattr(message, "id"):
+                return self.refuse(data["id"], INVALID_REQUEST, f"{data['method']} is a notification and has no id")
+            return self.handle_message(message)
         except (JsonRpcInvalidParams, JsonRpcInternalError) as error:
             return self.misunderstood(data, error)
-        return self.handle_message(message)
+        except Exception as error:  # the messages that came with this one must still be handled
+            log.exception("%s could not be handled", data.get("method", "a response"))
+            return self.refuse(data["id"], INTERNAL_ERROR, repr(error)) if {"id", "method"} <= data.keys() else None
 
     def malformed(self, problem: str) -> None:
         self.refuse(None, INVALID_REQUEST, problem)
@@ -177,6 +199,8 @@ class Protocol(LanguageServerProtocol):
             return "the server is shutting down"
         if not self.initialized and data["method"] != lsp.INITIALIZE:
             return "the first request must be initialize"
+        if data["method"] == lsp.INITIALIZE and self._server.session is not None:
+            return "initialize has been answered already"
         self.initialized = True
         return ""
 
@@ -188,6 +212,8 @@ class Protocol(LanguageServerProtocol):
             params = msgspec.convert(data.get("params") or {}, METHODS[method], strict=True)
         except msgspec.ValidationError as error:
             raise JsonRpcInvalidParams() from error
+        if isinstance(params, InlineParams | MenuParams):
+            params = self._server.dated(params)
         if "id" in data:
             return JsonRPCRequestMessage(data["id"], method, data["jsonrpc"], params)
         return JsonRPCNotification(method, data["jsonrpc"], params)
@@ -270,7 +296,7 @@ def envelope_problem(data: Any) -> str:
         return 'a message needs "jsonrpc": "2.0"'
     if not isinstance(data.get("method", ""), str):
         return "method must be a string"
-    if not isinstance(data.get("id", 0), (int, str)) and "method" in data:
+    if not isinstance(data.get("id", 0), (int, str)) and not ("error" in data and data["id"] is None):
         return "id must be a number or a string"
     if not {"method", "result", "error"} & data.keys():
         return "a message needs a method, a result or an error"

@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types as lsp
+from msgspec.structs import replace
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
@@ -18,6 +19,7 @@ from mercury_ls.lsp import (
     AcceptParams,
     DidFocusParams,
     InlineParams,
+    MenuParams,
     PartialAcceptParams,
     Protocol,
     Range,
@@ -35,8 +37,14 @@ __all__ = ["Server", "create_server"]
 log = logging.getLogger(__name__)
 
 NOTEBOOKS = lsp.NotebookDocumentSyncOptions(notebook_selector=[lsp.NotebookDocumentFilterWithNotebook(notebook="*")])
+ANY_FILE = lsp.FileOperationRegistrationOptions(
+    [lsp.FileOperationFilter(lsp.FileOperationPattern("**/*"), scheme="file")]
+)
 COPILOT_ACCEPT = "github.copilot.didAcceptCompletionItem"
 NOTHING = lsp.InlineCompletionList(items=[])
+LOADING = "mercury-loading"
+
+Placed = TypeVar("Placed", InlineParams, MenuParams)
 
 
 class Server(LanguageServer):
@@ -58,7 +66,7 @@ class Server(LanguageServer):
         self.accept_command = "mercury.didAccept"
         self._latest: dict[tuple[str, str], asyncio.Task] = {}
         self._tasks: set[asyncio.Task] = set()
-        self._progress: str | None = None
+        self._shows_loading = False
         self._reported: tuple = ()
         register(self)
 
@@ -76,7 +84,7 @@ class Server(LanguageServer):
         if self.dialect == "copilot":
             self.accept_command = COPILOT_ACCEPT
             self.protocol.fm.command(COPILOT_ACCEPT)(did_accept)
-        if not self.offers_inline and self.session.settings.suggest.completion_fallback != "off":
+        if self.wants_menu(self.session.settings.suggest.completion_fallback):
             self.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions())(completion)
 
     async def initialized(self) -> None:
@@ -193,6 +201,15 @@ class Server(LanguageServer):
         document = self.protocol.client_capabilities.text_document
         return document is not None and document.inline_completion is not None
 
+    def wants_menu(self, fallback: str) -> bool:
+        return fallback == "on" or (fallback == "auto" and not self.offers_inline)
+
+    def dated(self, params: Placed) -> Placed:
+        """With the version that its position counts in: a didChange may be handled before the request has its turn."""
+        document = self.started.documents.get(params.text_document.uri)
+        version = document.version if document else None
+        return replace(params, text_document=replace(params.text_document, version=version))
+
     def offset(self, uri: str, line: int, character: int) -> int:
         document = self.started.documents.get(uri)
         return document.snapshot().offset(line, character, self.encoding) if document else 0
@@ -219,17 +236,20 @@ class Server(LanguageServer):
         if not (window and window.work_done_progress):
             return
         progress = self.work_done_progress
-        if status.state == "loading" and self._progress is None:
-            self._progress = "mercury-loading"
-            await progress.create_async(self._progress)
-            progress.begin(self._progress, lsp.WorkDoneProgressBegin(title="mercury: loading the model"))
-        elif status.state == "loading" and status.progress is not None:
-            percentage = round(status.progress * 100)
-            progress.report(self._progress, lsp.WorkDoneProgressReport(percentage=percentage))
-        elif status.state in ("ready", "unavailable") and self._progress:
-            progress.end(self._progress, lsp.WorkDoneProgressEnd(message=status.detail or status.state))
-            progress.tokens.pop(self._progress, None)
-            self._progress = None
+        if status.state == "loading" and not self._shows_loading:
+            self._shows_loading = True
+            await progress.create_async(LOADING)
+            progress.begin(LOADING, lsp.WorkDoneProgressBegin(title="mercury: loading the model"))
+            status = self.started.engine.status  # it may be ready before the client has agreed to a progress
+        if LOADING not in progress.tokens:
+            return
+        if status.state == "loading":
+            percentage = round(status.progress * 100) if status.progress is not None else None
+            progress.report(LOADING, lsp.WorkDoneProgressReport(percentage=percentage))
+        else:
+            progress.end(LOADING, lsp.WorkDoneProgressEnd(message=status.detail or status.state))
+            del progress.tokens[LOADING]
+            self._shows_loading = False
 
     def follow_user_file(self) -> None:
         if self.wiring.user_file_changed():
@@ -240,9 +260,13 @@ class Server(LanguageServer):
         before = self.started.settings.engine
         change()
         self.report_problems()
-        if needs_new_engine(before, self.started.settings.engine):
-            remedy = "run `mercury-ls serve --stop`; the next request starts it with the new settings"
-            self.show(lsp.MessageType.Info, f"mercury: the engine server still has its old settings: {remedy}")
+        after = self.started.settings.engine
+        if not needs_new_engine(before, after):
+            return
+        self.keep(self.wiring.renew_engine(self.started))
+        if not after.address and not before.address:
+            remedy = "run `mercury-ls serve --stop`, and it starts with the new ones"
+            self.show(lsp.MessageType.Info, f"mercury: a running engine server keeps its old settings: {remedy}")
 
     def report_problems(self) -> None:
         """Each problem once: settings are read again whenever something changes."""
@@ -279,6 +303,7 @@ def register(server: Server) -> None:
     server.feature(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, lsp.InlineCompletionOptions())(inline_completion)
     server.feature(lsp.WORKSPACE_DID_CHANGE_CONFIGURATION)(did_change_configuration)
     server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)(did_change_watched_files)
+    server.feature(lsp.WORKSPACE_DID_RENAME_FILES, ANY_FILE)(did_rename)
     server.feature("textDocument/didFocus")(did_focus)
     server.feature("textDocument/didShowCompletion")(did_show)
     server.feature("textDocument/didPartiallyAcceptCompletion")(did_partially_accept)
@@ -302,6 +327,11 @@ async def initialize(ls: Server, params: lsp.InitializeParams) -> None:
 
 async def initialized(ls: Server, params: lsp.InitializedParams) -> None:
     await ls.initialized()
+
+
+def did_rename(ls: Server, params: lsp.RenameFilesParams) -> None:
+    for file in params.files:
+        ls.started.renamed(path_of(file.old_uri), path_of(file.new_uri))
 
 
 def did_save(ls: Server, params: lsp.DidSaveTextDocumentParams) -> None:
@@ -332,7 +362,7 @@ def ask_of(ls: Server, params: InlineParams) -> Ask:
     offset = ls.offset(uri, params.position.line, params.position.character)
     selected = params.context.selected_completion_info
     chosen = (*offsets(ls, uri, selected.range), selected.text) if selected else None
-    return Ask(uri=uri, offset=offset, invoked=invoked, selected=chosen)
+    return Ask(uri=uri, offset=offset, version=params.text_document.version, invoked=invoked, selected=chosen)
 
 
 def offsets(ls: Server, uri: str, given: Range) -> tuple[int, int]:
@@ -369,11 +399,12 @@ def inline_item(ls: Server, reply: Reply, item: Item) -> lsp.InlineCompletionIte
     )
 
 
-async def completion(ls: Server, params: lsp.CompletionParams) -> lsp.CompletionList:
+async def completion(ls: Server, params: MenuParams) -> lsp.CompletionList:
     """The fallback of clients without ghost text: the suggestion as one entry of the ordinary menu."""
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position.line, params.position.character)
-    reply = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_reply(ls, Ask(uri=uri, offset=offset), None), None)
+    ask = Ask(uri=uri, offset=offset, version=params.text_document.version)
+    reply = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_reply(ls, ask, None), None)
     items = [] if reply is None or reply.snapshot is None else reply.items
     return lsp.CompletionList(is_incomplete=True, items=[menu_item(ls, reply, item) for item in items])
 

@@ -7,10 +7,10 @@ import uuid
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_ls import context
@@ -33,13 +33,17 @@ IDLE_SECONDS = 0.3
 PARSE_SECONDS = 0.008
 REMEMBERED_OFFERS = 64
 NEIGHBOURS = 8
+CHANGED = "the text changed while the model answered"
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """An inline completion request; `selected` is the entry highlighted in the editor's own menu."""
+    """An inline completion request; `version` is the text that `offset` counts in, the latest if there is none, and
+    `selected` the entry highlighted in the editor's own menu.
+    """
 
     uri: str
     offset: int
+    version: int | None = None
     invoked: bool = False
     selected: tuple[int, int, str] | None = None
 
@@ -76,13 +80,6 @@ class Decision(Struct, frozen=True):
     milliseconds: float
 
 
-class Offer(Struct, frozen=True):
-    """A suggestion that went out, until it is accepted, refused or forgotten."""
-
-    pending: Pending
-    settled: bool = False
-
-
 class Session:
     """Everything between LSP and the straight path that has to be remembered."""
 
@@ -115,19 +112,21 @@ class Session:
         self.accepted_count = self.rejected_count = 0
         self._recent: OrderedDict[str, Snapshot] = OrderedDict()
         self._pending: Pending | None = None
-        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self._settled: OrderedDict[str, bool] = OrderedDict()
         self._related: Related | None = None
         self._cursors: dict[str, int] = {}
 
     def adopt(self, settings: Settings, privacy: Any, workspace: Any) -> None:
-        """New settings, replaced whole; documents that the new rules hide are forgotten, the rest goes on."""
+        """New settings, replaced whole; the documents go on."""
         self.settings, self.privacy, self.workspace = settings, privacy, workspace
         self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
-        for uri in list(self.documents):
-            if reason := privacy.why_hidden(self._files[uri]):
-                self.close(uri)
-                self.hidden[uri] = reason
+        self.judge_again()
+
+    def judge_again(self) -> None:
+        """Other files are private by now: what was kept of them is forgotten."""
         self._related = None
+        for uri in list(self._files):
+            self._hides(uri)
 
     async def end(self) -> None:
         self.recorder.close()
@@ -168,7 +167,6 @@ class Session:
     def close(self, uri: str) -> None:
         self.hidden.pop(uri, None)
         self._cursors.pop(uri, None)
-        self._files.pop(uri, None)
         document = self.documents.pop(uri, None)
         if document is None:
             return
@@ -184,6 +182,20 @@ class Session:
             self._recent.move_to_end(uri)
         while len(self._recent) > max(NEIGHBOURS, len(self.documents)):
             self._recent.popitem(last=False)
+        self._files = {u: path for u, path in self._files.items() if u in self._recent or u in self.documents}
+
+    def _hides(self, uri: str) -> bool:
+        """Whether the rules, as they are now, hide this document: then nothing is kept of it but the reason."""
+        reason = self.privacy.why_hidden(self._files[uri]) if uri in self._files else None
+        if not reason:
+            return False
+        self.history.forget((self.documents.get(uri) or self._recent[uri]).path)
+        self.close(uri)
+        self._recent.pop(uri, None)
+        del self._files[uri]
+        self._related = None
+        self.hidden[uri] = reason
+        return True
 
     def saved(self, uri: str) -> None:
         if document := self.documents.get(uri):
@@ -191,7 +203,11 @@ class Session:
             self.workspace.changed([document.path])
 
     def renamed(self, old: str, new: str) -> None:
+        """What was typed there was typed here; the text under the old name is no other file's."""
         self.history.rename(old, new)
+        closed = [uri for uri, snapshot in self._recent.items() if snapshot.path == old and uri not in self.documents]
+        for uri in closed:
+            del self._recent[uri], self._files[uri]
         self.workspace.removed([old])
         self.workspace.changed([new])
 
@@ -214,12 +230,16 @@ class Session:
                 yield reply
 
     async def _inline(self, ask: Ask) -> AsyncGenerator[Reply, None]:
+        self._hides(ask.uri)
         if reason := self.unavailable(ask.uri, ask.invoked):
             yield Reply(silence=reason)
             return
         document = self.documents[ask.uri]
+        if ask.version not in (None, document.version):
+            yield Reply(silence="the text changed before the request had its turn")
+            return
         snapshot, offset = with_selected(document.snapshot(), ask)
-        if not ask.invoked and (item := self._type_through(snapshot, offset)):
+        if not ask.invoked and ask.selected is None and (item := self._type_through(snapshot, offset)):
             yield Reply(snapshot=snapshot, items=(item,), source="type-through")
             return
         if not ask.invoked and self.settings.suggest.delay_ms:
@@ -265,9 +285,7 @@ class Session:
     def _refused(self, pending: Pending) -> None:
         """The user went another way; whether the suggestion was seen at all can only be guessed."""
         self._pending = None
-        offer = self._offers.get(pending.id)
-        if offer and not offer.settled:
-            self._offers[pending.id] = replace(offer, settled=True)
+        if self._settle(pending.id):
             self.gate.rejected(self.clock(), weight=0.3)
 
     def _question(self, snapshot: Snapshot, offset: int, ask: Ask) -> Question:
@@ -308,10 +326,11 @@ class Session:
         """The cells of the same notebook, then other files, the latest in use first, as they are now."""
         cells = next((cells for cells in self.notebooks.values() if uri in cells), [])
         order = [*cells, *(u for u in reversed(self._recent) if u not in cells)]
-        found = [
-            self.documents[u].snapshot() if u in self.documents else self._recent.get(u) for u in order if u != uri
-        ]
-        return [snapshot for snapshot in found if snapshot and not unfit(snapshot.text)][:NEIGHBOURS]
+        found = (self._latest(u) for u in order if u != uri and not self._hides(u))
+        return [*islice((snapshot for snapshot in found if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]
+
+    def _latest(self, uri: str) -> Snapshot | None:
+        return self.documents[uri].snapshot() if uri in self.documents else self._recent.get(uri)
 
     def _reply(self, document: Document, snapshot: Snapshot, offset: int, ask: Ask, answer: Answer) -> Reply:
         known = {"step": answer.step, "draft": answer.draft, "final": answer.final}
@@ -321,19 +340,22 @@ class Session:
         offers = [self._offered(snapshot, s) for s in answer.suggestions]
         if not offers:
             return Reply(snapshot=snapshot, silence=answer.silence, **known)
+        is_current = document.version == snapshot.version
+        if not is_current and ask.selected is None:
+            return self._rebased(document, offset, snapshot, offers, known)
+        if not is_current:
+            return Reply(snapshot=document.snapshot(), silence=CHANGED, **known)
         if ask.selected is not None:
             return Reply(snapshot=document.snapshot(), items=after_selected(offers, ask), **known)
-        if document.version != snapshot.version:
-            return self._rebased(document, offset, snapshot, offers, known)
         self._pending = offers[0]
         return Reply(snapshot=snapshot, items=tuple(item_of(p) for p in offers), **known)
 
     def _offered(self, snapshot: Snapshot, suggestion: Suggestion) -> Pending:
         start, end, text = place(suggestion)
         pending = Pending(uuid.uuid4().hex[:16], snapshot.uri, snapshot.text, start, end, text, suggestion.p_accept)
-        self._offers[pending.id] = Offer(pending)
-        while len(self._offers) > REMEMBERED_OFFERS:
-            self._offers.popitem(last=False)
+        self._settled[pending.id] = False
+        while len(self._settled) > REMEMBERED_OFFERS:
+            self._settled.popitem(last=False)
         return pending
 
     def _rebased(
@@ -345,7 +367,7 @@ class Session:
         rests = [(p, p.remainder(now, cursor)) for p in offers]
         fitting = [(p, rest) for p, rest in rests if rest and rest.text]
         if not fitting:
-            return Reply(snapshot=now, silence="the text changed while the model answered", **known)
+            return Reply(snapshot=now, silence=CHANGED, **known)
         self._pending = fitting[0][0]
         return Reply(snapshot=now, items=tuple(item_of(p, rest) for p, rest in fitting), **known)
 
@@ -372,8 +394,7 @@ class Session:
     # What became of them
 
     def accepted(self, id: str) -> None:
-        offer = self._settle(id)
-        if offer is None:
+        if not self._settle(id):
             return
         self.accepted_count += 1
         self.gate.accepted(self.clock())
@@ -382,7 +403,7 @@ class Session:
             self._pending = None
 
     def rejected(self, id: str) -> None:
-        if self._settle(id) is None:
+        if not self._settle(id):
             return
         self.rejected_count += 1
         self.gate.rejected(self.clock())
@@ -392,18 +413,18 @@ class Session:
 
     def partially_accepted(self, id: str, length: int) -> None:
         """Some words of it were taken: that is an accept, and the rest stays on offer."""
-        if self._settle(id) is None:
+        if not self._settle(id):
             return
         self.accepted_count += 1
         self.gate.accepted(self.clock())
         self.recorder.accepted(id, length)
 
-    def _settle(self, id: str) -> Offer | None:
-        offer = self._offers.get(id)
-        if offer is None or offer.settled:
-            return None
-        self._offers[id] = replace(offer, settled=True)
-        return offer
+    def _settle(self, id: str) -> bool:
+        """Whether this is the first that is heard of what became of it."""
+        if self._settled.get(id, True):
+            return False
+        self._settled[id] = True
+        return True
 
     def snooze(self, minutes: float) -> None:
         self.snoozed_until = self.clock() + minutes * 60

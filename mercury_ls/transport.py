@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from websockets.datastructures import Headers
     from websockets.http11 import Request, Response
 
-__all__ = ["Connection", "FrameError", "Frames", "serve_stdio", "serve_tcp", "serve_websocket"]
+__all__ = ["Connection", "FrameError", "Frames", "private_stdout", "serve_stdio", "serve_tcp", "serve_websocket"]
 
 log = logging.getLogger(__name__)
 
@@ -104,12 +104,11 @@ def deliver(connection: Connection, items: list[bytes | FrameError]) -> None:
             connection.receive(item)
 
 
-async def serve_stdio(connect: Callable[[Callable[[bytes], None]], Connection]) -> int:
-    """Speak with the one client on standard input and output until either side closes; the exit code.
+async def serve_stdio(stdout: BinaryIO, connect: Callable[[Callable[[bytes], None]], Connection]) -> int:
+    """Speak with the one client on standard input and `stdout` until either side closes; the exit code.
 
     A thread reads: pipes of every platform can be read that way, and a message costs one hop to the loop.
     """
-    stdout = private_stdout()
 
     def write(body: bytes) -> None:
         stdout.write(frame(body))

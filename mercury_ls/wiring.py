@@ -9,7 +9,7 @@ from typing import Any
 from mercury_ls import config
 from mercury_ls.client import EngineClient, Status
 from mercury_ls.config import EngineSettings, Loaded, Problem, Settings
-from mercury_ls.privacy import Privacy
+from mercury_ls.privacy import IGNORE_FILES, Privacy
 from mercury_ls.record import NoRecorder, Recorder
 from mercury_ls.serve import local
 from mercury_ls.session import Session
@@ -43,6 +43,7 @@ class Wiring:
         self._token = token
         self._make_engine = make_engine or engine_client
         self._options: dict[str, Any] = {}
+        self._on_status: OnStatus = lambda status: None
         self._seen: tuple[str, ...] = ()
         self._stamp: int | None = None
 
@@ -58,6 +59,7 @@ class Wiring:
     def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
         self.roots = list(roots)
         self._options = without_token(options)
+        self._on_status = on_status
         self._seen = tuple(self.roots)
         settings = self.load()
         privacy = Privacy(settings.privacy, self.roots)
@@ -105,6 +107,12 @@ class Wiring:
         privacy = Privacy(settings.privacy, self.roots)
         session.adopt(settings, privacy, Workspace(self.roots, privacy, settings.context))
 
+    async def renew_engine(self, session: Session) -> None:
+        """A client for the engine that the settings name by now; what the old one still answers, it ends."""
+        before, session.engine = session.engine, self._make_engine(session.settings.engine, self._on_status)
+        await before.close()
+        await session.engine.start()
+
     def files_changed(self, session: Session, changed: Sequence[str], removed: Sequence[str]) -> None:
         """Follow the file system: definitions, branches, and the project's settings."""
         gone = set(removed)
@@ -112,8 +120,11 @@ class Wiring:
         session.workspace.changed([path for path in changed if path not in gone])
         if session.workspace.branch_switched():
             session.branch_switched()
-        if any(Path(path).name == config.PROJECT_FILE for path in changed):
+        names = {Path(path).name for path in changed}
+        if config.PROJECT_FILE in names:
             self.rebuild(session)
+        elif not names.isdisjoint(IGNORE_FILES):
+            session.judge_again()
 
 
 def stamp(path: Path) -> int | None:

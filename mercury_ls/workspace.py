@@ -143,8 +143,8 @@ class Workspace:
     def removed(self, paths: Sequence[str]) -> None:
         """These files or folders are gone."""
         gone = set(paths)
-        for path in list(self._files):
-            if path in gone or any(str(folder) in gone for folder in Path(path).parents):
+        for path in list(self._files) if gone else ():
+            if path in gone or not gone.isdisjoint(_folders(path)):
                 self._forget(path)
 
     def branch_switched(self) -> bool:
@@ -304,6 +304,13 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 def _is_skipped(folder: str) -> bool:
     return folder.startswith(".") or folder in SKIPPED_FOLDERS
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Those above it, but for the root of the file system. Runs for every file of the index: `Path.parents` is slow."""
+    while (end := path.rfind(os.sep)) > 0:
+        path = path[:end]
+        yield path
 
 
 def _stamp(path: str) -> tuple[int, int] | None:

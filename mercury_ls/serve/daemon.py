@@ -122,7 +122,7 @@ def doors(options: Options, directory: Path) -> Iterator[list[Door]]:
 
 def bind_http(options: Options) -> socket.socket:
     host, port = split_address(options.http)
-    if not options.certificate and host not in ("127.0.0.1", "localhost", "::1"):
+    if not options.certificate and host not in local.LOOPBACK:
         raise ValueError(
             f"{options.http} can be reached from other machines, and the token would travel in the clear:"
             " give a certificate and a key, or listen on 127.0.0.1 behind a proxy that has them"

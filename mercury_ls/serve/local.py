@@ -21,6 +21,7 @@ from mercury_ls.serve.connection import Address
 
 __all__ = [
     "ALREADY_RUNNING",
+    "LOOPBACK",
     "AlreadyRunningError",
     "Listener",
     "PlacementError",
@@ -37,6 +38,7 @@ __all__ = [
 ALREADY_RUNNING = 3
 """The exit code of a server that found another one in its place."""
 APPLICATION = "mercury-ls"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
 SOCKET = f"engine-v{PROTOCOL_VERSION}.sock"
 PORT = f"engine-v{PROTOCOL_VERSION}.json"
@@ -187,7 +189,7 @@ def standing_token() -> tuple[str, Path]:
 
     path = user_state_path(APPLICATION) / "http-token"
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
+    if not path.exists() or not path.read_text().strip():  # an empty token would open the door to everybody
         write_private(path, secrets.token_urlsafe(32))
     return path.read_text().strip(), path
 

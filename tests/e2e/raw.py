@@ -75,6 +75,7 @@ class Raw:
 
     async def _message(self) -> dict[str, Any]:
         header = await self.process.stdout.readuntil(b"\r\n\r\n")
+        assert header.startswith(b"Content-Length: "), header
         return json.loads(await self.process.stdout.readexactly(int(header.split(b":")[1])))
 
     async def answer(self, id: Any) -> dict[str, Any]:

@@ -78,11 +78,18 @@ async def test_the_engine_crashes_in_mid_request_and_comes_back(environment, pro
         await server.until("ready")
         uri = server.open("crash.py", "total = compute(1)\nother = 2\ntotal = ")
         assert await server.inline(uri, 2, 8)
-        os.kill(engine_process(environment), signal.SIGKILL)
+        engine = engine_process(environment)
+        os.kill(engine, signal.SIGSTOP)
+        server.change(uri, 0, 0, "# asked of an engine that never answers\n")
+        server.change(uri, 3, 8, "z")
+        server.send(server.inline_message(9, uri, 3, 9))
+        assert (await server.request("mercury/status", {}))["pendingWork"] == 1
+        os.kill(engine, signal.SIGKILL)
+        assert (await server.answer(9))["result"]["items"] == []
+        server.change(uri, 0, 0, "# once more\n")
         await server.until("unavailable")
-        server.change(uri, 2, 8, "f")
-        assert await server.inline(uri, 2, 9) == []
-        assert "engine" in await server.why(uri, 2, 9)
+        assert await server.inline(uri, 4, 9) == []
+        assert "engine" in await server.why(uri, 4, 9)
         await server.until("ready")
         again = server.open("again.py", "total = compute(1)\nother = 2\ntotal = ")
         assert await server.inline(again, 2, 8)
@@ -125,10 +132,18 @@ async def test_nothing_but_the_protocol_is_on_standard_output(environment, proje
 
 
 def noisy_site(project):
-    """A `sitecustomize` that prints whenever a suggestion is made."""
+    """A `sitecustomize` that prints when the server is imported: by then standard output is the client's."""
     folder = project / "noisy"
     folder.mkdir(exist_ok=True)
-    code = "import atexit, threading\nthreading.Timer(0.2, lambda: print('noise', flush=True)).start()\n"
+    code = """
+import sys
+
+def noise(event, arguments):
+    if event == "import" and arguments[0] == "mercury_ls.server":
+        print("noise", flush=True)
+
+sys.addaudithook(noise)
+"""
     (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
     return folder
 

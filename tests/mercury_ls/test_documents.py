@@ -315,7 +315,7 @@ def test_there_is_no_tree_without_a_grammar_or_of_a_huge_text():
 
 
 def test_a_tree_that_takes_too_long_is_done_without_and_made_when_there_is_time():
-    document = Document("file:///a.py", "/a.py", "python", 1, "x = f(1)\n" * 500)
+    document = Document("file:///a.py", "/a.py", "python", 1, "x = f(1)\n" * 5000)
     before = document.snapshot().tree
     document.patience = -1.0
     document.apply([((200, 0, 200, 0), "y = (\n")], 2, "utf-16")

@@ -110,6 +110,8 @@ def test_the_standing_token_is_made_once_and_is_private(directory, monkeypatch):
     monkeypatch.setenv("HOME", str(directory))
     token, path = local.standing_token()
     assert local.standing_token() == (token, path)
+    path.write_text("\n")
+    assert len(local.standing_token()[0]) > 30
     assert (mode(path), len(token)) == (0o600, 43)
 
 

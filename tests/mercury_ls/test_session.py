@@ -1,7 +1,9 @@
 """The session with a fake engine in the same process: what is remembered, superseded, stopped and forgotten."""
 
 import asyncio
+import gc
 import threading
+import tracemalloc
 from contextlib import aclosing
 
 import pytest
@@ -171,21 +173,81 @@ async def test_what_the_user_typed_meanwhile_is_taken_off_the_answer():
 async def test_a_thousand_suggestions_leave_a_bounded_memory(session, engine):
     for number in range(1000):
         await ask(session, f"n = {number}\nx = $0\n")
-    assert len(session._offers) == REMEMBERED_OFFERS
+    assert len(session._settled) == REMEMBERED_OFFERS
     assert len(session.decisions) <= 64
     assert engine.open == 0
 
 
+@pytest.mark.slow
+async def test_suggestions_long_gone_do_not_hold_the_texts_they_were_made_for(session):
+    text = "y = 1\n" * 10_000
+    tracemalloc.start()
+    sizes = []
+    for number in range(12):
+        await ask(session, f"n = {number}\n" + text + "x = $0\n")
+        gc.collect()
+        sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert sizes[-1] - sizes[3] < 2 * len(text)
+
+
+class Hiding:
+    """Rules that hide every file of these names."""
+
+    def __init__(self, *names: str):
+        self.names = names
+
+    def why_hidden(self, path):
+        return "by a new rule" if path.endswith(self.names) else None
+
+
 async def test_a_file_that_becomes_private_is_forgotten(session):
     await check(session, "x = $0\n", "compute(y)")
-
-    class Hiding:
-        def why_hidden(self, path):
-            return "by a new rule"
-
-    session.adopt(session.settings, Hiding(), session.workspace)
+    session.change(URI, 9, [((0, 0, 0, 0), "a")], "utf-16")
+    session.adopt(session.settings, Hiding("file.py"), session.workspace)
     assert session.documents == {}
     assert session.unavailable(URI, invoked=True) == "the file is private: by a new rule"
+    assert session.history.edits() == ()
+    assert session.neighbours("file:///project/other.py") == []
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_a_file_that_becomes_private_is_no_context_either(session, is_open):
+    session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
+    if not is_open:
+        session.close("file:///project/a.py")
+    session.privacy = Hiding("a.py")
+    assert session.neighbours(URI) == []
+
+
+async def test_the_rules_count_as_they_are_when_a_suggestion_is_asked_for(session):
+    await check(session, "x = $0\n", "compute(y)")
+    session.privacy = Hiding("file.py")
+    (reply,) = [reply async for reply in session.inline(Ask(uri=URI, offset=4))]
+    assert reply.silence == "the file is private: by a new rule"
+
+
+async def test_a_renamed_file_is_no_context_under_its_old_name(session):
+    session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
+    session.close("file:///project/a.py")
+    session.renamed("/project/a.py", "/project/b.py")
+    assert session.neighbours(URI) == []
+    session.privacy = Hiding("a.py")
+    session.judge_again()
+
+
+async def test_a_position_in_an_older_text_is_not_looked_up_in_a_newer_one(session, engine):
+    session.open(URI, "/project/file.py", "python", 2, "x = \n")
+    (reply,) = [reply async for reply in session.inline(Ask(uri=URI, offset=4, version=1))]
+    assert reply.silence == "the text changed before the request had its turn"
+    assert engine.infills == 0
+
+
+async def test_beside_a_menu_the_suggestion_on_the_screen_is_not_trimmed(session):
+    await check(session, "x = $0\n", "compute(y)")
+    replies = [reply async for reply in session.inline(Ask(uri=URI, offset=4, selected=(4, 4, "com")))]
+    assert all(item.text.startswith("com") and item.start == 4 for item in replies[-1].items)
+    assert replies[-1].source == "model"
 
 
 async def test_documents_too_large_or_binary_are_declined(session):

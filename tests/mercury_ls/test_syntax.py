@@ -537,7 +537,7 @@ def test_any_text_gets_answers_that_lie_in_it(language, text: str, data):
 
 def test_without_the_time_for_a_tree_the_characters_answer():
     text = "def f():\n    x = 'some text'\n    # note\n    if x:\n"
-    document = Document("file:///a.py", "/a.py", "python", 1, text + "v = f(1)\n" * 500, patience=-1.0)
+    document = Document("file:///a.py", "/a.py", "python", 1, text + "v = f(1)\n" * 5000, patience=-1.0)
     assert document.snapshot().tree is not None
     document.apply([((4, 0, 4, 0), "        \ny = (\n")], 2, "utf-16")
     snapshot, cursor = document.snapshot(), len(text) + 8

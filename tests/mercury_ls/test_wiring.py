@@ -81,6 +81,33 @@ def test_a_branch_switch_forgets_what_was_typed(wiring, tmp_path):
     assert session.history.edits() == ()
 
 
+async def test_changed_engine_settings_reach_the_engine(tmp_path):
+    made = []
+
+    def make(settings, on_status):
+        made.append(settings.model)
+        return InProcessClient(FakeEngine(), on_status=on_status)
+
+    states = []
+    wiring = Wiring(user_file=tmp_path / "none", environ={}, make_engine=make)
+    session = wiring.session([str(tmp_path)], {}, lambda status: states.append(status.state))
+    wiring.reconfigure(session, {"engine": {"model": "fake"}})
+    await wiring.renew_engine(session)
+    assert made == ["auto", "fake"]
+    assert states == ["ready"]
+    await session.end()
+
+
+def test_an_ignore_file_hides_what_is_open_already(wiring, tmp_path):
+    root = tmp_path.resolve()
+    session = started(wiring, root)
+    path = root / "inner.py"
+    session.open(path.as_uri(), str(path), "python", 1, "x = 1\n")
+    (root / ".gitignore").write_text("inner.py\n", encoding="utf-8")
+    wiring.files_changed(session, [str(root / ".gitignore")], [])
+    assert session.documents == {}
+
+
 def test_only_who_knows_the_token_is_admitted(tmp_path):
     wiring = Wiring(user_file=tmp_path / "none", environ={}, token="secret", make_engine=in_process)
     assert wiring.admits({"token": "secret"})

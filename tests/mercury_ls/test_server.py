@@ -1,0 +1,162 @@
+"""The server with its client in the same process: what comes in as JSON, and what goes out."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from mercury_ls.client import InProcessClient, Status
+from mercury_ls.server import create_server
+from mercury_ls.wiring import Wiring
+
+TEXT = "total = compute(1)\nother = 2\ntotal = "
+INLINE = {"textDocument": {"inlineCompletion": {}}}
+
+
+class Client:
+    """Speaks JSON with a server of its own; `sent` is all that the server has said."""
+
+    def __init__(self, folder: Path):
+        wiring = Wiring(user_file=folder / "none", environ={}, make_engine=self.make_engine)
+        self.server = create_server(wiring)
+        self.root = folder.resolve()
+        self.sent: list[dict[str, Any]] = []
+        self.server.protocol.attach(lambda body: self.sent.append(json.loads(body)))
+        self._next = 100
+
+    def make_engine(self, settings, on_status) -> InProcessClient:
+        self.engine = InProcessClient(FakeEngine(), on_status=on_status)
+        return self.engine
+
+    async def initialize(self, capabilities: dict[str, Any], options: Any = None) -> dict[str, Any]:
+        params = {"capabilities": capabilities, "rootUri": self.root.as_uri(), "initializationOptions": options}
+        reply = await self.request("initialize", params)
+        self.send({"method": "initialized", "params": {}})
+        await self.until(lambda: self.engine.status.state == "ready")
+        return reply["result"]["capabilities"]
+
+    def send(self, message: Any) -> None:
+        self.server.protocol.receive(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    async def request(self, method: str, params: Any) -> dict[str, Any]:
+        self._next += 1
+        self.send({"id": self._next, "method": method, "params": params})
+        return await self.answer(self._next)
+
+    async def answer(self, id: Any) -> dict[str, Any]:
+        def replies() -> list[dict[str, Any]]:
+            return [m for m in self.sent if m.get("id") == id and "method" not in m]
+
+        await self.until(replies)
+        return replies()[0]
+
+    async def until(self, condition: Any) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                await asyncio.sleep(0)
+
+    def open(self, name: str, text: str) -> str:
+        uri = (self.root / name).as_uri()
+        document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
+        self.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+        return uri
+
+
+@pytest.fixture
+async def client(tmp_path):
+    made = Client(tmp_path)
+    yield made
+    await made.server.close()
+
+
+def place(uri: str, line: int, character: int) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"id": [1], "result": 1},
+        {"id": {"a": 1}, "error": {"code": 1, "message": "x"}},
+        {"id": "nobody asked", "error": "nope"},
+        {"id": "busy", "result": None},
+        {"method": "$/cancelRequest", "params": {"id": [1]}},
+        {"method": "$/cancelRequest", "params": None},
+    ],
+)
+async def test_no_message_harms_those_that_follow_it(client, message):
+    await client.initialize(INLINE, {"mercury": {"suggest": {"delayMs": 5000}}})
+    uri = client.open("a.py", TEXT)
+    client.send({"id": "busy", "method": "textDocument/inlineCompletion", "params": place(uri, 2, 8)})
+    client.send(message)
+    assert (await client.request("mercury/status", {}))["result"]["version"]
+
+
+async def test_a_notification_with_an_id_is_refused_and_not_done(client):
+    await client.initialize(INLINE)
+    document = {"uri": "untitled:a", "languageId": "python", "version": 1, "text": ""}
+    reply = await client.request("textDocument/didOpen", {"textDocument": document})
+    assert reply["error"]["code"] == -32600
+    assert client.server.session.documents == {}
+
+
+async def test_initialize_is_answered_once(client):
+    await client.initialize(INLINE)
+    session = client.server.session
+    assert (await client.request("initialize", {"capabilities": {}}))["error"]["code"] == -32600
+    assert client.server.session is session
+
+
+@pytest.mark.parametrize("method", ["textDocument/inlineCompletion", "textDocument/completion"])
+async def test_a_position_is_of_the_text_that_it_was_sent_for(client, method):
+    await client.initialize(INLINE, {"mercury": {"suggest": {"completionFallback": "on"}}})
+    uri = client.open("a.py", TEXT)
+    assert (await client.request(method, place(uri, 2, 8)))["result"]["items"]
+    client.send({"id": 1, "method": method, "params": place(uri, 2, 8)})
+    above = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+    changes = [{"range": above, "text": "total = compute(1)\nnext = 3\ntotal = \nlast = 4\n"}]
+    versioned = {"uri": uri, "version": 2}
+    client.send({"method": "textDocument/didChange", "params": {"textDocument": versioned, "contentChanges": changes}})
+    assert (await client.answer(1))["result"]["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("fallback", "capabilities", "offered"),
+    [
+        ("auto", INLINE, False),
+        ("auto", {}, True),
+        ("on", INLINE, True),
+        ("off", {}, False),
+    ],
+)
+async def test_the_menu_is_for_who_needs_it_or_asks_for_it(client, fallback, capabilities, offered):
+    found = await client.initialize(capabilities, {"mercury": {"suggest": {"completionFallback": fallback}}})
+    assert ("completionProvider" in found) == offered
+
+
+async def test_a_progress_that_begins_late_still_ends(client):
+    await client.initialize({"window": {"workDoneProgress": True}})
+    for state in ("loading", "ready"):
+        client.engine.status = Status(state)
+        client.server.engine_changed(client.engine.status)
+    await client.until(lambda: any(m.get("method") == "window/workDoneProgress/create" for m in client.sent))
+    (create,) = [m for m in client.sent if m.get("method") == "window/workDoneProgress/create"]
+    client.send({"id": create["id"], "result": None})
+    await client.until(lambda: len(progress(client)) >= 2)
+    assert progress(client) == ["begin", "end"]
+
+
+def progress(client: Client) -> list[str]:
+    return [m["params"]["value"]["kind"] for m in client.sent if m.get("method") == "$/progress"]
+
+
+async def test_renamed_files_are_followed(client):
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    client.send({"method": "textDocument/didClose", "params": {"textDocument": {"uri": uri}}})
+    files = [{"oldUri": uri, "newUri": uri.replace("a.py", "b.py")}]
+    client.send({"method": "workspace/didRenameFiles", "params": {"files": files}})
+    assert client.server.session.neighbours("untitled:x") == []
