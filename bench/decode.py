@@ -1,0 +1,284 @@
+"""What an answer costs: forwards of our engine against llama.cpp token by token, a keystroke, and how cost grows.
+
+    python -m bench.decode [--preset quicksilver] [--rounds 9] [--plot docs/benchmarks]
+    python -m bench.decode --model FOLDER --set FIM.jsonl [--limit 60]     and answers, with a trained model
+
+Without a model the weights are random: times are real, answers are not. Both sides alternate in one process, with the
+same shape, threads and context; the peer needs the extra `peers` and is left out, and said to be, where it is missing.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from bench import plot
+from bench.answers import compare
+from bench.openvino_shapes import busy, filled, ids, random_model, started
+from bench.peers import QUANTISATIONS, LlamaPeer, write_gguf
+from mercury_engine.config import PRESETS
+from mercury_engine.openvino_runtime import OpenvinoRuntime, load
+from mercury_engine.runtime import Cache, Rows
+
+CONTEXT = 1024
+ANSWERS = (16, 32, 64)
+FORWARDS = (1, 2, 4)
+LINE_TOKENS = 9
+LINE_MOVE_TOKENS = 80
+SUFFIX_TOKENS = 256
+GROWTH_CONTEXTS = (256, 512, 1024, 2048, 4096)
+GROWTH_CANVASES = (8, 16, 32, 64)
+
+Times = dict[str, list[float]]
+
+
+def main() -> None:
+    options = arguments()
+    with tempfile.TemporaryDirectory() as directory:
+        folder = options.model or random_model(options.preset, Path(directory))
+        start = started(folder)
+        runtime = load(folder)
+        print(
+            f"{runtime.config.name}, {runtime.precision}, {platform.machine()}, {os.cpu_count()} cores, "
+            f"context {CONTEXT}, medians of {options.rounds} alternating rounds [p10 p90], milliseconds"
+        )
+        figures = {
+            **answers(runtime, Path(directory), options.rounds),
+            **keystrokes(runtime, options.rounds),
+            "engine_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            "cold_start_s": round(start["seconds"], 2),
+        }
+        if options.plot:
+            figures["growth"] = growth(folder, runtime, options.plot, options.rounds)
+        if options.set:
+            figures["matched"] = compare(folder, options.set, options.limit)
+    about = {"machine": platform.platform(), "cores": os.cpu_count(), "precision": runtime.precision}
+    print(json.dumps({"model": runtime.config.name, **about, "context": CONTEXT, **figures}))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", choices=sorted(PRESETS), default="quicksilver")
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--set", type=Path)
+    parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--plot", type=Path, help="draw how cost grows into this folder")
+    return parser.parse_args()
+
+
+# An answer of so many tokens, after one typed character
+
+
+def answers(runtime: OpenvinoRuntime, directory: Path, rounds: int) -> dict[str, object]:
+    cache = filled(runtime, CONTEXT)
+    peers = opened_peers(runtime, directory)
+    print(f"\n{'tokens':>6}{'forwards':>9}  {'ours':24}" + "".join(f"{name:28}" for name in peers) + "speed-up")
+    figures: dict[str, object] = {"peers": sorted(peers)}
+    for tokens in ANSWERS:
+        variants = {f"k{k}": canvas_answer(runtime, cache, tokens, k) for k in FORWARDS}
+        variants |= {name: peer_answer(peer, tokens) for name, peer in peers.items()}
+        times = alternate(variants, rounds)
+        for k in FORWARDS:
+            figures |= answer_row(times, list(peers), tokens, k)
+    figures |= fim_order(peers, rounds)
+    for peer in peers.values():
+        peer.close()
+    return figures
+
+
+def opened_peers(runtime: OpenvinoRuntime, directory: Path) -> dict[str, LlamaPeer]:
+    """llama.cpp in both quantisations, its prompt cache filled as ours is."""
+    try:
+        import gguf  # noqa: F401
+        import llama_cpp  # noqa: F401
+    except ImportError as error:
+        print(f"no peer: {error}; pip install 'mercury-ls[peers]'")
+        return {}
+    threads = min(2, os.cpu_count() or 1)
+    peers = {}
+    for kind in QUANTISATIONS:
+        path = write_gguf(runtime.config, directory / f"{kind}.gguf", kind)
+        peers[kind] = LlamaPeer(path, threads)
+        peers[kind].read(ids(CONTEXT))
+    return peers
+
+
+def canvas_answer(runtime: OpenvinoRuntime, cache: Cache, tokens: int, forwards: int) -> Callable[[], None]:
+    """The typed token and the canvas in one forward, then the canvas again: what K denoising passes cost."""
+
+    def once() -> None:
+        cache.truncate(CONTEXT)
+        first = runtime.forward(rows(runtime, CONTEXT, 1 + tokens), cache)
+        cache.append(first, range(1))
+        for _ in range(forwards - 1):
+            runtime.forward(rows(runtime, CONTEXT + 1, tokens), cache)
+
+    return once
+
+
+def rows(runtime: OpenvinoRuntime, start: int, count: int) -> Rows:
+    positions = np.minimum(start + np.arange(count), runtime.config.context - 1).astype(np.int32)
+    mask = np.ones((count, start + count), bool)
+    mask[0, start + 1 :] = False
+    return Rows(ids(count), positions, mask_RC=mask, drafting_R=np.arange(count) > 0)
+
+
+def peer_answer(peer: LlamaPeer, tokens: int) -> Callable[[], None]:
+    def once() -> None:
+        peer.keep(CONTEXT)
+        peer.answer(ids(1), tokens)
+
+    return once
+
+
+def answer_row(times: Times, peers: list[str], tokens: int, forwards: int) -> dict[str, object]:
+    ours = times[f"k{forwards}"]
+    line = f"{tokens:6}{forwards:9}  {shown(ours):24}" + "".join(f"{name} {shown(times[name]):22}" for name in peers)
+    if not peers:
+        print(line)
+        return {f"speedup_k{forwards}_s{tokens}": None}
+    best = min(peers, key=lambda name: statistics.median(times[name]))
+    speedup = statistics.median(b / a for a, b in zip(ours, times[best], strict=True))
+    print(f"{line}{speedup:6.2f} x")
+    return {f"speedup_k{forwards}_s{tokens}": round(speedup, 2)}
+
+
+def fim_order(peers: dict[str, LlamaPeer], rounds: int) -> dict[str, object]:
+    """As llama.vim sends it: prefix, then suffix, then middle. A typed character makes it read the suffix again."""
+    if not peers:
+        return {}
+    variants = {}
+    for name, peer in peers.items():
+
+        def once(peer: LlamaPeer = peer) -> None:
+            peer.keep(CONTEXT - SUFFIX_TOKENS)
+            peer.read(ids(1 + SUFFIX_TOKENS))
+            peer.answer(ids(1), 31)
+
+        variants[name] = once
+    times = alternate(variants, max(rounds // 2, 3))
+    for name, values in times.items():
+        print(f"    32 tokens in llama.vim's order, suffix of {SUFFIX_TOKENS} read again: {name} {shown(values)}")
+    return {"fim_order_ms": {name: round(statistics.median(values), 1) for name, values in times.items()}}
+
+
+# A keystroke
+
+
+def keystrokes(runtime: OpenvinoRuntime, rounds: int) -> dict[str, object]:
+    """From the typed token to a verified line of nine: draft and verify; the same after a move to another line, with
+    one core busy, and token by token."""
+    cache = filled(runtime, CONTEXT)
+    variants = {
+        "keystroke": verified_line(runtime, cache, 1),
+        "line_move": verified_line(runtime, cache, LINE_MOVE_TOKENS),
+        "autoregressive": stepped_line(runtime, cache),
+    }
+    quiet = alternate(variants, rounds)
+    with busy():
+        loud = alternate({"keystroke": variants["keystroke"]}, rounds)["keystroke"]
+    print()
+    for name, values in {**quiet, "one core busy": loud}.items():
+        print(f"{name:16}{shown(values)}")
+    median = {name: statistics.median(values) for name, values in quiet.items()}
+    return {
+        "keystroke_p50_ms": round(median["keystroke"], 1),
+        "line_move_adds_ms": round(median["line_move"] - median["keystroke"], 1),
+        "keystroke_one_core_busy_ms": round(statistics.median(loud), 1),
+        "keystroke_ar_ms": round(median["autoregressive"], 1),
+    }
+
+
+def verified_line(runtime: OpenvinoRuntime, cache: Cache, new: int) -> Callable[[], None]:
+    """Two forwards: what is new with a canvas of 16, then the draft of nine, causally."""
+
+    def once() -> None:
+        cache.truncate(CONTEXT - LINE_MOVE_TOKENS)
+        first = runtime.forward(rows(runtime, cache.length, new + 16), cache)
+        cache.append(first, range(new))
+        positions = np.arange(cache.length, cache.length + LINE_TOKENS, dtype=np.int32)
+        draft = runtime.forward(Rows(ids(LINE_TOKENS), positions), cache)
+        cache.append(draft, range(LINE_TOKENS))
+
+    return once
+
+
+def stepped_line(runtime: OpenvinoRuntime, cache: Cache) -> Callable[[], None]:
+    def once() -> None:
+        cache.truncate(CONTEXT - LINE_MOVE_TOKENS)
+        for _ in range(1 + LINE_TOKENS):
+            positions = np.array([cache.length], np.int32)
+            cache.append(runtime.forward(Rows(ids(1), positions), cache), range(1))
+
+    return once
+
+
+# How cost grows
+
+
+def growth(folder: Path, runtime: OpenvinoRuntime, target: Path, rounds: int) -> dict[str, list[tuple[int, float]]]:
+    """Forwards by cached columns, for each canvas; caches may be longer than the model was made for."""
+    lines: dict[str, list[tuple[int, float]]] = {f"canvas {size}": [] for size in GROWTH_CANVASES}
+    for context in GROWTH_CONTEXTS:
+        cache = stretched(runtime, context)
+        variants = {f"canvas {size}": canvas_pass(runtime, cache, size) for size in GROWTH_CANVASES}
+        for name, values in alternate(variants, rounds).items():
+            lines[name].append((context, round(statistics.median(values), 2)))
+    plot.write(
+        target / "decode-growth.svg",
+        f"One forward of {runtime.config.name} ({runtime.precision})",
+        "tokens in the cache",
+        "milliseconds",
+        lines,
+    )
+    return lines
+
+
+def stretched(runtime: OpenvinoRuntime, length: int) -> Cache:
+    cache = runtime.cache()
+    for start in range(0, length, 256):
+        positions = np.minimum(np.arange(start, start + 256), runtime.config.context - 1).astype(np.int32)
+        cache.append(runtime.forward(Rows(ids(256), positions, wanted=[]), cache), range(256))
+    return cache
+
+
+def canvas_pass(runtime: OpenvinoRuntime, cache: Cache, size: int) -> Callable[[], None]:
+    wanted = rows(runtime, cache.length, size)
+
+    def once() -> None:
+        runtime.forward(wanted, cache)
+
+    return once
+
+
+# What the sections share
+
+
+def alternate(variants: dict[str, Callable[[], None]], rounds: int) -> Times:
+    """Milliseconds of each, taking turns; a first turn is not counted."""
+    times: Times = {name: [] for name in variants}
+    for number in range(rounds + 1):
+        for name, once in variants.items():
+            began = time.perf_counter()
+            once()
+            if number:
+                times[name].append(1000 * (time.perf_counter() - began))
+    return times
+
+
+def shown(values: list[float]) -> str:
+    low, high = np.percentile(values, (10, 90))
+    return f"{statistics.median(values):.1f} [{low:.1f} {high:.1f}]"
+
+
+if __name__ == "__main__":
+    main()
