@@ -1,10 +1,11 @@
-"""Edit sessions as data: what was typed, asked, answered and accepted, one JSON object a line. Off unless asked for."""
+"""Edit sessions as data: what was typed, asked, answered and accepted, one JSON object a line; off unless asked for."""
 
 import hashlib
 import json
 import logging
 import os
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ __all__ = ["FORMAT", "NoRecorder", "Recorder"]
 log = logging.getLogger(__name__)
 
 FORMAT = "mls-session/1"
+NEARBY_LINES = 40
+MOST_HELD = 2000
 
 
 class NoRecorder:
@@ -35,8 +38,9 @@ class NoRecorder:
 class Recorder(NoRecorder):
     """Writes one session to one file of `directory`; the oldest files go when all of them exceed `max_mb`.
 
-    Secrets are masked character by character, so that every position stays true. Files that privacy rules hide
-    never reach a recorder. A disk that is full or read-only ends the recording, not the session.
+    Secrets are masked character by character, so that every position stays true, and events are held back until the
+    user leaves the line: what a password is typed of is known only when it stands there. Files that privacy rules
+    hide never reach a recorder. A disk that is full or read-only ends the recording, not the session.
     """
 
     def __init__(self, directory: Path, max_mb: float, root: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,7 +48,9 @@ class Recorder(NoRecorder):
         self._limit = int(max_mb * (1 << 20))
         self._clock = clock
         self._began = clock()
-        self._numbers: dict[str, int] = {}
+        self._texts: dict[str, _Text] = {}
+        self._held: list[dict[str, Any]] = []
+        self._place: tuple[str, int] | None = None
         self._file: Any = None
         self._written = 0
         self._begin(root)
@@ -59,54 +65,50 @@ class Recorder(NoRecorder):
         except OSError as error:
             log.warning("nothing is recorded: %s (record.directory)", error)
             return
-        self._put({"v": 1, "ev": "header", "format": FORMAT, "root": root, "timing": "recorded", "pos": "utf-16"})
+        self._hold({"v": 1, "ev": "header", "format": FORMAT, "root": root, "timing": "recorded"})
+        self._release()
 
     def _rotate(self) -> None:
-        files = sorted(self._directory.glob("session-*.jsonl"), key=lambda p: p.stat().st_mtime)
+        files = sorted(self._directory.glob("session-*.jsonl"), key=lambda path: path.stat().st_mtime)
         total = sum(path.stat().st_size for path in files)
         while files and total > self._limit:
             total -= files[0].stat().st_size
             files.pop(0).unlink()
 
     def opened(self, document: Document) -> None:
-        number = self._numbers.setdefault(document.uri, len(self._numbers))
-        text = mask_secrets(document.text)
+        self._release()
+        known = self._texts.get(document.uri)
+        text = self._texts[document.uri] = _Text(document, known.number if known else len(self._texts))
         about = {"path": document.path, "lang": document.language}
-        self._put(self._event("open", d=number, ver=document.version, text=text, **about))
+        self._hold(self._event("open", d=text.number, ver=document.version, text=text.masked(), **about))
 
     def changed(self, document: Document, version: int, changes: Sequence[tuple], encoding: str) -> None:
-        self._put(
-            self._event(
-                "change",
-                d=self._numbers.get(document.uri),
-                ver=version,
-                pos=encoding,
-                c=[[*(where or ()), mask_secrets(text)] for where, text in changes],
-            )
-        )
+        if text := self._texts.get(document.uri):
+            entries = [text.change(where, typed, version, encoding) for where, typed in changes]
+            self._at(document.uri, text.line)
+            self._hold(self._event("change", d=text.number, ver=version, pos=encoding, c=entries))
+
+    def _at(self, uri: str, line: int) -> None:
+        if self._place != (uri, line) or len(self._held) > MOST_HELD:
+            self._release()
+        self._place = (uri, line)
 
     def saved(self, document: Document) -> None:
-        self._put(self._event("save", d=self._numbers.get(document.uri)))
+        self._hold(self._event("save", d=self._number(document.uri)))
 
     def closed(self, document: Document) -> None:
-        digest = hashlib.sha256(document.text.encode("utf-8", "surrogatepass")).hexdigest()
-        self._put(self._event("close", d=self._numbers.get(document.uri), sha256=digest))
+        self._hold(self._event("close", d=self._number(document.uri)))
+        self._release()
 
     def answered(self, ask: Any, reply: Any, milliseconds: float) -> None:
         items = [
-            {
-                "id": i.id,
-                "start": i.start,
-                "end": i.end,
-                "text": mask_secrets(i.text),
-                "p": round(i.p_accept, 4),
-            }
+            {"id": i.id, "start": i.start, "end": i.end, "text": mask_secrets(i.text), "p": round(i.p_accept, 4)}
             for i in reply.items
         ]
-        self._put(
+        self._hold(
             self._event(
                 "answer",
-                d=self._numbers.get(ask.uri),
+                d=self._number(ask.uri),
                 at=ask.offset,
                 invoked=ask.invoked,
                 ms=round(milliseconds, 2),
@@ -117,31 +119,110 @@ class Recorder(NoRecorder):
         )
 
     def accepted(self, id: str, length: int | None = None) -> None:
-        self._put(self._event("accept", id=id, length=length))
+        self._hold(self._event("accept", id=id, length=length))
 
     def rejected(self, id: str) -> None:
-        self._put(self._event("reject", id=id))
+        self._hold(self._event("reject", id=id))
 
     def close(self) -> None:
+        """The last line holds a digest of each document as it was recorded, so that a replay can check itself."""
+        digests = {str(text.number): text.digest() for text in self._texts.values()}
+        self._hold(self._event("end", sha256=digests))
+        self._release()
         if self._file:
             self._file.close()
             self._file = None
 
+    def _number(self, uri: str) -> int | None:
+        text = self._texts.get(uri)
+        return text.number if text else None
+
     def _event(self, kind: str, **fields: Any) -> dict[str, Any]:
         return {"t": round((self._clock() - self._began) * 1000), "ev": kind, **fields}
 
-    def _put(self, event: dict[str, Any]) -> None:
-        if self._file is None:
-            return None
-        line = json.dumps(event, ensure_ascii=False) + "\n"
-        self._written += len(line)
-        if self._written > self._limit:
-            log.warning("recording ends: this session alone exceeds record.max_mb")
-            return self.close()
+    def _hold(self, event: dict[str, Any]) -> None:
+        if self._file is not None:
+            self._held.append(event)
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
         try:
-            self._file.write(line)
-            self._file.flush()
+            for event in held:
+                self._write(json.dumps(event, ensure_ascii=False, default=_Entry.masked) + "\n")
+            if self._file is not None:
+                self._file.flush()
         except (OSError, ValueError) as error:
             log.warning("recording ends: %s", error)
-            self.close()
-        return None
+            self._file = None
+
+    def _write(self, line: str) -> None:
+        self._written += len(line)
+        if self._file is not None and self._written > self._limit:
+            log.warning("recording ends: this session alone exceeds record.max_mb")
+            self._file.close()
+            self._file = None
+        if self._file is not None:
+            self._file.write(line)
+
+
+class _Text:
+    """A document as it is typed. Every character has a number of its own, by which it is remembered as secret."""
+
+    def __init__(self, document: Document, number: int):
+        self.number = number
+        self.secret: set[int] = set()
+        self.line = 0
+        self._document = Document(document.uri, document.path, "", document.version, document.text)
+        self._characters = array("L", range(len(document.text)))
+        self._next = len(document.text)
+        self._look(0, len(document.text))
+
+    def change(self, where: tuple[int, int, int, int] | None, typed: str, version: int, encoding: Any) -> "_Entry":
+        before = self._document.snapshot()
+        start, end = 0, len(before.text)
+        if where is not None:
+            ends = (before.offset(where[0], where[1], encoding), before.offset(where[2], where[3], encoding))
+            start, end = min(ends), max(ends)
+        first, self._next = self._next, self._next + len(typed)
+        self._characters[start:end] = array("L", range(first, self._next))
+        self._document.apply([(where, typed)], version, encoding)
+        self.line = self._document.snapshot().line_of(start)
+        self._look(start, start + len(typed))
+        return _Entry(self, where, typed, first)
+
+    def _look(self, start: int, end: int) -> None:
+        """Find the secrets in these lines and the ones around them."""
+        snapshot = self._document.snapshot()
+        first = max(snapshot.line_of(start) - NEARBY_LINES, 0)
+        last = min(snapshot.line_of(end) + NEARBY_LINES, snapshot.line_count - 1)
+        begin = snapshot.line_start(first)
+        piece = snapshot.text[begin : snapshot.line_end(last)]
+        for offset, (shown, masked) in enumerate(zip(piece, mask_secrets(piece), strict=True), begin):
+            if shown != masked:
+                self.secret.add(self._characters[offset])
+
+    def masked(self) -> str:
+        return stars(self._document.text, self._characters, self.secret)
+
+    def digest(self) -> str:
+        return hashlib.sha256(self.masked().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _Entry:
+    """One content change, written only when what was typed is known to be a secret or not."""
+
+    def __init__(self, text: _Text, where: tuple[int, int, int, int] | None, typed: str, first: int):
+        self._text = text
+        self._where = where
+        self._typed = typed
+        self._first = first
+
+    def masked(self) -> list[Any]:
+        numbers = range(self._first, self._first + len(self._typed))
+        return [*(self._where or ()), stars(self._typed, numbers, self._text.secret)]
+
+
+def stars(text: str, numbers: Sequence[int], secret: set[int]) -> str:
+    if not secret:
+        return text
+    return "".join("*" if n in secret and c not in "\r\n" else c for c, n in zip(text, numbers, strict=True))

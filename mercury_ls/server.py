@@ -251,6 +251,14 @@ class Server(LanguageServer):
             del progress.tokens[LOADING]
             self._shows_loading = False
 
+    async def pulled_settings(self) -> dict[str, Any]:
+        workspace = self.protocol.client_capabilities.workspace
+        if not (workspace and workspace.configuration):
+            return {}
+        items = [lsp.ConfigurationItem(section="mercury")]
+        found = await self.workspace_configuration_async(lsp.ConfigurationParams(items))
+        return {"mercury": found[0]} if found and isinstance(found[0], dict) else {}
+
     def follow_user_file(self) -> None:
         if self.wiring.user_file_changed():
             self.resettle(lambda: self.wiring.rebuild(self.started))
@@ -446,8 +454,10 @@ def did_partially_accept(ls: Server, params: PartialAcceptParams) -> None:
         ls.started.partially_accepted(str(id), params.accepted_length)
 
 
-def did_change_configuration(ls: Server, params: lsp.DidChangeConfigurationParams) -> None:
-    ls.resettle(lambda: ls.wiring.reconfigure(ls.started, params.settings))
+async def did_change_configuration(ls: Server, params: lsp.DidChangeConfigurationParams) -> None:
+    """Clients that send their settings along are taken at their word; those that send null are asked."""
+    options = params.settings or await ls.pulled_settings()
+    ls.resettle(lambda: ls.wiring.reconfigure(ls.started, options))
 
 
 def did_change_watched_files(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:

@@ -117,9 +117,11 @@ class Session:
         self._cursors: dict[str, int] = {}
 
     def adopt(self, settings: Settings, privacy: Any, workspace: Any) -> None:
-        """New settings, replaced whole; the documents go on."""
+        """New settings, replaced whole; the documents go on, and so does what was learnt of the user."""
+        chosen = settings.suggest.minimum_probability, settings.suggest.adapt
+        if chosen != (self.gate.base, self.gate.adapts):
+            self.gate = Gate(chosen[0], adapts=chosen[1])
         self.settings, self.privacy, self.workspace = settings, privacy, workspace
-        self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
         self.judge_again()
 
     def judge_again(self) -> None:
@@ -222,7 +224,8 @@ class Session:
         """Replies as the drafts improve; the last is final and true of the document as it is by then."""
         began = self.clock()
         self.active.set()
-        self._cursors[ask.uri] = ask.offset
+        if ask.uri in self.documents:
+            self._cursors[ask.uri] = ask.offset
         async with aclosing(self._inline(ask)) as replies:
             async for reply in replies:
                 if reply.final:
@@ -244,15 +247,21 @@ class Session:
             return
         if not ask.invoked and self.settings.suggest.delay_ms:
             await asyncio.sleep(self.settings.suggest.delay_ms / 1000)
+        async with aclosing(self._answers(snapshot, offset, ask)) as answers:
+            async for answer in answers:
+                yield self._reply(document, snapshot, offset, ask, answer)
+
+    async def _answers(self, snapshot: Snapshot, offset: int, ask: Ask) -> AsyncGenerator[Answer, None]:
+        """What the straight path says; an engine that cannot answer is a reason like any other."""
         try:
             async with aclosing(suggest(self._question(snapshot, offset, ask), self.engine)) as answers:
                 async for answer in answers:
-                    yield self._reply(document, snapshot, offset, ask, answer)
+                    yield answer
         except EngineUnavailable as error:
-            yield Reply(silence=f"the engine is not available: {error}")
+            yield Answer(silence=f"the engine is not available: {error}", final=True)
         except EngineError as error:
             log.warning("the engine could not answer: %s", error)
-            yield Reply(silence=f"the engine could not answer: {error}")
+            yield Answer(silence=f"the engine could not answer: {error}", final=True)
 
     def unavailable(self, uri: str, invoked: bool) -> str:
         """Why this document gets no suggestions at all; empty where it may."""
@@ -382,14 +391,18 @@ class Session:
         self.recorder.answered(ask, reply, milliseconds)
 
     async def why(self, uri: str, offset: int) -> str:
-        """Why nothing is suggested here: the same path once more, as if the user had just typed."""
-        reply = Reply(silence="nothing was asked")
-        async with aclosing(self._inline(Ask(uri=uri, offset=offset))) as replies:
-            async for latest in replies:
-                reply = latest
-        if reply.silence:
-            return reply.silence
-        return f"a suggestion is ready here ({reply.items[0].p_accept:.0%} likely to be accepted)"
+        """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""
+        self._hides(uri)
+        if reason := self.unavailable(uri, invoked=False):
+            return reason
+        ask = Ask(uri=uri, offset=offset)
+        latest = Answer(silence="the engine gave no draft")
+        async with aclosing(self._answers(self.documents[uri].snapshot(), offset, ask)) as answers:
+            async for answer in answers:
+                latest = answer
+        if latest.silence:
+            return latest.silence
+        return f"a suggestion is ready here ({latest.suggestions[0].p_accept:.0%} likely to be accepted)"
 
     # What became of them
 

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 LARGEST_MESSAGE = 64 << 20
 LONGEST_HEADER = 8192
+MOST_UNREAD, MOST_UNSENT = 64 << 20, 4096
+"""Bytes, and messages: a client that reads no more is given up."""
 
 
 class Connection(Protocol):
@@ -157,7 +159,12 @@ async def serve_tcp(host: str, port: int, connect: Callable, listening: Callable
 
 
 async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connect: Callable) -> None:
-    connection: Connection = connect(lambda body: writer.write(frame(body)))
+    def write(body: bytes) -> None:
+        if writer.is_closing() or writer.transport.get_write_buffer_size() > MOST_UNREAD:
+            raise ConnectionError("the client no longer reads")
+        writer.write(frame(body))
+
+    connection: Connection = connect(write)
     reading = asyncio.create_task(read_stream(reader, connection))
     await connection.finished.wait()
     reading.cancel()
@@ -180,8 +187,14 @@ async def serve_websocket(host: str, port: int, token: str, connect: Callable, l
     from websockets.asyncio.server import serve
 
     async def session(socket: "ServerConnection") -> None:
-        outbox: asyncio.Queue[bytes] = asyncio.Queue()
-        connection: Connection = connect(outbox.put_nowait)
+        outbox: asyncio.Queue[bytes] = asyncio.Queue(MOST_UNSENT)
+
+        def write(body: bytes) -> None:
+            if outbox.full():
+                raise ConnectionError("the client no longer reads")
+            outbox.put_nowait(body)
+
+        connection: Connection = connect(write)
         tasks = [
             asyncio.create_task(read_socket(socket, connection)),
             asyncio.create_task(write_socket(socket, outbox)),

@@ -148,11 +148,9 @@ def engine_client(settings: EngineSettings, on_status: OnStatus) -> EngineClient
 
 
 def serve_arguments(settings: EngineSettings) -> list[str]:
-    """How an engine server is started that an editor's settings ask for: they may differ from the user file's."""
-    default = EngineSettings()
-    changed = [f for f in settings.__struct_fields__ if getattr(settings, f) != getattr(default, f)]
-    chosen = [f for f in changed if f not in ("address", "token_file", "effort", "deadline_ms")]
-    return ["serve", *(part for f in chosen for part in ("--set", f"engine.{f}={getattr(settings, f)}"))]
+    """How an engine server is started with these settings, whatever the user's file says."""
+    fixed = ("model", "device", "threads", "memory_mb", "idle_exit_minutes")
+    return ["serve", *(part for name in fixed for part in ("--set", f"engine.{name}={getattr(settings, name)}"))]
 
 
 def recorder(settings: Settings, roots: Sequence[str]) -> NoRecorder:

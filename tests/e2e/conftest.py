@@ -150,7 +150,9 @@ async def listening_server(kind: str, environment: dict[str, str]):
     process = await asyncio.create_subprocess_exec(
         *COMMAND, f"--{kind}", "127.0.0.1:0", env=environment, stderr=asyncio.subprocess.PIPE
     )
-    line = (await process.stderr.readline()).decode()
+    line = ""
+    while "listening on" not in line:
+        line = (await process.stderr.readline()).decode()
     port = int(line.split("listening on ")[1].split(",")[0].rsplit(":", 1)[1])
     token = Path(line.rsplit("token in ", 1)[1].strip()).read_text(encoding="utf-8").strip()
     return process, port, token

@@ -103,12 +103,13 @@ async def test_a_client_that_disappears_takes_its_server_along(environment, proj
 
 
 async def test_a_thousand_keystrokes_leave_nothing_behind(environment, project):
+    text = "".join(f"value_{number} = compute({number})\n" for number in range(2000)) + "value = "
     async with Raw(environment, project) as server:
         await server.until("ready")
-        uri = server.open("fast.py", "value = compute(1)\nother = 2\nvalue = ")
+        uri = server.open("fast.py", text)
         for number in range(1000):
-            server.change(uri, 2, 8 + number, "x")
-            server.send(server.inline_message(1000 + number, uri, 2, 9 + number))
+            server.change(uri, 2000, 8 + number, "x")
+            server.send(server.inline_message(1000 + number, uri, 2000, 9 + number))
             if number == 200:
                 settled = await memory(server)
         for number in range(1000):
