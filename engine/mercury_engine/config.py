@@ -57,13 +57,13 @@ QUICKSILVER = ModelConfig(
 )
 BOOTSTRAP = ModelConfig(
     name="bootstrap",
-    width=256,
-    layers=8,
-    heads=4,
+    width=192,
+    layers=6,
+    heads=3,
     kv_heads=1,
-    feed_forward=704,
+    feed_forward=512,
     vocabulary=16_384,
-    context=2048,
+    context=1024,
 )
 TINY = ModelConfig(
     name="tiny",

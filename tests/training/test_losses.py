@@ -1,0 +1,117 @@
+"""Losses equal their slow, obvious versions, in value and in gradient."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+from mercury_engine.layout import EOM, canvas_slots
+from mercury_training import losses
+from mercury_training.corruption import hidden
+from mercury_training.losses import CERTAINTY, LAMBDA, Totals, certainties, linear_cross_entropy, weigh
+
+
+def drawn(rows, width=8, vocabulary=37, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    hidden_RD = torch.randn(rows, width, generator=generator, requires_grad=True)
+    weight_VD = torch.randn(vocabulary, width, generator=generator, requires_grad=True)
+    targets = torch.randint(vocabulary, (rows,), generator=generator)
+    return hidden_RD, weight_VD, targets, torch.rand(rows, generator=generator)
+
+
+def slow(hidden_RD, weight_VD, targets, weights, certain, softcap):
+    """One row after the other, with autograd's own gradients."""
+    total = 0
+    for row, target, weight, certainty in zip(hidden_RD, targets, weights, certain, strict=True):
+        logits = weight_VD @ row
+        logits = logits if softcap is None else softcap * torch.tanh(logits / softcap)
+        chances = torch.softmax(logits, 0)
+        total = total - weight * chances[target].log()
+        if logits.argmax() == target:
+            total = total - certainty * (chances * chances.log()).sum()
+    return total
+
+
+@pytest.mark.parametrize("softcap", [None, 3.0])
+@pytest.mark.parametrize("rows", [1, 63, 130])
+def test_equals_one_row_after_the_other(rows, softcap, monkeypatch):
+    monkeypatch.setitem(losses.CHUNK, "cpu", 50)
+    hidden_RD, weight_VD, targets, weights = drawn(rows)
+    with torch.no_grad():
+        targets[::2] = (hidden_RD @ weight_VD.T).argmax(-1)[::2]
+    certain = weights.flip(0)
+    found, row_losses, right = linear_cross_entropy(hidden_RD, weight_VD, targets, weights, certain, softcap)
+    (3 * found).backward()
+    gradients = hidden_RD.grad, weight_VD.grad
+    hidden_RD.grad = weight_VD.grad = None
+    expected = slow(hidden_RD, weight_VD, targets, weights, certain, softcap)
+    (3 * expected).backward()
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradients, (hidden_RD.grad, weight_VD.grad))
+    assert right[::2].all()
+    assert not row_losses.requires_grad
+
+
+def test_rows_of_weight_zero_change_nothing():
+    hidden_RD, weight_VD, targets, weights = drawn(20)
+    weights[7] = 0
+    found, _, _ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
+    found.backward()
+    assert not hidden_RD.grad[7].any()
+    kept = torch.arange(20) != 7
+    left, _, _ = linear_cross_entropy(hidden_RD[kept], weight_VD, targets[kept], weights[kept])
+    torch.testing.assert_close(found, left)
+
+
+def test_half_precision_gradients_stay_close():
+    hidden_RD, weight_VD, targets, weights = drawn(64)
+    found, _, _ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
+    found.backward()
+    halves = [tensor.detach().bfloat16().requires_grad_() for tensor in (hidden_RD, weight_VD)]
+    rough, _, _ = linear_cross_entropy(*halves, targets, weights)
+    rough.backward()
+    for half, full in zip(halves, (hidden_RD, weight_VD), strict=True):
+        assert half.grad.dtype == torch.bfloat16
+        assert (half.grad.float() - full.grad).norm() / full.grad.norm() < 0.03
+
+
+def test_a_step_weighs_clean_rows_as_one_and_canvas_rows_as_lambda():
+    weights = torch.rand(2, 12)
+    totals = Totals(float(weights[:, :8].sum()), float(weights[:, 8:].sum()))
+    scaled = weigh(weights, 8, totals)
+    assert scaled[:, :8].sum().item() == pytest.approx(1)
+    assert scaled[:, 8:].sum().item() == pytest.approx(LAMBDA)
+    certain = certainties(scaled, 8)
+    assert not certain[:, :8].any()
+    assert certain.sum().item() == pytest.approx(CERTAINTY)
+
+
+def test_micro_batches_add_up_to_the_batch():
+    hidden_RD, weight_VD, targets, weights = drawn(40)
+    whole, _, _ = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
+    parts = [
+        linear_cross_entropy(hidden_RD[rows], weight_VD, targets[rows], weights[rows])[0]
+        for rows in (slice(0, 10), slice(10, 40))
+    ]
+    torch.testing.assert_close(whole, sum(parts))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 20), st.sampled_from([8, 16, 32]), st.booleans())
+def test_the_canvas_loss_is_shifted_and_all_ends_weigh_one_token(length, size, ended):
+    """Row j is compared with slot j + 1, the last row with nothing, and all the ends together weigh 1."""
+    answer = [*range(100, 100 + length), *([EOM] if ended else [])]
+    slots, slot_weights = canvas_slots(answer[:size] if not ended else answer, size)
+    canvas = hidden(5, slots, slot_weights, np.full(size, 2, np.int32))
+    logits = torch.randn(size, 200, generator=torch.Generator().manual_seed(length)).double()
+    found = (
+        functional.cross_entropy(logits, torch.from_numpy(canvas.targets).long(), reduction="none")
+        * torch.from_numpy(canvas.weights)
+    ).sum()
+    expected, ends = 0.0, [slot for slot in range(size) if slots[slot] == EOM]
+    for slot in range(1, size):
+        loss = -torch.log_softmax(logits[slot - 1], 0)[int(slots[slot])]
+        expected += float(loss) / (len(ends) if slot in ends else 1)
+    assert found.item() == pytest.approx(expected)

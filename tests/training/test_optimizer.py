@@ -1,0 +1,107 @@
+"""Muon and AdamW equal slow references; clipping and the running mean do what they say."""
+
+import pytest
+import torch
+
+from mercury_training.optimizer import COEFFICIENTS, EMA, Optimizer, Rates, clip, is_hidden_matrix, newton_schulz
+
+SHAPES = {
+    "layers.0.attention.query.weight": (6, 4),
+    "layers.1.attention.query.weight": (6, 4),
+    "layers.0.feed_forward.down.weight": (4, 9),
+    "layers.0.attention_norm.weight": (4,),
+    "embedding.weight": (11, 4),
+}
+RATES = Rates()
+
+
+def drawn(seed):
+    generator = torch.Generator().manual_seed(seed)
+    return {name: torch.randn(shape, generator=generator) for name, shape in SHAPES.items()}
+
+
+def orthogonal(matrix):
+    """Newton and Schulz on the singular values, one by one."""
+    u, values, vh = torch.linalg.svd(matrix.double() / matrix.double().norm(), full_matrices=False)
+    a, b, c = COEFFICIENTS
+    for _ in range(5):
+        values = a * values + b * values**3 + c * values**5
+    return u @ torch.diag(values) @ vh
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (4, 9), (5, 5)])
+def test_newton_schulz_changes_singular_values_alone(shape):
+    matrix = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    found = newton_schulz(matrix[None])[0]
+    torch.testing.assert_close(found.double(), orthogonal(matrix), rtol=1e-3, atol=1e-4)
+    assert (torch.linalg.svdvals(found) > 0.6).all()
+    assert (torch.linalg.svdvals(found) < 1.3).all()
+
+
+def slow_muon(weight, gradients, factor):
+    weight, moment = weight.double(), torch.zeros_like(weight, dtype=torch.float64)
+    for gradient in gradients:
+        moment = RATES.momentum * moment + (1 - RATES.momentum) * gradient.double()
+        update = (1 - RATES.momentum) * gradient.double() + RATES.momentum * moment
+        rows, columns = weight.shape
+        scale = max(1, rows / columns) ** 0.5
+        weight = weight * (1 - factor * RATES.muon * RATES.muon_decay)
+        weight = weight - factor * RATES.muon * scale * orthogonal(update)
+    return weight
+
+
+def test_both_halves_equal_their_references():
+    weights = drawn(0)
+    before = {name: weight.clone() for name, weight in weights.items()}
+    optimizer = Optimizer(weights, RATES, torch.float32)
+    gradients = [drawn(seed) for seed in (1, 2, 3)]
+    twins = {name: torch.nn.Parameter(before[name].clone()) for name in SHAPES}
+    others = [name for name in SHAPES if not is_hidden_matrix(name, weights[name])]
+    adam = torch.optim.AdamW(
+        [{"params": [twins[n]], "weight_decay": RATES.adam_decay if twins[n].dim() > 1 else 0} for n in others],
+        lr=RATES.adam * 0.5,
+        betas=RATES.betas,
+        eps=RATES.epsilon,
+    )
+    for found in gradients:
+        optimizer.step(found, 0.5)
+        for name in others:
+            twins[name].grad = found[name].clone()
+        adam.step()
+    for name in SHAPES:
+        if name in others:
+            torch.testing.assert_close(weights[name], twins[name].data, rtol=1e-4, atol=1e-5)
+        else:
+            expected = slow_muon(before[name], [found[name] for found in gradients], 0.5)
+            torch.testing.assert_close(weights[name].double(), expected, rtol=1e-3, atol=1e-4)
+
+
+def test_the_mean_follows_the_weights_and_forgets_its_beginning_fast():
+    weights = drawn(0)
+    optimizer = Optimizer(weights, RATES, torch.float32)
+    expected = drawn(0)["embedding.weight"]
+    for step in range(1, 6):
+        optimizer.step(drawn(step), 1.0)
+        kept = min(EMA, step / (step + 10))
+        expected = kept * expected + (1 - kept) * weights["embedding.weight"]
+    torch.testing.assert_close(optimizer.mean["embedding.weight"], expected)
+
+
+def test_a_restored_optimizer_goes_on_to_the_bit():
+    weights = drawn(0)
+    optimizer = Optimizer(weights, RATES, torch.float32)
+    optimizer.step(drawn(1), 1.0)
+    copies = {name: weight.clone() for name, weight in weights.items()}
+    twin = Optimizer(copies, RATES, torch.float32)
+    twin.restore({name: moment.clone() for name, moment in optimizer.state().items()}, optimizer.steps)
+    for found in (optimizer, twin):
+        found.step(drawn(2), 1.0)
+    assert all(torch.equal(weights[name], copies[name]) for name in SHAPES)
+
+
+def test_gradients_are_clipped_together():
+    gradients = [torch.full((3,), 2.0), torch.full((2, 2), -2.0)]
+    assert clip(gradients, 1.0) == pytest.approx(28**0.5)
+    assert torch.cat([gradient.flatten() for gradient in gradients]).norm().item() == pytest.approx(1, rel=1e-4)
+    assert clip(gradients, 2.0) == pytest.approx(1, rel=1e-4)
+    assert gradients[0][0].item() == pytest.approx(2 / 28**0.5, rel=1e-4)

@@ -1,0 +1,119 @@
+"""What is minimised: cross entropy of every row that predicts something, and certainty where it is right already.
+
+Shapes: R rows, D width, V vocabulary, C rows of a chunk.
+"""
+
+import torch
+from msgspec import Struct
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["CERTAINTY", "LAMBDA", "Totals", "certainties", "linear_cross_entropy", "weigh"]
+
+LAMBDA = 0.5
+"""What the canvas rows weigh together, the clean rows together weighing 1."""
+
+CERTAINTY = 0.05
+"""What the mean entropy of rightly predicted canvas slots weighs in the decay."""
+
+CHUNK = {"cpu": 128, "cuda": 8192}
+"""Rows whose logits are held at once: what a CPU's cache holds, and what keeps a GPU busy."""
+
+
+class Totals(Struct, frozen=True):
+    """The weights of a whole step, over all its micro-batches and processes."""
+
+    clean: float
+    canvas: float
+
+
+def weigh(weights_BT: Tensor, clean: int, totals: Totals) -> Tensor:
+    """Row weights with which a step's sum is the mean over clean rows plus `LAMBDA` times that over canvases."""
+    scaled = weights_BT.clone()
+    scaled[:, :clean] /= max(1.0, totals.clean)
+    scaled[:, clean:] *= LAMBDA / max(1.0, totals.canvas)
+    return scaled
+
+
+def certainties(scaled_BT: Tensor, clean: int) -> Tensor:
+    """What the entropy of each row weighs if it is right: as in the canvas loss, and nothing for clean rows."""
+    weights = scaled_BT * (CERTAINTY / LAMBDA)
+    weights[:, :clean] = 0
+    return weights
+
+
+def linear_cross_entropy(
+    hidden_RD: Tensor,
+    weight_VD: Tensor,
+    targets_R: Tensor,
+    weights_R: Tensor,
+    certainties_R: Tensor | None = None,
+    softcap: float | None = None,
+    compiled: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The weighted sum, and without gradients each row's cross entropy and whether it is right.
+
+    Logits exist one chunk of rows at a time: gradients are formed in the forward and scaled in the backward.
+    """
+    return LinearCrossEntropy.apply(hidden_RD, weight_VD, targets_R, weights_R, certainties_R, softcap, compiled)
+
+
+class LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(context, hidden_RD, weight_VD, targets_R, weights_R, certainties_R, softcap, compiled):
+        step = torch.compile(chunk, dynamic=False) if compiled else chunk
+        total = torch.zeros((), device=hidden_RD.device)
+        hidden_gradient_RD = torch.empty_like(hidden_RD)
+        weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
+        losses, rights = [], []
+        size = CHUNK[hidden_RD.device.type]
+        for start in range(0, len(targets_R), size):
+            rows = slice(start, start + size)
+            hidden_CD = hidden_RD[rows]
+            certainties_C = None if certainties_R is None else certainties_R[rows]
+            logits_CV = functional.linear(hidden_CD, weight_VD)
+            loss, gradient_CV, losses_C, right_C = step(
+                logits_CV, targets_R[rows], weights_R[rows], certainties_C, softcap
+            )
+            total += loss
+            hidden_gradient_RD[rows] = gradient_CV @ weight_VD
+            weight_gradient_VD += gradient_CV.T @ hidden_CD
+            losses.append(losses_C)
+            rights.append(right_C)
+        context.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype))
+        outputs = total, torch.cat(losses), torch.cat(rights)
+        context.mark_non_differentiable(*outputs[1:])
+        return outputs
+
+    @staticmethod
+    def backward(context, scale, _losses, _rights):
+        hidden_gradient_RD, weight_gradient_VD = context.saved_tensors
+        return hidden_gradient_RD * scale, weight_gradient_VD * scale, None, None, None, None, None
+
+
+def chunk(
+    logits_CV: Tensor, targets_C: Tensor, weights_C: Tensor, certainties_C: Tensor | None, softcap: float | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A chunk's loss, its gradient for the logits in their precision, and each row's loss and correctness.
+
+    Few passes over the logits: they, and not the products around them, take most of the time on a CPU.
+    """
+    wide_CV = logits_CV.float()
+    capped_CV = wide_CV if softcap is None else softcap * torch.tanh(wide_CV / softcap)
+    logs_CV = capped_CV.log_softmax(-1)
+    losses_C = -logs_CV.gather(-1, targets_C[:, None])[:, 0]
+    right_C = losses_C == -logs_CV.amax(-1)
+    loss = (losses_C * weights_C).sum()
+    if certainties_C is None:
+        gradient_CV = logs_CV.exp_().mul_(weights_C[:, None])
+    else:
+        certain_C = certainties_C * right_C
+        chances_CV = logs_CV.exp()
+        entropy_C = -(chances_CV * logs_CV).sum(-1)
+        loss = loss + (entropy_C * certain_C).sum()
+        gradient_CV = chances_CV * (weights_C - certain_C * entropy_C)[:, None]
+        gradient_CV -= chances_CV * logs_CV * certain_C[:, None]
+    gradient_CV.scatter_add_(-1, targets_C[:, None], -weights_C[:, None])
+    if softcap is not None:
+        gradient_CV = gradient_CV * (1 - (capped_CV / softcap).square())
+    return loss, gradient_CV.to(logits_CV.dtype), losses_C, right_C

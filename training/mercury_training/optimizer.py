@@ -1,0 +1,122 @@
+"""Muon for the hidden matrices, AdamW for everything else, clipping, and the running mean of the weights.
+
+Weights, gradients and moments are float32; `newton_schulz` runs in the precision that it is told.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+
+import torch
+from msgspec import Struct
+from torch import Tensor
+
+__all__ = ["Optimizer", "Rates", "clip", "is_hidden_matrix", "newton_schulz"]
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Of the quintic that drives singular values towards 1 in five steps (Jordan 2024)."""
+
+STEPS = 5
+EMA = 0.995
+
+
+class Rates(Struct, frozen=True):
+    """Learning rates at full height, and what belongs to them."""
+
+    muon: float = 0.02
+    adam: float = 3e-3
+    momentum: float = 0.95
+    betas: tuple[float, float] = (0.9, 0.95)
+    epsilon: float = 1e-10
+    muon_decay: float = 0.01
+    adam_decay: float = 0.01
+
+
+class Optimizer:
+    """Owns the moments, and steps the weights in place. Momentum is Nesterov's, decay is decoupled."""
+
+    def __init__(self, weights: Mapping[str, Tensor], rates: Rates, precision: torch.dtype) -> None:
+        self.rates, self.precision = rates, precision
+        self._matrices = {name: weight for name, weight in weights.items() if is_hidden_matrix(name, weight)}
+        self._others = {name: weight for name, weight in weights.items() if name not in self._matrices}
+        self._weights = dict(weights)
+        self.begin()
+
+    def begin(self) -> None:
+        """Without a past, from the weights as they are."""
+        self.steps = 0
+        self.momentum = {name: torch.zeros_like(weight) for name, weight in self._matrices.items()}
+        self.first = {name: torch.zeros_like(weight) for name, weight in self._others.items()}
+        self.second = {name: torch.zeros_like(weight) for name, weight in self._others.items()}
+        self.mean = {name: weight.clone() for name, weight in self._weights.items()}
+
+    @torch.no_grad()
+    def step(self, gradients: Mapping[str, Tensor], factor: float) -> None:
+        """One update with all rates times `factor`."""
+        self.steps += 1
+        self._muon(gradients, factor)
+        for name in self._others:
+            self._adam(name, gradients[name], factor)
+        share = 1 - min(EMA, self.steps / (self.steps + 10))
+        torch._foreach_lerp_(list(self.mean.values()), [self._weights[name] for name in self.mean], share)
+
+    def state(self) -> dict[str, Tensor]:
+        groups = {"momentum": self.momentum, "first": self.first, "second": self.second, "mean": self.mean}
+        return {f"{group}/{name}": moment for group, found in groups.items() for name, moment in found.items()}
+
+    @torch.no_grad()
+    def restore(self, state: Mapping[str, Tensor], steps: int) -> None:
+        self.steps = steps
+        for name, moment in self.state().items():
+            moment.copy_(state[name])
+
+    def _muon(self, gradients: Mapping[str, Tensor], factor: float) -> None:
+        rate, kept = self.rates.muon * factor, self.rates.momentum
+        for names in _by_shape(self._matrices):
+            updates = []
+            for name in names:
+                moment = self.momentum[name].lerp_(gradients[name], 1 - kept)
+                updates.append(gradients[name].lerp(moment, kept))
+            orthogonal = newton_schulz(torch.stack(updates).to(self.precision)).float()
+            scale = math.sqrt(max(1, orthogonal.shape[1] / orthogonal.shape[2]))
+            for name, update in zip(names, orthogonal, strict=True):
+                self._matrices[name].mul_(1 - rate * self.rates.muon_decay).sub_(update, alpha=rate * scale)
+
+    def _adam(self, name: str, gradient: Tensor, factor: float) -> None:
+        weight, rate = self._others[name], self.rates.adam * factor
+        (kept_first, kept_second), steps = self.rates.betas, self.steps
+        first = self.first[name].lerp_(gradient, 1 - kept_first)
+        second = self.second[name].lerp_(gradient.square(), 1 - kept_second)
+        scale = (second / (1 - kept_second**steps)).sqrt_().add_(self.rates.epsilon)
+        if weight.dim() > 1:
+            weight.mul_(1 - rate * self.rates.adam_decay)
+        weight.addcdiv_(first, scale, value=-rate / (1 - kept_first**steps))
+
+
+def is_hidden_matrix(name: str, weight: Tensor) -> bool:
+    return weight.dim() == 2 and name.startswith("layers.")
+
+
+def newton_schulz(updates_NRC: Tensor) -> Tensor:
+    """Matrices with the singular vectors of the given ones and singular values near 1, several of a shape at once."""
+    wide = updates_NRC.mT if updates_NRC.shape[1] > updates_NRC.shape[2] else updates_NRC
+    x = wide / (wide.norm(dim=(1, 2), keepdim=True) + 1e-7)
+    a, b, c = COEFFICIENTS
+    for _ in range(STEPS):
+        product = x @ x.mT
+        x = a * x + (b * product + c * product @ product) @ x
+    return x.mT if updates_NRC.shape[1] > updates_NRC.shape[2] else x
+
+
+def clip(gradients: Iterable[Tensor], limit: float) -> float:
+    """Scale all gradients so that their common norm is at most `limit`; returns the norm that they had."""
+    found = list(gradients)
+    norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(found))))
+    torch._foreach_mul_(found, min(1.0, limit / (norm + 1e-6)))
+    return norm
+
+
+def _by_shape(weights: Mapping[str, Tensor]) -> list[list[str]]:
+    shapes: dict[torch.Size, list[str]] = {}
+    for name, weight in weights.items():
+        shapes.setdefault(weight.shape, []).append(name)
+    return list(shapes.values())

@@ -1,0 +1,200 @@
+"""One step: micro-batches to gradients, summed over processes, to new weights; the same for CPU and GPU.
+
+Weights, gradients and moments are float32. What is computed in another precision is computed by a cast copy of the
+model, so that the precision of every tensor can be read off its dtype.
+"""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import torch
+import torch.distributed as distributed
+from msgspec import Struct
+from torch import Tensor
+
+from mercury_engine import model as models
+from mercury_engine.config import ModelConfig
+from mercury_training import attention
+from mercury_training.losses import Totals, certainties, linear_cross_entropy, weigh
+from mercury_training.optimizer import Optimizer, Rates, clip
+from mercury_training.rows import Packed, Shape
+
+__all__ = ["Figures", "Trainer"]
+
+CLIP = 1.0
+
+
+class Figures(Struct, frozen=True):
+    """Mean cross entropies, and the share of canvas slots that are right; None where nothing was drafted."""
+
+    clean: float
+    canvas: float | None = None
+    right: float | None = None
+
+
+class Computation(Struct, frozen=True):
+    """A way to run the model: the forward, what makes its mask of ranges and the number of clean rows, and what
+    attends under that mask."""
+
+    forward: Callable
+    mask: Callable[[Tensor, int], object]
+    attend: Callable
+
+
+class Trainer:
+    """Owns the weights and their optimiser, and the copy of the model that computes."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        rates: Rates,
+        *,
+        seed: int = 0,
+        device: str = "cpu",
+        precision: torch.dtype = torch.float32,
+        compiled: bool = False,
+    ) -> None:
+        self.config, self.compiled, self.device = config, compiled, torch.device(device)
+        self.model = models.create(config, seed).to(self.device)
+        self.weights = dict(self.model.named_parameters())
+        self.optimizer = Optimizer({name: w.data for name, w in self.weights.items()}, rates, precision)
+        cast = precision != torch.float32
+        self.computing = copy.deepcopy(self.model).to(precision) if cast else self.model
+        self._plain = Computation(
+            self.computing, lambda ranges, clean: attention.dense_mask(ranges), attention.attend_dense
+        )
+        self._fast = self._computation()
+
+    def step(self, batches: Sequence[Packed], shape: Shape, factor: float, *, certainty: bool) -> tuple[Figures, float]:
+        """One update. Rows beyond the shape are left out. Returns what was seen and the gradient's norm."""
+        totals = self._totals(batches, shape)
+        for weight in self.weights.values():
+            weight.grad = None
+        sums = torch.zeros(5, device=self.device)
+        for batch in batches:
+            loss, seen = self._loss(self._fast, batch, shape, totals, certainty=certainty)
+            loss.backward()
+            sums += seen
+            self._gather()
+        gradients = {name: weight.grad for name, weight in self.weights.items()}
+        _sum_over_processes([*gradients.values(), sums])
+        norm = clip(gradients.values(), CLIP)
+        self.optimizer.step(gradients, factor)
+        self.compute_with(self.weights)
+        return _figures(sums), norm
+
+    @torch.no_grad()
+    def evaluate(self, batch: Packed, shape: Shape) -> Figures:
+        """Row by row, whatever the batch's size."""
+        sums = torch.zeros(5, device=self.device)
+        for row in range(len(batch.ids)):
+            sums += self._loss(self._plain, _only(batch, row), shape, Totals(1, 1))[1]
+        return _figures(sums)
+
+    def footprint(self, batch: Packed, shape: Shape) -> int:
+        """Bytes of GPU memory that the batch's first row takes, uncompiled: compiled rows take less."""
+        torch.cuda.reset_peak_memory_stats(self.device)
+        before = torch.cuda.memory_allocated(self.device)
+        self._loss(self._plain, _only(batch, 0), shape, Totals(1, 1), certainty=True)[0].backward()
+        return torch.cuda.max_memory_allocated(self.device) - before
+
+    @torch.no_grad()
+    def compute_with(self, weights: Mapping[str, Tensor]) -> None:
+        """Cast these weights into the model that computes."""
+        for name, weight in self.computing.named_parameters():
+            if weight is not weights[name]:
+                weight.copy_(weights[name])
+
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, weight in self.weights.items():
+                weight.copy_(weights[name])
+        self.compute_with(self.weights)
+
+    def _loss(
+        self, by: Computation, batch: Packed, shape: Shape, totals: Totals, *, certainty: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """A micro-batch's share of the step's loss, and sums for `Figures`."""
+        ids, positions, ranges, targets, weights = self._tensors(batch, shape)
+        drafting = None
+        if self.config.role_scalars:
+            drafting = (torch.arange(shape.rows, device=self.device) >= shape.clean).expand(ids.shape)
+        hidden_BTD, _ = by.forward(ids, positions, by.mask(ranges, shape.clean), drafting_BT=drafting, attend=by.attend)
+        scaled = weigh(weights, shape.clean, totals)
+        head = self.computing.embedding if self.config.tied else self.computing.head
+        loss, losses, right = linear_cross_entropy(
+            hidden_BTD.flatten(0, 1),
+            head.weight,
+            targets.flatten(),
+            scaled.flatten(),
+            certainties(scaled, shape.clean).flatten() if certainty else None,
+            self.config.softcap,
+            compiled=self.compiled,
+        )
+        return loss, _sums(weights, losses.view_as(weights), right.view_as(weights), shape.clean)
+
+    def _computation(self) -> Computation:
+        forward = torch.compile(self.computing, dynamic=False) if self.compiled else self.computing
+        if self.device.type == "cuda":
+            return Computation(forward, lambda ranges, clean: attention.block_mask(ranges), attention.attend_blocks)
+        dtype = self.computing.embedding.weight.dtype
+        tiles = partial(attention.tiles, heads=self.config.heads, kv_heads=self.config.kv_heads, dtype=dtype)
+        return Computation(forward, tiles, attention.attend_tiles)
+
+    def _tensors(self, batch: Packed, shape: Shape) -> list[Tensor]:
+        found = [
+            torch.from_numpy(array[:, : shape.rows]).to(self.device, torch.int64, non_blocking=True)
+            for array in (batch.ids, batch.positions, batch.ranges, batch.targets)
+        ]
+        return [*found, torch.from_numpy(batch.weights[:, : shape.rows]).to(self.device)]
+
+    def _gather(self) -> None:
+        """The gradients of the computing copy are summed in float32."""
+        if self.computing is self.model:
+            return
+        for name, weight in self.computing.named_parameters():
+            gradient, mine = weight.grad.float(), self.weights[name]
+            mine.grad = gradient if mine.grad is None else mine.grad.add_(gradient)
+            weight.grad = None
+
+    def _totals(self, batches: Sequence[Packed], shape: Shape) -> Totals:
+        clean = sum(float(batch.weights[:, : shape.clean].sum()) for batch in batches)
+        canvas = sum(float(batch.weights[:, shape.clean : shape.rows].sum()) for batch in batches)
+        found = torch.tensor([clean, canvas], device=self.device)
+        _sum_over_processes([found])
+        return Totals(*found.tolist())
+
+
+def _sum_over_processes(tensors: Sequence[Tensor]) -> None:
+    if not distributed.is_initialized():
+        return
+    flat = torch.cat([tensor.flatten() for tensor in tensors])
+    distributed.all_reduce(flat)
+    for tensor, summed in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+        tensor.copy_(summed.view_as(tensor))
+
+
+def _only(batch: Packed, row: int) -> Packed:
+    return Packed(*(getattr(batch, name)[row : row + 1] for name in Packed.__struct_fields__))
+
+
+def _sums(weights_BT: Tensor, losses_BT: Tensor, right_BT: Tensor, clean: int) -> Tensor:
+    """Clean loss and weight, canvas loss and weight, and the weight of the right canvas slots."""
+    weighed, drafts = weights_BT * losses_BT, weights_BT[:, clean:]
+    return torch.stack(
+        [
+            weighed[:, :clean].sum(),
+            weights_BT[:, :clean].sum(),
+            weighed[:, clean:].sum(),
+            drafts.sum(),
+            (drafts * right_BT[:, clean:]).sum(),
+        ]
+    )
+
+
+def _figures(sums: Tensor) -> Figures:
+    clean, clean_weight, canvas, canvas_weight, right = sums.tolist()
+    if not canvas_weight:
+        return Figures(clean / clean_weight)
+    return Figures(clean / clean_weight, canvas / canvas_weight, right / canvas_weight)
