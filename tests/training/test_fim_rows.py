@@ -1,0 +1,143 @@
+"""Rows are read from where they lie, asked without the answer, and checked by running them."""
+
+import gzip
+import json
+import os
+import platform
+import subprocess
+
+import msgspec
+import pytest
+
+from mercury_engine.api import Span
+from mercury_training.fim_rows import HUMANEVAL, FimRow, program, read_humaneval, read_rows, request
+from mercury_training.sandbox import Limits, Sandbox
+
+ROW = FimRow(
+    id="1",
+    repo="team/shapes",
+    commit="abc",
+    licence="MIT",
+    path="shapes.py",
+    language="python",
+    kind="single_line",
+    prefix="def double(x):\n    return ",
+    suffix="\n",
+    middle="2 * x",
+)
+PROBLEM = {
+    "task_id": "SingleLineInfilling/HumanEval/0/L0",
+    "entry_point": "double",
+    "prompt": "def double(x):\n",
+    "suffix": "    return y\n",
+    "canonical_solution": "    y = 2 * x\n",
+    "test": "def check(candidate):\n    assert candidate(3) == 6\n",
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox():
+    if platform.system() != "Linux" or os.geteuid() != 0:
+        pytest.skip("namespaces need Linux and root")
+    with Sandbox(Limits(seconds=20)) as sandbox:
+        yield sandbox
+
+
+def test_rows_are_read(tmp_path):
+    path = tmp_path / "fim.jsonl"
+    path.write_bytes(msgspec.json.encode(ROW) + b"\n")
+    assert read_rows(path) == [ROW]
+
+
+def test_a_bad_row_is_named(tmp_path):
+    path = tmp_path / "fim.jsonl"
+    path.write_bytes(msgspec.json.encode(ROW) + b'\n{"id": "2"}\n')
+    with pytest.raises(ValueError, match=r"fim\.jsonl:2: .*format"):
+        read_rows(path)
+
+
+@pytest.mark.parametrize(("kind", "mode"), [("single_line", "line"), ("multi_line", "block"), ("random_span", "block")])
+def test_the_question_has_a_hole_where_the_middle_was(kind, mode):
+    asked = request(msgspec.structs.replace(ROW, kind=kind), "session", "low")
+    (span,) = asked.spans
+    at = len(ROW.prefix)
+    assert (span.window, span.start, span.end, span.mode) == (0, at, at, mode)
+    assert isinstance(span, Span)
+    assert asked.windows[0].text == ROW.prefix + ROW.suffix
+    assert ROW.middle not in asked.windows[0].text
+
+
+def written(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / HUMANEVAL["single-line"][0]
+    path.write_bytes(gzip.compress(json.dumps(PROBLEM).encode() + b"\n"))
+    return path
+
+
+def test_humaneval_is_read_from_its_file_its_folder_or_a_clone(tmp_path):
+    path = written(tmp_path / "clone" / "data")
+    (row,) = read_humaneval(path, "single-line")
+    assert read_humaneval(path.parent, "single-line") == read_humaneval(path.parent.parent, "single-line") == [row]
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path / "clone")]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "data"]):
+        subprocess.run([*git, *command], check=True)
+    subprocess.run(["git", "clone", "-q", "--bare", str(tmp_path / "clone"), str(tmp_path / "bare")], check=True)
+    assert read_humaneval(tmp_path / "bare", "single-line") == [row]
+    with pytest.raises(ValueError, match="clone of openai/human-eval-infilling"):
+        read_humaneval(tmp_path, "single-line")
+
+
+def test_a_whole_line_is_asked_for_on_an_empty_line(tmp_path):
+    (row,) = read_humaneval(written(tmp_path), "single-line")
+    assert row.middle == "    y = 2 * x"
+    assert row.suffix == "\n    return y\n"
+    assert row.prefix + row.middle + row.suffix == PROBLEM["prompt"] + PROBLEM["canonical_solution"] + PROBLEM["suffix"]
+
+
+@pytest.mark.parametrize(
+    ("middle", "passes"), [("    y = 2 * x", True), ("    y = x + x", True), ("    y = x", False), ("", False)]
+)
+def test_humaneval_rows_are_run(sandbox, tmp_path, middle, passes):
+    (row,) = read_humaneval(written(tmp_path), "single-line")
+    assert sandbox.run(program(row, middle)).passed is passes
+
+
+def run_as(sandbox, middle, **how):
+    source = "def double(x):\n    '''\n    >>> double(2)\n    4\n    '''\n    return "
+    row = msgspec.structs.replace(ROW, prefix=source, exec={"module": "shapes", **how})
+    return sandbox.run(program(row, middle)).passed
+
+
+@pytest.mark.parametrize(
+    ("middle", "passes"), [("2 * x", True), ("x + x", True), ("x", False), ("", False), ("(", False)]
+)
+def test_doctests_are_run(sandbox, middle, passes):
+    assert run_as(sandbox, middle, type="doctest", object="double") is passes
+
+
+def test_an_object_without_examples_does_not_pass(sandbox):
+    assert not run_as(sandbox, "2 * x\n\ndef other(): pass", type="doctest", object="other")
+
+
+TEST = """
+import unittest, shapes
+
+class Doubling(unittest.TestCase):
+    def test_double(self):
+        self.assertEqual(shapes.double(3), 6)
+"""
+
+
+@pytest.mark.parametrize(("middle", "passes"), [("2 * x", True), ("x", False), ("", False)])
+def test_unittests_are_run(sandbox, middle, passes):
+    assert run_as(sandbox, middle, type="unittest", test=TEST) is passes
+
+
+def test_no_tests_do_not_pass(sandbox):
+    assert not run_as(sandbox, "2 * x", type="unittest", test="")
+
+
+def test_an_unknown_way_to_run_is_named():
+    row = msgspec.structs.replace(ROW, exec={"type": "nose"})
+    with pytest.raises(ValueError, match=r"'nose'.*doctest"):
+        program(row, "x")

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from mercury_training.rank_edits import Candidate, area, bar_for, candidates_in, fit, predict, read
+
+
+def drawn(count: int, seed: int = 0) -> list[Candidate]:
+    """Right the oftener the higher `good`, and clones oftener than renames."""
+    draw = np.random.default_rng(seed)
+    rows = []
+    for row in range(count):
+        kind, good = ("clone", "rename")[int(draw.integers(2))], float(draw.normal())
+        chance = 1 / (1 + np.exp(-(2.0 * good - 1.0 + (kind == "clone"))))
+        rows.append(Candidate(row, "repeat", kind, {"good": good}, bool(draw.random() < chance)))
+    return rows
+
+
+def test_the_fit_finds_the_weights_that_made_the_data():
+    found = fit(drawn(20_000))
+    assert found.weights["good"] == pytest.approx(2.0, abs=0.15)
+    assert found.kinds["clone"] == pytest.approx(0.0, abs=0.15)
+    assert found.kinds["rename"] == pytest.approx(-1.0, abs=0.15)
+
+
+def test_right_candidates_rank_above_wrong_ones():
+    rows = drawn(2000, seed=1)
+    right = np.array([each.right for each in rows])
+    assert area(predict(fit(drawn(2000)), rows), right) > 0.85
+    assert area(np.ones(4), np.ones(4, bool)) is None
+
+
+def test_what_was_never_seen_says_nothing():
+    found = fit(drawn(200))
+    strange = [Candidate(0, "repeat", "phrase", {"unheard of": 9.0}, False)]
+    assert predict(found, strange) == pytest.approx(0.5)
+
+
+def test_the_bar_keeps_silent_rows_quiet_as_often_as_wanted():
+    rows = [Candidate(row, "none", "rename", {}, False) for row in range(100)]
+    chance = np.linspace(0.0, 0.99, 100)
+    bar = bar_for(rows, chance, silent=100)
+    assert (chance >= bar).sum() == int(100 * 0.04)
+    assert bar_for(rows, chance, silent=10_000) == 0.0
+
+
+def test_lines_that_only_a_model_can_fill_do_not_move_the_bar():
+    rows = [Candidate(0, "none", "line", {}, False)]
+    assert bar_for(rows, np.array([0.99]), silent=1) == 0.0
+
+
+def test_marks_of_rows_without_candidates_are_no_candidates(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"row":0,"row_kind":"none","kind":"nothing","features":{},"right":false,"exact":false}\n')
+    assert candidates_in(read(path)) == []

@@ -1,0 +1,60 @@
+"""What is written is what is read: documents with their boundaries, repositories together, edit rows as they were."""
+
+import numpy as np
+import pytest
+
+from mercury_engine.api import Edit
+from mercury_training.shards import Document, EditRow, Replacement, Split, read_edits, write_edits, write_split
+
+
+def part(path, tokens: list[int], *documents: Document):
+    np.array(tokens, np.uint16).tofile(path)
+    return path, documents
+
+
+@pytest.fixture
+def split(tmp_path) -> Split:
+    first = Document("a/b", "x.py", "python", "MIT", 0, 2), Document("a/b", "y.py", "python", "MIT", 2, 3)
+    empty = Document("c/d", "empty.py", "python", "ISC", 0, 0)
+    last = Document("e/f", "z.rs", "rust", "MIT", 0, 2)
+    parts = [
+        part(tmp_path / "1", [1, 2, 3], *first),
+        part(tmp_path / "2", [], empty),
+        part(tmp_path / "3", [65535, 4], last),
+    ]
+    assert write_split(tmp_path, "train", parts) == 5
+    return Split.open(tmp_path, "train")
+
+
+def test_documents_keep_their_boundaries_across_parts(split):
+    assert [split.tokens_of(number).tolist() for number in range(len(split))] == [[1, 2], [3], [], [65535, 4]]
+    assert isinstance(split.tokens, np.memmap)
+
+
+def test_documents_of_a_repository_are_neighbours(split):
+    assert split.repositories == {"a/b": range(2), "c/d": range(2, 3), "e/f": range(3, 4)}
+
+
+def test_an_index_of_other_tokens_is_refused(split, tmp_path):
+    with (tmp_path / "train.u16").open("ab") as tokens:
+        tokens.write(b"\0\0")
+    with pytest.raises(ValueError, match=r"train\.u16: 6 tokens"):
+        Split.open(tmp_path, "train")
+
+
+def test_an_empty_split_opens(tmp_path):
+    assert write_split(tmp_path, "held_out", []) == 0
+    assert len(Split.open(tmp_path, "held_out")) == 0
+
+
+def test_edit_rows_come_back_as_they_were(tmp_path):
+    row = EditRow(
+        *("a/b", "0" * 40, "MIT", "x.py", "python", "repeat"),
+        window="ä = 1\n",
+        first_line=7,
+        cursor=-1,
+        edits=(Edit("x.py", 3, "", "b\n"),),
+        expected=(Replacement(0, 1, "ü = 1\n"),),
+    )
+    assert write_edits(tmp_path / "edits.jsonl.xz", [row, row]) == 2
+    assert list(read_edits(tmp_path / "edits.jsonl.xz")) == [row, row]

@@ -1,0 +1,100 @@
+"""Completers without a model, behind the engine's boundary: what a model has to beat.
+
+`FakeEngine` continues the longest match of the text before the cursor; `NgramEngine` says token by token what most
+often followed the last few tokens in the same file.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Span
+from mercury_engine.fake import FakeEngine
+
+__all__ = ["BASELINES", "NgramEngine"]
+
+TOKEN = re.compile(r"\n|[ \t]+|[^\W\d]\w*|\d|[^\w\s]|\s")
+ORDER = 6
+BLOCK_LINES = 8
+
+Counts = dict[tuple[str, ...], Counter[str]]
+
+
+class NgramEngine:
+    """Deterministic; learns from the windows and snippets of a request, and forgets them again."""
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        counts = learned(request)
+        yield Draft(1, tuple(continued(counts, request, span) for span in request.spans), final=True)
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        return iter(())
+
+    def info(self) -> EngineInfo:
+        return EngineInfo(engine="n-gram", model="counts what is already written", device="cpu", context_tokens=2048)
+
+
+BASELINES = {"copy": FakeEngine, "ngram": NgramEngine}
+
+
+def learned(request: InfillRequest) -> Counts:
+    """What followed each run of up to ORDER tokens. Text on two sides of a span never joins."""
+    counts: Counts = defaultdict(Counter)
+    for text in texts(request):
+        tokens = TOKEN.findall(text)
+        for place, token in enumerate(tokens):
+            for order in range(1, min(ORDER, place) + 1):
+                counts[tuple(tokens[place - order : place])][token] += 1
+    return counts
+
+
+def texts(request: InfillRequest) -> Iterator[str]:
+    for number, window in enumerate(request.windows):
+        edges = [edge for span in request.spans if span.window == number for edge in (span.start, span.end)]
+        bounds = [0, *sorted(edges), len(window.text)]
+        yield from (window.text[start:stop] for start, stop in zip(bounds[::2], bounds[1::2], strict=True))
+    yield from (snippet.text for snippet in request.snippets)
+
+
+def continued(counts: Counts, request: InfillRequest, span: Span) -> Filled:
+    """Greedy, from the longest run that was seen before, until the line or the block ends or nothing is known."""
+    window = request.windows[span.window].text
+    before = TOKEN.findall(window[: span.start][-ORDER * 40 :])
+    said: list[str] = []
+    shares: list[float] = []
+    depth = margin(window[: span.start])
+    while len(said) < span.budget:
+        token, share = likeliest(counts, [*before, *said][-ORDER:])
+        if ends(token, span, said, depth):
+            break
+        said.append(token)
+        shares.append(share)
+    rest = window[span.end :].partition("\n")[0]
+    text = "".join(said).rstrip()
+    text = text.removesuffix(rest) if span.mode == "line" else text
+    sure = 1.0
+    for share in shares:
+        sure *= share
+    return Filled(text, tuple(shares), sure if text else 0.0, len(said) < span.budget)
+
+
+def likeliest(counts: Counts, context: Sequence[str]) -> tuple[str, float]:
+    """Ties go to what was seen first. The empty token where even the last token is new."""
+    for start in range(len(context)):
+        if found := counts.get(tuple(context[start:])):
+            token, count = found.most_common(1)[0]
+            return token, count / found.total()
+    return "", 0.0
+
+
+def ends(token: str, span: Span, said: Sequence[str], depth: int) -> bool:
+    if token == "\n":
+        return span.mode == "line" or said.count("\n") + 1 >= BLOCK_LINES
+    indentation = len(token) if token.isspace() else 0
+    return not token or (said[-1:] == ["\n"] and indentation < depth)
+
+
+def margin(before: str) -> int:
+    """How far the cursor's line is indented."""
+    line = before.rpartition("\n")[2]
+    return len(line) - len(line.lstrip())
