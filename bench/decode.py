@@ -11,8 +11,9 @@ import argparse
 import json
 import os
 import platform
-import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,6 +35,20 @@ FORWARDS = (1, 2, 4)
 LINE_TOKENS = 9
 LINE_MOVE_TOKENS = 80
 SUFFIX_TOKENS = 256
+MEASURED = """
+import sys
+from pathlib import Path
+from bench.decode import CONTEXT, keystroke_passes
+from bench.openvino_shapes import filled
+from mercury_engine.openvino_runtime import load
+runtime = load(Path(sys.argv[1]))
+for once in keystroke_passes(runtime, filled(runtime, CONTEXT)).values():
+    once()
+status = Path("/proc/self/status").read_text()
+print(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
+"""
+"""A process of its own that has read a full context and answered: what a user's engine weighs."""
+
 GROWTH_CONTEXTS = (256, 512, 1024, 2048, 4096)
 GROWTH_CANVASES = (8, 16, 32, 64)
 
@@ -53,7 +68,7 @@ def main() -> None:
         figures = {
             **answers(runtime, Path(directory), options.rounds),
             **keystrokes(runtime, options.rounds),
-            "engine_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+            "engine_rss_mb": resident_mb(folder),
             "cold_start_s": round(start["seconds"], 2),
         }
         if options.plot:
@@ -177,12 +192,7 @@ def fim_order(peers: dict[str, LlamaPeer], rounds: int) -> dict[str, object]:
 def keystrokes(runtime: OpenvinoRuntime, rounds: int) -> dict[str, object]:
     """From the typed token to a verified line of nine: draft and verify; the same after a move to another line, with
     one core busy, and token by token."""
-    cache = filled(runtime, CONTEXT)
-    variants = {
-        "keystroke": verified_line(runtime, cache, 1),
-        "line_move": verified_line(runtime, cache, LINE_MOVE_TOKENS),
-        "autoregressive": stepped_line(runtime, cache),
-    }
+    variants = keystroke_passes(runtime, filled(runtime, CONTEXT))
     quiet = alternate(variants, rounds)
     with busy():
         loud = alternate({"keystroke": variants["keystroke"]}, rounds)["keystroke"]
@@ -196,6 +206,19 @@ def keystrokes(runtime: OpenvinoRuntime, rounds: int) -> dict[str, object]:
         "keystroke_one_core_busy_ms": round(statistics.median(loud), 1),
         "keystroke_ar_ms": round(median["autoregressive"], 1),
     }
+
+
+def keystroke_passes(runtime: OpenvinoRuntime, cache: Cache) -> dict[str, Callable[[], None]]:
+    return {
+        "keystroke": verified_line(runtime, cache, 1),
+        "line_move": verified_line(runtime, cache, LINE_MOVE_TOKENS),
+        "autoregressive": stepped_line(runtime, cache),
+    }
+
+
+def resident_mb(folder: Path) -> int:
+    found = subprocess.run([sys.executable, "-c", MEASURED, str(folder)], capture_output=True, check=True, text=True)
+    return round(int(found.stdout) / 1024)
 
 
 def verified_line(runtime: OpenvinoRuntime, cache: Cache, new: int) -> Callable[[], None]:

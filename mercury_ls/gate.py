@@ -1,10 +1,34 @@
-"""How sure the model must be before anything is shown; the bar follows what the user takes and refuses."""
+"""How sure the model must be, and how long it waits: both follow what the user takes and refuses, and then fade."""
 
-__all__ = ["Gate"]
+__all__ = ["Fading", "Gate"]
 
 FORGETTING_SECONDS = 600.0
-REFUSED, ACCEPTED = 1.15, 0.92
-LOWEST, HIGHEST = 0.6, 3.0
+
+
+class Fading:
+    """A factor around one that every accept and refusal multiplies, and that returns to one within minutes."""
+
+    def __init__(self, refused: float, accepted: float, lowest: float, highest: float):
+        self._refused = refused
+        self._accepted = accepted
+        self._lowest = lowest
+        self._highest = highest
+        self._factor = 1.0
+        self._since = 0.0
+
+    def at(self, now: float) -> float:
+        return self._factor ** (0.5 ** max((now - self._since) / FORGETTING_SECONDS, 0.0))
+
+    def accepted(self, now: float) -> None:
+        self._move(self._accepted, now)
+
+    def rejected(self, now: float, weight: float = 1.0) -> None:
+        """`weight` below one is for refusals that are only guessed, such as typing something else."""
+        self._move(self._refused**weight, now)
+
+    def _move(self, by: float, now: float) -> None:
+        self._factor = min(max(self.at(now) * by, self._lowest), self._highest)
+        self._since = now
 
 
 class Gate:
@@ -18,24 +42,16 @@ class Gate:
     def __init__(self, base: float, *, adapts: bool = True):
         self.base = base
         self.adapts = adapts
-        self._factor = 1.0
-        self._since = 0.0
+        self._fading = Fading(1.15, 0.92, 0.6, 3.0)
 
     def bar(self, now: float) -> float:
-        """The least P(accept) that is shown; a deviation from the setting fades within minutes."""
-        return min(self.base * self._factor_at(now), 0.95)
+        """The least P(accept) that is shown."""
+        return min(self.base * self._fading.at(now), 0.95)
 
     def accepted(self, now: float) -> None:
-        self._move(ACCEPTED, now)
+        if self.adapts:
+            self._fading.accepted(now)
 
     def rejected(self, now: float, weight: float = 1.0) -> None:
-        """`weight` below one is for refusals that are only guessed, such as typing something else."""
-        self._move(REFUSED**weight, now)
-
-    def _move(self, by: float, now: float) -> None:
         if self.adapts:
-            self._factor = min(max(self._factor_at(now) * by, LOWEST), HIGHEST)
-            self._since = now
-
-    def _factor_at(self, now: float) -> float:
-        return self._factor ** (0.5 ** max((now - self._since) / FORGETTING_SECONDS, 0.0))
+            self._fading.rejected(now, weight)

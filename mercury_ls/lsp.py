@@ -19,6 +19,7 @@ __all__ = [
     "DidFocusParams",
     "InlineParams",
     "MenuParams",
+    "NextEditParams",
     "PartialAcceptParams",
     "Position",
     "Protocol",
@@ -130,19 +131,30 @@ class AcceptParams(Wire):
     id: str
 
 
+class NextEditParams(Wire):
+    """`mercury/nextEdit` and Copilot's `textDocument/copilotInlineEdit`."""
+
+    text_document: Document
+    position: Position
+    context: InlineContext = InlineContext()
+
+
 METHODS: dict[str, type[Wire]] = {
     "$/cancelRequest": CancelParams,
     "textDocument/completion": MenuParams,
     "textDocument/inlineCompletion": InlineParams,
     "textDocument/didShowCompletion": ShownParams,
     "textDocument/didPartiallyAcceptCompletion": PartialAcceptParams,
+    "textDocument/didShowInlineEdit": ShownParams,
     "textDocument/didFocus": DidFocusParams,
+    "textDocument/copilotInlineEdit": NextEditParams,
     "signIn": StatusParams,
     "signOut": StatusParams,
     "checkStatus": StatusParams,
     "mercury/status": StatusParams,
     "mercury/why": WhyParams,
     "mercury/snooze": SnoozeParams,
+    "mercury/nextEdit": NextEditParams,
     "mercury/didAccept": AcceptParams,
     "mercury/didReject": AcceptParams,
 }

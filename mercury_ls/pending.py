@@ -1,10 +1,13 @@
 """The suggestion on the screen: what is left of it after the user has typed into it, or deleted before it."""
 
+from collections.abc import Mapping, Sequence
+
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mercury_ls.documents import Snapshot
+from mercury_ls.documents import Change, Snapshot, difference
 
-__all__ = ["Pending", "Remainder"]
+__all__ = ["Pending", "PendingEdits", "Remainder", "SpanEdit"]
 
 PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "`": "`", "<": ">"}
 
@@ -64,3 +67,68 @@ class Pending(Struct, frozen=True):
         if between != closed + self.base[self.start : self.end]:
             return False
         return expected.startswith(closed) and all(c in self.text for c in closed)
+
+
+class SpanEdit(Struct, frozen=True):
+    """One of several edits: replace `[start, end)` of a document by `text`."""
+
+    uri: str
+    start: int
+    end: int
+    text: str
+    display: str = "diff"
+
+
+class PendingEdits(Struct, frozen=True):
+    """A next edit on offer: several edits that belong together, and the texts that they are edits of."""
+
+    id: str
+    label: str
+    p_accept: float
+    edits: tuple[SpanEdit, ...]
+    texts: dict[str, str]
+    versions: dict[str, int]
+
+    def on(self, snapshots: Mapping[str, Snapshot]) -> "PendingEdits | None":
+        """The same offer in the texts as they are now: moved along, without what has been done of it by hand or one
+        by one; None where a text has gone elsewhere, or nothing is left."""
+        edits: list[SpanEdit] = []
+        for uri, before in self.texts.items():
+            if uri not in snapshots:
+                return None
+            moved = follow([e for e in self.edits if e.uri == uri], before, snapshots[uri].text)
+            if moved is None:
+                return None
+            edits += moved
+        if not edits:
+            return None
+        now = {uri: snapshots[uri] for uri in self.texts}
+        return replace(
+            self,
+            edits=tuple(edits),
+            texts={uri: snapshot.text for uri, snapshot in now.items()},
+            versions={uri: snapshot.version for uri, snapshot in now.items()},
+        )
+
+
+def follow(edits: Sequence[SpanEdit], before: str, after: str) -> list[SpanEdit] | None:
+    """The edits of one text in a later one; None where what was typed overlaps one without being it."""
+    if before == after:
+        return list(edits)
+    change = difference(before, after)
+    grown = len(change.text) - (change.end - change.start)
+    moved = []
+    for edit in edits:
+        if applied(before, edit) == after:
+            continue
+        if edit.start >= change.end and (edit.start, edit.end) != (change.start, change.end):
+            moved.append(replace(edit, start=edit.start + grown, end=edit.end + grown))
+        elif edit.end <= change.start:
+            moved.append(edit)
+        else:
+            return None
+    return moved
+
+
+def applied(text: str, edit: SpanEdit | Change) -> str:
+    return text[: edit.start] + edit.text + text[edit.end :]

@@ -14,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 from pygls.uris import to_fs_path
 
-from mercury_ls import __version__
+from mercury_ls import __version__, faces
 from mercury_ls.lsp import (
     AcceptParams,
     DidFocusParams,
@@ -315,6 +315,7 @@ def register(server: Server) -> None:
     server.feature("textDocument/didFocus")(did_focus)
     server.feature("textDocument/didShowCompletion")(did_show)
     server.feature("textDocument/didPartiallyAcceptCompletion")(did_partially_accept)
+    faces.register(server)
     server.feature("signIn")(sign_in)
     server.feature("signOut")(sign_in)
     server.feature("checkStatus")(sign_in)

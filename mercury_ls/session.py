@@ -21,6 +21,7 @@ from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Gate
 from mercury_ls.history import History
 from mercury_ls.pending import Pending, Remainder
+from mercury_ls.proposals import Proposals
 from mercury_ls.suggest import Answer, Question, Suggestion, suggest
 from mercury_ls.targets import Target
 
@@ -115,6 +116,7 @@ class Session:
         self._settled: OrderedDict[str, bool] = OrderedDict()
         self._related: Related | None = None
         self._cursors: dict[str, int] = {}
+        self.proposals = Proposals(self)
 
     def adopt(self, settings: Settings, privacy: Any, workspace: Any) -> None:
         """New settings, replaced whole; the documents go on, and so does what was learnt of the user."""
@@ -407,22 +409,30 @@ class Session:
     # What became of them
 
     def accepted(self, id: str) -> None:
+        if self.proposals.accepted(id):
+            self.accepted_count += 1
+            return self.recorder.accepted(id)
         if not self._settle(id):
-            return
+            return None
         self.accepted_count += 1
         self.gate.accepted(self.clock())
         self.recorder.accepted(id)
         if self._pending and self._pending.id == id:
             self._pending = None
+        return None
 
     def rejected(self, id: str) -> None:
+        if self.proposals.rejected(id):
+            self.rejected_count += 1
+            return self.recorder.rejected(id)
         if not self._settle(id):
-            return
+            return None
         self.rejected_count += 1
         self.gate.rejected(self.clock())
         self.recorder.rejected(id)
         if self._pending and self._pending.id == id:
             self._pending = None
+        return None
 
     def partially_accepted(self, id: str, length: int) -> None:
         """Some words of it were taken: that is an accept, and the rest stays on offer."""

@@ -1,15 +1,20 @@
-"""Where the model may write: the span at the cursor, or the reason to stay silent there."""
+"""Where something may be written: the span at the cursor, the places of the next edit, or the reason for silence."""
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
-from mercury_ls import languages, syntax
+from mercury_engine.api import Edit
+from mercury_ls import candidates, languages, syntax
+from mercury_ls.candidates import Candidate
 from mercury_ls.documents import Snapshot
+from mercury_ls.propagation import openness, pieces, touches_of
 
-__all__ = ["Silence", "Target", "at_cursor"]
+__all__ = ["Silence", "Target", "at_cursor", "next_edit"]
 
+MOST_CANDIDATES = 64
 CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
 """What may follow the cursor on its line for the line still to count as unfinished: what editors close themselves."""
 
@@ -78,3 +83,64 @@ def deeper(snapshot: Snapshot, offset: int) -> bool:
         return False
     above = snapshot.line(line - 1)
     return bool(above.strip()) and len(head) > len(above) - len(above.lstrip())
+
+
+def next_edit(
+    snapshot: Snapshot, offset: int, edits: Sequence[Edit], others: Sequence[Snapshot] = ()
+) -> tuple[Candidate, ...] | Silence:
+    """Where the last edits, oldest first, lead to: in this file and in others, the likeliest first."""
+    if not edits:
+        return Silence("nothing has been edited yet")
+    if reason := in_progress(snapshot, offset, edits):
+        return Silence(reason)
+    found = candidates.distinct(candidates.judged(candidates.find(snapshot, offset, edits, others)))
+    return found[:MOST_CANDIDATES] or Silence("nothing follows from the last edits")
+
+
+def in_progress(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
+    """What is still being typed is no example yet."""
+    edit = edits[-1]
+    if edit.path != snapshot.path or edit.line >= snapshot.line_count:
+        return ""
+    first, stop = edit.line, edit.line + max(edit.after.count("\n"), 1)
+    if not first <= snapshot.line_of(offset) < stop:
+        return ""
+    start = snapshot.line_start(edit.line)
+    known = {replaced for earlier in edits[:-1] for replaced in replacements(earlier)}
+    for touch in touches_of(edit.before, edit.after):
+        went, came = pieces(edit.before, edit.after, touch)
+        shortened = came and went != came and went.startswith(came)
+        if start + touch.new_end == offset and shortened and (went, came) not in known:
+            return "a word is being deleted at the cursor"
+    if broken(snapshot, first, min(stop, snapshot.line_count)) or unbalanced(snapshot, edit):
+        return "the statement at the cursor is not complete"
+    return ""
+
+
+def replacements(edit: Edit) -> list[tuple[str, str]]:
+    return [pieces(edit.before, edit.after, touch) for touch in touches_of(edit.before, edit.after)]
+
+
+def unbalanced(snapshot: Snapshot, edit: Edit) -> bool:
+    """Whether the file does not parse and this edit has left a bracket or quote alone."""
+    if snapshot.tree is None or not snapshot.tree.root_node.has_error:
+        return False
+    odd = any((edit.before.count(quote) - edit.after.count(quote)) % 2 for quote in "\"'`")
+    return odd or openness(edit.before) != openness(edit.after)
+
+
+def broken(snapshot: Snapshot, first: int, stop: int) -> bool:
+    """Whether the parser stumbles over these lines."""
+    if snapshot.tree is None or not snapshot.tree.root_node.has_error:
+        return False
+    start, end = snapshot.byte(snapshot.line_start(first)), snapshot.byte(snapshot.line_end(stop - 1))
+    stack = [snapshot.tree.root_node]
+    while stack:
+        node = stack.pop()
+        if node.end_byte < start or node.start_byte > end or not node.has_error:
+            continue
+        within = node.start_byte >= start - 1 and node.end_byte <= end + 1
+        if (node.is_error or node.is_missing) and (within or node.start_byte >= start):
+            return True
+        stack += node.children
+    return False

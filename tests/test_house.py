@@ -52,6 +52,11 @@ def test_the_commands_of_the_readme_exist():
         assert list(ROOT.glob(f"**/{module.replace('.', '/')}.py")), module
 
 
+def test_no_placeholder_is_left():
+    for page in [README, *(ROOT / "docs").glob("*.md"), ROOT / "ARCHITECTURE.md"]:
+        assert "@@" not in page.read_text(encoding="utf-8").replace("@@ ", ""), page
+
+
 def test_nothing_large_or_private_is_tracked():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     large = [f for f in files if f and (ROOT / f).exists() and (ROOT / f).stat().st_size > 17 << 20]

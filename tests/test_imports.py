@@ -33,7 +33,7 @@ HEAVY = {
     "hypothesis",
     "pytest",
 }
-LSP_SPEAKERS = {"server.py", "lsp.py"}
+LSP_SPEAKERS = {"faces.py", "lsp.py", "server.py"}
 
 
 def imported(file: Path) -> set[str]:

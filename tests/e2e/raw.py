@@ -107,11 +107,14 @@ class Raw:
         return uri
 
     def change(self, uri: str, line: int, character: int, text: str) -> None:
+        self.replace(uri, (line, character, line, character), text)
+
+    def replace(self, uri: str, where: tuple[int, int, int, int], text: str) -> None:
         self.versions[uri] += 1
-        where = {"line": line, "character": character}
+        ends = [{"line": line, "character": character} for line, character in (where[:2], where[2:])]
         params = {
             "textDocument": {"uri": uri, "version": self.versions[uri]},
-            "contentChanges": [{"range": {"start": where, "end": where}, "text": text}],
+            "contentChanges": [{"range": {"start": ends[0], "end": ends[1]}, "text": text}],
         }
         self.send({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params})
 

@@ -1,7 +1,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_ls.pending import Pending, Remainder
+from mercury_ls.documents import Document
+from mercury_ls.pending import Pending, PendingEdits, Remainder, SpanEdit
 from tests.marked import marked
 
 
@@ -70,3 +71,51 @@ def test_whatever_was_typed_of_it_the_rest_completes_the_same_text(before, text,
     rest = pending.remainder(snapshot, offset)
     assert rest is not None
     assert snapshot.text[: rest.start] + rest.text + snapshot.text[rest.end :] == before + text + after
+
+
+def offered_edits(text: str, *edits: tuple[str, str]) -> PendingEdits:
+    """Each edit replaces the only place of a word by another."""
+    spans = tuple(SpanEdit("u", text.index(old), text.index(old) + len(old), new) for old, new in edits)
+    return PendingEdits("id", "label", 0.5, spans, {"u": text}, {"u": 1})
+
+
+def check_edits(pending: PendingEdits, text: str, expected: str | None) -> None:
+    """`expected` is the text with all that is left of the offer applied."""
+    snapshot = Document("u", "/a.py", "python", 2, text).snapshot()
+    left = pending.on({"u": snapshot})
+    if expected is None:
+        assert left is None
+        return
+    assert left is not None
+    assert left.versions == {"u": 2}
+    for edit in sorted(left.edits, key=lambda edit: -edit.start):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    assert text == expected
+
+
+def test_edits_move_along_with_what_is_typed_around_them():
+    pending = offered_edits("one\ntwo\nthree\n", ("one", "1"), ("three", "3"))
+    check_edits(pending, "one\ntwo\nthree\n", "1\ntwo\n3\n")
+    check_edits(pending, "one\ntwo and more\nthree\n", "1\ntwo and more\n3\n")
+    check_edits(pending, "zero\none\ntwo\nthree\n", "zero\n1\ntwo\n3\n")
+
+
+def test_an_edit_that_is_done_leaves_the_others():
+    pending = offered_edits("one\ntwo\nthree\n", ("one", "1"), ("three", "3"))
+    check_edits(pending, "1\ntwo\nthree\n", "1\ntwo\n3\n")
+    check_edits(pending, "one\ntwo\n3\n", "1\ntwo\n3\n")
+
+
+def test_the_offer_ends_where_all_is_done_or_something_else_was():
+    pending = offered_edits("one\ntwo\n", ("one", "1"))
+    check_edits(pending, "1\ntwo\n", None)
+    check_edits(pending, "ane\ntwo\n", None)
+    assert pending.on({}) is None
+
+
+@settings(deadline=None, max_examples=200)
+@given(head=st.text("ab\n", max_size=6), tail=st.text("ab\n", max_size=6), typed=st.text("xy\n", max_size=4))
+def test_typing_elsewhere_never_changes_what_an_edit_does(head, tail, typed):
+    pending = offered_edits(head + "WORD" + tail, ("WORD", "DONE"))
+    check_edits(pending, typed + head + "WORD" + tail, typed + head + "DONE" + tail)
+    check_edits(pending, head + "WORD" + tail + typed, head + "DONE" + tail + typed)

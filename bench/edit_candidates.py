@@ -1,0 +1,122 @@
+"""What the rules propose in the edit rows of a corpus, and whether the author did so: food for the ranking.
+
+python -m bench.edit_candidates EDITS.jsonl.xz OUT.jsonl [--mirrors FOLDER] [--limit N] [--every K] [--engine FOLDER]
+
+With an engine, the rows are those edits only on which the model has given its opinion: food for `check`.
+"""
+
+import argparse
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from bench.edit_cases import Case, cases
+from bench.next_edit import engine_of, question_of
+from mercury_engine.api import Engine
+from mercury_ls import candidates
+from mercury_ls.candidates import Candidate
+from mercury_ls.documents import Change, Snapshot
+from mercury_ls.next_edit import admissible, opinions, regions_of, request
+from mercury_ls.propagation import on_the_way, tokens
+from mercury_ls.targets import Silence, next_edit
+
+__all__ = ["Judged", "judged", "verdict"]
+
+
+class Judged(Struct, frozen=True):
+    """One candidate, or "nothing" of a row without any: its row, what is known of it, whether the author made this
+    edit, and whether it alone completes a line as the author did."""
+
+    row: int
+    row_kind: str
+    kind: str
+    features: dict[str, float]
+    right: bool
+    exact: bool
+    p_edit: float = 0.0
+    p_model: float | None = None
+    agreement: float = 0.0
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("edits", type=Path)
+    arguments.add_argument("out", type=Path)
+    arguments.add_argument("--mirrors", type=Path, help="the repositories that the rows come from: whole files")
+    arguments.add_argument("--limit", type=int)
+    arguments.add_argument("--every", type=int, default=1, help="take each K-th row only")
+    arguments.add_argument("--engine", default="none")
+    given = arguments.parse_args()
+    encoder, engine = msgspec.json.Encoder(), engine_of(given.engine)
+    with given.out.open("wb") as out:
+        for numbered in itertools.islice(enumerate(cases(given.edits, given.mirrors)), 0, given.limit, given.every):
+            found = checked_case(*numbered, engine.engine) if engine else judged_case(*numbered)
+            out.writelines(encoder.encode(each) + b"\n" for each in found)
+
+
+def judged_case(number: int, case: Case) -> list[Judged]:
+    return list(judged(number, case)) or [Judged(number, case.kind, "nothing", {}, False, False)]
+
+
+def judged(number: int, case: Case) -> Iterator[Judged]:
+    wanted = (*case.expected, *case.also_ok)
+    for each in candidates.find(case.snapshot, case.offset, case.history.edits()):
+        right, exact = verdict(case.snapshot, each, wanted)
+        yield Judged(number, case.kind, each.kind, each.features, right, exact)
+
+
+def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
+    question = question_of(case, 0.0)
+    found = next_edit(question.snapshot, question.offset, case.history.edits())
+    found = [] if isinstance(found, Silence) else admissible(question, found)
+    regions = regions_of(question, found)
+    drafts = list(engine.infill(request(question, regions))) if regions else []
+    wanted = (*case.expected, *case.also_ok)
+    return [
+        Judged(
+            number,
+            case.kind,
+            each.candidate.kind,
+            {},
+            *verdict(question.snapshot, each.candidate, wanted),
+            each.candidate.p_edit,
+            each.p_model,
+            each.agreement,
+        )
+        for draft in drafts[-1:]
+        for each in opinions(question, regions, found, draft)
+    ]
+
+
+def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[Change]) -> tuple[bool, bool]:
+    """Right: a part of what the author changed on these lines, and nothing else. Without a text: these lines change."""
+    first = snapshot.line_start(snapshot.line_of(candidate.start))
+    end = snapshot.line_end(snapshot.line_of(max(candidate.end - 1, candidate.start)))
+    touched = [each for each in wanted if each.start <= end + 1 and each.end >= first]
+    if candidate.text is None:
+        return any(each.start <= end and each.end > first for each in touched), False
+    proposal = Change(candidate.start, candidate.end, candidate.text)
+    for each in touched:
+        start, stop = min(first, each.start), max(end, each.end)
+        before = snapshot.text[start:stop]
+        after, author = (applied_within(before, start, change) for change in (proposal, each))
+        if words(after) == words(author):
+            return True, True
+        if on_the_way(before, after, author):
+            return True, False
+    return False, False
+
+
+def applied_within(text: str, start: int, change: Change) -> str:
+    return text[: change.start - start] + change.text + text[change.end - start :]
+
+
+def words(text: str) -> list[str]:
+    return [token.text for token in tokens(text)]
+
+
+if __name__ == "__main__":
+    main()

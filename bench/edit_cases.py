@@ -1,0 +1,206 @@
+"""Moments in which a next edit is due, or silence: a document, what was done before, and what came next.
+
+`cases` reads rows of git history with whole files (`.jsonl`), or the edit rows of a corpus (`.jsonl.xz`), which are
+windows; with the mirrors that the corpus was made from, those of real commits become whole files again.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit
+from mercury_ls.documents import Change, Document, Snapshot, difference
+from mercury_ls.history import History
+from mercury_training.history import hunks_between
+from mercury_training.shards import EditRow, Replacement, read_edits
+from mercury_training.sources import blobs
+from mercury_training.synthetic import lines_of
+
+__all__ = ["Case", "applied", "cases"]
+
+PAUSE = 60.0
+HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@.*")
+
+
+class Case(Struct, frozen=True):
+    """`expected` is what came next, `also_ok` what else was still to come; offsets are of the snapshot."""
+
+    kind: str
+    snapshot: Snapshot
+    offset: int
+    history: History
+    expected: tuple[Change, ...]
+    also_ok: tuple[Change, ...]
+
+
+def cases(path: Path, mirrors: Path | None = None) -> Iterator[Case]:
+    if path.suffix == ".xz":
+        for repository, rows in groupby(read_edits(path), key=lambda row: row.repository):
+            yield from of_repository(rows, mirrors and mirrors / repository.replace("/", "+") / "repo")
+        return
+    with path.open(encoding="utf-8") as lines:
+        yield from (of_commit(json.loads(line)) for line in lines)
+
+
+def applied(text: str, changes: Sequence[Change]) -> str:
+    for change in sorted(changes, key=lambda each: (each.start, each.end), reverse=True):
+        text = text[: change.start] + change.text + text[change.end :]
+    return text
+
+
+def of_commit(row: dict) -> Case:
+    history, texts = History(), {row["path"]: row["file_before"]}
+    for number, edit in enumerate(row["edits"]):
+        for first, before, after in hunks(edit["diff"]):
+            known = texts.get(edit["path"])
+            text = "\n" * first + "\n".join(before) if known is None else known
+            lines = text.split("\n")
+            if lines[first : first + len(before)] != before:
+                raise ValueError(f"{row['id']}: edit {number} does not fit {edit['path']}; is the row damaged?")
+            made = "\n".join([*lines[:first], *after, *lines[first + len(before) :]])
+            record(history, edit["path"], text, made, number)
+            if known is not None:
+                texts[edit["path"]] = made
+    snapshot = Document("file:///now", row["path"], row["language"], 1, row["file_now"]).snapshot()
+    if texts[row["path"]] != row["file_now"]:
+        raise ValueError(f"{row['id']}: its edits do not lead to file_now; is the row damaged?")
+    offset = snapshot.offset(row["cursor"]["line"], row["cursor"]["character"], "utf-16")
+    found = [tuple(change_of(snapshot, each) for each in row[name]) for name in ("expected", "also_ok")]
+    return Case(row["class"], snapshot, offset, history, *found)
+
+
+def hunks(diff: str) -> Iterator[tuple[int, list[str], list[str]]]:
+    """First line, counted from 0 in the text that the hunks above have left, and the lines before and after."""
+    lines = diff.removesuffix("\n").split("\n")
+    starts = [at for at, line in enumerate(lines) if HUNK.match(line)]
+    grown = 0
+    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+        first, count = HUNK.match(lines[start]).groups()
+        before = [line[1:] for line in lines[start + 1 : stop] if line[:1] in " -"]
+        after = [line[1:] for line in lines[start + 1 : stop] if line[:1] in " +"]
+        yield int(first) - (count != "0") + grown, before, after
+        grown += len(after) - len(before)
+
+
+def change_of(snapshot: Snapshot, edit: dict) -> Change:
+    start, end = (
+        snapshot.offset(edit["range"][name]["line"], edit["range"][name]["character"], "utf-16")
+        for name in ("start", "end")
+    )
+    return Change(start, end, edit["newText"])
+
+
+def record(history: History, path: str, before: str, after: str, number: int) -> None:
+    history.record(path, before, difference(before, after), PAUSE * number)
+
+
+def of_repository(rows: Iterable[EditRow], mirror: Path | None) -> Iterator[Case]:
+    if mirror is None or not mirror.exists():
+        yield from map(of_row, rows)
+        return
+    with blobs(str(mirror)) as read:
+        found = ((row, whole(row, read)) for row in rows)
+        # That nothing more was to be done is certain only of what somebody has done.
+        yield from (of_row(restored or row) for row, restored in found if restored or row.kind != "none")
+
+
+def whole(row: EditRow, read: Callable[[str], bytes | None]) -> EditRow | None:
+    """The row with all of its file as the window, None where history does not give it back."""
+    old, new = (read(f"{row.commit}{parent}:{row.path}") for parent in ("^", ""))
+    if not old or not new:
+        return None
+    try:
+        before, after = (lines_of(data.decode().replace("\r\n", "\n")) for data in (old, new))
+    except UnicodeDecodeError:
+        return None
+    now = after if row.kind == "none" else edited(before, [edit for edit in row.edits if edit.path == row.path])
+    if now is None or "".join(now[row.first_line :]).find(row.window) != 0:
+        return None
+    remaining = hunks_between(row.path, now, after) if now != after else []
+    if remaining is None or (not remaining) != (row.kind == "none"):
+        return None
+    expected = tuple(Replacement(hunk.first, hunk.stop, "".join(hunk.new)) for hunk in remaining)
+    first = row.expected[row.next].first + row.first_line if row.expected else 0
+    number = next((at for at, each in enumerate(expected) if each.first == first), None)
+    if expected and number is None:
+        return None
+    cursor = row.cursor + row.first_line if row.cursor >= 0 else cursor_of(row)
+    return replace(row, window="".join(now), first_line=0, expected=expected, next=number or 0, cursor=cursor)
+
+
+def edited(lines: list[str], edits: Sequence[Edit]) -> list[str] | None:
+    """The lines after these edits, each where it was when it was made."""
+    for edit in edits:
+        before = lines_of(edit.before)
+        if lines[edit.line : edit.line + len(before)] != before:
+            return None
+        lines = [*lines[: edit.line], *lines_of(edit.after), *lines[edit.line + len(before) :]]
+    return lines
+
+
+def cursor_of(row: EditRow) -> int:
+    """The line where the last edit left the cursor, if it was in this file."""
+    last = row.edits[-1] if row.edits else None
+    return last.line + max(last.after.count("\n") - 1, 0) if last and last.path == row.path else -1
+
+
+def of_row(row: EditRow) -> Case:
+    """The edits within the window are taken back and made again; what was done elsewhere is recorded so."""
+    text, own = row.window, {}
+    for at in range(len(row.edits) - 1, -1, -1):
+        edit, start = row.edits[at], offset_then(row, at, text)
+        if start is not None and text.startswith(edit.after, start):
+            own[at] = start
+            text = text[:start] + edit.before + text[start + len(edit.after) :]
+    history = History()
+    for at, edit in enumerate(row.edits):
+        if at in own:
+            made = text[: own[at]] + edit.after + text[own[at] + len(edit.before) :]
+            record(history, row.path, text, made, at)
+            text = made
+        else:
+            path = edit.path if edit.path != row.path else f"elsewhere in {edit.path}"
+            above = "\n" * max(edit.line, 0)
+            record(history, path, above + edit.before, above + edit.after, at)
+    snapshot = Document("file:///now", row.path, row.language, 1, row.window).snapshot()
+    expected = tuple(
+        Change(line_start(snapshot, each.first), line_start(snapshot, each.stop), each.text) for each in row.expected
+    )
+    next_one = expected[row.next : row.next + 1]
+    rest = tuple(each for each in expected if each not in next_one)
+    return Case(row.kind, snapshot, cursor(row, snapshot), history, next_one, rest)
+
+
+def offset_then(row: EditRow, at: int, text: str) -> int | None:
+    """Where edit `at` was in the window when it was made; `text` is the window just after it."""
+    edit = row.edits[at]
+    if edit.path != row.path:
+        return None
+    line = edit.line - row.first_line + sum(grown(later) for later in row.edits[at + 1 :] if above(row, later))
+    lines = text.splitlines(keepends=True)
+    return sum(map(len, lines[:line])) if 0 <= line <= len(lines) else None
+
+
+def grown(edit: Edit) -> int:
+    return edit.after.count("\n") - edit.before.count("\n")
+
+
+def above(row: EditRow, edit: Edit) -> bool:
+    return edit.path == row.path and edit.line + edit.after.count("\n") <= row.first_line
+
+
+def line_start(snapshot: Snapshot, line: int) -> int:
+    return snapshot.line_start(line) if line < snapshot.line_count else len(snapshot.text)
+
+
+def cursor(row: EditRow, snapshot: Snapshot) -> int:
+    """At the end of its line; outside the window, at the edge beyond which the last edit was made."""
+    if row.cursor >= 0:
+        return snapshot.line_end(min(row.cursor, snapshot.line_count - 1))
+    last = row.edits[-1] if row.edits else None
+    return len(snapshot.text) if last and last.path == row.path and last.line > row.first_line else 0

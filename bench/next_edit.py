@@ -1,0 +1,235 @@
+"""How good next edits are: shown when one is due, quiet when none is, in the right place, with the right text.
+
+python -m bench.next_edit FILE [--engine fake|none|FOLDER] [--bar P] [--limit N] [--every K] [--mirrors FOLDER]
+                          [--rows OUT.jsonl]
+
+FILE holds rows of git history with whole files (.jsonl) or the edit rows of a corpus (.jsonl.xz). An answer is exact
+when its edits are some of those that were still to come, and nothing else. deltaChrF compares with those of them that
+the answer touches, and is 0 where an edit was due and none came; score = deltaChrF/100 · harmonic mean(show, quiet).
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import platform
+import time
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from bench.edit_cases import Case, applied, cases
+from mercury_engine.api import Draft, Engine, InfillRequest
+from mercury_engine.fake import FakeEngine
+from mercury_ls.context import Budget, Related
+from mercury_ls.documents import Change, Document, Snapshot
+from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
+from mercury_ls.settings import SuggestSettings
+from mercury_ls.suggest import Infill
+from mercury_ls.targets import Silence, next_edit
+from mercury_training.metrics import delta_chrf, exact, wilson
+
+__all__ = ["Local", "Outcome", "engine_of", "question_of", "score"]
+
+
+class Local:
+    """An engine of this process, as the straight path wants it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
+        for draft in self.engine.infill(request):
+            yield draft
+
+
+class Outcome(Struct, frozen=True):
+    """One row: `located` whether an edit touches lines that change, `rank` that of the first place found that does."""
+
+    kind: str
+    shown: bool
+    exact: bool
+    located: bool
+    rank: int
+    delta_chrf: float
+    p_accept: float
+    milliseconds: float
+    label: str = ""
+    silence: str = ""
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("file", type=Path)
+    arguments.add_argument("--engine", default="none")
+    arguments.add_argument("--limit", type=int)
+    arguments.add_argument("--every", type=int, default=1, help="take each K-th row only")
+    arguments.add_argument("--mirrors", type=Path, help="the repositories that a corpus' rows come from")
+    arguments.add_argument("--bar", type=float, default=SuggestSettings().minimum_probability)
+    arguments.add_argument("--rows", type=Path, help="write the outcome of each row there")
+    given = arguments.parse_args()
+    engine = engine_of(given.engine)
+    rows = itertools.islice(cases(given.file, given.mirrors), 0, given.limit, given.every)
+    outcomes = asyncio.run(measure(rows, engine, given.bar))
+    if given.rows:
+        given.rows.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in outcomes))
+    report(outcomes, given.engine)
+
+
+def engine_of(name: str) -> Local | None:
+    if name == "none":
+        return None
+    if name == "fake":
+        return Local(FakeEngine())
+    from mercury_engine.engine import open_engine
+
+    return Local(open_engine(Path(name)))
+
+
+async def measure(rows: Iterable[Case], engine: Infill | None, bar: float) -> list[Outcome]:
+    return [await outcome(case, engine, bar) for case in rows]
+
+
+async def outcome(case: Case, engine: Infill | None, bar: float) -> Outcome:
+    question = question_of(case, bar)
+    # The tree is made while the user types: it is there before anything is asked.
+    _ = question.snapshot.tree
+    began = time.perf_counter()
+    answer = NextAnswer(silence="no answer")
+    async with aclosing(next_edits(question, engine)) as answers:
+        async for latest in answers:
+            answer = latest
+    elapsed = (time.perf_counter() - began) * 1000
+    due = (*case.expected, *case.also_ok)
+    changes = [Change(edit.start, edit.end, edit.text) for edit in answer.edits]
+    return Outcome(
+        case.kind,
+        bool(changes),
+        is_exact(case.snapshot.text, changes, due),
+        any(near(case.snapshot, change, each) for change in changes for each in due),
+        rank(question, due),
+        likeness(case, changes) if due else 100.0 * (not changes),
+        answer.p_accept,
+        elapsed,
+        answer.label,
+        answer.silence,
+    )
+
+
+def question_of(case: Case, bar: float) -> NextQuestion:
+    given = case.snapshot
+    snapshot = Document(given.uri, given.path, given.language, given.version, given.text).snapshot()
+    return NextQuestion(
+        snapshot=snapshot,
+        offset=case.offset,
+        history=case.history,
+        related=Related(snapshot.uri, 0, 0.0),
+        settings=SuggestSettings(),
+        budget=Budget(),
+        session="bench",
+        bar=bar,
+    )
+
+
+def is_exact(text: str, changes: Sequence[Change], due: Sequence[Change]) -> bool:
+    """The document after the answer is that after one or more of the edits due."""
+    if not changes or not due:
+        return False
+    after = applied(text, changes)
+    chosen = touched(text, changes, due)
+    return exact(after, applied(text, chosen)) or any(exact(after, applied(text, [each])) for each in due)
+
+
+def touched(text: str, changes: Sequence[Change], due: Sequence[Change]) -> list[Change]:
+    """The edits due that the answer is about."""
+    lines = [(text.rfind("\n", 0, c.start) + 1, text.find("\n", c.end)) for c in changes]
+    reach = [(start, end if end >= 0 else len(text)) for start, end in lines]
+    return [each for each in due if any(each.start <= end + 1 and each.end >= start for start, end in reach)]
+
+
+def near(snapshot: Snapshot, change: Change, due: Change) -> bool:
+    """They touch the same lines; an insertion counts as the lines on either side."""
+    first, last = snapshot.line_of(change.start), snapshot.line_of(change.end)
+    start, end = snapshot.line_of(due.start), snapshot.line_of(max(due.end - 1, due.start))
+    return first <= end and last >= start - (due.start == due.end)
+
+
+def rank(question: NextQuestion, due: Sequence[Change]) -> int:
+    """0 where no place found is one that changes."""
+    found = next_edit(question.snapshot, question.offset, question.history.edits(question.recent_edits))
+    if isinstance(found, Silence):
+        return 0
+    for number, each in enumerate(found, 1):
+        change = Change(each.start, each.end, "")
+        if any(near(question.snapshot, change, other) for other in due):
+            return number
+    return 0
+
+
+def likeness(case: Case, changes: Sequence[Change]) -> float:
+    if not changes:
+        return 0.0
+    text = case.snapshot.text
+    due = (*case.expected, *case.also_ok)
+    truths = [[*case.expected], *([each] for each in case.also_ok)]
+    if several := touched(text, changes, due):
+        truths.append(several)
+    after = applied(text, changes)
+    return max(delta_chrf(text, after, applied(text, truth)) for truth in truths)
+
+
+def score(outcomes: Sequence[Outcome]) -> dict[str, float]:
+    """Shares in percent; `delta_chrf`, `exact`, `location` and recalls are over the rows in which an edit was due."""
+    due = [each for each in outcomes if each.kind != "none"]
+    silent = [each for each in outcomes if each.kind == "none"]
+    show, quiet = share(each.shown for each in due), share(not each.shown for each in silent)
+    delta = sum(each.delta_chrf for each in due) / max(len(due), 1)
+    times = sorted(each.milliseconds for each in outcomes)
+    return {
+        "score": round(delta / 100 * harmonic(show, quiet) / 100, 3),
+        "show": round(show, 1),
+        "quiet": round(quiet, 1),
+        "delta_chrf": round(delta, 1),
+        "exact": round(share(each.exact for each in due), 1),
+        "location": round(share(each.located for each in due), 1),
+        "recall_at_1": round(share(each.rank == 1 for each in due), 1),
+        "recall_at_3": round(share(1 <= each.rank <= 3 for each in due), 1),
+        "right_when_shown": round(share(each.exact for each in outcomes if each.shown), 1),
+        "p50_ms": round(times[len(times) // 2], 2) if times else 0.0,
+        "p90_ms": round(times[len(times) * 9 // 10], 2) if times else 0.0,
+        "n": len(outcomes),
+    }
+
+
+def share(values: Iterable[bool]) -> float:
+    found = list(values)
+    return 100 * sum(found) / len(found) if found else 0.0
+
+
+def harmonic(one: float, other: float) -> float:
+    return 2 * one * other / (one + other) if one + other else 0.0
+
+
+def report(outcomes: Sequence[Outcome], engine: str) -> None:
+    kinds = sorted({each.kind for each in outcomes})
+    print(f"{len(outcomes)} rows, engine {engine}; {platform.machine()}, {os.cpu_count()} CPUs")
+    print(f"{'':16}{'n':>6}{'shown':>8}{'quiet':>8}{'exact':>8}{'located':>9}{'ΔchrF':>8}{'@1':>7}{'@3':>7}")
+    for kind in [*kinds, "all"]:
+        found = score([each for each in outcomes if kind in ("all", each.kind)])
+        cells = ("show", "quiet", "exact", "location", "delta_chrf", "recall_at_1", "recall_at_3")
+        widths = (8, 8, 8, 9, 8, 7, 7)
+        print(f"{kind:16}{found['n']:6}" + "".join(f"{found[c]:{w}.1f}" for c, w in zip(cells, widths, strict=True)))
+    silent = [each for each in outcomes if each.kind == "none"]
+    quiet = wilson(sum(not each.shown for each in silent), len(silent))
+    print(
+        f"quiet in {quiet.value:.1%} of {len(silent)} silent rows ({quiet.low:.1%} to {quiet.high:.1%}, 19 of 20 times)"
+    )
+    print(json.dumps({**score(outcomes), "engine": engine, "machine": f"{platform.machine()}, {os.cpu_count()} CPUs"}))
+
+
+if __name__ == "__main__":
+    main()

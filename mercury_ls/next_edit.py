@@ -1,0 +1,374 @@
+"""The straight path of next edits: from what the user has just done to what follows, over several files, or silence.
+
+    async for answer in next_edits(NextQuestion(..., others=snapshots), engine): ...
+
+What follows from the last edits by rule comes first and needs no engine (`engine=None` is fine); a model then checks it
+and writes what no rule knows. The last answer is final. Offsets are of the snapshots whose versions the answer names.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from itertools import groupby
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, InfillRequest, Span, Window
+from mercury_ls import ranking, syntax, targets
+from mercury_ls.candidates import Candidate, distinct
+from mercury_ls.documents import Change, Snapshot, reparse
+from mercury_ls.languages import find
+from mercury_ls.occurrences import minimal
+from mercury_ls.polish import in_the_files_manner, without_sentinels
+from mercury_ls.propagation import on_the_way
+from mercury_ls.suggest import Infill, Question
+from mercury_ls.targets import Silence
+
+__all__ = [
+    "NextAnswer",
+    "NextEdit",
+    "NextQuestion",
+    "Opinion",
+    "admissible",
+    "next_edits",
+    "opinions",
+    "regions_of",
+    "request",
+]
+
+MOST_HOLES = 8
+MOST_QUESTIONS = 3
+LEAST_CHANCE = 0.05
+"""Where an edit is less likely than that, no model is asked."""
+LONGEST_LABEL = 40
+
+
+class NextQuestion(Question, frozen=True, kw_only=True):
+    """`others` are the files besides the current one that may be edited as well: open ones, and those of the
+    workspace that have been read for it."""
+
+    others: tuple[Snapshot, ...] = ()
+
+
+class NextEdit(Struct, frozen=True):
+    """Replace `[start, end)` of the file by `text`. An insertion at the cursor can be shown as ghost text."""
+
+    uri: str
+    start: int
+    end: int
+    text: str
+    p_accept: float
+    display: Literal["ghost", "diff"] = "diff"
+
+
+class NextAnswer(Struct, frozen=True):
+    """All edits belong together and are taken or left together, in the order in which a user would make them."""
+
+    edits: tuple[NextEdit, ...] = ()
+    label: str = ""
+    p_accept: float = 0.0
+    versions: dict[str, int] = {}
+    silence: str = ""
+    step: int = 0
+    final: bool = False
+
+
+class Region(Struct, frozen=True):
+    """Whole lines of a file that a model is asked to write again, and what the rules would make of them."""
+
+    snapshot: Snapshot
+    start: int
+    end: int
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def old(self) -> str:
+        return self.snapshot.text[self.start : self.end]
+
+
+class Opinion(Struct, frozen=True):
+    """A model's word on one edit: how sure it is of what it wrote there, and whether that is this edit (1), another
+    (-1), or the edit was its own (0)."""
+
+    candidate: Candidate
+    p_model: float
+    agreement: float
+
+    @property
+    def chance(self) -> float:
+        return ranking.load().checked(self.candidate.p_edit, self.p_model, self.agreement)
+
+
+async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
+    """What the rules know at once, then what a model makes of it as its drafts improve."""
+    found = targets.next_edit(question.snapshot, question.offset, edits_of(question), question.others)
+    if isinstance(found, Silence):
+        yield NextAnswer(silence=found.reason, final=True)
+        return
+    found = admissible(question, found)
+    answer = answered(question, group(question, found))
+    regions = regions_of(question, found) if engine else []
+    if engine is None or not regions:
+        yield replace(answer, final=True)
+        return
+    yield answer
+    async with aclosing(engine.infill(request(question, regions))) as drafts:
+        async for draft in drafts:
+            checked = group(question, judged(question, regions, found, draft))
+            answer = replace(answered(question, checked), step=draft.step, final=draft.final)
+            yield answer
+    if not answer.final:
+        yield replace(answer, final=True)
+
+
+# What the rules know
+
+
+def edits_of(question: NextQuestion) -> tuple:
+    return question.history.edits(question.recent_edits)
+
+
+def files(question: NextQuestion) -> dict[str, Snapshot]:
+    return {each.uri: each for each in (question.snapshot, *question.others)}
+
+
+def admissible(question: NextQuestion, found: Iterable[Candidate]) -> list[Candidate]:
+    """Nothing that the user has taken back: not there, and nowhere else by the same rule."""
+    known = files(question)
+    found = list(found)
+    refused = [each.rule for each in found if each.text is not None and reverses(question, known[each.uri], each)]
+    return [each for each in found if each.rule is None or each.rule not in refused]
+
+
+def reverses(question: NextQuestion, snapshot: Snapshot, edit: Candidate | Change) -> bool:
+    text = edit.text or ""
+    return question.history.reverses(snapshot.path, snapshot.text, edit.start, edit.end, text)
+
+
+def group(question: NextQuestion, found: Sequence[Candidate]) -> list[Candidate]:
+    """The likeliest edit, the others that the same edit taught, and what else is due on their lines; nothing below
+    the bar."""
+    fitted = ranking.load().bar
+    bar = min(question.bar, fitted) if question.invoked else max(question.bar, fitted)
+    sure = [each for each in found if each.text is not None and each.p_edit >= bar]
+    if not sure:
+        return []
+    leader = max(sure, key=lambda each: each.p_edit)
+    chosen = [each for each in sure if each is leader or taught_together(each, leader)]
+    lines = {line_of(question, each) for each in chosen}
+    return [each for each in sure if line_of(question, each) in lines]
+
+
+def taught_together(one: Candidate, other: Candidate) -> bool:
+    return one.rule is not None and other.rule is not None and one.rule.age == other.rule.age
+
+
+def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
+    return candidate.uri, files(question)[candidate.uri].line_of(candidate.start)
+
+
+def answered(question: NextQuestion, chosen: Sequence[Candidate]) -> NextAnswer:
+    """The chosen edits, without those that would leave a file parsing worse than before."""
+    if not chosen:
+        return NextAnswer(silence="unsure: no edit is likely enough")
+    known = files(question)
+    kept = [each for uri, snapshot in known.items() for each in parsing(snapshot, [c for c in chosen if c.uri == uri])]
+    if not kept:
+        return NextAnswer(silence="the file would parse worse than before")
+    edits = tuple(edit_of(question, each) for each in kept)
+    return NextAnswer(
+        edits=edits,
+        label=label(kept),
+        p_accept=sum(each.p_edit for each in kept) / len(kept),
+        versions={uri: known[uri].version for uri in dict.fromkeys(edit.uri for edit in edits)},
+    )
+
+
+def edit_of(question: NextQuestion, candidate: Candidate) -> NextEdit:
+    here = candidate.uri == question.snapshot.uri
+    ghost = here and candidate.start == candidate.end == question.offset
+    text = candidate.text or ""
+    shown: Literal["ghost", "diff"] = "ghost" if ghost else "diff"
+    return NextEdit(candidate.uri, candidate.start, candidate.end, text, candidate.p_edit, shown)
+
+
+def parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
+    """All of them where the file parses no worse with all of them, else those that are harmless one by one."""
+    ordered = sorted(chosen, key=lambda each: each.start)
+    if not parses_worse(snapshot, ordered):
+        return ordered
+    harmless = [each for each in ordered if not parses_worse(snapshot, [each])]
+    return [] if parses_worse(snapshot, harmless) else harmless
+
+
+def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate]) -> bool:
+    language = find(snapshot.language, snapshot.path)
+    if not chosen or language is None or snapshot.tree is None:
+        return False
+    changes = [Change(each.start, each.end, each.text or "") for each in reversed(chosen)]
+    tree = reparse(snapshot.tree, language, snapshot.text, changes, snapshot.patience)
+    return tree is None or syntax.problems(tree) > syntax.problems(snapshot.tree)
+
+
+def label(chosen: Sequence[Candidate]) -> str:
+    leader = max(chosen, key=lambda each: each.p_edit)
+    places = sum(each.rule == leader.rule for each in chosen) if leader.rule else len(chosen)
+    count = len({each.uri for each in chosen})
+    where = f" in {places} places" if places > 1 else ""
+    return what(leader) + where + (f" and {count} files" if count > 1 else "")
+
+
+def what(candidate: Candidate) -> str:
+    rule = candidate.rule
+    if rule is None:
+        return "edit"
+    before, after = short(rule.before), short(rule.after)
+    match candidate.kind:
+        case "rename" | "part":
+            return f"rename {before} → {after}"
+        case "argument" | "parameter":
+            return f"add {after} to calls of {short(rule.name)}" if rule.after else f"remove {before}"
+        case "extract" | "derive":
+            return f"use {after}"
+        case "unused":
+            return f"remove the unused import {before}"
+        case "delete":
+            return "delete these lines too"
+        case "insert":
+            return "insert the same lines"
+        case "clone":
+            return "change this line alike"
+    if rule.before.strip() and rule.after.strip():
+        return f"replace {before} → {after}"
+    return f"add {after}" if rule.after.strip() else f"remove {before}"
+
+
+def short(text: str) -> str:
+    text = text.strip(" ,\t\r\n")
+    return f"`{text if len(text) <= LONGEST_LABEL else text[:LONGEST_LABEL] + '…'}`"
+
+
+# What a model adds
+
+
+def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Region]:
+    """The lines of the likeliest edits to check and of the likeliest places to write, at most eight stretches."""
+    known = files(question)
+    ranked = sorted((each for each in found if each.p_edit >= LEAST_CHANCE), key=lambda each: -each.p_edit)
+    certain = [each for each in ranked if each.text is not None]
+    open_ones = [each for each in ranked if each.text is None][:MOST_QUESTIONS]
+    leader = certain[0].rule if certain else None
+    asked = [each for each in certain if each.rule == leader][: MOST_HOLES - len(open_ones)] + open_ones
+    lines = sorted({(each.uri, number) for each in asked for number in lines_of(known[each.uri], each)})
+    regions = []
+    for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
+        numbers = [number for _, (_, number) in stretch]
+        regions.append(region(known[uri], numbers[0], numbers[-1], certain))
+    return regions[:MOST_HOLES]
+
+
+def lines_of(snapshot: Snapshot, candidate: Candidate) -> range:
+    return range(snapshot.line_of(candidate.start), snapshot.line_of(max(candidate.end - 1, candidate.start)) + 1)
+
+
+def region(snapshot: Snapshot, first: int, last: int, certain: Iterable[Candidate]) -> Region:
+    start = snapshot.line_start(first)
+    end = snapshot.line_start(last + 1) if last + 1 < snapshot.line_count else len(snapshot.text)
+    inside = [each for each in certain if each.uri == snapshot.uri and start <= each.start and each.end <= end]
+    return Region(snapshot, start, end, tuple(inside))
+
+
+def request(question: NextQuestion, regions: Sequence[Region]) -> InfillRequest:
+    """All regions in one request, each in a window around it; regions of a file that lie close share one."""
+    room = question.budget.characters // (2 * len(regions))
+    windows: list[tuple[Snapshot, int, int]] = []
+    for each in regions:
+        start, end = around(each, room)
+        if windows and windows[-1][0] is each.snapshot and start <= windows[-1][2]:
+            windows[-1] = (each.snapshot, windows[-1][1], max(end, windows[-1][2]))
+        else:
+            windows.append((each.snapshot, start, end))
+    return InfillRequest(
+        session=question.session,
+        windows=tuple(Window(file.path, file.language, file.text[start:end]) for file, start, end in windows),
+        spans=tuple(span(each, windows) for each in regions),
+        snippets=question.related.snippets,
+        edits=edits_of(question),
+        effort=question.effort,
+        deadline_ms=question.deadline_ms,
+    )
+
+
+def around(region: Region, room: int) -> tuple[int, int]:
+    snapshot = region.snapshot
+    first = snapshot.line_of(max(region.start - room, 0))
+    last = snapshot.line_of(min(region.end + room, len(snapshot.text)))
+    return snapshot.line_start(first), snapshot.line_end(last)
+
+
+def span(region: Region, windows: Sequence[tuple[Snapshot, int, int]]) -> Span:
+    for number, (snapshot, start, end) in enumerate(windows):
+        if snapshot is region.snapshot and start <= region.start and region.end <= end + 2:
+            return Span(number, region.start - start, min(region.end, end) - start, "edit")
+    raise AssertionError("every region has a window")
+
+
+def judged(
+    question: NextQuestion, regions: Sequence[Region], found: Sequence[Candidate], draft: Draft
+) -> list[Candidate]:
+    """What the rules say, as sure as the model makes it, and what the model has written itself."""
+    given = opinions(question, regions, found, draft)
+    chances = {place_of(each.candidate): each.chance for each in given}
+    written = [replace(each.candidate, p_edit=each.chance) for each in given if each.candidate.rule is None]
+    ruled = [replace(each, p_edit=believed(each, found, chances)) for each in found]
+    return list(distinct([*ruled, *written]))
+
+
+def opinions(
+    question: NextQuestion, regions: Sequence[Region], found: Sequence[Candidate], draft: Draft
+) -> list[Opinion]:
+    """Of every edit of the regions that a rule proposes, and of those that the model writes where it was asked."""
+    given = []
+    for each, filled in zip(regions, draft.spans, strict=True):
+        text = in_the_files_manner(without_sentinels(filled.text, each.snapshot.text), each.snapshot)
+        given += [Opinion(one, filled.p_accept, agreement(each, one, text)) for one in each.candidates]
+        if filled.complete and (edit := written_edit(question, each, text, found)):
+            given.append(Opinion(edit, filled.p_accept, 0.0))
+    return given
+
+
+def agreement(region: Region, candidate: Candidate, text: str) -> float:
+    """Whether the model makes this edit as well, whatever else it changes there: 1 or -1."""
+    start, end = candidate.start - region.start, candidate.end - region.start
+    after = region.old[:start] + (candidate.text or "") + region.old[end:]
+    return 1.0 if after.strip() == text.strip() or on_the_way(region.old, after, text) else -1.0
+
+
+def written_edit(question: NextQuestion, region: Region, text: str, found: Iterable[Candidate]) -> Candidate | None:
+    """The model's own edit of a region in which something was asked; whole lines stay whole lines."""
+    asked = [
+        each.p_edit
+        for each in found
+        if each.text is None and each.uri == region.snapshot.uri and region.start <= each.start < region.end
+    ]
+    if not asked or text.split() == region.old.split():
+        return None
+    if region.old.endswith("\n") and not text.endswith("\n"):
+        text += "\n"
+    change = minimal(region.old, text)
+    start, end = region.start + change.start, region.start + change.end
+    edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(asked))
+    return None if reverses(question, region.snapshot, edit) else edit
+
+
+def believed(candidate: Candidate, found: Iterable[Candidate], chances: dict[tuple, float]) -> float:
+    """What the model thinks of it; of a place that it was not asked about, no more than of the rule's other places."""
+    if candidate.text is None or place_of(candidate) in chances:
+        return chances.get(place_of(candidate), candidate.p_edit)
+    others = [chances[place_of(each)] for each in found if each.rule == candidate.rule and place_of(each) in chances]
+    return min(candidate.p_edit, sum(others) / len(others)) if others else candidate.p_edit
+
+
+def place_of(candidate: Candidate) -> tuple[str, int, int, str | None]:
+    return candidate.uri, candidate.start, candidate.end, candidate.text

@@ -1,0 +1,585 @@
+"""Where a rule applies in a text: the places that look as the edited one did, and what they would become."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice, takewhile
+
+from msgspec import Struct
+from msgspec.structs import replace
+from tree_sitter import Node
+
+from mercury_ls import scopes, syntax
+from mercury_ls.documents import Change, Document, Snapshot, difference
+from mercury_ls.propagation import KEYWORDS, PARTS, Rule, Token, tokens, touches_of
+
+__all__ = ["Place", "find", "minimal"]
+
+MOST_PLACES = 64
+LONGEST_ARGUMENTS = 2000
+LONGEST_TEMPLATE = 120
+MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
+"""A string, or what arguments are told apart by."""
+HOLE = {"word": r"([^\W\d]\w*)", "number": r"(\d[\w.]*)"}
+
+
+class Place(Struct, frozen=True):
+    """`[start, end)` would become `text`, or what a model says where that is None.
+
+    `likeness` is the share of neighbouring tokens that are as at the place that was edited, `same_role` whether the two
+    are used alike (called, a member, bare), `defines` whether the name is declared here, `orphan` whether the
+    edit was of its declaration and no other is left. `reach` is all of the lines whose shape decided.
+    """
+
+    start: int
+    end: int
+    text: str | None
+    likeness: float = 0.0
+    same_role: bool = True
+    defines: bool = False
+    orphan: bool = False
+    reach: tuple[int, int] | None = None
+
+
+def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
+    """At most 64 places, in the order of the text. `home` is the file where the rule was learned, as it is now."""
+    finders: dict[str, Callable[[Rule, Snapshot, Snapshot | None], Iterator[Place]]] = {
+        "rename": names,
+        "part": names_with_part,
+        "phrase": phrases,
+        "argument": arguments,
+        "parameter": calls,
+        "clone": clones,
+        "delete": deletions,
+        "insert": insertions,
+        "extract": extractions,
+        "unused": unused_imports,
+    }
+    found: list[Place] = []
+    for place in finders[rule.kind](rule, snapshot, home):
+        found.append(place)
+        if len(found) == MOST_PLACES:
+            break
+    return found
+
+
+# Names
+
+
+def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """A local of one function stays in it, and a member is no variable; functions with a local of the same name are
+    left alone."""
+    here = home is snapshot
+    node = scopes.node_at(snapshot, place_of(rule, snapshot)) if here else None
+    local = home and scopes.local_range(home, place_of(rule, home), (rule.before, rule.after))
+    if local and not here:
+        return
+    own, bound = origin(rule, home), scopes.binding_ranges(snapshot, rule.before)
+    places = []
+    for start, end in nearest(whole(rule.before), snapshot, rule):
+        if (local and not within(start, local)) or any(within(start, each) for each in bound if each != local):
+            continue
+        if syntax.inside(snapshot, start) == own and same_kind(node, scopes.node_at(snapshot, start), bool(local)):
+            places.append(seen(rule, snapshot, Place(start, end, spelled(rule, snapshot, start))))
+    declared = any(place.defines for place in places) or local in bound
+    orphan = node is not None and not declared and (scopes.declares(node) or defines(rule.left, rule.right))
+    yield from (replace(place, orphan=orphan) for place in places)
+
+
+def nearest(
+    pattern: str | re.Pattern[str], snapshot: Snapshot, rule: Rule, named: int | str = 0
+) -> list[tuple[int, int]]:
+    """The matches nearest to the edit, in the order of the text; the first ones of another file."""
+    spans = [match.span(named) for match in re.finditer(pattern, snapshot.text)]
+    if len(spans) > MOST_PLACES:
+        at = place_of(rule, snapshot) if rule.path == snapshot.path else 0
+        spans = sorted(sorted(spans, key=lambda span: abs(span[0] - at))[:MOST_PLACES])
+    return spans
+
+
+def place_of(rule: Rule, snapshot: Snapshot) -> int:
+    """Where the new text begins, in the file where it was last put."""
+    line = min(rule.line, snapshot.line_count - 1)
+    return max(snapshot.line_start(line) + rule.column - len(rule.after), 0)
+
+
+def within(offset: int, span: tuple[int, int]) -> bool:
+    return span[0] <= offset < span[1]
+
+
+def same_kind(edited: Node | None, other: Node | None, local: bool) -> bool:
+    """A local is no member; where a member was renamed, variables are others."""
+    if edited is None or other is None:
+        return True
+    member = scopes.is_member(edited)
+    return scopes.is_member(other) == member if local or member else True
+
+
+def spelled(rule: Rule, snapshot: Snapshot, start: int) -> str:
+    """`{ name }` of JavaScript is short for `{ name: name }`, and the key stays."""
+    node = scopes.node_at(snapshot, start)
+    short = node is not None and node.type == "shorthand_property_identifier"
+    return f"{rule.before}: {rule.after}" if short else rule.after
+
+
+def names_with_part(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    own = origin(rule, home)
+    for start, end in nearest(rf"(?<!\w)\w*{re.escape(rule.before)}\w*", snapshot, rule):
+        name = snapshot.text[start:end]
+        if name == rule.before or not name[0].isidentifier():
+            continue
+        changed = with_part(name, rule.before, rule.after)
+        if changed != name and syntax.inside(snapshot, start) == own:
+            yield seen(rule, snapshot, Place(start, end, changed))
+
+
+def with_part(name: str, before: str, after: str) -> str:
+    """The name with one of its words, or several in a row, replaced."""
+    words = PARTS.findall(name)
+    for size in range(1, len(words) + 1):
+        for at in range(len(words) - size + 1):
+            if "".join(words[at : at + size]) == before:
+                return "".join([*words[:at], after, *words[at + size :]])
+    return name
+
+
+def whole(text: str) -> str:
+    return rf"(?<![\w$]){re.escape(text)}(?![\w$])"
+
+
+def origin(rule: Rule, home: Snapshot | None) -> str | None:
+    """Whether the edit itself was in a comment or a string."""
+    if home is not None and rule.after and home.text.startswith(rule.after, offset := place_of(rule, home)):
+        return syntax.inside(home, offset)
+    alone = Document("", rule.path, "", 0, rule.lines_after).snapshot()
+    return syntax.inside(alone, max(rule.lines_after.find(rule.after), 0)) if rule.lines_after else None
+
+
+def seen(rule: Rule, snapshot: Snapshot, place: Place) -> Place:
+    """The place with what its line says about it."""
+    line = snapshot.line_of(place.start)
+    start, end = snapshot.line_start(line), snapshot.line_end(snapshot.line_of(place.end))
+    left = [token.text for token in tokens(snapshot.text[start : place.start])]
+    right = [token.text for token in tokens(snapshot.text[place.end : end])]
+    return Place(
+        place.start,
+        place.end,
+        place.text,
+        likeness(rule.left[::-1], left[::-1], rule.right, right),
+        role(rule.left, rule.right) == role(left, right),
+        defines(left, right),
+    )
+
+
+def likeness(
+    old_left: Sequence[str], left: Sequence[str], old_right: Sequence[str], right: Sequence[str], most: int = 4
+) -> float:
+    """The share of the nearest four tokens on either side, as far as the line goes, that agree."""
+    sides = [([*old[:most], ""][:most], [*new[:most], ""]) for old, new in ((old_left, left), (old_right, right))]
+    return sum(agreeing(old, new) for old, new in sides) / sum(len(old) for old, _ in sides)
+
+
+def agreeing(one: Sequence[str], other: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def role(left: Sequence[str], right: Sequence[str]) -> tuple[bool, bool, bool]:
+    """Is it a member, is it called, does it name an argument."""
+    member = bool(left) and left[-1] in (".", "->", "::", "?.")
+    named = tuple(right[:1]) == ("=",) and bool(left) and left[-1] in ("(", ",")
+    return member, tuple(right[:1]) == ("(",), named
+
+
+def defines(left: Sequence[str], right: Sequence[str]) -> bool:
+    declared = bool(left) and left[-1] in (
+        *("def", "class", "func", "fn", "function", "let", "const", "var", "mut", "type", "struct", "import", "enum"),
+        *("interface", "trait", "as"),
+    )
+    bare = not left or tuple(left[-2:]) in (("self", "."), ("this", "."))
+    return declared or (bare and tuple(right[:1]) in (("=",), (":=",)))
+
+
+# Phrases
+
+
+def phrases(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """The same tokens again; where they say little by themselves, only between the same neighbours."""
+    pattern = phrase_pattern(rule)
+    if pattern is None:
+        return
+    own = origin(rule, home)
+    for start, end in nearest(pattern, snapshot, rule, "phrase"):
+        if not done(rule, snapshot.text, start) and syntax.inside(snapshot, start) == own:
+            yield seen(rule, snapshot, Place(start, end, rule.after))
+
+
+def done(rule: Rule, text: str, start: int) -> bool:
+    """Whether the new text, with the old one in it, stands there already."""
+    at = rule.after.find(rule.before) if rule.before else -1
+    return at >= 0 and start >= at and text.startswith(rule.after, start - at)
+
+
+@lru_cache(maxsize=64)
+def phrase_pattern(rule: Rule) -> re.Pattern[str] | None:
+    went = [token.text for token in tokens(rule.before)]
+    if any(len(word) > 2 and word.isidentifier() and word not in KEYWORDS for word in went):
+        return re.compile(f"(?P<phrase>{sequence(went)})")
+    left, right = context(rule, 1 if went else 2)
+    if left is None:
+        return None
+    before, after = f"{sequence(left)}[ \\t]*", f"[ \\t]*{sequence(right)}" if right else r"(?=[ \t]*\r?$)"
+    if went:
+        return re.compile(f"{before}(?P<phrase>{sequence(went)}){after}", re.MULTILINE)
+    if rule.after[-1:].isspace():
+        return re.compile(f"{before}(?P<phrase>){after}", re.MULTILINE)
+    return re.compile(f"{sequence(left)}(?P<phrase>){after}", re.MULTILINE)
+
+
+def context(rule: Rule, least: int) -> tuple[list[str] | None, list[str]]:
+    """The tokens on the left up to a name, at least so many, and the nearest on the right."""
+    for size in range(1, len(rule.left) + 1):
+        word = rule.left[-size]
+        if word.isidentifier() and word not in KEYWORDS:
+            return list(rule.left[-max(size, least) :]), list(rule.right[:1])
+    return None, []
+
+
+def sequence(found: Sequence[str]) -> str:
+    """A pattern for these tokens, however they are spaced."""
+    pieces = [whole(text) if text[0].isalnum() or text[0] == "_" else re.escape(text) for text in found]
+    return r"[ \t]*".join(pieces)
+
+
+# Arguments
+
+
+def arguments(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """The same argument at the other calls of the function."""
+    yield from within_calls(rule, snapshot, rule.after if not rule.before.strip() else None)
+
+
+def calls(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """The calls of a function whose parameters have changed: one less is known, one more is for the model to write."""
+    if rule.before.strip():
+        yield from within_calls(rule, snapshot, None)
+        return
+    added = re.match(r"[^\W\d]\w*", rule.after.strip(" ,*&"))
+    for start, end in calls_of(snapshot, rule.name):
+        if not added or not re.search(whole(added.group()), snapshot.text[start:end]):
+            yield Place(start, end, None)
+
+
+def within_calls(rule: Rule, snapshot: Snapshot, added: str | None) -> Iterator[Place]:
+    for start, end in calls_of(snapshot, rule.name):
+        pieces = split_arguments(snapshot.text, start, end)
+        edit = with_argument(snapshot.text, pieces, rule, added, end) if added else without_argument(pieces, rule)
+        if edit:
+            same = not added and snapshot.text[edit.start : edit.end].strip(" ,") == rule.before.strip(" ,")
+            place = seen(rule, snapshot, edit)
+            yield replace(place, likeness=(place.likeness + same) / 2 if not added else place.likeness)
+
+
+def calls_of(snapshot: Snapshot, name: str) -> Iterator[tuple[int, int]]:
+    """What stands between the brackets of each call; not of the definition."""
+    for match in re.finditer(whole(name) + r"[ \t]*\(", snapshot.text):
+        line = snapshot.text[snapshot.line_start(snapshot.line_of(match.start())) : match.start()]
+        end = closing(snapshot.text, match.end())
+        if end is None or re.search(r"\b(?:def|fn|func|function|class)\s*$", line) or is_definition(snapshot, end):
+            continue
+        if syntax.inside(snapshot, match.start()) is None:
+            yield match.end(), end
+
+
+def is_definition(snapshot: Snapshot, end: int) -> bool:
+    """A body follows the brackets of what is not a call: Java, C, methods of JavaScript."""
+    node = scopes.node_at(snapshot, end)
+    return node is not None and "parameter" in node.type
+
+
+def closing(text: str, start: int) -> int | None:
+    """The bracket that ends what opened right before `start`."""
+    depth = 0
+    for piece in MARK.finditer(text, start, start + LONGEST_ARGUMENTS):
+        if piece.group() in "([{":
+            depth += 1
+        elif piece.group() in ")]}":
+            if depth == 0:
+                return piece.start()
+            depth -= 1
+    return None
+
+
+def split_arguments(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The ranges of the arguments, without the blanks around them."""
+    depth, first, found = 0, start, []
+    for piece in MARK.finditer(text, start, end):
+        if piece.group() in "([{":
+            depth += 1
+        elif piece.group() in ")]}":
+            depth -= 1
+        elif piece.group() == "," and depth == 0:
+            found.append((first, piece.start()))
+            first = piece.end()
+    found.append((first, end))
+    stripped = [(a + len(text[a:b]) - len(text[a:b].lstrip()), a + len(text[a:b].rstrip())) for a, b in found]
+    return [(a, b) for a, b in stripped if a < b]
+
+
+def with_argument(text: str, pieces: list[tuple[int, int]], rule: Rule, added: str, end: int) -> Place | None:
+    argument = added.strip(" \t,")
+    if not argument or any(alike(text[a:b], argument) for a, b in pieces):
+        return None
+    if not pieces:
+        return Place(end, end, argument) if rule.index <= 0 else None
+    if rule.index < 0:
+        return Place(pieces[-1][1], pieces[-1][1], f", {argument}")
+    if rule.index >= len(pieces):
+        return None
+    return Place(pieces[rule.index][0], pieces[rule.index][0], f"{argument}, ")
+
+
+def alike(argument: str, added: str) -> bool:
+    """The argument is there already, or another value for it."""
+    name = re.match(r"\w+\s*=(?!=)", added)
+    return argument == added or bool(name and argument.startswith(name.group()))
+
+
+def without_argument(pieces: list[tuple[int, int]], rule: Rule) -> Place | None:
+    index = rule.index
+    if not 0 <= index < len(pieces):
+        return None
+    if index == 0:
+        return Place(pieces[0][0], pieces[1][0] if len(pieces) > 1 else pieces[0][1], "")
+    return Place(pieces[index - 1][1], pieces[index][1], "")
+
+
+# Lines
+
+
+def clones(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """Lines of the same shape, other names in it: what went has to be there, the rest may differ."""
+    yield from templated(rule.lines_before, rule.lines_after, snapshot, rule.count > 1)
+
+
+def deletions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    for start, end, _, same in matches(rule.lines_before, rule.lines_before, snapshot):
+        first = snapshot.line_start(snapshot.line_of(start))
+        last = snapshot.line_of(end)
+        stop = snapshot.line_start(last + 1) if last + 1 < snapshot.line_count else len(snapshot.text)
+        yield Place(first, stop, "", same)
+
+
+def insertions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """The same lines after a line like that which they were put after; before one like that below, where there is
+    nothing above."""
+    if home is None:
+        return
+    count = len(rule.lines_after.splitlines())
+    above = home.line(rule.line - 1) if 0 < rule.line <= home.line_count else ""
+    below = home.line(rule.line + count) if rule.line + count < home.line_count else ""
+    inserted = rule.lines_after.removesuffix("\n") + "\n"
+    # Often repeated, it may belong to lines that share no name with the first.
+    rare = rule.count > 1
+    if above.strip():
+        for place in templated(above + "\n", above + "\n" + inserted, snapshot, rare):
+            here = snapshot.line_of(place.end)
+            below_it = snapshot.line(here + 1) if here + 1 < snapshot.line_count else ""
+            if not already(snapshot, place.end, place.text) and not (home is snapshot and here == rule.line - 1):
+                alike_below = tokens_of(below_it) == tokens_of(below)
+                yield replace(place, likeness=(place.likeness + alike_below) / 2)
+    elif below.strip():
+        for place in templated(below + "\n", inserted + below + "\n", snapshot, rare):
+            here = snapshot.line_of(place.start)
+            above_it = "".join(snapshot.line(n) for n in range(max(here - count, 0), here))
+            if tokens_of(above_it) != tokens_of(rule.lines_after):
+                yield replace(place, likeness=place.likeness / 2)
+
+
+def already(snapshot: Snapshot, end: int, text: str | None) -> bool:
+    """Whether the lines to insert stand there, whatever names they hold."""
+    rest = (text or "").partition("\n")[2] or (text or "")
+    return tokens_of(snapshot.text[end : end + 2 * len(text or "") + 20])[: len(tokens_of(rest))] == tokens_of(rest)
+
+
+def tokens_of(text: str) -> list[str]:
+    return [token.text for token in tokens(text)]
+
+
+def templated(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[Place]:
+    for start, end, text, same in matches(before, after, snapshot, rare):
+        old = snapshot.text[start:end]
+        if text != old:
+            change = minimal(old, text)
+            yield Place(start + change.start, start + change.end, change.text, same, reach=(start, end))
+
+
+def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[tuple[int, int, str, float]]:
+    """Range, new text and the share of names that are the same, for all that has the shape of `before`, and a name
+    of it unless it may be `rare`."""
+    template = learned_template(before, after)
+    if template is None:
+        return
+    for match in template.pattern.finditer(snapshot.text):
+        values = match.groups()[1:]
+        same = sum(a == b for a, b in zip(values, template.values, strict=True))
+        words = [b for a, b in zip(values, template.values, strict=True) if a == b and b.isidentifier() and len(b) > 2]
+        if values and not words and not template.anchored and not rare:
+            continue
+        yield match.end(1), match.end(), template.build(match), same / max(len(values), 1)
+
+
+class Template(Struct, frozen=True):
+    """`pattern` has the indentation as its first group and a group for each hole; `values` are what first filled them.
+    `pieces` make the new text: a number is a hole's group, the rest is literal. `anchored`: a name that went is in it.
+    """
+
+    pattern: re.Pattern[str]
+    values: tuple[str, ...]
+    pieces: tuple[str | int, ...]
+    anchored: bool
+
+    def build(self, match: re.Match[str]) -> str:
+        return "".join(match.group(piece) if isinstance(piece, int) else piece for piece in self.pieces)
+
+
+@lru_cache(maxsize=64)
+def learned_template(before: str, after: str) -> Template | None:
+    old, new = tokens(before), tokens(after)
+    if not old or len(old) > LONGEST_TEMPLATE:
+        return None
+    indentation = before[: len(before) - len(before.lstrip(" \t"))]
+    found = touches_of(before, after)
+    gone = {at for at, token in enumerate(old) if any(t.start <= token.start < t.end for t in found)}
+    pattern, groups, values = [r"^([ \t]*)"], {}, []
+    for at, token in enumerate(old):
+        if at:
+            pattern.append(gap_pattern(before[old[at - 1].end : token.start], indentation, old[at - 1], token))
+        pattern.append(hole(token, at in gone, groups, values))
+    pieces = [*new_pieces(after, new, groups, indentation)]
+    anchored = any(
+        len(old[at].text) > 2 and old[at].text.isidentifier() and old[at].text not in KEYWORDS for at in gone
+    )
+    return Template(
+        re.compile("".join(pattern) + r"(?=[ \t]*\r?$)", re.MULTILINE), tuple(values), tuple(pieces), anchored
+    )
+
+
+def hole(token: Token, literal: bool, groups: dict[str, int], values: list[str]) -> str:
+    """The same name is the same in all its places."""
+    text = token.text
+    kind = "word" if text.isidentifier() else "number" if text[0].isdigit() else ""
+    if literal or not kind or text in KEYWORDS:
+        return re.escape(text) + (r"(?!\w)" if kind else "")
+    if text in groups:
+        return rf"(?:\{groups[text]})(?!\w)"
+    values.append(text)
+    groups[text] = len(values) + 1
+    return HOLE[kind]
+
+
+def gap_pattern(gap: str, indentation: str, left: Token, right: Token) -> str:
+    if "\n" not in gap:
+        return r"[ \t]+" if gap and left.text[-1].isalnum() and right.text[0].isalnum() else r"[ \t]*"
+    deeper = gap.rpartition("\n")[2].removeprefix(indentation)
+    return r"[ \t]*\r?\n(?:\1)" + re.escape(deeper)
+
+
+def new_pieces(after: str, new: list[Token], groups: dict[str, int], indentation: str) -> Iterator[str | int]:
+    """The new text, with every name that fills a hole replaced by what fills it now, and every line indented alike."""
+    for at, token in enumerate(new):
+        if at:
+            yield from gap_pieces(after[new[at - 1].end : token.start], indentation)
+        yield groups.get(token.text, token.text)
+
+
+def gap_pieces(gap: str, indentation: str) -> Iterator[str | int]:
+    if "\n" not in gap:
+        yield gap
+        return
+    blank, _, last = gap.rpartition("\n")
+    yield "\n" * (blank.count("\n") + 1)
+    if last.startswith(indentation):
+        yield 1
+        yield last[len(indentation) :]
+    else:
+        yield last
+
+
+# Extracted expressions
+
+
+def extractions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """From the new variable on, to the end of its function, its value has a name."""
+    if home is not snapshot or rule.line >= snapshot.line_count:
+        return
+    begun = snapshot.line_end(min(rule.line + rule.lines_after.count("\n"), snapshot.line_count) - 1)
+    first, last = scopes.function_range(snapshot, snapshot.line_start(rule.line) + indentation_of(rule.lines_after))
+    pattern = sequence([token.text for token in tokens(rule.before)])
+    for match in re.finditer(pattern, snapshot.text[:last]):
+        if match.start() >= max(first, begun) and syntax.inside(snapshot, match.start()) is None:
+            yield seen(rule, snapshot, Place(match.start(), match.end(), rule.after))
+
+
+def indentation_of(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))
+
+
+# Imports
+
+
+def unused_imports(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """The name that went is left in an import and nowhere else."""
+    found = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
+    if len(found) != 1:
+        return
+    start, end = found[0]
+    statement = next((each for each in syntax.imports(snapshot) if each[0] <= start < each[1]), None)
+    if statement:
+        yield without_name(snapshot, statement, start, end)
+
+
+def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end: int) -> Place:
+    """One name of several, or the whole statement with its line."""
+    text = snapshot.text
+    after = re.compile(r"(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*").match(text, end, statement[1])
+    before = re.compile(r"[,\n][ \t]*\Z").search(text, statement[0], start)
+    if after:
+        return Place(*whole_line(snapshot, start, after.end()), "")
+    if before and before.group()[0] == ",":
+        return Place(before.start(), end, "")
+    return Place(*whole_line(snapshot, *statement), "")
+
+
+def whole_line(snapshot: Snapshot, start: int, end: int) -> tuple[int, int]:
+    """With the line's indentation and end, if nothing else is on it."""
+    first, last = snapshot.line_of(start), snapshot.line_of(end)
+    outside = snapshot.text[snapshot.line_start(first) : start] + snapshot.text[end : snapshot.line_end(last)]
+    if outside.strip(" \t;") or last + 1 >= snapshot.line_count:
+        return start, end
+    return snapshot.line_start(first), snapshot.line_start(last + 1)
+
+
+def minimal(old: str, new: str) -> Change:
+    """The difference, widened to whole words and operators."""
+    change = difference(old, new)
+    start, end, text = change.start, change.end, change.text
+    while start > 0 and (glued(old[start - 1], old[start : start + 1]) or glued(old[start - 1], text[:1])):
+        start -= 1
+        text = old[start] + text
+    while end < len(old) and (glued(old[end - 1 : end], old[end]) or glued(text[-1:], old[end])):
+        text += old[end]
+        end += 1
+    return Change(start, end, text)
+
+
+def glued(left: str, right: str) -> bool:
+    """Whether two neighbours belong to one word or one operator."""
+    return bool(left and right) and any(kind(left) and kind(right) for kind in (is_word, is_operator))
+
+
+def is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def is_operator(character: str) -> bool:
+    return character in "=<>!&|+-*/%^?:"

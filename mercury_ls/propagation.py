@@ -1,0 +1,418 @@
+"""What the last edits mean: each a rule that other places of the code may have to follow."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit
+
+__all__ = [
+    "KEYWORDS",
+    "PARTS",
+    "Kind",
+    "Rule",
+    "Token",
+    "Touch",
+    "balanced",
+    "on_the_way",
+    "openness",
+    "pieces",
+    "rules",
+    "shape",
+    "tokens",
+    "touches_of",
+]
+
+Kind = Literal["rename", "part", "phrase", "argument", "parameter", "clone", "delete", "insert", "extract", "unused"]
+"""What a rule speaks of: a name, a part of names, a piece of code, an argument at calls, a parameter that the calls
+must follow, lines of one shape that changed, went or came, an expression that a new variable stands for, an import
+that nothing uses any more."""
+
+KEYWORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    and as async await bool boolean break case catch char class const continue def default del do double elif
+    else enum except export extends extern final finally float fn for from func function go if impl import in
+    int interface is lambda let long match mod module mut namespace new not None null nil or package pass
+    private protected pub public raise range return self static string struct super switch this throw throws
+    trait True true False false try type typeof undefined unsigned use using var void where while with yield
+    """,
+    )
+)
+
+LONGEST_EDIT = 4000
+MOST_TOKENS = 600
+MOST_RULES = 24
+NEIGHBOURS = 4
+ALIKE = 0.35
+"""The share of tokens that two lines must have in common for one to be a change of the other."""
+
+WORD = re.compile(r"[^\W\d]\w*")
+OPERATORS = r"[=!]==?|[<>:+\-*/%&|^]=|->|=>|::|&&|\|\||\?\.|\?\?|\*\*|\+\+|--|//|\.\.\.?"
+TOKEN = re.compile(rf"[^\W\d]\w*|\d[\w.]*|{OPERATORS}|[^\w\s]")
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+")
+DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
+ASSIGNED = re.compile(
+    r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=\s*(?P<value>[^=].*?);?\s*$"
+)
+
+
+class Token(Struct, frozen=True):
+    text: str
+    start: int
+    end: int
+
+
+class Touch(Struct, frozen=True):
+    """Within the lines of an edit, `before[start:end]` became `after[new_start:new_end]`; both are counted from the
+    first of these lines."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """`before` became `after`, between the tokens `left` (nearest last) and `right` (nearest first).
+
+    `lines_before` and `lines_after` are the whole lines. It was last done at offset `column` of line `line` of `path`,
+    `age` edits ago, first `since` edits ago, and `count` times in all, at `places`. `name` is the function whose
+    arguments are meant, `index` the number of the argument (-1: the last). `changed` is the share of the lines' tokens
+    that the edit changed, which had so many `lines`; where the rule is `contested`, the same once became something
+    else.
+    """
+
+    kind: Kind
+    before: str
+    after: str
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+    lines_before: str = ""
+    lines_after: str = ""
+    path: str = ""
+    line: int = 0
+    column: int = 0
+    age: int = 0
+    since: int = 0
+    count: int = 1
+    places: tuple[tuple[str, int], ...] = ()
+    name: str = ""
+    index: int = -1
+    changed: float = 1.0
+    lines: int = 1
+    contested: bool = False
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What makes two edits the same: lines count by their shape, a parameter by its function."""
+        if self.kind in ("clone", "delete", "insert"):
+            return self.kind, shape(self.lines_before), shape(self.lines_after), self.before, self.after
+        return self.kind, self.before, self.after, self.name
+
+
+def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
+    """What the edits, oldest first, say; the latest first, the same thing once, and what was taken back not at all."""
+    merged: dict[tuple[str, ...], Rule] = {}
+    for age, edit in enumerate(reversed(edits)):
+        for rule in learned(edit, age):
+            known = merged.get(rule.key)
+            merged[rule.key] = rule if known is None else again(known, rule)
+    found = [*merged.values(), *parts(merged.values())]
+    kept = [rule for rule in found if not taken_back(rule, found)][:MOST_RULES]
+    return tuple(replace(rule, contested=any(contradicts(rule, other) for other in kept)) for rule in kept)
+
+
+def tokens(text: str) -> list[Token]:
+    return [Token(match.group(), match.start(), match.end()) for match in TOKEN.finditer(text)]
+
+
+def touches_of(before: str, after: str) -> list[Touch]:
+    """The pieces that differ, token by token; all of it where there are too many."""
+    old, new = tokens(before), tokens(after)
+    if max(len(old), len(new)) > MOST_TOKENS:
+        return [Touch(0, len(before), 0, len(after))]
+    matcher = SequenceMatcher(None, [t.text for t in old], [t.text for t in new], autojunk=False)
+    return [
+        _trimmed(before, after, Touch(*_gap(before, old, i, j), *_gap(after, new, k, m)))
+        for tag, i, j, k, m in _whole_arguments(matcher.get_opcodes(), old, new)
+        if tag != "equal"
+    ]
+
+
+def on_the_way(before: str, after: str, wanted: str) -> bool:
+    """Whether the edit from `before` to `after` is a part of that from `before` to `wanted`."""
+    return 0 < apart(before, after) == apart(before, wanted) - apart(after, wanted)
+
+
+def apart(one: str, other: str) -> int:
+    """How many tokens differ."""
+    matcher = SequenceMatcher(None, TOKEN.findall(one), TOKEN.findall(other), autojunk=False)
+    return sum(j - i + m - k for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal")
+
+
+def shape(text: str) -> str:
+    """The tokens of the text, with every name and every number alike."""
+    return " ".join(
+        "x" if token.isidentifier() and token not in KEYWORDS else "0" if token[0].isdigit() else token
+        for token in TOKEN.findall(text)
+    )
+
+
+def again(known: Rule, rule: Rule) -> Rule:
+    return replace(known, count=known.count + 1, since=rule.age, places=(*known.places, *rule.places))
+
+
+def taken_back(rule: Rule, others: Iterable[Rule]) -> bool:
+    """Whether a later edit did the reverse."""
+    return any(
+        (other.before, other.after) == (rule.after, rule.before) and other.age <= rule.age and rule.before != rule.after
+        for other in others
+        if other.kind == rule.kind
+    )
+
+
+def contradicts(rule: Rule, other: Rule) -> bool:
+    if rule.kind != other.kind or rule.kind in ("insert", "delete", "unused"):
+        return False
+    same = (rule.before, rule.name, shape(rule.lines_before) if rule.kind == "clone" else "")
+    return same == (other.before, other.name, same[2] and shape(other.lines_before)) and rule.after != other.after
+
+
+def learned(edit: Edit, age: int) -> Iterator[Rule]:
+    if len(edit.before) + len(edit.after) > LONGEST_EDIT:
+        return
+    lines = max(edit.before.count("\n"), edit.after.count("\n"), 1)
+    known = {"path": edit.path, "age": age, "since": age, "lines": lines, "places": ((edit.path, edit.line),)}
+    if not edit.before.strip():
+        yield from of_insertion(edit, known)
+        return
+    if not edit.after.strip():
+        for word in gone(edit):
+            yield Rule(kind="unused", before=word, after="", line=edit.line, **known)
+        yield Rule(kind="delete", before="", after="", lines_before=edit.before, line=edit.line, **known)
+        return
+    for word in gone(edit):
+        yield Rule(kind="unused", before=word, after="", line=edit.line, **known)
+    for number, before, after in stretches(edit.before, edit.after):
+        yield from of_stretch(before, after, edit.line + number, known)
+
+
+def gone(edit: Edit) -> list[str]:
+    """The names that the edit took away, not those of an import statement."""
+    if re.match(r"\s*(?:import|from|use|using|#include|package)\b", edit.before):
+        return []
+    stay = set(WORD.findall(edit.after)) | KEYWORDS
+    return [word for word in dict.fromkeys(WORD.findall(edit.before)) if word not in stay][:NEIGHBOURS]
+
+
+def of_insertion(edit: Edit, known: dict) -> Iterator[Rule]:
+    known = {**known, "line": edit.line, "lines_after": edit.after}
+    yield Rule(kind="insert", before="", after="", **known)
+    for line in LINE.findall(edit.after):
+        found = ASSIGNED.match(line)
+        if found and len(tokens(found["value"])) > 1:
+            yield Rule(kind="extract", before=found["value"], after=found["name"], **known)
+
+
+def of_stretch(before: list[str], after: list[str], line: int, known: dict) -> Iterator[Rule]:
+    """Line by line where as many came as went and each resembles its forerunner; and all of it as one block."""
+    block = "".join(before), "".join(after)
+    if len(before) == len(after) > 1 and all(map(alike, before, after)):
+        for number, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from of_lines(old, new, {**known, "line": line + number})
+        yield from (rule for rule in of_lines(*block, {**known, "line": line}) if rule.kind == "clone")
+    else:
+        yield from of_lines(*block, {**known, "line": line})
+
+
+def of_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
+    """The rules of one stretch of lines that became another."""
+    old = tokens(before)
+    if not alike(before, after):
+        if old and TOKEN.findall(before) != TOKEN.findall(after):
+            yield Rule(kind="clone", before=before, after=after, **known, lines_before=before, lines_after=after)
+        return
+    found = touches_of(before, after)
+    changed = sum(len(tokens(before[t.start : t.end])) + len(tokens(after[t.new_start : t.new_end])) for t in found)
+    share = changed / max(len(old) + len(tokens(after)), 1)
+    known = {**known, "lines_before": before, "lines_after": after, "changed": share}
+    for touch in balanced(before, after, found):
+        yield from of_touch(before, after, old, touch, known)
+    if found and not (len(found) == 1 and is_rename(*pieces(before, after, found[0]))):
+        # What went and what came make the template's identity; everything else may differ between its uses.
+        went, came = map("\0".join, zip(*(pieces(before, after, touch) for touch in found), strict=True))
+        yield Rule(kind="clone", before=went, after=came, column=found[0].new_end, **known)
+
+
+def of_touch(before: str, after: str, old: list[Token], touch: Touch, known: dict) -> Iterator[Rule]:
+    went, came = pieces(before, after, touch)
+    left = [token for token in old if token.end <= touch.start]
+    right = [token for token in old if token.start >= touch.end]
+    line = known["line"] + after.count("\n", 0, touch.new_start)
+    known = {
+        **known,
+        "line": line,
+        "column": touch.new_end - (after.rfind("\n", 0, touch.new_end) + 1),
+        "left": tuple(token.text for token in left[-NEIGHBOURS:]),
+        "right": tuple(token.text for token in right[:NEIGHBOURS]),
+    }
+    if is_rename(went, came):
+        yield Rule(kind="rename", before=went, after=came, **known)
+    elif "\n" not in went and "\n" not in came:
+        yield Rule(kind="phrase", before=went, after=came, **known)
+    if called := callee([token.text for token in left]):
+        yield from of_argument(called, went, came, left, right, known)
+
+
+def pieces(before: str, after: str, touch: Touch) -> tuple[str, str]:
+    return before[touch.start : touch.end], after[touch.new_start : touch.new_end]
+
+
+def is_rename(went: str, came: str) -> bool:
+    return bool(WORD.fullmatch(went) and WORD.fullmatch(came)) and went not in KEYWORDS
+
+
+def of_argument(
+    called: tuple[str, int, bool], went: str, came: str, left: list[Token], right: list[Token], known: dict
+) -> Iterator[Rule]:
+    """An argument more or less: at one call it will be so at the others, at the definition so at the calls."""
+    name, index, defines = called
+    closing = bool(right) and right[0].text == ")"
+    if came.count("\n") or went.count("\n") or (went.strip() and came.strip()):
+        return
+    text = (went or came).strip()
+    if not (text.startswith(",") or text.endswith(",") or (left[-1].text == "(" and closing)):
+        return
+    index += text.startswith(",")
+    position = -1 if closing else index
+    kind = "parameter" if defines or (right and defined_by_brace(right)) else "argument"
+    yield Rule(kind=kind, before=went, after=came, name=name, index=index if went else position, **known)
+
+
+def balanced(before: str, after: str, found: list[Touch]) -> Iterator[Touch]:
+    """Pieces that open and close brackets only together are one: `x` became `wrap(x)`."""
+    owed, start = 0, None
+    for touch in found:
+        start = start or touch
+        owed += openness(after[touch.new_start : touch.new_end]) - openness(before[touch.start : touch.end])
+        if owed == 0:
+            yield Touch(start.start, touch.end, start.new_start, touch.new_end)
+            start = None
+
+
+def openness(text: str) -> int:
+    return sum((character in "([{") - (character in ")]}") for character in text)
+
+
+def defined_by_brace(right: list[Token]) -> bool:
+    """Whether what follows the arguments is a body: a method of Java, C or JavaScript."""
+    return right[-1].text == "{" and ")" in {token.text for token in right} and not _is_control(right)
+
+
+def _is_control(right: list[Token]) -> bool:
+    return any(token.text in ("if", "while", "for", "switch", "=>") for token in right)
+
+
+def callee(left: list[str]) -> tuple[str, int, bool] | None:
+    """The function in whose brackets the end of these tokens stands, the number of the argument, and whether it is
+    being defined there."""
+    depth = commas = 0
+    for at in range(len(left) - 1, -1, -1):
+        if left[at] in ")]}":
+            depth += 1
+        elif left[at] in "([{":
+            depth -= 1
+            if depth < 0:
+                named = left[at] == "(" and at > 0 and WORD.fullmatch(left[at - 1]) and left[at - 1] not in KEYWORDS
+                return (left[at - 1], commas, at > 1 and left[at - 2] in DEFINING) if named else None
+        elif left[at] == "," and depth == 0:
+            commas += 1
+    return None
+
+
+def parts(found: Iterable[Rule]) -> list[Rule]:
+    """Two names that changed in the same part: others with that part may follow."""
+    changed: dict[tuple[str, str], list[Rule]] = {}
+    for rule in found:
+        if rule.kind == "rename" and (part := changed_part(rule.before, rule.after)):
+            changed.setdefault(part, []).append(rule)
+    return [
+        replace(
+            same[0],
+            kind="part",
+            before=before,
+            after=after,
+            count=sum(rule.count for rule in same),
+            since=max(rule.since for rule in same),
+            places=tuple(place for rule in same for place in rule.places),
+        )
+        for (before, after), same in changed.items()
+        if len({rule.before for rule in same}) > 1
+    ]
+
+
+def changed_part(before: str, after: str) -> tuple[str, str] | None:
+    """The words within two names that differ, in lower case; none where nothing of the name stays."""
+    old, new = PARTS.findall(before), PARTS.findall(after)
+    pairs = list(zip(old, new, strict=False))
+    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    rest = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
+    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
+    went, came = "".join(old[head : len(old) - tail]), "".join(new[head : len(new) - tail])
+    return (went, came) if head + tail and len(went.strip("_")) > 2 and came else None
+
+
+def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Lines that became other lines, with the number of the first in the text after."""
+    old, new = LINE.findall(before), LINE.findall(after)
+    for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "replace":
+            yield k, old[i:j], new[k:m]
+
+
+def alike(before: str, after: str) -> bool:
+    old, new = TOKEN.findall(before), TOKEN.findall(after)
+    if old == new or max(len(old), len(new)) > MOST_TOKENS:
+        return False
+    return SequenceMatcher(None, old, new, autojunk=False).ratio() >= ALIKE
+
+
+def _whole_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token]) -> Iterator[tuple]:
+    """`f(a, b, c)` from `f(a, c)` came by `, b` or by `b, `, `g(f(a))` from `g(a)` by `f(` or by `(f`: the former each
+    time, which does not tear apart what belongs together; and a bracket closes as early as it can."""
+    for tag, i, j, k, m in opcodes:
+        by = 0
+        if tag in ("insert", "delete"):
+            text, first, stop = (new, k, m) if tag == "insert" else (old, i, j)
+            if first > 0 and text[first - 1].text == text[stop - 1].text and text[stop - 1].text in ",)]}":
+                by = -1
+            elif stop < len(text) and text[first].text == text[stop].text and text[first].text in "([{":
+                by = 1
+        yield tag, i + by, j + by, k + by, m + by
+
+
+def _gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]:
+    """From the end of the token before to the start of the one after."""
+    return found[first - 1].end if first else 0, found[stop].start if stop < len(found) else len(text)
+
+
+def _trimmed(before: str, after: str, touch: Touch) -> Touch:
+    """Without the blanks that both begin and end with, nor those at the edge of what stays."""
+    went, came = pieces(before, after, touch)
+    blanks = min(len(went) - len(went.lstrip()), len(came) - len(came.lstrip()))
+    if not went.strip() or not came.strip():
+        blanks = next((n for n in range(min(len(went), len(came))) if went[n] != came[n]), min(len(went), len(came)))
+        blanks = min(blanks, len(went) if not went.strip() else len(came))
+    went, came = went[blanks:], came[blanks:]
+    tail = 0
+    while tail < min(len(went), len(came)) and went[-1 - tail] == came[-1 - tail] and went[-1 - tail].isspace():
+        tail += 1
+    return Touch(touch.start + blanks, touch.end - tail, touch.new_start + blanks, touch.new_end - tail)

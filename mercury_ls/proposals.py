@@ -1,0 +1,132 @@
+"""The next edit of one session: asked for when an edit has settled, kept, moved along, offered to every face."""
+
+import asyncio
+import logging
+import uuid
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from mercury_engine.api import EngineError
+from mercury_ls.client import EngineUnavailable
+from mercury_ls.documents import Snapshot
+from mercury_ls.gate import Fading, Gate
+from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
+from mercury_ls.pending import PendingEdits, SpanEdit
+
+if TYPE_CHECKING:
+    from mercury_ls.session import Session
+
+__all__ = ["Proposals", "Proposed"]
+
+log = logging.getLogger(__name__)
+
+SETTLING_SECONDS = 0.1
+QUIET_AFTER_REFUSAL_SECONDS = 5.0
+
+
+class Proposed(Struct, frozen=True):
+    """An offer, or why there is none."""
+
+    offer: PendingEdits | None = None
+    silence: str = ""
+
+
+class Proposals:
+    """Owns the one next edit on offer. A weak model means more silence, never worse edits: rules need no model."""
+
+    def __init__(self, session: "Session"):
+        self._session = session
+        self._gate = Gate(session.settings.suggest.minimum_probability, adapts=session.settings.suggest.adapt)
+        self._patience = Fading(1.5, 0.8, 0.5, 30.0)
+        self._offer: PendingEdits | None = None
+        self._refused_at = -QUIET_AFTER_REFUSAL_SECONDS
+
+    async def ask(self, uri: str, offset: int, invoked: bool = False) -> Proposed:
+        """What is on offer still, or a new answer once the user's last edit has settled."""
+        if offer := self.current():
+            return Proposed(offer)
+        if reason := self._session.unavailable(uri, invoked) or self._reason_to_wait(invoked):
+            return Proposed(silence=reason)
+        if not invoked:
+            await asyncio.sleep(SETTLING_SECONDS * self._patience.at(self._session.clock()))
+        return await self._answered(uri, offset, invoked)
+
+    def _reason_to_wait(self, invoked: bool) -> str:
+        since = self._session.clock() - self._refused_at
+        return "" if invoked or since >= QUIET_AFTER_REFUSAL_SECONDS else "the last proposal was refused just now"
+
+    async def _answered(self, uri: str, offset: int, invoked: bool) -> Proposed:
+        session = self._session
+        question = self._question(uri, offset, invoked)
+        answer = NextAnswer(silence="no answer")
+        engine = session.engine if session.engine.status.state == "ready" else None
+        try:
+            async with aclosing(next_edits(question, engine)) as answers:
+                async for latest in answers:
+                    answer = latest
+        except (EngineUnavailable, EngineError) as error:
+            log.info("the engine had no part in a next edit: %s", error)
+        if not answer.edits:
+            return Proposed(silence=answer.silence or "nothing follows from the last edits")
+        self._offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
+        return Proposed(self.current(), "the text changed while the answer was made")
+
+    def _question(self, uri: str, offset: int, invoked: bool) -> NextQuestion:
+        session = self._session
+        snapshot = session.documents[uri].snapshot()
+        return NextQuestion(
+            snapshot=snapshot,
+            offset=offset,
+            history=session.history,
+            related=session.related(snapshot, offset),
+            settings=session.settings.suggest,
+            budget=session.budget,
+            session=session.id,
+            bar=self._gate.bar(session.clock()),
+            invoked=invoked,
+            effort=session.settings.engine.effort,
+            deadline_ms=session.settings.engine.deadline_ms,
+            recent_edits=session.settings.context.recent_edits,
+            others=tuple(s for s in session.neighbours(uri) if s.uri in session.documents),
+        )
+
+    def current(self) -> PendingEdits | None:
+        """The offer in the texts as they are now; typing over it, or finishing it by hand, ends it."""
+        if self._offer is not None:
+            documents = self._session.documents
+            snapshots = {uri: documents[uri].snapshot() for uri in self._offer.texts if uri in documents}
+            self._offer = self._offer.on(snapshots)
+        return self._offer
+
+    def accepted(self, id: str) -> bool:
+        if self._offer is None or self._offer.id != id:
+            return False
+        now = self._session.clock()
+        self._gate.accepted(now)
+        self._patience.accepted(now)
+        self.current()
+        return True
+
+    def rejected(self, id: str) -> bool:
+        if self._offer is None or self._offer.id != id:
+            return False
+        self._offer = None
+        self._refused_at = self._session.clock()
+        self._gate.rejected(self._refused_at)
+        self._patience.rejected(self._refused_at)
+        return True
+
+
+def offered(answer: NextAnswer, snapshots: dict[str, Snapshot]) -> PendingEdits:
+    edits = tuple(SpanEdit(e.uri, e.start, e.end, e.text, e.display) for e in answer.edits)
+    touched = {edit.uri: snapshots[edit.uri] for edit in edits}
+    return PendingEdits(
+        uuid.uuid4().hex[:16],
+        answer.label,
+        answer.p_accept,
+        edits,
+        {uri: snapshot.text for uri, snapshot in touched.items()},
+        {uri: snapshot.version for uri, snapshot in touched.items()},
+    )

@@ -1,0 +1,53 @@
+"""How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits."""
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+__all__ = ["Ranking", "load"]
+
+
+class Ranking(Struct, frozen=True):
+    """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds, `check` how a model's opinion
+    is added; `bar` is the least probability that is shown without a model, `fitted` says from what and how well.
+    """
+
+    kinds: dict[str, float]
+    weights: dict[str, float]
+    check: dict[str, float]
+    bar: float
+    fitted: dict[str, Any] = {}
+
+    def probability(self, kind: str, features: Mapping[str, float]) -> float:
+        known = self.weights
+        return logistic(self.kinds[kind] + sum(known[name] * value for name, value in features.items()))
+
+    def checked(self, probability: float, p_model: float, agreement: float) -> float:
+        """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
+        check = self.check
+        return logistic(
+            check["bias"]
+            + check["ranked"] * odds(probability)
+            + check["model"] * odds(p_model)
+            + check["agreement"] * agreement
+        )
+
+
+@cache
+def load() -> Ranking:
+    text = resources.files("mercury_ls").joinpath("ranking.json").read_bytes()
+    return msgspec.json.decode(text, type=Ranking)
+
+
+def logistic(log_odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-max(min(log_odds, 30.0), -30.0)))
+
+
+def odds(probability: float) -> float:
+    bounded = min(max(probability, 0.001), 0.999)
+    return math.log(bounded / (1.0 - bounded))

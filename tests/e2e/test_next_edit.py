@@ -1,0 +1,115 @@
+"""Next edits as each kind of client asks for them."""
+
+import pytest
+
+from tests.e2e.raw import Raw
+
+pytestmark = pytest.mark.slow
+
+TEXT = """\
+def area(width, height):
+    return width * height
+
+
+def volume(width, height, depth):
+    return area(width, height) * depth
+
+
+print(area(1, 2))
+"""
+
+
+async def renamed(server: Raw) -> str:
+    """The user has renamed `area` where it is defined."""
+    await server.until("ready")
+    uri = server.open("shapes.py", TEXT)
+    server.replace(uri, (0, 4, 0, 8), "surface")
+    return uri
+
+
+def place(uri: str, version: int | None = None) -> dict:
+    document = {"uri": uri} if version is None else {"uri": uri, "version": version}
+    return {"textDocument": document, "position": {"line": 0, "character": 11}, "context": {"triggerKind": 2}}
+
+
+def applied(text: str, edits: list[dict]) -> str:
+    lines = text.split("\n")
+    for edit in sorted(edits, key=lambda e: -e["range"]["start"]["line"]):
+        start, end = edit["range"]["start"], edit["range"]["end"]
+        assert start["line"] == end["line"]
+        line = lines[start["line"]]
+        new = edit.get("newText", edit.get("text"))
+        lines[start["line"]] = line[: start["character"]] + new + line[end["character"] :]
+    return "\n".join(lines)
+
+
+AFTER = TEXT.replace("area", "surface")
+NOW = TEXT.replace("area", "surface", 1)
+
+
+async def test_a_rename_is_carried_on_in_one_answer(environment, project):
+    async with Raw(environment, project) as server:
+        uri = await renamed(server)
+        answer = await server.request("mercury/nextEdit", place(uri, 2))
+        assert applied(NOW, answer["edits"]) == AFTER
+        assert {edit["textDocument"]["version"] for edit in answer["edits"]} == {2}
+        assert "surface" in answer["label"]
+        assert answer["command"]["command"] == "mercury.didAccept"
+
+
+async def test_sidekick_gets_it_in_copilots_words(environment, project):
+    options = {"editorInfo": {"name": "Neovim"}, "editorPluginInfo": {"name": "sidekick"}}
+    async with Raw(environment, project, options=options) as server:
+        assert (await server.request("signIn", {}))["status"] == "AlreadySignedIn"
+        uri = await renamed(server)
+        answer = await server.request("textDocument/copilotInlineEdit", place(uri, 2))
+        assert applied(NOW, answer["edits"]) == AFTER
+        assert {edit["command"]["command"] for edit in answer["edits"]} == {"github.copilot.didAcceptCompletionItem"}
+
+
+async def test_an_answer_for_another_version_is_none(environment, project):
+    async with Raw(environment, project) as server:
+        uri = await renamed(server)
+        assert (await server.request("textDocument/copilotInlineEdit", place(uri, 1)))["edits"] == []
+        assert await server.request("mercury/nextEdit", place(uri, 1)) is None
+
+
+async def test_code_actions_offer_only_what_is_there_already(environment, project):
+    async with Raw(environment, project) as server:
+        uri = await renamed(server)
+        asked = {"textDocument": {"uri": uri}, "range": whole(), "context": {"diagnostics": []}}
+        assert await server.request("textDocument/codeAction", asked) == []
+        await server.request("mercury/nextEdit", place(uri))
+        (action,) = await server.request("textDocument/codeAction", asked)
+        assert action["kind"] == "refactor.rewrite"
+        assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
+
+
+async def test_what_was_applied_by_hand_is_no_longer_offered(environment, project):
+    async with Raw(environment, project) as server:
+        uri = await renamed(server)
+        first = (await server.request("mercury/nextEdit", place(uri)))["edits"]
+        edit = first[0]
+        where = [edit["range"][end][part] for end in ("start", "end") for part in ("line", "character")]
+        server.replace(uri, tuple(where), edit["newText"])
+        rest = await server.request("mercury/nextEdit", place(uri))
+        assert len(rest["edits"]) == len(first) - 1
+
+
+async def test_a_refusal_is_heard(environment, project):
+    async with Raw(environment, project) as server:
+        uri = await renamed(server)
+        answer = await server.request("mercury/nextEdit", place(uri))
+        server.send({"jsonrpc": "2.0", "method": "mercury/didReject", "params": {"id": answer["id"]}})
+        assert await server.request("mercury/nextEdit", place(uri)) is None
+
+
+async def test_nothing_is_proposed_when_the_user_takes_it_back(environment, project):
+    async with Raw(environment, project) as server:
+        uri = await renamed(server)
+        server.replace(uri, (0, 4, 0, 11), "area")
+        assert await server.request("mercury/nextEdit", place(uri)) is None
+
+
+def whole() -> dict:
+    return {"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}}

@@ -1,0 +1,1162 @@
+"""What a user has just done, drawn in the text, and the edit that should follow, or the reason for silence.
+
+`⟦old→new⟧` is an edit that was made, in the order of the text; `$0` is the cursor. A scenario of several texts is a
+history of whole documents. `expected` is the document afterwards with what changes in «», or "- " and the beginning of
+the reason.
+"""
+
+from msgspec import Struct
+
+__all__ = ["SCENARIOS", "Scenario"]
+
+
+class Scenario(Struct, frozen=True):
+    name: str
+    language: str
+    drawn: str | tuple[str, ...]
+    expected: str
+
+
+PYTHON = (
+    Scenario(
+        "a parameter is renamed throughout its function",
+        "python",
+        """\
+def area(⟦w→width⟧$0, height):
+    if w < 0:
+        raise ValueError(w)
+    return w * height
+""",
+        """\
+def area(width, height):
+    if «width» < 0:
+        raise ValueError(«width»)
+    return «width» * height
+""",
+    ),
+    Scenario(
+        "a local stays in its function",
+        "python",
+        """\
+def first(rows):
+    ⟦total→amount⟧$0 = sum(rows)
+    print(total)
+    return total
+
+
+def second(rows):
+    total = len(rows)
+    return total
+""",
+        """\
+def first(rows):
+    amount = sum(rows)
+    print(«amount»)
+    return «amount»
+
+
+def second(rows):
+    total = len(rows)
+    return total
+""",
+    ),
+    Scenario(
+        "names in strings and comments are left alone",
+        "python",
+        """\
+def report(⟦user→account⟧$0):
+    # the user is known here
+    print("user", user)
+    return user.name
+""",
+        """\
+def report(account):
+    # the user is known here
+    print("user", «account»)
+    return «account».name
+""",
+    ),
+    Scenario(
+        "an attribute is renamed, a local of the same name is not",
+        "python",
+        """\
+class Box:
+    def __init__(self, size):
+        self.⟦size→extent⟧$0 = size
+
+    def double(self):
+        return self.size * 2
+
+    def half(self):
+        return self.size / 2
+""",
+        """\
+class Box:
+    def __init__(self, size):
+        self.extent = size
+
+    def double(self):
+        return self.«extent» * 2
+
+    def half(self):
+        return self.«extent» / 2
+""",
+    ),
+    Scenario(
+        "the same replacement for the third time",
+        "python",
+        """\
+class Tests:
+    def test_a(self):
+        self.⟦assertEquals→assertEqual⟧(a(), 1)
+
+    def test_b(self):
+        self.⟦assertEquals→assertEqual⟧$0(b(), 2)
+
+    def test_c(self):
+        self.assertEquals(c(), 3)
+
+    def test_d(self):
+        self.assertEquals(d(), 4)
+""",
+        """\
+class Tests:
+    def test_a(self):
+        self.assertEqual(a(), 1)
+
+    def test_b(self):
+        self.assertEqual(b(), 2)
+
+    def test_c(self):
+        self.«assertEqual»(c(), 3)
+
+    def test_d(self):
+        self.«assertEqual»(d(), 4)
+""",
+    ),
+    Scenario(
+        "an argument is added to the other calls",
+        "python",
+        """\
+def load(names):
+    first = fetch(names[0]⟦→, timeout=5⟧)
+    second = fetch(names[1]⟦→, timeout=5⟧$0)
+    third = fetch(names[2])
+    return first, second, third
+""",
+        """\
+def load(names):
+    first = fetch(names[0], timeout=5)
+    second = fetch(names[1], timeout=5)
+    third = fetch(names[2]«, timeout=5»)
+    return first, second, third
+""",
+    ),
+    Scenario(
+        "an expression is wrapped where it stands again",
+        "python",
+        """\
+def show(items):
+    print(⟦items.name→str(items.name)⟧)
+    log(⟦items.name→str(items.name)⟧$0)
+    send(items.name)
+""",
+        """\
+def show(items):
+    print(str(items.name))
+    log(str(items.name))
+    send(«str(items.name)»)
+""",
+    ),
+    Scenario(
+        "lines of one shape change alike, with their own names",
+        "python",
+        """\
+class Point:
+    def __init__(self, x, y, z):
+        self.x = ⟦x→float(x)⟧
+        self.y = ⟦y→float(y)⟧$0
+        self.z = z
+""",
+        """\
+class Point:
+    def __init__(self, x, y, z):
+        self.x = float(x)
+        self.y = float(y)
+        self.z = «float(z)»
+""",
+    ),
+    Scenario(
+        "an import replaces another, and its uses follow",
+        "python",
+        """\
+from typing import ⟦List→Sequence⟧$0
+
+
+def first(rows: List[int]) -> int:
+    return rows[0]
+
+
+def last(rows: List[int]) -> int:
+    return rows[-1]
+""",
+        """\
+from typing import Sequence
+
+
+def first(rows: «Sequence»[int]) -> int:
+    return rows[0]
+
+
+def last(rows: «Sequence»[int]) -> int:
+    return rows[-1]
+""",
+    ),
+    Scenario(
+        "a repeated literal edit in like places",
+        "python",
+        """\
+OPTIONS = [
+    Option("a", retries=⟦3→5⟧),
+    Option("b", retries=⟦3→5⟧$0),
+    Option("c", retries=3),
+    Option("d", retries=3),
+]
+""",
+        """\
+OPTIONS = [
+    Option("a", retries=5),
+    Option("b", retries=5),
+    Option("c", retries=«5»),
+    Option("d", retries=«5»),
+]
+""",
+    ),
+    Scenario(
+        "an edit inside a string is repeated inside strings",
+        "python",
+        """\
+A = "https://⟦old→new⟧.example.com/a"
+B = "https://⟦old→new⟧$0.example.com/b"
+C = "https://old.example.com/c"
+old = None
+""",
+        """\
+A = "https://new.example.com/a"
+B = "https://new.example.com/b"
+C = "https://«new».example.com/c"
+old = None
+""",
+    ),
+    Scenario(
+        "silence after a finished rename",
+        "python",
+        """\
+def area(⟦w→width⟧, height):
+    return ⟦w→width⟧$0 * height
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where a word is being deleted",
+        "python",
+        """\
+def area(⟦width→wid⟧$0, height):
+    return width * height
+""",
+        "- a word is being deleted",
+    ),
+    Scenario(
+        "silence where the statement is not complete",
+        "python",
+        """\
+def load(name):
+    value = ⟦fetch(name)→fetch(name, mode=⟧$0
+    other = fetch(name)
+    return value
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence after an undo",
+        "python",
+        (
+            "def area(w, h):\n    return w * h\n",
+            "def area(width, h):\n    return w * h\n",
+            "def area(w$0, h):\n    return w * h\n",
+        ),
+        "- nothing has been edited",
+    ),
+    Scenario(
+        "silence after a part of the edits was undone",
+        "python",
+        (
+            "a = load(1)\nb = load(2)\nc = load(3)\n",
+            "a = read(1)\nb = load(2)\nc = load(3)\n",
+            "a = read(1)\nb = read(2)\nc = load(3)\n",
+            "a = read(1)\nb = load$0(2)\nc = load(3)\n",
+        ),
+        "- ",
+    ),
+    Scenario(
+        "silence after undo and redo of a finished edit",
+        "python",
+        (
+            "x = old_name(1)\n",
+            "x = new_name(1)\n",
+            "x = old_name(1)\n",
+            "x = new_name$0(1)\n",
+        ),
+        "- ",
+    ),
+    Scenario(
+        "silence where a line was deleted and typed again",
+        "python",
+        (
+            "def f(a):\n    check(a)\n    return a\n",
+            "def f(a):\n    return a\n",
+            "def f(a):\n    check(a)$0\n    return a\n",
+        ),
+        "- ",
+    ),
+    Scenario(
+        "silence after reformatting",
+        "python",
+        """\
+def f(a, b):
+    x = ⟦a+b→a + b⟧$0
+    y = a+b
+    return x
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence for the same word in another function",
+        "python",
+        """\
+def first(⟦value→number⟧):
+    return ⟦value→number⟧$0 + 1
+
+
+def second(value):
+    return value * 2
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence for the same word in a comment",
+        "python",
+        """\
+def first(⟦value→number⟧):
+    return ⟦value→number⟧$0 + 1
+
+
+# value is explained here
+LIMIT = "value"
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence for a new line that says nothing about others",
+        "python",
+        """\
+def main():
+    setup()
+⟦→    print("here")
+⟧$0    run()
+    stop()
+""",
+        "- ",
+    ),
+)
+
+TYPESCRIPT = (
+    Scenario(
+        "a parameter and its uses",
+        "typescript",
+        """\
+export function greet(⟦name→person⟧$0: string): string {
+  const upper = name.toUpperCase();
+  return `Hello ${name}` + upper;
+}
+""",
+        """\
+export function greet(person: string): string {
+  const upper = «person».toUpperCase();
+  return `Hello ${«person»}` + upper;
+}
+""",
+    ),
+    Scenario(
+        "a type annotation for the third time",
+        "typescript",
+        """\
+interface Row {
+  id: ⟦number→string⟧;
+  parent: ⟦number→string⟧$0;
+  owner: number;
+}
+""",
+        """\
+interface Row {
+  id: string;
+  parent: string;
+  owner: «string»;
+}
+""",
+    ),
+    Scenario(
+        "await before the other calls",
+        "typescript",
+        """\
+async function load() {
+  const a = ⟦fetchRows("a")→await fetchRows("a")⟧;
+  const b = ⟦fetchRows("b")→await fetchRows("b")⟧$0;
+  const c = fetchRows("c");
+  return [a, b, c];
+}
+""",
+        """\
+async function load() {
+  const a = await fetchRows("a");
+  const b = await fetchRows("b");
+  const c = «await »fetchRows("c");
+  return [a, b, c];
+}
+""",
+    ),
+    Scenario(
+        "a property is made readonly on the next lines as well",
+        "typescript",
+        """\
+class Point {
+  ⟦→readonly ⟧x: number;
+  ⟦→readonly ⟧$0y: number;
+  z: number;
+}
+""",
+        """\
+class Point {
+  readonly x: number;
+  readonly y: number;
+  «readonly »z: number;
+}
+""",
+    ),
+    Scenario(
+        "an imported name changes",
+        "typescript",
+        """\
+import { ⟦readFile→readText⟧$0 } from "./files";
+
+export async function config() {
+  const text = await readFile("config.json");
+  return JSON.parse(text);
+}
+""",
+        """\
+import { readText } from "./files";
+
+export async function config() {
+  const text = await «readText»("config.json");
+  return JSON.parse(text);
+}
+""",
+    ),
+    Scenario(
+        "a private method is renamed, its calls follow",
+        "typescript",
+        """\
+class Store {
+  private ⟦get→lookup⟧$0(key: string) {
+    return this.map[key];
+  }
+  has(key: string) {
+    return this.get(key) !== undefined;
+  }
+  first() {
+    return this.get("a");
+  }
+}
+""",
+        """\
+class Store {
+  private lookup(key: string) {
+    return this.map[key];
+  }
+  has(key: string) {
+    return this.«lookup»(key) !== undefined;
+  }
+  first() {
+    return this.«lookup»("a");
+  }
+}
+""",
+    ),
+    Scenario(
+        "silence while a call is being typed",
+        "typescript",
+        """\
+function run() {
+  const a = ⟦start();→start(opt⟧$0
+  const b = start();
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence after an undo in TypeScript",
+        "typescript",
+        (
+            "const a = one();\nconst b = one();\n",
+            "const a = two();\nconst b = one();\n",
+            "const a = one$0();\nconst b = one();\n",
+        ),
+        "- nothing has been edited",
+    ),
+    Scenario(
+        "silence where only blanks changed",
+        "typescript",
+        """\
+function f(a: number) {
+⟦  →    ⟧return a$0;
+}
+function g(a: number) {
+  return a;
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence for a property of another name space",
+        "typescript",
+        """\
+function size(⟦width→w⟧: number) {
+  return ⟦width→w⟧$0 * 2;
+}
+const box = { width: 3 };
+""",
+        "- ",
+    ),
+)
+
+JAVASCRIPT = (
+    Scenario(
+        "a constant and its uses",
+        "javascript",
+        """\
+const ⟦limit→maximum⟧$0 = 10;
+
+function check(value) {
+  if (value > limit) {
+    throw new Error("too large");
+  }
+  return limit - value;
+}
+""",
+        """\
+const maximum = 10;
+
+function check(value) {
+  if (value > «maximum») {
+    throw new Error("too large");
+  }
+  return «maximum» - value;
+}
+""",
+    ),
+    Scenario(
+        "var becomes let on the next lines",
+        "javascript",
+        """\
+function setup() {
+  ⟦var→let⟧ a = 1;
+  ⟦var→let⟧$0 b = 2;
+  var c = 3;
+  return a + b + c;
+}
+""",
+        """\
+function setup() {
+  let a = 1;
+  let b = 2;
+  «let» c = 3;
+  return a + b + c;
+}
+""",
+    ),
+    Scenario(
+        "equality becomes strict",
+        "javascript",
+        """\
+function same(a, b) {
+  if (a.id ⟦==→===⟧ b.id) return true;
+  if (a.name ⟦==→===⟧$0 b.name) return true;
+  if (a.kind == b.kind) return true;
+  return false;
+}
+""",
+        """\
+function same(a, b) {
+  if (a.id === b.id) return true;
+  if (a.name === b.name) return true;
+  if (a.kind «===» b.kind) return true;
+  return false;
+}
+""",
+    ),
+    Scenario(
+        "a callback parameter in its function only",
+        "javascript",
+        """\
+rows.forEach((⟦row→line⟧$0) => {
+  print(row.text);
+  count(row);
+});
+others.forEach((row) => {
+  print(row);
+});
+""",
+        """\
+rows.forEach((line) => {
+  print(«line».text);
+  count(«line»);
+});
+others.forEach((row) => {
+  print(row);
+});
+""",
+    ),
+    Scenario(
+        "an argument goes from the other calls as well",
+        "javascript",
+        """\
+log("start"⟦, true→⟧);
+log("middle"⟦, true→⟧$0);
+log("end", true);
+""",
+        """\
+log("start");
+log("middle");
+log("end"«»);
+""",
+    ),
+    Scenario(
+        "console.log lines are deleted one after the other",
+        "javascript",
+        """\
+function run(a, b, c) {
+⟦  console.log("a", a);
+→⟧  first(a);
+⟦  console.log("b", b);
+→⟧$0  second(b);
+  console.log("c", c);
+  third(c);
+}
+""",
+        """\
+function run(a, b, c) {
+  first(a);
+  second(b);
+«»  third(c);
+}
+""",
+    ),
+    Scenario(
+        "silence for a name that is only in a string",
+        "javascript",
+        """\
+const ⟦mode→state⟧$0 = read();
+print("mode");
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence after typing a new statement",
+        "javascript",
+        """\
+function run() {
+  start();
+⟦→  const result = compute();
+⟧$0  stop();
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence inside an unfinished string",
+        "javascript",
+        """\
+const a = ⟦"one"→"one, two⟧$0
+const b = "one";
+""",
+        "- ",
+    ),
+)
+
+GO = (
+    Scenario(
+        "a receiver's field and its uses",
+        "go",
+        """\
+package store
+
+type Store struct {
+	⟦rows→items⟧$0 []string
+}
+
+func (s *Store) Len() int {
+	return len(s.rows)
+}
+
+func (s *Store) First() string {
+	return s.rows[0]
+}
+""",
+        """\
+package store
+
+type Store struct {
+	items []string
+}
+
+func (s *Store) Len() int {
+	return len(s.«items»)
+}
+
+func (s *Store) First() string {
+	return s.«items»[0]
+}
+""",
+    ),
+    Scenario(
+        "a context is passed to the next call too",
+        "go",
+        """\
+package main
+
+func run(ctx context.Context, c *Client) {
+	c.Open(⟦→ctx, ⟧"a")
+	c.Open(⟦→ctx, ⟧$0"b")
+	c.Open("c")
+}
+""",
+        """\
+package main
+
+func run(ctx context.Context, c *Client) {
+	c.Open(ctx, "a")
+	c.Open(ctx, "b")
+	c.Open(«ctx, »"c")
+}
+""",
+    ),
+    Scenario(
+        "a local by short declaration",
+        "go",
+        """\
+package main
+
+func total(rows []int) int {
+	⟦s→sum⟧$0 := 0
+	for _, row := range rows {
+		s += row
+	}
+	return s
+}
+""",
+        """\
+package main
+
+func total(rows []int) int {
+	sum := 0
+	for _, row := range rows {
+		«sum» += row
+	}
+	return «sum»
+}
+""",
+    ),
+    Scenario(
+        "a format verb for the third time",
+        "go",
+        """\
+package main
+
+func show(a, b, c string) {
+	fmt.⟦Println→Print⟧(a)
+	fmt.⟦Println→Print⟧$0(b)
+	fmt.Println(c)
+}
+""",
+        """\
+package main
+
+func show(a, b, c string) {
+	fmt.Print(a)
+	fmt.Print(b)
+	fmt.«Print»(c)
+}
+""",
+    ),
+    Scenario(
+        "silence for a variable of the same name elsewhere",
+        "go",
+        """\
+package main
+
+func one(⟦key→name⟧ string) string {
+	return ⟦key→name⟧$0
+}
+
+func two(key string) string {
+	return key
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence after an undo in Go",
+        "go",
+        (
+            "package main\n\nvar a = open(1)\nvar b = open(2)\n",
+            "package main\n\nvar a = create(1)\nvar b = open(2)\n",
+            "package main\n\nvar a = open$0(1)\nvar b = open(2)\n",
+        ),
+        "- nothing has been edited",
+    ),
+)
+
+RUST = (
+    Scenario(
+        "an ordering for the third time",
+        "rust",
+        """\
+fn update() {
+    A.store(1, Ordering::⟦SeqCst→Relaxed⟧);
+    B.store(2, Ordering::⟦SeqCst→Relaxed⟧$0);
+    C.store(3, Ordering::SeqCst);
+}
+""",
+        """\
+fn update() {
+    A.store(1, Ordering::Relaxed);
+    B.store(2, Ordering::Relaxed);
+    C.store(3, Ordering::«Relaxed»);
+}
+""",
+    ),
+    Scenario(
+        "a let binding and its uses",
+        "rust",
+        """\
+fn area(w: u32, h: u32) -> u32 {
+    let ⟦a→product⟧$0 = w * h;
+    println!("{}", a);
+    a
+}
+""",
+        """\
+fn area(w: u32, h: u32) -> u32 {
+    let product = w * h;
+    println!("{}", «product»);
+    «product»
+}
+""",
+    ),
+    Scenario(
+        "unwrap becomes a question mark",
+        "rust",
+        """\
+fn load() -> Result<(), Error> {
+    let a = open("a")⟦.unwrap()→?⟧;
+    let b = open("b")⟦.unwrap()→?⟧$0;
+    let c = open("c").unwrap();
+    Ok(())
+}
+""",
+        """\
+fn load() -> Result<(), Error> {
+    let a = open("a")?;
+    let b = open("b")?;
+    let c = open("c")«?»;
+    Ok(())
+}
+""",
+    ),
+    Scenario(
+        "an attribute before the next item too",
+        "rust",
+        """\
+⟦#[repr(packed)]→#[repr(C, packed)]⟧
+struct A(u8);
+
+⟦#[repr(packed)]→#[repr(C, packed)]⟧$0
+struct B(u8);
+
+#[repr(packed)]
+struct C(u8);
+""",
+        """\
+#[repr(C, packed)]
+struct A(u8);
+
+#[repr(C, packed)]
+struct B(u8);
+
+#[repr(«C, »packed)]
+struct C(u8);
+""",
+    ),
+    Scenario(
+        "pub for the next fields",
+        "rust",
+        """\
+struct Options {
+    ⟦→pub ⟧width: u32,
+    ⟦→pub ⟧$0height: u32,
+    depth: u32,
+}
+""",
+        """\
+struct Options {
+    pub width: u32,
+    pub height: u32,
+    «pub »depth: u32,
+}
+""",
+    ),
+    Scenario(
+        "silence for another function's binding",
+        "rust",
+        """\
+fn one() -> u32 {
+    let ⟦x→count⟧ = 1;
+    ⟦x→count⟧$0
+}
+
+fn two() -> u32 {
+    let x = 2;
+    x
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence while a generic is being typed",
+        "rust",
+        """\
+fn main() {
+    let a: ⟦Vec<u8>→Vec<⟧$0 = Vec::new();
+    let b: Vec<u8> = Vec::new();
+}
+""",
+        "- ",
+    ),
+)
+
+JAVA = (
+    Scenario(
+        "a field and its uses",
+        "java",
+        """\
+class Counter {
+    private int ⟦n→count⟧$0;
+
+    int next() {
+        n += 1;
+        return n;
+    }
+}
+""",
+        """\
+class Counter {
+    private int count;
+
+    int next() {
+        «count» += 1;
+        return «count»;
+    }
+}
+""",
+    ),
+    Scenario(
+        "a type argument for the third time",
+        "java",
+        """\
+class Tables {
+    Map<String, ⟦Integer→Long⟧> a;
+    Map<String, ⟦Integer→Long⟧$0> b;
+    Map<String, Integer> c;
+}
+""",
+        """\
+class Tables {
+    Map<String, Long> a;
+    Map<String, Long> b;
+    Map<String, «Long»> c;
+}
+""",
+    ),
+    Scenario(
+        "final on the next fields",
+        "java",
+        """\
+class Point {
+    private ⟦→final ⟧int x;
+    private ⟦→final ⟧$0int y;
+    private int z;
+}
+""",
+        """\
+class Point {
+    private final int x;
+    private final int y;
+    private «final »int z;
+}
+""",
+    ),
+    Scenario(
+        "a parameter of one method",
+        "java",
+        """\
+class Math {
+    int twice(int ⟦v→value⟧$0) {
+        return v + v;
+    }
+
+    int thrice(int v) {
+        return v + v + v;
+    }
+}
+""",
+        """\
+class Math {
+    int twice(int value) {
+        return «value» + «value»;
+    }
+
+    int thrice(int v) {
+        return v + v + v;
+    }
+}
+""",
+    ),
+    Scenario(
+        "silence after a finished rename in Java",
+        "java",
+        """\
+class Math {
+    int twice(int ⟦v→value⟧) {
+        return ⟦v→value⟧ * 2$0;
+    }
+
+    int thrice(int v) {
+        return v * 3;
+    }
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence after an undo in Java",
+        "java",
+        (
+            "class A {\n    int a = f(1);\n    int b = f(2);\n}\n",
+            "class A {\n    int a = g(1);\n    int b = f(2);\n}\n",
+            "class A {\n    int a = f$0(1);\n    int b = f(2);\n}\n",
+        ),
+        "- nothing has been edited",
+    ),
+)
+
+C = (
+    Scenario(
+        "a local in C",
+        "c",
+        """\
+int length(const char *text) {
+    int ⟦i→count⟧$0 = 0;
+    while (text[i]) {
+        i++;
+    }
+    return i;
+}
+""",
+        """\
+int length(const char *text) {
+    int count = 0;
+    while (text[«count»]) {
+        «count»++;
+    }
+    return «count»;
+}
+""",
+    ),
+    Scenario(
+        "a function's name and its calls",
+        "c",
+        """\
+static int ⟦get→read_value⟧$0(int fd) {
+    return fd;
+}
+
+int main(void) {
+    int a = get(1);
+    int b = get(2);
+    return a + b;
+}
+""",
+        """\
+static int read_value(int fd) {
+    return fd;
+}
+
+int main(void) {
+    int a = «read_value»(1);
+    int b = «read_value»(2);
+    return a + b;
+}
+""",
+    ),
+    Scenario(
+        "a macro for the third time",
+        "c",
+        """\
+void setup(void) {
+    enable(⟦FLAG_OLD→FLAG_NEW⟧ | 1);
+    enable(⟦FLAG_OLD→FLAG_NEW⟧$0 | 2);
+    enable(FLAG_OLD | 4);
+}
+""",
+        """\
+void setup(void) {
+    enable(FLAG_NEW | 1);
+    enable(FLAG_NEW | 2);
+    enable(«FLAG_NEW» | 4);
+}
+""",
+    ),
+    Scenario(
+        "silence in a comment of C",
+        "c",
+        """\
+int ⟦size→length⟧$0(void);
+/* size is in bytes */
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where a brace is missing",
+        "c",
+        """\
+int f(int a) {
+    if ⟦(a)→(a) {⟧$0
+    return a;
+}
+""",
+        "- ",
+    ),
+)
+
+SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C)

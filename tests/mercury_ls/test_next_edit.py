@@ -1,0 +1,236 @@
+import re
+from itertools import pairwise
+
+import pytest
+
+from mercury_engine.api import Draft, Filled
+from mercury_engine.fake import FakeEngine
+from mercury_ls.context import Budget, Related
+from mercury_ls.documents import Document, Snapshot, difference
+from mercury_ls.history import History
+from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
+from mercury_ls.settings import SuggestSettings
+from tests.marked import SUFFIX
+from tests.mercury_ls.next_edit_scenarios import SCENARIOS, Scenario
+
+EDIT = re.compile(r"⟦(.*?)→(.*?)⟧", re.DOTALL)
+
+
+class Engine:
+    """An engine of this process, as the straight path wants it; it keeps what it was asked."""
+
+    def __init__(self, engine) -> None:
+        self.engine = engine
+        self.requests = []
+
+    async def infill(self, request):
+        self.requests.append(request)
+        for draft in self.engine.infill(request):
+            yield draft
+
+
+class Opinion:
+    """Writes the same for every span, or makes of its old text what a function does."""
+
+    def __init__(self, write, p_accept=0.9) -> None:
+        self.write, self.p_accept = write, p_accept
+
+    def infill(self, request):
+        old = [request.windows[s.window].text[s.start : s.end] for s in request.spans]
+        yield Draft(1, tuple(Filled(self.write(text), p_accept=self.p_accept, complete=True) for text in old), True)
+
+
+def states_of(drawn: str | tuple[str, ...]) -> list[str]:
+    """The document before anything was done, and after each edit; the last holds the cursor."""
+    if not isinstance(drawn, str):
+        return list(drawn)
+    count = len(EDIT.findall(drawn))
+    return [stage(drawn, done) for done in range(count + 1)]
+
+
+def stage(drawn: str, done: int) -> str:
+    number = iter(range(len(EDIT.findall(drawn))))
+    text = EDIT.sub(lambda match: match[2] if next(number) < done else match[1], drawn)
+    return text if done == len(EDIT.findall(drawn)) else text.replace("$0", "")
+
+
+def question_of(drawn: str | tuple[str, ...], language: str, **known) -> NextQuestion:
+    path = f"/project/file.{SUFFIX[language]}"
+    *before, last = states_of(drawn)
+    offset = last.index("$0")
+    states = [*before, last.replace("$0", "")]
+    history = History()
+    for number, (old, new) in enumerate(pairwise(states)):
+        history.record(path, old, difference(old, new), 60.0 * number)
+    snapshot = Document(f"file://{path}", path, language, 7, states[-1]).snapshot()
+    given = {
+        "related": Related(snapshot.uri, 0, 0.0),
+        "settings": SuggestSettings(),
+        "budget": Budget(),
+        "session": "test",
+        "bar": 0.25,
+    }
+    return NextQuestion(snapshot=snapshot, offset=offset, history=history, **{**given, **known})
+
+
+async def last_of(question: NextQuestion, engine=None) -> NextAnswer:
+    answers = [answer async for answer in next_edits(question, engine)]
+    assert [answer.final for answer in answers] == [False] * (len(answers) - 1) + [True]
+    return answers[-1]
+
+
+def drawn_after(snapshot: Snapshot, answer: NextAnswer) -> str:
+    text = snapshot.text
+    for edit in sorted(answer.edits, key=lambda each: each.start, reverse=True):
+        if edit.uri == snapshot.uri:
+            text = f"{text[: edit.start]}«{edit.text}»{text[edit.end :]}"
+    return text
+
+
+async def check(scenario: Scenario, engine=None) -> NextAnswer:
+    question = question_of(scenario.drawn, scenario.language)
+    answer = await last_of(question, engine)
+    if scenario.expected.startswith("- "):
+        assert not answer.edits, drawn_after(question.snapshot, answer)
+        assert answer.silence.startswith(scenario.expected[2:])
+    else:
+        assert drawn_after(question.snapshot, answer) == scenario.expected, answer.silence
+    return answer
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"{each.language}: {each.name}")
+async def test_what_follows(scenario):
+    await check(scenario)
+
+
+def test_a_third_of_the_scenarios_stay_silent_in_six_languages():
+    silent = sum(each.expected.startswith("- ") for each in SCENARIOS)
+    assert len(SCENARIOS) >= 60
+    assert silent * 3 >= len(SCENARIOS)
+    assert len({each.language for each in SCENARIOS}) >= 6
+
+
+RENAME = """\
+def area(⟦w→width⟧$0, height):
+    if w < 0:
+        raise ValueError(w)
+    return w * height
+"""
+THIRD = """\
+first = ⟦fetch→load⟧("a")
+second = ⟦fetch→load⟧$0("b")
+third = fetch("c")
+"""
+
+
+def other_file(text: str) -> Snapshot:
+    return Document("file:///project/other.py", "/project/other.py", "python", 3, text).snapshot()
+
+
+async def test_an_answer_names_what_it_does_and_the_versions_that_it_is_for():
+    answer = await last_of(question_of(RENAME, "python"))
+    assert answer.label == "rename `w` → `width` in 3 places"
+    assert answer.versions == {"file:///project/file.py": 7}
+    assert 0.25 <= answer.p_accept <= 1.0
+    assert all(0.25 <= edit.p_accept <= 1.0 for edit in answer.edits)
+    assert {edit.display for edit in answer.edits} == {"diff"}
+
+
+async def test_other_files_are_part_of_the_same_answer():
+    drawn = "def ⟦fetch→load⟧$0(name):\n    return name\n\n\nvalue = fetch(1)\n"
+    others = (other_file("from file import fetch\n\nresult = fetch(2)\n"),)
+    answer = await last_of(question_of(drawn, "python", others=others, bar=0.05, invoked=True))
+    assert {edit.uri for edit in answer.edits} == {"file:///project/file.py", "file:///project/other.py"}
+    assert answer.versions == {"file:///project/file.py": 7, "file:///project/other.py": 3}
+    assert answer.label == "rename `fetch` → `load` in 3 places and 2 files"
+
+
+async def test_a_local_of_this_file_is_none_of_another():
+    answer = await last_of(question_of(RENAME, "python", others=(other_file("w = 1\nprint(w)\n"),)))
+    assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
+
+
+async def test_an_insertion_at_the_cursor_can_be_ghost_text():
+    drawn = 'a = ⟦→await ⟧fetch("a")\nb = ⟦→await ⟧fetch("b")\nc = $0fetch("c")\n'
+    answer = await last_of(question_of(drawn, "typescript"))
+    assert [(edit.text, edit.display) for edit in answer.edits] == [("await ", "ghost")]
+
+
+async def test_the_bar_decides_what_is_shown():
+    assert (await last_of(question_of(THIRD, "python", bar=0.25))).edits
+    answer = await last_of(question_of(THIRD, "python", bar=0.99))
+    assert answer.silence == "unsure: no edit is likely enough"
+
+
+async def test_nothing_is_proposed_before_anything_was_done():
+    answer = await last_of(question_of("x = 1$0\n", "python"))
+    assert answer.silence == "nothing has been edited yet"
+
+
+async def test_what_the_rules_know_comes_before_the_model_answers():
+    engine = Engine(FakeEngine())
+    answers = [answer async for answer in next_edits(question_of(RENAME, "python"), engine)]
+    assert answers[0].edits
+    assert not answers[0].final
+    assert answers[-1].edits
+    assert answers[-1].final
+    assert answers[-1].p_accept > answers[0].p_accept
+
+
+async def test_all_places_are_asked_about_at_once_with_their_old_text():
+    engine = Engine(FakeEngine())
+    others = (other_file("from file import fetch\n\n" + "x = 1\n" * 40 + "result = fetch(2)\n"),)
+    drawn = "def ⟦fetch→load⟧$0(name):\n    return name\n\n\nvalue = fetch(1)\n"
+    await last_of(question_of(drawn, "python", others=others), engine)
+    (request,) = engine.requests
+    old = [request.windows[s.window].text[s.start : s.end] for s in request.spans]
+    assert {s.mode for s in request.spans} == {"edit"}
+    assert len(request.spans) <= 8
+    assert {"value = fetch(1)\n", "result = fetch(2)\n"} <= set(old)
+    assert {window.path for window in request.windows} == {"/project/file.py", "/project/other.py"}
+
+
+async def test_a_model_that_would_leave_the_places_as_they_are_silences_the_rules():
+    answer = await last_of(question_of(RENAME, "python"), Engine(Opinion(lambda old: old, p_accept=0.02)))
+    assert not answer.edits
+
+
+async def test_a_model_that_writes_nonsense_silences_rather_than_shows():
+    answer = await last_of(question_of(THIRD, "python"), Engine(Opinion(lambda old: "))) nonsense(\n", p_accept=0.1)))
+    assert not answer.edits
+
+
+async def test_a_model_writes_where_no_rule_knows_the_text():
+    drawn = "def area(width):\n    height = ⟦width→width * 2⟧$0\n    return width\n"
+    write = lambda old: old.replace("return width", "return width * height")  # noqa: E731
+    answer = await last_of(question_of(drawn, "python", invoked=True, bar=0.01), Engine(Opinion(write, 0.99)))
+    assert [edit.text for edit in answer.edits] == [" * height"]
+
+
+async def test_an_unfinished_text_of_the_model_is_not_shown():
+    class Cut:
+        def infill(self, request):
+            yield Draft(1, tuple(Filled("return", p_accept=0.99) for _ in request.spans), True)
+
+    drawn = "def area(width):\n    height = ⟦width→width * 2⟧$0\n    return width\n"
+    answer = await last_of(question_of(drawn, "python", invoked=True, bar=0.01), Engine(Cut()))
+    assert all(edit.text.strip() != "return" for edit in answer.edits)
+
+
+async def test_an_engine_without_a_draft_leaves_what_the_rules_know():
+    class Mute:
+        def infill(self, request):
+            yield from ()
+
+    answer = await last_of(question_of(RENAME, "python"), Engine(Mute()))
+    assert len(answer.edits) == 3
+
+
+async def test_edits_far_apart_come_in_windows_of_their_own():
+    engine = Engine(FakeEngine())
+    far = "x = 1\n" * 3000
+    drawn = f"def ⟦fetch→load⟧$0(name):\n    return name\n\n\n{far}value = fetch(1)\n"
+    await last_of(question_of(drawn, "python"), engine)
+    (request,) = engine.requests
+    assert len(request.windows) == 2
+    assert sum(len(window.text) for window in request.windows) < Budget().characters * 2

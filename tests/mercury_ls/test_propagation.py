@@ -1,0 +1,109 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine.api import Edit
+from mercury_ls.propagation import on_the_way, rules, tokens, touches_of
+
+
+def check(edits: list[tuple[str, str]], *expected: str, silent: tuple[str, ...] = ()) -> None:
+    """`expected` are rules as `kind: before → after`, in any order; kinds in `silent` must not be learned."""
+    found = rules([Edit("a.py", number * 10, *edit) for number, edit in enumerate(edits)])
+    drawn = {f"{rule.kind}: {rule.before} → {rule.after}" for rule in found}
+    assert set(expected) <= drawn, drawn
+    assert not {rule.kind for rule in found} & set(silent), drawn
+
+
+def test_a_name_that_became_another():
+    check([("x = total + 1\n", "x = amount + 1\n")], "rename: total → amount", silent=("clone", "phrase"))
+
+
+def test_keywords_are_no_names():
+    check([("var a = 1\n", "let a = 1\n")], "phrase: var → let", silent=("rename",))
+
+
+def test_a_literal():
+    check([("f(retries=3)\n", "f(retries=5)\n")], "phrase: 3 → 5")
+
+
+def test_an_argument_more_at_a_call_and_at_the_definition():
+    check([("get(url)\n", "get(url, timeout=5)\n")], "argument:  → , timeout=5")
+    check([("def get(url):\n", "def get(url, timeout):\n")], "parameter:  → , timeout", silent=("argument",))
+
+
+def test_an_argument_in_the_middle_goes_with_its_comma():
+    check([("f(a, b, c)\n", "f(a, c)\n")], "argument: , b → ")
+
+
+def test_what_is_wrapped_is_one_piece():
+    check([("print(a.b)\n", "print(str(a.b))\n")], "phrase: a.b → str(a.b)")
+
+
+def test_lines_that_go_and_come():
+    check([("    log(a)\n", "")], "delete:  → ")
+    check([("", "    check(a)\n")], "insert:  → ")
+
+
+def test_a_new_variable_stands_for_its_value():
+    check([("", "    root = config.root()\n")], "extract: config.root() → root")
+
+
+def test_a_name_that_went_may_leave_an_import_unused():
+    check([("x = path.join(a)\n", "x = a\n")], "unused: path → ")
+
+
+def test_two_names_that_changed_in_the_same_part():
+    check([("old_width = 1\n", "new_width = 1\n"), ("old_height = 1\n", "new_height = 1\n")], "part: old → new")
+
+
+def test_blanks_say_nothing():
+    assert rules([Edit("a.py", 0, "a+b\n", "a + b\n")]) == ()
+    assert rules([Edit("a.py", 0, "    x = 1\n", "        x = 1\n")]) == ()
+
+
+def test_what_was_taken_back_is_forgotten():
+    there, back = Edit("a.py", 0, "x = one\n", "x = two\n"), Edit("a.py", 5, "y = two\n", "y = one\n")
+    assert not [rule for rule in rules([there, back]) if (rule.before, rule.after) == ("one", "two")]
+
+
+def test_the_same_twice_is_one_rule_that_counts():
+    edits = [Edit("a.py", line, f"f{line}(old)\n", f"f{line}(new)\n") for line in (3, 7)]
+    (rule,) = [rule for rule in rules(edits) if rule.kind == "rename"]
+    assert (rule.count, rule.line, rule.age) == (2, 7, 0)
+    assert rule.places == (("a.py", 7), ("a.py", 3))
+
+
+def test_what_once_became_something_else_is_contested():
+    edits = [Edit("a.py", 3, "f(old)\n", "f(new)\n"), Edit("a.py", 7, "g(old)\n", "g(other)\n")]
+    assert all(rule.contested for rule in rules(edits) if rule.kind == "rename")
+
+
+def test_lines_with_nothing_in_common_teach_no_pieces():
+    check([("a = b + c\n", "while True: pass\n")], silent=("rename", "phrase", "argument"))
+
+
+def test_an_edit_may_be_a_part_of_another():
+    assert on_the_way("f(a, b)", "g(a, b)", "g(a, c)")
+    assert not on_the_way("f(a, b)", "h(a, b)", "g(a, c)")
+    assert not on_the_way("f(a)", "f(a)", "g(a)")
+
+
+LINE = st.text(alphabet="ab1 .,()=\n", max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINE, LINE)
+def test_the_touches_turn_one_text_into_the_other(before, after):
+    made, at = "", 0
+    for touch in touches_of(before, after):
+        made += before[at : touch.start] + after[touch.new_start : touch.new_end]
+        at = touch.end
+    made += before[at:]
+    assert [token.text for token in tokens(made)] == [token.text for token in tokens(after)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(LINE, LINE), max_size=4))
+def test_any_edits_can_be_learned_from(edits):
+    for rule in rules([Edit("a.py", 0, before, after) for before, after in edits]):
+        assert rule.count >= 1
+        assert 0.0 <= rule.changed <= 1.0

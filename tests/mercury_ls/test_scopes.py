@@ -1,0 +1,73 @@
+from mercury_ls.documents import Document
+from mercury_ls.scopes import binding_ranges, declares, is_member, local_range, node_at
+from tests.marked import marked
+
+
+def check(drawn: str, expected: str, language: str = "python") -> None:
+    """`$0` stands before a name; `expected` is the first line of the function that has it as a local, or nothing."""
+    snapshot, offset = marked(drawn, language)
+    name = node_at(snapshot, offset).text.decode()
+    found = local_range(snapshot, offset, (name,))
+    assert (snapshot.text[slice(*found)].partition("\n")[0].strip() if found else "") == expected
+
+
+def check_declares(drawn: str, expected: bool, language: str = "python") -> None:
+    snapshot, offset = marked(drawn, language)
+    assert declares(node_at(snapshot, offset)) == expected
+
+
+def test_parameters_and_locals_belong_to_their_function():
+    check("def f($0a):\n    return a\n", "def f(a):")
+    check("def f(a: int = 1):\n    return $0a\n", "def f(a: int = 1):")
+    check("def f(*args):\n    return $0args\n", "def f(*args):")
+    check("def f():\n    for a, b in rows:\n        $0b()\n", "def f():")
+    check("def f():\n    with open(p) as file:\n        $0file.read()\n", "def f():")
+    check("const f = (a) => {\n  return $0a;\n};\n", "(a) => {", "javascript")
+    check("function f(a: number) {\n  return $0a;\n}\n", "function f(a: number) {", "typescript")
+    check("func f(a int) int {\n\treturn $0a\n}\n", "func f(a int) int {", "go")
+    check("func f() int {\n\ta := 1\n\treturn $0a\n}\n", "func f() int {", "go")
+    check("fn f(a: u8) -> u8 {\n    $0a\n}\n", "fn f(a: u8) -> u8 {", "rust")
+    check("fn f() -> u8 {\n    let a = 1;\n    $0a\n}\n", "fn f() -> u8 {", "rust")
+    check("int f(int *a) {\n    return *$0a;\n}\n", "int f(int *a) {", "c")
+    check("class A {\n    int f(int a) {\n        return $0a;\n    }\n}\n", "int f(int a) {", "java")
+
+
+def test_the_innermost_function_counts():
+    check("def f(a):\n    def g(a):\n        return $0a\n", "def g(a):")
+
+
+def test_what_is_declared_nowhere_around_is_no_local():
+    check("def f():\n    return $0a\n", "")
+    check("a = 1\nprint($0a)\n", "")
+    check("def $0f():\n    f = 1\n", "")
+
+
+def test_members_are_no_locals():
+    check("def f(a):\n    return self.$0a\n", "")
+    check("def f(a):\n    return g($0a=1)\n", "")
+    snapshot, offset = marked("function f(a) {\n  return b.$0a;\n}\n", "javascript")
+    assert is_member(node_at(snapshot, offset))
+
+
+def test_declarations():
+    check_declares("def $0f():\n    pass\n", True)
+    check_declares("from a import $0b\n", True)
+    check_declares("f($0a)\n", False)
+    check_declares("class A {\n    private int $0n;\n}\n", True, "java")
+    check_declares("class A {\n  $0get() {}\n}\n", True, "typescript")
+    check_declares('import { $0b } from "./a";\n', True, "typescript")
+    check_declares("package a\n\ntype A struct {\n\t$0n int\n}\n", True, "go")
+    check_declares("int $0f(void);\n", True, "c")
+
+
+def test_every_function_with_a_local_of_the_name():
+    snapshot, _ = marked("def f(a):\n    pass\n\n\ndef g():\n    a = 1\n\n\ndef h():\n    a()\n$0")
+    firsts = [snapshot.text[slice(*found)].partition("\n")[0] for found in binding_ranges(snapshot, "a")]
+    assert firsts == ["def f(a):", "def g():"]
+
+
+def test_a_text_without_a_grammar_has_no_scopes():
+    snapshot = Document("file:///notes.txt", "notes.txt", "plaintext", 1, "a b\n").snapshot()
+    assert node_at(snapshot, 2) is None
+    assert local_range(snapshot, 2, ("b",)) is None
+    assert binding_ranges(snapshot, "b") == []

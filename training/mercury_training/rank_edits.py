@@ -1,0 +1,209 @@
+"""Fit the ranking of next edits: P(the author makes this edit) from what is known of it, by logistic regression.
+
+python -m mercury_training.rank_edits TRAIN.jsonl HELD_OUT.jsonl --out mercury_ls/ranking.json [--checked ROWS.jsonl]
+
+The rows are candidates as `bench.edit_candidates` writes them. The bar is the least probability at which the
+held-out rows that expect no edit stay silent often enough. `--checked` are rows with a model's opinion (`--engine`):
+from them it is learned how much the model's word counts; without them a cautious guess stands, and the file says so.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+__all__ = ["Candidate", "Fit", "area", "bar_for", "candidates_in", "fit", "fit_check", "log_loss", "predict", "read"]
+
+RIDGE = 1.0
+ROUNDS = 50
+QUIET = 0.96
+MODEL_FREE = frozenset({"line", "parameter"})
+"""Kinds that say where and not what: without a model they show nothing."""
+GUESS = {"bias": 0.0, "ranked": 1.0, "model": 0.5, "agreement": 1.5}
+"""How a model's word counts until it is known: a weak model must lead to silence."""
+CHECK_RIDGE = 10.0
+
+
+class Candidate(Struct, frozen=True):
+    row: int
+    row_kind: str
+    kind: str
+    features: dict[str, float]
+    right: bool
+    exact: bool = False
+    p_edit: float = 0.0
+    p_model: float | None = None
+    agreement: float = 0.0
+
+
+class Fit(Struct, frozen=True):
+    """Intercepts by kind and weights by feature."""
+
+    kinds: dict[str, float]
+    weights: dict[str, float]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("train", type=Path)
+    arguments.add_argument("held_out", type=Path)
+    arguments.add_argument("--checked", type=Path)
+    arguments.add_argument("--out", type=Path, required=True)
+    given = arguments.parse_args()
+    train, held_out = candidates_in(read(given.train)), read(given.held_out)
+    silent = len({each.row for each in held_out if each.row_kind == "none"})
+    held_out = candidates_in(held_out)
+    found = fit(train)
+    checked = read(given.checked) if given.checked else []
+    report = {**measured(train, held_out, found), "opinions of a model": len(checked)}
+    bar = bar_for(held_out, predict(found, held_out), silent)
+    for name, value in report.items():
+        print(f"{name}: {value}")
+    written = {**rounded(found), "check": fit_check(checked), "bar": round(bar, 3), "fitted": report}
+    given.out.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> list[Candidate]:
+    decoder = msgspec.json.Decoder(Candidate)
+    with path.open("rb") as lines:
+        return [decoder.decode(line) for line in lines]
+
+
+def candidates_in(rows: Sequence[Candidate]) -> list[Candidate]:
+    """Without the marks of rows that have none."""
+    return [each for each in rows if each.kind != "nothing"]
+
+
+def fit(candidates: Sequence[Candidate], ridge: float = RIDGE) -> Fit:
+    """By Newton's method. The ridge keeps what was hardly seen near nothing."""
+    kinds = sorted({each.kind for each in candidates})
+    names = sorted({name for each in candidates for name in each.features})
+    inputs, right = matrix(candidates, kinds, names), np.array([each.right for each in candidates], float)
+    weights = newton(inputs, right, np.zeros(inputs.shape[1]), ridge)
+    return Fit(
+        dict(zip(kinds, weights[: len(kinds)].tolist(), strict=True)),
+        dict(zip(names, weights[len(kinds) :].tolist(), strict=True)),
+    )
+
+
+def fit_check(opinions: Sequence[Candidate]) -> dict[str, float]:
+    """How the chances of the ranking and of the model are joined; the guess, as far as nothing speaks against it."""
+    guess = np.array(list(GUESS.values()))
+    if not opinions:
+        return GUESS
+    inputs = np.array(
+        [[1.0, log_odds(each.p_edit), log_odds(each.p_model or 0.0), each.agreement] for each in opinions]
+    )
+    weights = newton(inputs, np.array([each.right for each in opinions], float), guess, CHECK_RIDGE)
+    return {name: round(float(value), 3) for name, value in zip(GUESS, weights, strict=True)}
+
+
+def newton(inputs: np.ndarray, right: np.ndarray, prior: np.ndarray, ridge: float) -> np.ndarray:
+    """The weights of the likeliest logistic function, held back towards the prior."""
+    weights = prior.copy()
+    for _ in range(ROUNDS):
+        chance = sigmoid(inputs @ weights)
+        gradient = inputs.T @ (chance - right) + ridge * (weights - prior)
+        curvature = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + ridge * np.eye(len(weights))
+        step = np.linalg.solve(curvature, gradient)
+        weights -= step
+        if np.abs(step).max() < 1e-6:
+            break
+    return weights
+
+
+def log_odds(probability: float) -> float:
+    """Bounded as the ranking bounds it."""
+    bounded = min(max(probability, 0.001), 0.999)
+    return float(np.log(bounded / (1 - bounded)))
+
+
+def predict(found: Fit, candidates: Sequence[Candidate]) -> np.ndarray:
+    """A kind or feature that the fit has not seen says nothing."""
+    kinds, names = list(found.kinds), list(found.weights)
+    weights = np.array([*found.kinds.values(), *found.weights.values()])
+    return sigmoid(matrix(candidates, kinds, names) @ weights)
+
+
+def matrix(candidates: Sequence[Candidate], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    column = {name: at for at, name in enumerate([*(("kind", kind) for kind in kinds), *names])}
+    inputs = np.zeros((len(candidates), len(column)))
+    for at, each in enumerate(candidates):
+        if ("kind", each.kind) in column:
+            inputs[at, column["kind", each.kind]] = 1.0
+        for name, value in each.features.items():
+            if name in column:
+                inputs[at, column[name]] = value
+    return inputs
+
+
+def sigmoid(values: np.ndarray) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-np.clip(values, -30, 30)))
+
+
+def log_loss(chance: np.ndarray, right: np.ndarray) -> float:
+    chance = np.clip(chance, 1e-6, 1 - 1e-6)
+    return float(-np.mean(np.where(right, np.log(chance), np.log(1 - chance))))
+
+
+def area(chance: np.ndarray, right: np.ndarray) -> float | None:
+    """The chance that a right candidate ranks above a wrong one; None where there is only one sort."""
+    order = np.argsort(chance, kind="stable")
+    ranks = np.empty(len(order))
+    ranks[order] = np.arange(1, len(order) + 1)
+    positive = int(right.sum())
+    negative = len(right) - positive
+    if not positive or not negative:
+        return None
+    return float((ranks[right].sum() - positive * (positive + 1) / 2) / (positive * negative))
+
+
+def bar_for(candidates: Sequence[Candidate], chance: np.ndarray, silent: int) -> float:
+    """The lowest bar at which enough of the `silent` rows keep quiet; those without a candidate do so anyway."""
+    best: dict[int, float] = {}
+    for each, p in zip(candidates, chance, strict=True):
+        if each.row_kind == "none" and each.kind not in MODEL_FREE:
+            best[each.row] = max(best.get(each.row, 0.0), float(p))
+    loudest = sorted(best.values(), reverse=True)
+    allowed = int((1 - QUIET) * silent)
+    return loudest[allowed] + 1e-3 if allowed < len(loudest) else 0.0
+
+
+def measured(train: Sequence[Candidate], held_out: Sequence[Candidate], found: Fit) -> dict:
+    report: dict = {"train candidates": len(train), "held-out candidates": len(held_out), "ridge": RIDGE}
+    right = np.array([each.right for each in held_out])
+    chance = predict(found, held_out)
+    for name, chosen in groups(held_out):
+        report[f"held-out {name}"] = {
+            "n": int(chosen.sum()),
+            "right": round(float(right[chosen].mean()), 3),
+            "log loss": round(log_loss(chance[chosen], right[chosen]), 4),
+            "area": rounded_or_none(area(chance[chosen], right[chosen])),
+        }
+    return report
+
+
+def rounded_or_none(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def groups(candidates: Sequence[Candidate]) -> Iterator[tuple[str, np.ndarray]]:
+    kinds = np.array([each.kind for each in candidates])
+    yield "all but line", kinds != "line"
+    for kind in sorted(set(kinds.tolist())):
+        yield kind, kinds == kind
+
+
+def rounded(found: Fit) -> dict[str, dict[str, float]]:
+    return {
+        "kinds": {name: round(value, 3) for name, value in found.kinds.items()},
+        "weights": {name: round(value, 3) for name, value in found.weights.items()},
+    }
+
+
+if __name__ == "__main__":
+    main()
