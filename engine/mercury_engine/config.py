@@ -83,9 +83,7 @@ def read_config(path: Path) -> ModelConfig:
     try:
         config = msgspec.json.decode(path.read_bytes(), type=ModelConfig)
     except OSError as error:
-        raise ModelError(
-            f"{path}: cannot read the model's config ({error}); name a folder with one"
-        ) from error
+        raise ModelError(f"{path}: cannot read the model's config ({error}); name a folder with one") from error
     except msgspec.DecodeError as error:
         raise ModelError(f"{path}: {error}; correct the file or install the model again") from error
     _check(config, path)

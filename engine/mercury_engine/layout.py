@@ -298,9 +298,7 @@ def slot_positions(anchor_position: int, size: int) -> np.ndarray:
 
 def draft_blocks(row: Row, sizes: Sequence[int]) -> tuple[Block, ...]:
     """The first draft of a row: clean rows, and a canvas on each anchor, all denoised together."""
-    canvases = (
-        Block(size, hole.anchor, causal=False, group=0) for hole, size in zip(row.holes, sizes, strict=True)
-    )
+    canvases = (Block(size, hole.anchor, causal=False, group=0) for hole, size in zip(row.holes, sizes, strict=True))
     return Block(len(row.ids)), *canvases
 
 
@@ -425,9 +423,7 @@ class _Holed(Struct, frozen=True):
     drafts: list[tuple[int, tuple[str, tuple[int, ...]]]]
 
 
-def _holed(
-    tokenizer: "Tokenizer", request: InfillRequest, index: int, frozen: Frozen, budget: Budget
-) -> _Holed:
+def _holed(tokenizer: "Tokenizer", request: InfillRequest, index: int, frozen: Frozen, budget: Budget) -> _Holed:
     window = request.windows[index]
     header = [] if window.path == frozen.path else [PATH, *_path(tokenizer, window.path, budget)]
     pieces: list[list[int]] = []
@@ -472,9 +468,7 @@ def _room_before(budget: Budget, frozen: int) -> int:
 
 
 def _following(row: Row, anchor: int, answer: Sequence[int]) -> list[int]:
-    assert len(row.holes) == 1 or len(answer) < HOLE_STRIDE, (
-        "an answer among several fits between two anchors"
-    )
+    assert len(row.holes) == 1 or len(answer) < HOLE_STRIDE, "an answer among several fits between two anchors"
     return slot_positions(int(row.positions[anchor]), len(answer)).tolist()
 
 

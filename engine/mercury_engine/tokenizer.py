@@ -73,9 +73,7 @@ class Tokenizer:
         try:
             return cls(path.read_bytes(), str(path))
         except OSError as error:
-            raise TokenizerError(
-                f"{path}: cannot read the tokenizer ({error}); reinstall the model"
-            ) from error
+            raise TokenizerError(f"{path}: cannot read the tokenizer ({error}); reinstall the model") from error
 
     @property
     def vocabulary(self) -> int:
@@ -107,9 +105,7 @@ class Tokenizer:
             return [], ""
         encoding = self._rust.encode(_valid(head), add_special_tokens=False)
         stable = [
-            token
-            for token, word in zip(encoding.ids, encoding.word_ids, strict=True)
-            if word != encoding.word_ids[-1]
+            token for token, word in zip(encoding.ids, encoding.word_ids, strict=True) if word != encoding.word_ids[-1]
         ]
         last = self.decode_bytes(encoding.ids[len(stable) :]).decode()
         settled = len(last) - 1 if last.isspace() else _overlong(last)
@@ -167,14 +163,10 @@ def _check(symbols: list[str], tokenizer: tokenizers.Tokenizer, source: str) -> 
     for token, expected in enumerate(SPECIALS):
         found = symbols[token] if token < len(symbols) else "nothing"
         if found != expected:
-            raise TokenizerError(
-                f"{source}: id {token} is {found!r}, the layout has {expected!r}; train it anew"
-            )
+            raise TokenizerError(f"{source}: id {token} is {found!r}, the layout has {expected!r}; train it anew")
     alphabet = set(pre_tokenizers.ByteLevel.alphabet())
     if missing := alphabet - set(symbols):
-        raise TokenizerError(
-            f"{source}: {len(missing)} of 256 byte symbols are missing; train it with the alphabet"
-        )
+        raise TokenizerError(f"{source}: {len(missing)} of 256 byte symbols are missing; train it with the alphabet")
     for token, symbol in enumerate(symbols[len(SPECIALS) :], len(SPECIALS)):
         if not alphabet.issuperset(symbol):
             raise TokenizerError(
@@ -185,9 +177,7 @@ def _check(symbols: list[str], tokenizer: tokenizers.Tokenizer, source: str) -> 
     splitter = tokenizer.pre_tokenizer
     pieces = [piece for piece, _ in splitter.pre_tokenize_str("a\n\n12")] if splitter else None
     if pieces != ["a", "Ċ", "Ċ", "1", "2"]:
-        raise TokenizerError(
-            f"{source}: splits otherwise than the layout (lines, digits); train it with PATTERN"
-        )
+        raise TokenizerError(f"{source}: splits otherwise than the layout (lines, digits); train it with PATTERN")
 
 
 def _vocabulary_bytes(symbols: list[str]) -> tuple[bytes, ...]:
