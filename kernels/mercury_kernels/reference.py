@@ -26,9 +26,7 @@ def greedy_confidence(logits_RV: np.ndarray) -> Confidence:
     highest_R = logits_RV.max(-1)
     bad = np.flatnonzero(~np.isfinite(highest_R))
     if bad.size:
-        raise ValueError(
-            f"row {bad[0]}: its highest logit is {highest_R[bad[0]]}; logits must be finite or -inf"
-        )
+        raise ValueError(f"row {bad[0]}: its highest logit is {highest_R[bad[0]]}; logits must be finite or -inf")
     shifted_RV = logits_RV - highest_R[:, None]
     weights_RV = np.exp(shifted_RV)
     total_R = weights_RV.sum(-1)

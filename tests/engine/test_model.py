@@ -69,9 +69,7 @@ def qwen3_twin(model):
             tie_word_embeddings=True,
         )
     ).eval()
-    twin.load_state_dict(
-        {qwen3_name(name): weight for name, weight in model.state_dict().items()}, strict=False
-    )
+    twin.load_state_dict({qwen3_name(name): weight for name, weight in model.state_dict().items()}, strict=False)
     return twin
 
 
@@ -237,9 +235,7 @@ def test_initial_weights_are_fixed_by_the_seed():
     assert not torch.equal(first.embedding.weight, other.embedding.weight)
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"tied": False}, {"role_scalars": True, "qkv_bias": True, "qk_norm": False}]
-)
+@pytest.mark.parametrize("changes", [{}, {"tied": False}, {"role_scalars": True, "qkv_bias": True, "qk_norm": False}])
 def test_a_saved_model_is_the_same_model(tmp_path, changes):
     model = create(msgspec.structs.replace(TINY, **changes), 0)
     save(model, tmp_path)

@@ -110,9 +110,7 @@ def slow_allowed(typed):
 
 
 @settings(deadline=None, max_examples=200)
-@given(
-    st.one_of(st.text(alphabet="self. returnwidth", min_size=1, max_size=12), st.text(min_size=1, max_size=6))
-)
+@given(st.one_of(st.text(alphabet="self. returnwidth", min_size=1, max_size=12), st.text(min_size=1, max_size=6)))
 def test_allowed_tokens_are_those_that_fit_the_typed_bytes(text):
     typed = text.encode()
     assert TOKENIZER.allowed(typed).tolist() == slow_allowed(typed)
@@ -166,9 +164,7 @@ def test_a_file_that_splits_otherwise_is_refused():
 def test_a_file_with_additions_is_refused():
     extra = {"id": TOKENIZER.vocabulary, "content": "<extra token>", "special": True, "normalized": False}
     flags = {"single_word": False, "lstrip": False, "rstrip": False}
-    check_refused(
-        lambda data: data["added_tokens"].append(extra | flags), "'<extra token>', not spelled in bytes"
-    )
+    check_refused(lambda data: data["added_tokens"].append(extra | flags), "'<extra token>', not spelled in bytes")
 
 
 def test_a_file_without_the_alphabet_is_refused():

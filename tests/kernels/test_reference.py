@@ -78,9 +78,7 @@ def test_attention_equals_the_definition(heads, key_heads, prefix, causal_rows):
     prefix_k, prefix_v = random.normal(size=(2, key_heads, prefix, 16))
     canvas_k, canvas_v = random.normal(size=(2, key_heads, 5, 16))
     arguments = (q, prefix_k, prefix_v, canvas_k, canvas_v, causal_rows)
-    np.testing.assert_allclose(
-        canvas_attention(*arguments), slow_attention(*arguments), rtol=1e-10, atol=1e-12
-    )
+    np.testing.assert_allclose(canvas_attention(*arguments), slow_attention(*arguments), rtol=1e-10, atol=1e-12)
 
 
 def test_attention_answers_in_the_precision_of_the_queries():

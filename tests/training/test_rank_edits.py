@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mercury_training.rank_edits import Candidate, area, bar_for, candidates_in, fit, predict, read
+from mercury_training.rank_edits import GUESS, Candidate, area, bar_for, candidates_in, fit, fit_check, predict, read
 
 
 def drawn(count: int, seed: int = 0) -> list[Candidate]:
@@ -52,3 +52,19 @@ def test_marks_of_rows_without_candidates_are_no_candidates(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"row":0,"row_kind":"none","kind":"nothing","features":{},"right":false,"exact":false}\n')
     assert candidates_in(read(path)) == []
+
+
+def test_without_opinions_of_a_model_the_guess_stands():
+    assert fit_check([]) == GUESS
+
+
+def test_a_model_that_knows_nothing_loses_its_say():
+    draw = np.random.default_rng(0)
+    rows = [
+        Candidate(n, "repeat", "rename", {}, bool(draw.random() < p), False, p, float(draw.random()), sign)
+        for n, (p, sign) in enumerate(zip(draw.random(5000), draw.choice([-1.0, 1.0], 5000), strict=True))
+    ]
+    found = fit_check(rows)
+    assert found["ranked"] == pytest.approx(1.0, abs=0.1)
+    assert found["model"] == pytest.approx(0.0, abs=0.1)
+    assert found["agreement"] == pytest.approx(0.0, abs=0.1)
