@@ -12,6 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:
 	@echo "make demo    type into a sample file and watch suggestions being drafted and revised"
 	@echo "make test    check and run every test that needs no real editor, as CI does"
+	@echo "make test-editors  bring real editors into ~/.cache and drive them"
 	@echo "make check   lint and formatting only"
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure: start-up, keystrokes, engine calls"
@@ -42,10 +43,15 @@ fix: $(READY)
 test: check
 	$(BIN)/python -m pytest -m "not editor"
 
+test-editors: $(READY)
+	$(BIN)/python -m tests.editors.tools
+	$(BIN)/python -m pytest -m editor
+
 bench: $(READY)
 	$(BIN)/python -m bench.server
 	$(BIN)/python -m bench.documents
 	$(BIN)/python -m bench.engine_call
+	$(BIN)/python -m bench.decode --plot docs/benchmarks
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

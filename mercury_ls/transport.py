@@ -5,6 +5,7 @@ import hmac
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 LARGEST_MESSAGE = 64 << 20
 LONGEST_HEADER = 8192
+LAST_RESORT_SECONDS = 10
 MOST_UNREAD, MOST_UNSENT = 64 << 20, 4096
 """Bytes, and messages: a client that reads no more is given up."""
 
@@ -141,6 +143,8 @@ def read_stdin(connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
         loop.call_soon_threadsafe(connection.finished.set)
     except (OSError, RuntimeError) as error:
         log.debug("standard input is gone: %s", error)
+    time.sleep(LAST_RESORT_SECONDS)
+    os._exit(1)  # whatever keeps the loop from ending, nobody is there any more to wait for it
 
 
 async def serve_tcp(host: str, port: int, connect: Callable, listening: Callable) -> None:

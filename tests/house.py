@@ -24,7 +24,8 @@ FOLDERS = {
     "bench": "measurements of the real thing, and the demo",
 }
 OTHERS = {
-    "tests": "mirrors the tree; tests/e2e drives the real server",
+    "editors/nvim": "the Neovim plugin: display, keys, versions; no policy",
+    "tests": "mirrors the tree; tests/e2e drives the real server, tests/editors real editors",
     "docs": "settings, dependencies, the log of what was measured and tried",
 }
 

@@ -1,0 +1,159 @@
+-- Our language clients: which one speaks in a buffer, by which face, and what happens when one dies.
+local options = require("mercury.options")
+
+local M = {}
+
+-- In the order of precedence: where both are attached, only the first shows ghost text.
+M.names = { "mercury", "mercury-copilot" }
+
+local WINDOW_MS, MOST_CRASHES = 60000, 3
+local crashes = {} ---@type integer[]
+local leaving = {} ---@type table<integer, true> clients that somebody wanted to stop
+
+local function ours(client)
+  return client ~= nil and vim.list_contains(M.names, client.name)
+end
+
+-- All our clients of a buffer, or of all buffers, those of the first name first.
+function M.all(buf)
+  local found = {}
+  for _, name in ipairs(M.names) do
+    vim.list_extend(found, vim.lsp.get_clients({ bufnr = buf, name = name }))
+  end
+  return found
+end
+
+-- The one client whose ghost text is shown in a buffer.
+function M.speaker(buf)
+  for _, client in ipairs(M.all(buf)) do
+    if client.server_capabilities and client.server_capabilities.inlineCompletionProvider then
+      return client
+    end
+  end
+end
+
+-- The one client that is asked for next edits; beside `mercury-copilot` another plugin shows them.
+function M.editor(buf)
+  if #vim.lsp.get_clients({ bufnr = buf, name = "mercury-copilot" }) == 0 then
+    return vim.lsp.get_clients({ bufnr = buf, name = "mercury" })[1]
+  end
+end
+
+-- Who draws ghost text in a buffer: "native", "own" or nobody ("off").
+function M.face(buf)
+  local chosen = options.current.ghost
+  if chosen == "off" or not M.speaker(buf) then
+    return "off"
+  elseif not vim.lsp.inline_completion then
+    return "own"
+  end
+  return chosen == "own" and "own" or "native"
+end
+
+-- Neovim's inline completion serves exactly the client that speaks, and only where it is the face.
+local function settle(buf)
+  if not vim.lsp.inline_completion or not vim.api.nvim_buf_is_valid(buf) then
+    return
+  end
+  local native = require("mercury.native")
+  local speaker, face = M.speaker(buf), M.face(buf)
+  if face == "native" then
+    native.enable(speaker, buf)
+    native.listen(buf)
+  end
+  for _, client in ipairs(M.all(buf)) do
+    if client ~= speaker or face ~= "native" then
+      native.disable(client, buf)
+    end
+  end
+end
+
+function M.attached(id, buf)
+  local client = vim.lsp.get_client_by_id(id)
+  if not client or not ours(client) then
+    return
+  end
+  require("mercury.ghost")
+  require("mercury.nextedit")
+  if vim.lsp.inline_completion and not client.mercury_guarded then
+    client.mercury_guarded = true
+    require("mercury.native").guard(client)
+  end
+  vim.schedule(function() -- Neovim's own capabilities come after this event
+    settle(buf)
+    require("mercury.status").announce()
+    require("mercury.ghost").refresh(buf)
+  end)
+end
+
+-- Takes everything of ours off the screen, and forgets it.
+function M.hide()
+  if vim.lsp.inline_completion then
+    require("mercury.native").clear(vim.api.nvim_get_current_buf())
+  end
+  require("mercury.ghost").clear()
+  require("mercury.nextedit").clear()
+end
+
+function M.detached(id, buf)
+  if not ours(vim.lsp.get_client_by_id(id)) then
+    return
+  end
+  M.hide()
+  vim.schedule(function()
+    settle(buf)
+  end)
+end
+
+local function too_often()
+  local now = vim.uv.now()
+  table.insert(crashes, now)
+  crashes = vim.tbl_filter(function(moment)
+    return now - moment < WINDOW_MS
+  end, crashes)
+  return #crashes > MOST_CRASHES
+end
+
+-- Starts the server again for every buffer that it serves.
+local function start(name)
+  if vim.lsp.is_enabled(name) then
+    vim.lsp.enable(name)
+  end
+end
+
+-- A server that died is started again, unless it dies again and again.
+function M.exited(name, code, signal, id)
+  local wanted = leaving[id] or vim.v.exiting ~= vim.NIL or (code == 0 and signal == 0)
+  leaving[id] = nil
+  vim.schedule(function()
+    require("mercury.status").forget(id)
+    M.hide()
+    if wanted or not options.current.restart then
+      return
+    elseif too_often() then
+      vim.notify(("mercury: %s keeps dying; see :Mercury log, then :Mercury restart"):format(name), vim.log.levels.ERROR)
+    else
+      start(name)
+    end
+  end)
+end
+
+-- Stops our clients and starts them again, with the configuration as it is now.
+function M.restart()
+  crashes = {}
+  local names = {}
+  for _, client in ipairs(M.all()) do
+    names[client.name] = true
+    leaving[client.id] = true
+    client:stop(true)
+  end
+  local timer = assert(vim.uv.new_timer())
+  timer:start(0, 20, vim.schedule_wrap(function()
+    if #M.all() == 0 and not timer:is_closing() then
+      timer:close()
+      vim.tbl_map(start, vim.tbl_keys(names))
+    end
+  end))
+end
+
+return M

@@ -1,0 +1,24 @@
+-- What both client configurations have in common.
+local M = {}
+
+function M.named(name, init_options)
+  return {
+    cmd = { "mercury-ls", "--stdio" },
+    root_markers = { ".mercury.toml", ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" },
+    init_options = init_options,
+    capabilities = {
+      textDocument = { inlineCompletion = { dynamicRegistration = false } },
+      experimental = { mercury = vim.empty_dict() },
+    },
+    handlers = {
+      ["mercury/didChangeStatus"] = function(_, params, context)
+        require("mercury.status").changed(context.client_id, params)
+      end,
+    },
+    on_exit = function(code, signal, id)
+      require("mercury.client").exited(name, code, signal, id)
+    end,
+  }
+end
+
+return M

@@ -1,0 +1,70 @@
+"""A language server that says only what a test has written down: one next edit, one inline completion.
+
+`scripted_server.py FOLDER` answers `mercury/nextEdit` once with `FOLDER/answer.json`, made to fit the document's
+version, and `textDocument/inlineCompletion` with `FOLDER/inline.json`. Every message that it gets goes into
+`FOLDER/journal.jsonl`.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+CAPABILITIES = {
+    "textDocumentSync": {"openClose": True, "change": 2},
+    "inlineCompletionProvider": True,
+    "executeCommandProvider": {"commands": ["mercury.didAccept"]},
+}
+
+
+def main(folder: Path) -> None:
+    versions: dict[str, int] = {}
+    with (folder / "journal.jsonl").open("a", encoding="utf-8") as journal:
+        while message := read():
+            journal.write(json.dumps(message) + "\n")
+            journal.flush()
+            document = message.get("params", {}).get("textDocument", {}) if message.get("params") else {}
+            if message["method"] in ("textDocument/didOpen", "textDocument/didChange"):
+                versions[document["uri"]] = document["version"]
+            if message["method"] == "exit":
+                return
+            if "id" in message:
+                reply(message["id"], answer(folder, message, versions))
+
+
+def answer(folder: Path, message: dict[str, Any], versions: dict[str, int]) -> Any:
+    if message["method"] == "initialize":
+        return {"capabilities": CAPABILITIES}
+    if message["method"] == "mercury/nextEdit" and (folder / "answer.json").exists():
+        return next_edit(folder, versions)
+    if message["method"] == "textDocument/inlineCompletion" and (folder / "inline.json").exists():
+        return json.loads((folder / "inline.json").read_text(encoding="utf-8"))
+    return None
+
+
+def next_edit(folder: Path, versions: dict[str, int]) -> dict[str, Any]:
+    script = folder / "answer.json"
+    given = json.loads(script.read_text(encoding="utf-8"))
+    script.unlink()
+    for edit in given["edits"]:
+        uri = (folder / edit.pop("file")).as_uri()
+        edit["textDocument"] = {"uri": uri, "version": versions[uri] + edit.pop("ahead", 0)}
+    command = {"title": "", "command": "mercury.didAccept", "arguments": [given["id"]]}
+    return {"label": "rename", "pAccept": 0.9, "command": command, **given}
+
+
+def read() -> dict[str, Any] | None:
+    length = 0
+    while line := sys.stdin.buffer.readline().strip():
+        length = int(line.split(b":")[1]) if line.lower().startswith(b"content-length") else length
+    return json.loads(sys.stdin.buffer.read(length)) if length else None
+
+
+def reply(id: int, result: Any) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+    sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

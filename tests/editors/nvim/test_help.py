@@ -1,0 +1,87 @@
+"""The help is held against the code: what exists is documented, and what is documented exists."""
+
+import re
+import shutil
+
+import pytest
+
+from tests.e2e.environment import COMMAND
+from tests.editors.nvim.neovim import PLUGIN
+from tests.editors.nvim.test_ghost import REST, SHOP, TYPED, reach, suggested
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+HELP = (PLUGIN / "doc/mercury.txt").read_text(encoding="utf-8")
+README = (PLUGIN / "README.md").read_text(encoding="utf-8")
+TAGS = set(re.findall(r"\*(\S+)\*(?=\s|$)", HELP, re.MULTILINE))
+
+
+def tags(pattern: str) -> set[str]:
+    return {match[1] for tag in TAGS if (match := re.fullmatch(pattern, tag))}
+
+
+def test_every_mapping(bare):
+    code = """
+        local found = {}
+        for _, mode in ipairs({ "n", "i" }) do
+          for _, map in ipairs(vim.api.nvim_get_keymap(mode)) do
+            found[#found + 1] = map.lhs:match("^<Plug>%(mercury%-.*%)$")
+          end
+        end
+        return found
+    """
+    assert set(bare.lua(code)) == tags(r"(<Plug>\(mercury-.*\))")
+
+
+def test_every_command(bare):
+    documented = re.findall(r"^:Mercury (\w+)", HELP, re.MULTILINE)
+    assert bare.lua("return require('mercury.command').names") == documented
+
+
+def test_every_colour_and_what_it_is(bare):
+    documented = dict(re.findall(r"^(Mercury\w+) .*`(\w+)`", HELP, re.MULTILINE))
+    assert tags(r"hl-(Mercury\w+)") == documented.keys()
+    for group, link in documented.items():
+        assert bare.lua("return vim.api.nvim_get_hl(0, { name = ... }).link", group) in (link, "ComplHint")
+
+
+def test_every_option_and_its_default(bare):
+    documented = dict(re.findall(r"\*mercury-option-(\w+)\*\n\s+Default `(.*?)`", HELP))
+    code = "local o = {}; for k, v in pairs(require('mercury.options').defaults) do o[k] = vim.inspect(v) end return o"
+    assert documented == bare.lua(code)
+
+
+def test_every_function(bare):
+    assert set(bare.lua("return vim.tbl_keys(require('mercury'))")) == tags(r"mercury\.(\w+)\(\)")
+
+
+def test_every_link_leads_somewhere(bare, tmp_path):
+    copy = shutil.copytree(PLUGIN / "doc", tmp_path / "plugin/doc")
+    bare.command(f"helptags {copy}")
+    bare.command(f"set runtimepath-={PLUGIN} runtimepath+={copy.parent}")
+    missing = [link for link in links() if not bare.lua("return vim.fn.getcompletion(..., 'help')", link)]
+    newer = bare.lua("return vim.lsp.inline_completion ~= nil")
+    assert missing == ([] if newer else ["vim.lsp.inline_completion"])
+
+
+def links() -> list[str]:
+    return sorted(set(re.findall(r"\|([^|\s]+)\|", HELP)))
+
+
+def test_lines_fit():
+    assert [line for line in HELP.splitlines() if len(line) > 80] == []
+
+
+def test_the_readme_names_every_file():
+    listed = set(re.findall(r"^((?:plugin|lsp|lua|doc)/\S*)", README, re.MULTILINE))
+    files = [path.relative_to(PLUGIN).as_posix() for path in PLUGIN.rglob("*.*") if path.suffix in (".lua", ".txt")]
+    assert [file for file in files if file not in listed and not file.startswith("lsp/")] == []
+
+
+def test_the_three_steps_of_the_readme_lead_to_a_suggestion(bare):
+    (steps,) = re.findall(r"2\. .*?```lua\n(.*?)```", README, re.DOTALL)
+    bare.lua("vim.lsp.config('mercury', { cmd = ... })", [*COMMAND, "--stdio"])
+    bare.lua(steps.replace("/path/to/mercury-ls/editors/nvim", str(PLUGIN)))
+    suggested(bare)
+    bare.keys("<Tab>")
+    reach(bare, SHOP + TYPED + REST)

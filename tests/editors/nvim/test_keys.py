@@ -1,0 +1,113 @@
+"""No key is taken; the documented mappings leave menus, snippets and indentation their meaning."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.editors.nvim.test_ghost import REST, SHOP, TYPED, reach, suggested
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+
+def test_the_plugin_maps_no_key_but_its_own_names(bare):
+    code = """
+        local found = {}
+        for _, mode in ipairs({ "n", "i", "v", "s", "c" }) do
+          for _, map in ipairs(vim.api.nvim_get_keymap(mode)) do
+            if (map.rhs or ""):find("mercury") then table.insert(found, map.lhs) end
+          end
+        end
+        return found
+    """
+    assert all(name.startswith("<Plug>(mercury-") for name in bare.lua(code))
+
+
+def test_tab_accepts_what_is_shown(editor):
+    editor.map("i", "<Tab>", "accept")
+    suggested(editor)
+    editor.keys("<Tab>")
+    reach(editor, SHOP + TYPED + REST)
+
+
+def test_tab_is_a_tab_where_nothing_is_shown(editor):
+    editor.map("i", "<Tab>", "accept")
+    editor.lua("vim.o.expandtab, vim.o.shiftwidth, vim.o.softtabstop = true, 4, 4")
+    editor.open("x = 1")
+    editor.attached()
+    editor.press("O", "i")
+    editor.keys("<Tab>")
+    reach(editor, "    \nx = 1")
+
+
+def scripted(editor, *suggestions: str) -> None:
+    """An editor whose server offers these for the new line below `def empty():`, on which the cursor is."""
+    place = {"line": 1, "character": 0}
+    items = [{"insertText": text, "range": {"start": place, "end": place}} for text in suggestions]
+    (editor.folder / "inline.json").write_text(json.dumps({"items": items}), encoding="utf-8")
+    editor.start([sys.executable, str(Path(__file__).with_name("scripted_server.py")), str(editor.folder)])
+    editor.lua("vim.o.expandtab, vim.o.shiftwidth, vim.o.softtabstop, vim.o.autoindent = true, 4, 4, false")
+    editor.map("i", "<Tab>", "accept")
+    editor.open("def empty():")
+    editor.attached()
+    editor.press("o", "i")
+    editor.shows(suggestions[0])
+
+
+@pytest.mark.parametrize(("suggestion", "after"), [("    pass", "    "), ("pass", "pass")])
+def test_tab_indents_where_the_suggestion_would_begin_with_white_space(bare, suggestion, after):
+    scripted(bare, suggestion)
+    bare.keys("<Tab>")
+    reach(bare, f"def empty():\n{after}")
+
+
+def test_alternatives_are_cycled_through_and_the_one_shown_is_taken(bare):
+    scripted(bare, "pass", "return", "raise")
+    bare.lua("vim.keymap.set('i', '<C-n>', '<Plug>(mercury-next)')")
+    bare.lua("vim.keymap.set('i', '<C-p>', '<Plug>(mercury-prev)')")
+    for key, shown in [("<C-n>", "return"), ("<C-n>", "raise"), ("<C-n>", "pass"), ("<C-p>", "raise")]:
+        bare.keys(key)
+        bare.until(lambda shown=shown: bare.ghost.split(" ")[0] == shown, shown)
+    bare.keys("<Tab>")
+    reach(bare, "def empty():\nraise")
+
+
+def test_tab_keeps_its_meaning_in_a_menu(editor):
+    editor.map("i", "<Tab>", "accept")
+    suggested(editor)
+    editor.lua("vim.o.completeopt = 'menu,menuone,noselect'")
+    editor.keys("<C-x><C-n>")
+    editor.until(lambda: editor.lua("return vim.fn.pumvisible()"), "the menu")
+    editor.shows("")
+    editor.keys("<Tab>")
+    reach(editor, SHOP + TYPED + "\t")
+
+
+def test_tab_keeps_its_meaning_in_a_menu_beside_which_ghost_text_is_wanted(bare):
+    bare.start(ghost="own", popup_menu="show")
+    bare.map("i", "<Tab>", "accept")
+    suggested(bare)
+    bare.keys("<C-x><C-n>")
+    bare.until(lambda: bare.lua("return vim.fn.pumvisible()"), "the menu")
+    assert bare.lua("return require('mercury').or_key('accept', '<Tab>')()") == "<Tab>"
+
+
+def test_tab_keeps_its_meaning_in_a_snippet(editor):
+    editor.map("i", "<Tab>", "accept")
+    editor.open("x = 1")
+    editor.attached()
+    editor.press("O", "i")
+    editor.lua("vim.snippet.expand('for $1 in $2:')")
+    editor.keys("a<Tab>b")
+    reach(editor, "for a in b:\nx = 1")
+
+
+def test_a_key_for_the_next_edit_keeps_its_meaning_without_one(bare):
+    bare.map("n", "<Tab>", "next_edit")
+    assert bare.lua("return require('mercury').or_key('next_edit', '<Tab>')()") == "<Tab>"
+
+
+def test_an_unknown_action_is_named(bare):
+    with pytest.raises(RuntimeError, match=r'or_key\("jump"\): no such action'):
+        bare.lua("require('mercury').or_key('jump', '<Tab>')")

@@ -1,0 +1,250 @@
+"""The next edit in real Neovims, against a server that offers what the test has written down."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+SERVER = str(Path(__file__).with_name("scripted_server.py"))
+TEXT = "def area(width, height):\n    return width * hight\n\n\nprint(aera(2, 3))\n"
+
+SCREEN = """
+local space = vim.api.nvim_create_namespace("mercury.nextedit")
+local found = {}
+for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })) do
+  local row, col, more = mark[2], mark[3], mark[4]
+  if more.hl_group then
+    table.insert(found, { "-", row, vim.api.nvim_buf_get_text(0, row, col, more.end_row, more.end_col, {})[1] })
+  end
+  for _, chunk in ipairs(more.virt_text or {}) do
+    local sign = ({ MercuryHint = "?", MercuryGhost = "~" })[chunk[2]] or "+"
+    table.insert(found, { sign, row, chunk[1] })
+  end
+  for _, line in ipairs(more.virt_lines or {}) do
+    table.insert(found, { "+", row, line[1][1] })
+  end
+end
+return found
+"""
+
+
+def edit(line: int, start: int, stop: int, text: str, **more) -> dict:
+    ends = {"start": {"line": line, "character": start}, "end": {"line": more.pop("to", line), "character": stop}}
+    return {"file": "area.py", "range": ends, "newText": text, "display": "diff", **more}
+
+
+FIRST = edit(1, 19, 24, "height")
+SECOND = edit(4, 6, 10, "area")
+
+
+@pytest.fixture
+def editor(bare, tmp_path):
+    bare.start([sys.executable, SERVER, str(tmp_path)])
+    for mode, key, name in (("n", "<Tab>", "next-edit"), ("n", "g<Tab>", "next-edit-one"), ("n", "<C-x>", "dismiss")):
+        bare.lua("vim.keymap.set(...)", mode, key, f"<Plug>(mercury-{name})")
+    return bare
+
+
+def offered(editor, *edits: dict, text: str = TEXT) -> None:
+    """An editor whose user has just made a change on the first line, after which these edits are offered."""
+    editor.open(text, "area.py")
+    editor.attached()
+    answer(editor, *edits)
+    editor.keys("1Gx")
+
+
+def answer(editor, *edits: dict) -> None:
+    """Written aside first: the server reads whenever it is asked."""
+    part = editor.folder / "answer.part"
+    part.write_text(json.dumps({"id": "one", "edits": edits}), encoding="utf-8")
+    part.rename(editor.folder / "answer.json")
+
+
+def shows(editor, *wanted: list) -> None:
+    editor.until(lambda: sorted(editor.lua(SCREEN)) == sorted(wanted), f"{wanted}, not {editor.lua(SCREEN)}")
+
+
+def journal(editor, method: str) -> list[dict]:
+    lines = (editor.folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    return [message["params"] for message in map(json.loads, lines) if message["method"] == method]
+
+
+def told(editor, method: str) -> dict:
+    return editor.until(lambda: journal(editor, method), method)[0]
+
+
+def reach(editor, text: str) -> None:
+    editor.until(lambda: editor.text == text.removesuffix("\n"), f"the text {text!r}")
+
+
+CHANGED = TEXT[1:]
+
+
+def test_it_is_asked_for_with_version_and_place(editor):
+    offered(editor, FIRST)
+    asked = told(editor, "mercury/nextEdit")
+    versions = [change["textDocument"]["version"] for change in journal(editor, "textDocument/didChange")]
+    assert asked["textDocument"]["version"] == versions[-1]
+    assert asked["position"] == {"line": 0, "character": 0}
+    assert asked["context"] == {"triggerKind": 2}
+
+
+def test_a_change_in_a_line_strikes_the_old_and_shows_the_new(editor):
+    offered(editor, FIRST)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+
+
+def test_an_insertion_is_ghost_text_where_the_server_says_so(editor):
+    offered(editor, edit(1, 24, 24, "  # fixed", display="ghost"))
+    shows(editor, ["~", 1, "  # fixed"])
+
+
+def test_changed_lines_stand_whole_below_the_struck_ones(editor):
+    offered(editor, edit(0, 3, 24, " area(w, h):\n    return w * h", to=1))
+    shows(
+        editor,
+        ["-", 0, CHANGED.splitlines()[0]],
+        ["-", 1, "    return width * hight"],
+        ["+", 1, "ef  area(w, h):"],
+        ["+", 1, "    return w * h"],
+    )
+
+
+def test_accepting_makes_all_edits_and_undoing_takes_all_back(editor):
+    offered(editor, FIRST, SECOND)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"], ["-", 4, "aera"], ["+", 4, "area"])
+    editor.keys("<Tab>")
+    reach(editor, CHANGED.replace("hight", "height").replace("aera", "area"))
+    shows(editor)
+    assert told(editor, "workspace/executeCommand")["arguments"] == ["one"]
+    editor.keys("u")
+    reach(editor, CHANGED)
+
+
+def test_accepting_one_leaves_the_rest_on_offer(editor):
+    offered(editor, FIRST, SECOND)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"], ["-", 4, "aera"], ["+", 4, "area"])
+    editor.keys("g<Tab>")
+    reach(editor, CHANGED.replace("hight", "height"))
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+    assert journal(editor, "workspace/executeCommand") == []
+    editor.keys("4Gg<Tab>")
+    reach(editor, CHANGED.replace("hight", "height").replace("aera", "area"))
+    assert told(editor, "workspace/executeCommand")["arguments"] == ["one"]
+
+
+def test_ranges_follow_the_parts_that_were_taken(editor):
+    offered(editor, edit(0, 0, 0, "# a\n# b\n"), edit(1, 19, 24, "height"))
+    editor.until(lambda: editor.lua(SCREEN), "the offer")
+    editor.keys("g<Tab>")
+    reach(editor, "# a\n# b\n" + CHANGED)
+    editor.keys("4Gg<Tab>")
+    reach(editor, "# a\n# b\n" + CHANGED.replace("hight", "height"))
+
+
+def test_what_is_away_from_the_cursor_is_jumped_to_first(editor):
+    text = TEXT + "\n" * 80 + "aera()\n"
+    offered(editor, edit(85, 0, 4, "area"), text=text)
+    shows(editor, ["-", 85, "aera"], ["+", 85, "area"], ["?", 0, "  ↓ next edit: line 86"])
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor == [86, 0], "the jump")
+    assert editor.text == text.removesuffix("\n")[1:]
+    shows(editor, ["-", 85, "aera"], ["+", 85, "area"])
+    editor.keys("<Tab>")
+    reach(editor, text.replace("aera()", "area()")[1:])
+
+
+def test_an_edit_of_another_open_file_is_jumped_to(editor):
+    editor.open("aera\n", "other.py")
+    editor.attached()
+    offered(editor, {**edit(0, 0, 4, "area"), "file": "other.py"})
+    shows(editor, ["?", 0, "  → next edit: other.py:1"])
+    editor.command("set hidden")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.text == "aera", "the other file")
+    editor.keys("<Tab>")
+    reach(editor, "area")
+
+
+def test_dismissing_clears_it_and_tells_the_server(editor):
+    offered(editor, FIRST)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    editor.keys("<C-x>")
+    shows(editor)
+    assert told(editor, "mercury/didReject") == {"id": "one"}
+    assert editor.text == CHANGED.removesuffix("\n")
+
+
+def test_an_answer_for_another_version_is_not_shown(editor):
+    offered(editor, edit(1, 19, 24, "height", ahead=-1))
+    told(editor, "mercury/nextEdit")
+    answer(editor, SECOND)
+    editor.keys("x")
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+
+
+def test_typing_clears_it(editor):
+    offered(editor, FIRST)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    editor.press("i", "i")
+    assert editor.lua(SCREEN) == []
+
+
+def test_a_change_after_it_was_shown_makes_it_void(editor):
+    offered(editor, FIRST)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '# new' }); require('mercury').next_edit()")
+    assert editor.text == "# new\n" + CHANGED.removesuffix("\n")
+
+
+def test_a_range_to_the_end_of_the_file_takes_its_last_line(editor):
+    offered(editor, edit(4, 0, 0, "print(area(2, 3))\n", to=5))
+    editor.until(lambda: editor.lua(SCREEN), "the offer")
+    editor.keys("5G<Tab>")
+    reach(editor, CHANGED.replace("aera", "area"))
+
+
+def test_columns_behind_wide_characters_are_right(editor):
+    start = len("'née 🦀' + ".encode("utf-16-le")) // 2
+    offered(editor, edit(1, start, start + 5, "height"), text="# x\n'née 🦀' + hight\n")
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+
+
+def test_beside_the_copilot_client_another_plugin_shows_next_edits(editor, tmp_path):
+    editor.start([sys.executable, SERVER, str(tmp_path)], "mercury-copilot")
+    editor.open(TEXT, "area.py")
+    editor.attached()
+    editor.attached("mercury-copilot")
+    answer(editor, FIRST)
+    editor.keys("1Gx")
+    editor.asks()
+    assert journal(editor, "mercury/nextEdit") == []
+
+
+SHAPES = """\
+def area(width, height):
+    return width * height
+
+
+def volume(width, height, depth):
+    return area(width, height) * depth
+
+
+print(area(1, 2))
+"""
+
+
+def test_the_real_server_carries_a_rename_through(bare):
+    bare.start()
+    bare.lua("vim.keymap.set('n', '<Tab>', '<Plug>(mercury-next-edit)')")
+    bare.open(SHAPES)
+    bare.ready()
+    bare.keys("1G4lcwsurface<Esc>")
+    shows(bare, ["-", 5, "area"], ["+", 5, "surface"], ["-", 8, "area"], ["+", 8, "surface"])
+    bare.keys("<Tab>")
+    bare.until(lambda: bare.cursor[0] == 6, "the jump")
+    bare.keys("<Tab>")
+    reach(bare, SHAPES.replace("area", "surface"))

@@ -1,0 +1,101 @@
+"""When nothing is shown: special buffers, macros, snippets, menus, several cursors, a snoozing user."""
+
+import pytest
+
+from tests.editors.nvim.test_ghost import REST, SHOP, TYPED, suggested
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+
+def quiet(editor, begin: str, end: str) -> None:
+    """Nothing is asked or shown between what `begin` and `end` do in Lua, and then again."""
+    editor.lua(begin)
+    before = editor.asks()
+    editor.type("e")
+    assert editor.asks() == before
+    assert editor.ghosts == []
+    editor.lua(end)
+    editor.type("m")
+    editor.shows(REST.removeprefix("em"))
+
+
+def test_while_several_cursors_are_at_work(editor):
+    suggested(editor)
+    quiet(editor, "vim.b.visual_multi = 1", "vim.b.visual_multi = nil")
+
+
+def test_while_another_completion_menu_is_open(editor):
+    suggested(editor)
+    menu = "package.loaded['blink.cmp'] = { is_visible = function() return true end }"
+    quiet(editor, menu, "package.loaded['blink.cmp'] = nil")
+
+
+def test_while_a_snippet_is_filled_in(editor):
+    editor.open(SHOP)
+    editor.ready()
+    editor.keys("G")
+    editor.press("A", "i")
+    editor.lua("vim.snippet.expand('max($1, $2)')")
+    before = editor.asks()
+    editor.type("it")
+    assert editor.asks() == before
+    assert editor.lua("return require('mercury.quiet').reason(0)") == "a snippet is being filled in"
+    editor.lua("vim.snippet.stop()")
+    editor.type("e")
+    assert editor.asks() > before
+
+
+def test_while_a_macro_is_recorded(editor):
+    suggested(editor)
+    editor.press("<Esc>", "n")
+    editor.keys("qa")
+    editor.press("A", "i")
+    before = editor.asks()
+    editor.type("e")
+    assert editor.asks() == before
+    assert editor.ghosts == []
+    editor.press("<Esc>", "n")
+    editor.keys("q")
+    editor.press("A", "i")
+    editor.shows(REST.removeprefix("e"))
+
+
+def test_while_a_macro_is_played(editor):
+    editor.open(SHOP)
+    editor.ready()
+    editor.lua("vim.fn.setreg('a', vim.keycode('GA' .. ... .. '<Esc>'))", TYPED)
+    before = editor.asks()
+    editor.keys("@a")
+    editor.until(lambda: editor.text == SHOP + TYPED and editor.mode == "n", "the macro")
+    assert editor.asks() == before
+
+
+def test_where_the_buffer_cannot_be_changed(editor):
+    editor.open(SHOP)
+    editor.ready()
+    editor.lua("vim.bo.modifiable = false")
+    assert editor.lua("return require('mercury.quiet').reason(0)") == "the buffer cannot be changed"
+
+
+def test_in_special_buffers_no_server_is_attached(editor):
+    editor.open(SHOP)
+    editor.ready()
+    editor.lua("vim.cmd.new(); vim.bo.buftype = 'nofile'; vim.bo.filetype = 'python'")
+    assert editor.lua("return require('mercury.quiet').reason(0)") == "a special buffer"
+    assert editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 0
+
+
+def test_while_snoozing(editor):
+    suggested(editor)
+    editor.lua("vim.cmd('Mercury snooze 5')")
+    editor.shows("")
+    editor.says("no suggestions for 5 minutes")
+    assert editor.lua("return require('mercury').status()") == "mercury: snoozed 5 min"
+    editor.type("e")
+    editor.asks()
+    assert editor.ghosts == []
+    editor.lua("vim.cmd('Mercury snooze 0')")
+    editor.says("on again")
+    editor.type("m")
+    editor.shows(REST.removeprefix("em"))
+    assert editor.lua("return require('mercury').status()") == "mercury"
