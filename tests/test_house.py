@@ -47,7 +47,7 @@ def defined(tree: ast.Module) -> set[str]:
 def test_the_commands_of_the_readme_exist():
     readme = README.read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert set(re.findall(r"\bmake ([\w-]+)", readme)) <= targets
+    assert set(re.findall(r"(?:^|`)make ([\w-]+)", readme, re.MULTILINE)) <= targets
     for module in re.findall(r"python -m ((?:bench|mercury_\w+)[\w.]*)", readme):
         assert list(ROOT.glob(f"**/{module.replace('.', '/')}.py")), module
 
