@@ -7,7 +7,7 @@ the reason.
 
 from msgspec import Struct
 
-__all__ = ["SCENARIOS", "Scenario"]
+__all__ = ["ASKED", "SCENARIOS", "Scenario"]
 
 
 class Scenario(Struct, frozen=True):
@@ -246,6 +246,26 @@ A = "https://new.example.com/a"
 B = "https://new.example.com/b"
 C = "https://«new».example.com/c"
 old = None
+""",
+    ),
+    Scenario(
+        "a parameter that went goes from the calls",
+        "python",
+        """\
+def load(name⟦, strict→⟧$0):
+    return open(name)
+
+
+a = load("a", True)
+b = load("b", False)
+""",
+        """\
+def load(name):
+    return open(name)
+
+
+a = load("a"«»)
+b = load("b"«»)
 """,
     ),
     Scenario(
@@ -1158,5 +1178,48 @@ int f(int a) {
         "- ",
     ),
 )
+
+ASKED = (
+    Scenario(
+        "an import that nothing uses any more goes",
+        "python",
+        """\
+import os
+import sys
+
+def where(name):
+    return ⟦os.path.join(name, "a")→name / "a"⟧$0
+
+
+print(sys.argv)
+""",
+        """\
+«»import sys
+
+def where(name):
+    return name / "a"
+
+
+print(sys.argv)
+""",
+    ),
+    Scenario(
+        "an expression gets the name of its new variable",
+        "python",
+        """\
+def show(settings):
+⟦→    folder = settings.paths.root
+⟧$0    print(settings.paths.root)
+    walk(settings.paths.root)
+""",
+        """\
+def show(settings):
+    folder = settings.paths.root
+    print(«folder»)
+    walk(«folder»)
+""",
+    ),
+)
+"""Less likely than what is shown unasked."""
 
 SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C)

@@ -11,7 +11,7 @@ from mercury_ls.history import History
 from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
 from mercury_ls.settings import SuggestSettings
 from tests.marked import SUFFIX
-from tests.mercury_ls.next_edit_scenarios import SCENARIOS, Scenario
+from tests.mercury_ls.next_edit_scenarios import ASKED, SCENARIOS, Scenario
 
 EDIT = re.compile(r"⟦(.*?)→(.*?)⟧", re.DOTALL)
 
@@ -87,20 +87,25 @@ def drawn_after(snapshot: Snapshot, answer: NextAnswer) -> str:
     return text
 
 
-async def check(scenario: Scenario, engine=None) -> NextAnswer:
-    question = question_of(scenario.drawn, scenario.language)
-    answer = await last_of(question, engine)
+async def check(scenario: Scenario, **known) -> None:
+    question = question_of(scenario.drawn, scenario.language, **known)
+    answer = await last_of(question)
     if scenario.expected.startswith("- "):
         assert not answer.edits, drawn_after(question.snapshot, answer)
         assert answer.silence.startswith(scenario.expected[2:])
     else:
         assert drawn_after(question.snapshot, answer) == scenario.expected, answer.silence
-    return answer
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"{each.language}: {each.name}")
 async def test_what_follows(scenario):
     await check(scenario)
+
+
+@pytest.mark.parametrize("scenario", ASKED, ids=lambda each: f"{each.language}: {each.name}")
+async def test_who_asks_gets_what_is_less_likely(scenario):
+    assert (await last_of(question_of(scenario.drawn, scenario.language))).silence
+    await check(scenario, bar=0.1, invoked=True)
 
 
 def test_a_third_of_the_scenarios_stay_silent_in_six_languages():

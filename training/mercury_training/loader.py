@@ -40,6 +40,7 @@ class Batches:
             collate_fn=stack,
             num_workers=self._workers,
             prefetch_factor=8 if self._workers else None,
+            multiprocessing_context="spawn" if self._workers else None,  # a fork would copy locked threads
             worker_init_fn=_outlive_signals,
         )
         return iter(loader)
