@@ -234,7 +234,9 @@ def test_a_canvas_target_is_the_token_of_the_clean_row_at_its_place(packed):
 def test_worker_processes_give_the_same_batches_in_the_same_order(tmp_path):
     corpus, shape = write_corpus(tmp_path), Shape(256, 64)
     alone = Batches(corpus, tmp_path / "scratch", 0, 0).take(3, 4, shape, 20)
-    helped = Batches(corpus, tmp_path / "scratch", 0, 2).take(3, 4, shape, 20)
+    workers = Batches(corpus, tmp_path / "scratch", 0, 2)
+    helped = workers.take(3, 4, shape, 20)
+    workers.close()
     halves = [Batches(corpus, tmp_path / "scratch", 0, 0, rank, 2).take(3, 2, shape, 20) for rank in (0, 1)]
     for number, batch in enumerate(alone):
         assert np.array_equal(batch.ids, helped[number].ids)

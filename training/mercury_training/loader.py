@@ -1,10 +1,12 @@
 """Micro-batches of packed rows in the order of their numbers, laid out ahead by worker processes."""
 
 import signal
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
-
-from torch.utils.data import DataLoader, Dataset
 
 from mercury_training.rows import EditTable, Packed, Rows, Shape, stack
 from mercury_training.shards import Corpus
@@ -12,6 +14,10 @@ from mercury_training.shards import Corpus
 __all__ = ["Batches", "held_out", "open_rows"]
 
 HELD_OUT_SEED = 1
+AHEAD = 8
+"""Micro-batches that are laid out ahead for each worker."""
+
+_rows_of_worker: tuple[Rows, Shape]
 
 
 class Batches:
@@ -25,6 +31,7 @@ class Batches:
         self._workers, self._rank, self._world = workers, rank, world
         self._asked: tuple[Shape, int] | None = None
         self._found: Iterator[Packed] = iter(())
+        self._pool: ProcessPoolExecutor | None = None
 
     def take(self, count: int, micro: int, shape: Shape, row: int) -> list[Packed]:
         """`count` batches of `micro` rows: with those of the other processes, the rows from number `row` on."""
@@ -34,16 +41,28 @@ class Batches:
         return [next(self._found) for _ in range(count)]
 
     def _start(self, shape: Shape, micro: int, row: int) -> Iterator[Packed]:
-        loader = DataLoader(
-            _Numbered(*self._source, shape),
-            batch_sampler=_Numbers(row + self._rank * micro, micro, self._world * micro),
-            collate_fn=stack,
-            num_workers=self._workers,
-            prefetch_factor=8 if self._workers else None,
-            multiprocessing_context="spawn" if self._workers else None,  # a fork would copy locked threads
-            worker_init_fn=_outlive_signals,
+        self.close()
+        numbers = _numbers(row + self._rank * micro, micro, self._world * micro)
+        if not self._workers:
+            rows = open_rows(*self._source)
+            return (_batch_of(rows, wanted, shape) for wanted in numbers)
+        self._pool = ProcessPoolExecutor(
+            self._workers, get_context("spawn"), initializer=_begin, initargs=(*self._source, shape)
         )
-        return iter(loader)
+        return self._ahead(self._pool, numbers)
+
+    def _ahead(self, pool: ProcessPoolExecutor, numbers: Iterator[list[int]]) -> Iterator[Packed]:
+        due: deque[Future[Packed]] = deque()
+        while True:
+            while len(due) < AHEAD * self._workers:
+                due.append(pool.submit(_batch, next(numbers)))
+            yield due.popleft().result()
+
+    def close(self) -> None:
+        """End the workers; what they have laid out ahead is dropped."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
 
 
 def open_rows(corpus: Path, scratch: Path, seed: int) -> Rows:
@@ -53,42 +72,33 @@ def open_rows(corpus: Path, scratch: Path, seed: int) -> Rows:
     return Rows(opened.train, edits, opened.tokenizer, seed)
 
 
-def held_out(corpus: Path, scratch: Path, shape: Shape, count: int) -> Packed:
+def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Packed:
     """The same rows every time, of what is never trained on."""
     opened = Corpus.open(corpus)
     if not len(opened.held_out.tokens):
         raise ValueError(f"{corpus}: held_out.u16 is empty; name held-out sources, or pack the corpus into more room")
     edits = EditTable.open(corpus / "held_out_edits.jsonl.xz", scratch)
     rows = Rows(opened.held_out, edits, opened.tokenizer, HELD_OUT_SEED)
-    return stack([rows.packed(number, shape) for number in range(count)])
+    return stack([rows.packed(number, shape) for number in range(rows_wanted)])
 
 
-def _outlive_signals(number: int) -> None:
-    """A run that is told to end ends its workers itself, after its last step."""
+def _begin(corpus: Path, scratch: Path, seed: int, shape: Shape) -> None:
+    """In a worker: open the corpus there. A run that is told to end ends its workers itself, after its last step."""
+    global _rows_of_worker
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _rows_of_worker = open_rows(corpus, scratch, seed), shape
 
 
-class _Numbered(Dataset):
-    """Rows by number; the corpus is opened in the process that reads it."""
-
-    def __init__(self, corpus: Path, scratch: Path, seed: int, shape: Shape) -> None:
-        self._source, self._shape = (corpus, scratch, seed), shape
-        self._rows: Rows | None = None
-
-    def __getitem__(self, number: int) -> Packed:
-        if self._rows is None:
-            self._rows = open_rows(*self._source)
-        return self._rows.packed(number, self._shape)
+def _batch(numbers: list[int]) -> Packed:
+    rows, shape = _rows_of_worker
+    return _batch_of(rows, numbers, shape)
 
 
-class _Numbers:
+def _batch_of(rows: Rows, numbers: list[int], shape: Shape) -> Packed:
+    return stack([rows.packed(number, shape) for number in numbers])
+
+
+def _numbers(first: int, micro: int, stride: int) -> Iterator[list[int]]:
     """The row numbers of one process' micro-batches, without end."""
-
-    def __init__(self, first: int, micro: int, stride: int) -> None:
-        self._first, self._micro, self._stride = first, micro, stride
-
-    def __iter__(self) -> Iterator[list[int]]:
-        row = self._first
-        while True:
-            yield list(range(row, row + self._micro))
-            row += self._stride
+    for row in count(first, stride):
+        yield list(range(row, row + micro))
