@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.documents import Change, Snapshot, difference
+from mercury_ls.documents import Snapshot, difference
 
 __all__ = ["Pending", "PendingEdits", "Remainder", "SpanEdit"]
 
@@ -130,5 +130,5 @@ def follow(edits: Sequence[SpanEdit], before: str, after: str) -> list[SpanEdit]
     return moved
 
 
-def applied(text: str, edit: SpanEdit | Change) -> str:
+def applied(text: str, edit: SpanEdit) -> str:
     return text[: edit.start] + edit.text + text[edit.end :]

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 from urllib.parse import parse_qs, urlsplit
 
+from mercury_ls.serve.local import LOOPBACK
+
 if TYPE_CHECKING:
     from websockets.asyncio.server import ServerConnection
     from websockets.datastructures import Headers
@@ -231,7 +233,7 @@ def refusal(path: str, headers: "Headers", token: str) -> str:
 
 
 def on_this_machine(address: str) -> bool:
-    return urlsplit(address).hostname in ("localhost", "127.0.0.1", "::1")
+    return urlsplit(address).hostname in LOOPBACK
 
 
 async def read_socket(socket: "ServerConnection", connection: Connection) -> None:

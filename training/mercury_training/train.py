@@ -10,6 +10,7 @@ import shutil
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -169,7 +170,7 @@ def run(settings: Settings, rank: int = 0, world: int = 1) -> Place:
     journal.note({"settings": msgspec.to_builtins(settings, enc_hook=str), "parameters": parameters, "micro": micro})
     journal.say(f"{parameters / 1e6:.1f} M parameters, {world} × {micro} clean tokens at once, from step {place.step}")
     batches = loader.Batches(settings.data, settings.scratch, settings.seed, settings.workers, rank, world)
-    with Session(settings, place, micro, rank, world) as session:
+    with Session(settings, place, micro, rank, world) as session, closing(batches):
         _train(trainer, session, batches, held_out, journal)
     if rank == 0:
         _save(trainer, session.place, settings.out / "checkpoints" / f"{session.place.step:08d}")
