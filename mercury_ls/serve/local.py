@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,6 +44,7 @@ DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
 SOCKET = f"engine-v{PROTOCOL_VERSION}.sock"
 PORT = f"engine-v{PROTOCOL_VERSION}.json"
 LOCK = "engine.lock"
+OWNER_POLLS, POLL_SECONDS = 50, 0.02
 SOCKET_PATH_LIMIT = 103
 """Bytes of a Unix socket's path on macOS, the least of the systems we know."""
 LOG_LIMIT = 4 << 20
@@ -108,7 +110,7 @@ def lock(directory: Path) -> Iterator[None]:
         try:
             lock_file(file)
         except OSError as error:
-            owner = file.read().strip() or "unknown"
+            owner = owner_of(file)
             raise AlreadyRunningError(
                 f"an engine server of yours is running already (process {owner}, {directory}):"
                 " stop it with `mercury-ls serve --stop`"
@@ -117,6 +119,16 @@ def lock(directory: Path) -> Iterator[None]:
         file.write(f"{os.getpid()}\n")
         file.flush()
         yield
+
+
+def owner_of(file: IO[str]) -> str:
+    """The process id in a lock file; who has just taken the lock may not have written it yet."""
+    for _ in range(OWNER_POLLS):
+        file.seek(0)
+        if owner := file.read().strip():
+            return owner
+        time.sleep(POLL_SECONDS)
+    return "unknown"
 
 
 def lock_file(file: IO[str]) -> None:
