@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Filled, Span
 from mercury_engine.choice import Choice
-from mercury_engine.confidence import Calibration, confident, p_accept
+from mercury_engine.confidence import Calibration, confident
 from mercury_engine.layout import EOM, Hole, filled_text, until_end
 from mercury_engine.tokenizer import Tokenizer
 
@@ -81,7 +81,7 @@ class Presentation(Struct, frozen=True):
         text = filled_text(self.tokenizer, answer.hole, ids).partition("\ufffd")[0]
         if answer.span.mode == "line":
             text = text.partition("\n")[0].removesuffix("\r")
-        sure = p_accept(self.calibration, spoken.probabilities, complete=spoken.complete)
+        sure = self.calibration.p_accept(spoken.probabilities, complete=spoken.complete)
         changes = text != old
         return Filled(text, tuple(spoken.probabilities[: len(ids)]), sure * changes, spoken.complete)
 

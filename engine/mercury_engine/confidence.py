@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mercury_engine.config import ModelError
 
-__all__ = ["CALIBRATION_FILE", "Calibration", "confident", "p_accept", "read_calibration"]
+__all__ = ["CALIBRATION_FILE", "Calibration", "confident", "features", "read_calibration"]
 
 CALIBRATION_FILE = "confidence.json"
 LEAST = 1e-6
@@ -28,20 +28,19 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     length: float = -0.03
     complete: float = 0.3
 
+    def p_accept(self, probabilities: Sequence[float], *, complete: bool) -> float:
+        if not probabilities:
+            return 0.0
+        weights = (self.mean, self.least, self.length, self.complete)
+        seen = features(probabilities, complete=complete)
+        score = self.bias + sum(weight * value for weight, value in zip(weights, seen, strict=True))
+        return 1 / (1 + math.exp(-score))
 
-def p_accept(calibration: Calibration, probabilities: Sequence[float], *, complete: bool) -> float:
-    """From the mean and the least log probability of the tokens, their number, and whether that is all."""
-    if not probabilities:
-        return 0.0
+
+def features(probabilities: Sequence[float], *, complete: bool) -> tuple[float, float, float, float]:
+    """The mean and the least log probability of the tokens, their number, and whether that is all."""
     logs = [math.log(max(probability, LEAST)) for probability in probabilities]
-    score = (
-        calibration.bias
-        + calibration.mean * sum(logs) / len(logs)
-        + calibration.least * min(logs)
-        + calibration.length * len(logs)
-        + calibration.complete * complete
-    )
-    return 1 / (1 + math.exp(-score))
+    return sum(logs) / len(logs), min(logs), len(logs), complete
 
 
 def confident(probabilities: Sequence[float], bar: float) -> int:

@@ -13,10 +13,11 @@ import numpy as np
 from msgspec import Struct
 from safetensors.numpy import save_file
 
+from mercury_engine.confidence import CALIBRATION_FILE
 from mercury_engine.config import ModelConfig, ModelError, read_config, write_config
 from mercury_engine.quantize import quantize, relative_error
 
-__all__ = ["Report", "Weights", "export", "read", "shapes"]
+__all__ = ["Report", "Weights", "export", "read", "seal", "shapes"]
 
 Weights = dict[str, np.ndarray]
 """Arrays by the names that the reference model gives them. A quantised matrix is int8, its scales stand
@@ -25,6 +26,7 @@ beside it under its name and `.scale`."""
 CONFIG_FILE = "config.json"
 TOKENIZER_FILE = "tokenizer.json"
 CHECKSUMS_FILE = "checksums.sha256"
+SEALED = {".json", ".safetensors"}
 SCALE = ".scale"
 SHARD_BYTES = 16 * 2**20
 HEADER_BYTES = 2**20
@@ -55,18 +57,25 @@ def export(source: Path, target: Path) -> Report:
         raise ModelError(f"{target}: the float weights lie there; export to another folder")
     config, weights = read(source)
     target.mkdir(parents=True, exist_ok=True)
-    for stale in target.glob("*.safetensors"):
-        stale.unlink()
+    for stale in [*target.glob("*.safetensors"), target / CALIBRATION_FILE]:
+        stale.unlink(missing_ok=True)
     matrices = {name: weight for name, weight in weights.items() if _can_shrink(name, weight)}
     quantised = weights | _quantised(matrices)
-    names = _write_shards(quantised, target)
+    _write_shards(quantised, target)
     write_config(config, target / CONFIG_FILE)
     if (source / TOKENIZER_FILE).exists():
         shutil.copyfile(source / TOKENIZER_FILE, target / TOKENIZER_FILE)
-        names.append(TOKENIZER_FILE)
-    _write_checksums(target, [CONFIG_FILE, *names])
+    names = seal(target)
     errors = {name: relative_error(weight) for name, weight in matrices.items()}
-    return Report(tuple(names), sum((target / name).stat().st_size for name in names), errors)
+    return Report(names, sum((target / name).stat().st_size for name in names), errors)
+
+
+def seal(folder: Path) -> tuple[str, ...]:
+    """Write the checksums of all that an engine reads from the folder, and return the names."""
+    names = tuple(sorted(path.name for path in folder.iterdir() if path.suffix in SEALED))
+    lines = [f"{_digest(folder / name)}  {name}\n" for name in names]
+    (folder / CHECKSUMS_FILE).write_text("".join(lines), encoding="utf-8")
+    return names
 
 
 def read(folder: Path) -> tuple[ModelConfig, Weights]:
@@ -126,7 +135,7 @@ def _quantised(matrices: Weights) -> Weights:
     return found
 
 
-def _write_shards(weights: Weights, folder: Path) -> list[str]:
+def _write_shards(weights: Weights, folder: Path) -> None:
     """Fill shards in order; a tensor that is larger than a shard has one to itself."""
     shards: list[Weights] = [{}]
     room = SHARD_BYTES - HEADER_BYTES
@@ -140,12 +149,6 @@ def _write_shards(weights: Weights, folder: Path) -> list[str]:
     for name, shard in zip(names, shards, strict=True):
         save_file(shard, folder / name)
         (folder / name).chmod(READABLE)
-    return names
-
-
-def _write_checksums(folder: Path, names: list[str]) -> None:
-    lines = [f"{_digest(folder / name)}  {name}\n" for name in names]
-    (folder / CHECKSUMS_FILE).write_text("".join(lines), encoding="utf-8")
 
 
 def _verify_checksums(folder: Path) -> None:

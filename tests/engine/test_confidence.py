@@ -2,12 +2,12 @@
 
 import pytest
 
-from mercury_engine.confidence import CALIBRATION_FILE, Calibration, confident, p_accept, read_calibration
+from mercury_engine.confidence import CALIBRATION_FILE, Calibration, confident, read_calibration
 from mercury_engine.config import ModelError
 
 
 def check(probabilities, expected, complete=True):
-    assert p_accept(Calibration(), probabilities, complete=complete) == pytest.approx(expected, abs=0.05)
+    assert Calibration().p_accept(probabilities, complete=complete) == pytest.approx(expected, abs=0.05)
 
 
 def test_the_defaults_are_what_their_comment_says():
@@ -22,7 +22,7 @@ def test_nothing_said_is_nothing_to_accept():
 
 def test_surer_shorter_and_whole_answers_are_likelier():
     def likely(probabilities, complete=True):
-        return p_accept(Calibration(), probabilities, complete=complete)
+        return Calibration().p_accept(probabilities, complete=complete)
 
     assert likely([0.9] * 5) > likely([0.8] * 5)
     assert likely([0.9] * 5) > likely([0.9] * 30)

@@ -126,3 +126,13 @@ def test_a_group_has_no_more_rows_than_wanted(monkeypatch, tmp_path):
     manifest = build(corpus(tmp_path / "corpus"), tmp_path / "sets")
     assert max(manifest["counts"]["fim"].values()) == 2
     assert msgspec.json.decode((tmp_path / "sets/manifest.json").read_bytes()) == manifest
+
+
+def test_a_set_apart_from_another_uses_none_of_its_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluation_sets, "PER_KIND", 2)
+    folder = corpus(tmp_path / "corpus")
+    build(folder, tmp_path / "first")
+    build(folder, tmp_path / "second", apart_from=[tmp_path / "first"])
+    used = [{(row.repo, row.path) for row in read_rows(tmp_path / name / "fim.jsonl")} for name in ("first", "second")]
+    assert all(used)
+    assert not used[0] & used[1]

@@ -13,7 +13,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
@@ -34,6 +34,8 @@ T = TypeVar("T")
 LANGUAGES = {"python": "python", "typescript": "typescript", "tsx": "typescript", "go": "go", "rust": "rust"}
 """And under which of four they count."""
 
+FILES = ("fim.jsonl", "next_edit.jsonl")
+
 PER_KIND = 180
 """Rows of each kind in each of the four languages."""
 
@@ -44,6 +46,7 @@ SURPLUS = 1.5
 PAUSE = 10.0
 """Seconds between two states of progress."""
 
+APART = "another set, whose files are not cut again: one to fit with, one to judge by"
 AGAINST = "a further corpus that models are trained on, whose files rows may not resemble"
 
 
@@ -57,6 +60,13 @@ class Sources(Struct, frozen=True):
 
     tokens: dict[str, int]
     sources: list[Named]
+
+
+class Taken(Struct, frozen=True):
+    """Where a row was cut from."""
+
+    repo: str
+    path: str
 
 
 class Training:
@@ -82,20 +92,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command.add_argument("--corpus", type=Path, required=True, metavar="DIR")
     command.add_argument("--out", type=Path, required=True, metavar="DIR")
     command.add_argument("--against", type=Path, action="append", default=[], metavar="DIR", help=AGAINST)
+    command.add_argument("--apart-from", type=Path, action="append", default=[], metavar="SET", help=APART)
     command.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    print(json.dumps(build(options.corpus, options.out, options.against, options.seed)["counts"], indent=1))
+    found = build(options.corpus, options.out, options.against, options.apart_from, options.seed)
+    print(json.dumps(found["counts"], indent=1))
 
 
-def build(folder: Path, out: Path, against: Sequence[Path] = (), seed: int = 0) -> dict:
-    """Returns the manifest, which is also written. `against`: corpora whose training files are compared, too."""
+def build(
+    folder: Path, out: Path, against: Sequence[Path] = (), apart_from: Sequence[Path] = (), seed: int = 0
+) -> dict:
+    """Returns the manifest, which is also written. `against`: corpora whose training files are compared, too;
+    `apart_from`: other sets, none of whose files is used again."""
     if repository := next((str(parent) for parent in out.resolve().parents if (parent / ".git").exists()), None):
         raise ValueError(f"{out}: lies in the repository {repository}; choose a folder outside of it")
     corpus = Corpus.open(folder)
     sources = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Sources)
     commits = {source.name: source.revision for source in sources.sources}
-    fim, training = fim_rows(corpus, commits, seed)
-    edits = next_edit_rows(corpus.held_out_edits(), commits, seed)
+    used = set().union(*map(_files_of, apart_from))
+    fim, training = fim_rows(corpus, commits, seed, used)
+    fresh = (row for row in corpus.held_out_edits() if (row.repository, row.path) not in used)
+    edits = next_edit_rows(fresh, commits, seed)
     for row in edits:
         training.mark(row["id"], row["file_now"])
     _read_files([corpus, *map(Corpus.open, against)], training)
@@ -104,11 +121,12 @@ def build(folder: Path, out: Path, against: Sequence[Path] = (), seed: int = 0) 
     fim = _first((row for row in fim if row.id not in training.seen), _fim_group, lambda group: PER_KIND)
     fresh = (row for row in edits if row["id"] not in training.seen)
     edits = _first(fresh, _edit_group, lambda group: PER_CLASS[group[1]])
-    files = {"fim.jsonl": _lines(fim), "next_edit.jsonl": _lines(edits)}
+    files = dict(zip(FILES, (_lines(fim), _lines(edits)), strict=True))
     manifest = {
         "corpus": {"tokens": sources.tokens, "sha256": _digest((folder / "manifest.json").read_bytes())},
         "seed": seed,
         "repositories": {name: commits[name] for name in sorted({row.repo for row in fim})},
+        "apart_from": [_digest((folder / "manifest.json").read_bytes()) for folder in apart_from],
         "against": [_digest((folder / "train.index").read_bytes()) for folder in against],
         "near_copies_left_out": len(training.seen),
         "counts": {"fim": _counts(map(_fim_group, fim)), "next_edit": _counts(map(_edit_group, edits))},
@@ -121,7 +139,9 @@ def build(folder: Path, out: Path, against: Sequence[Path] = (), seed: int = 0) 
     return manifest
 
 
-def fim_rows(corpus: Corpus, commits: dict[str, str], seed: int) -> tuple[list[FimRow], Training]:
+def fim_rows(
+    corpus: Corpus, commits: dict[str, str], seed: int, used: Set[tuple[str, str]] = frozenset()
+) -> tuple[list[FimRow], Training]:
     """More rows than are needed, those to be preferred first; with the code around each middle marked."""
     split = corpus.held_out
     rows: list[FimRow] = []
@@ -130,6 +150,8 @@ def fim_rows(corpus: Corpus, commits: dict[str, str], seed: int) -> tuple[list[F
     for number in _in_turn(split, random.Random(seed)):
         document = split.documents[number]
         group = LANGUAGES.get(document.language)
+        if (document.repository, document.path) in used:
+            continue
         if group is None or all(wanted[group, kind] >= PER_KIND * SURPLUS for kind in KINDS):
             continue
         text = split.text(number, corpus.tokenizer)
@@ -176,6 +198,13 @@ def _fim_row(document: Document, commit: str, text: str, cut: Cut) -> FimRow:
         suffix=text[cut.stop :],
         middle=middle,
     )
+
+
+def _files_of(folder: Path) -> set[tuple[str, str]]:
+    """Repositories and paths of all rows of a set."""
+    decoder = msgspec.json.Decoder(Taken)
+    rows = [decoder.decode(line) for name in FILES for line in (folder / name).read_bytes().splitlines()]
+    return {(row.repo, row.path) for row in rows}
 
 
 def _read_files(corpora: Sequence[Corpus], training: Training) -> None:

@@ -1,0 +1,74 @@
+"""Coefficients are found where they can be known, judged on other rows, and written where the engine reads them."""
+
+import math
+
+import msgspec
+import numpy as np
+
+from mercury_engine import model as models
+from mercury_engine.confidence import CALIBRATION_FILE, Calibration, read_calibration
+from mercury_engine.config import TINY
+from mercury_engine.export import export, read
+from mercury_training.calibrate import Observation, fit, main, report
+from mercury_training.fim_rows import FimRow
+from tests.training.small import GOLDEN, TOKENIZER
+
+
+def observations(count, weights, seed=0):
+    """Answers that are right exactly as often as these weights say."""
+    draw = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        mean, length = -draw.exponential(0.3), float(draw.integers(1, 30))
+        seen = (mean, mean * draw.uniform(1, 3), length, float(draw.integers(2)))
+        chance = 1 / (1 + math.exp(-(weights.bias + np.dot(msgspec.structs.astuple(weights)[1:], seen))))
+        found.append(Observation(seen, bool(draw.random() < chance)))
+    return found
+
+
+def test_what_was_true_is_found_again():
+    truth = Calibration(bias=0.5, mean=2.0, least=0.5, length=-0.05, complete=0.8)
+    found = fit(observations(20_000, truth))
+    np.testing.assert_allclose(msgspec.structs.astuple(found), msgspec.structs.astuple(truth), atol=0.3)
+
+
+def test_a_fit_is_judged_on_rows_it_has_not_seen():
+    lines = report(observations(2000, Calibration(bias=-2.0))).splitlines()
+    before, after = (float(line.split("error ")[1].split()[0]) for line in lines[1:])
+    assert after < before
+    assert lines[1].endswith("on 1000 answers")
+
+
+def test_few_rows_hardly_move_the_defaults():
+    found = fit(observations(2, Calibration()))
+    np.testing.assert_allclose(msgspec.structs.astuple(found), msgspec.structs.astuple(Calibration()), atol=1.0)
+
+
+def row(number):
+    middle = f"value_{number} * 2"
+    return FimRow(
+        id=f"row {number}",
+        repo="team/a",
+        commit="c",
+        licence="MIT",
+        path="a.py",
+        language="python",
+        kind="single_line",
+        prefix=f"value_{number} = 1\nprint(",
+        suffix=")\n",
+        middle=f"value_{number} * 2",
+    )
+
+
+def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_path, capsys):
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    (folder / "fim.jsonl").write_bytes(b"".join(msgspec.json.encode(row(n)) + b"\n" for n in range(4)))
+    models.save(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0), tmp_path / "float")
+    (tmp_path / "float/tokenizer.json").write_bytes(GOLDEN.read_bytes())
+    export(tmp_path / "float", tmp_path / "int8")
+    main(["--model", str(tmp_path / "int8"), "--set", str(folder)])
+    assert "answers, 0 right" in capsys.readouterr().out
+    assert read_calibration(tmp_path / "int8") == Calibration(), "improbable answers are wrong: as believed before"
+    assert CALIBRATION_FILE in (tmp_path / "int8/checksums.sha256").read_text()
+    read(tmp_path / "int8")
