@@ -45,7 +45,6 @@ def test_few_rows_hardly_move_the_defaults():
 
 
 def row(number):
-    middle = f"value_{number} * 2"
     return FimRow(
         id=f"row {number}",
         repo="team/a",
