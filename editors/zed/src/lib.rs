@@ -1,0 +1,54 @@
+//! Starts `mercury-ls --stdio` for Zed and hands it the settings under `lsp.mercury`.
+
+use zed_extension_api::serde_json::{json, Value};
+use zed_extension_api::settings::LspSettings;
+use zed_extension_api::{self as zed, Command, LanguageServerId, Result, Worktree};
+
+const SERVER: &str = "mercury-ls";
+const REMEDY: &str = "mercury-ls is not on the PATH of this project. Install it with `uv tool install .` in a clone, \
+                      or name it in Zed's settings: \"lsp\": { \"mercury\": { \"binary\": { \"path\": \"…\" } } }";
+
+struct Mercury;
+
+impl zed::Extension for Mercury {
+    fn new() -> Self {
+        Mercury
+    }
+
+    fn language_server_command(
+        &mut self,
+        id: &LanguageServerId,
+        worktree: &Worktree,
+    ) -> Result<Command> {
+        let (mut path, mut args, mut env) = (None, None, worktree.shell_env());
+        if let Some(binary) = LspSettings::for_worktree(id.as_ref(), worktree)?.binary {
+            (path, args) = (binary.path, binary.arguments);
+            env.extend(binary.env.into_iter().flatten());
+        }
+        Ok(Command {
+            command: path.or_else(|| worktree.which(SERVER)).ok_or(REMEDY)?,
+            args: args.unwrap_or_else(|| vec!["--stdio".into()]),
+            env,
+        })
+    }
+
+    fn language_server_initialization_options(
+        &mut self,
+        id: &LanguageServerId,
+        worktree: &Worktree,
+    ) -> Result<Option<Value>> {
+        Ok(LspSettings::for_worktree(id.as_ref(), worktree)?.initialization_options)
+    }
+
+    /// The server asks for its section by name.
+    fn language_server_workspace_configuration(
+        &mut self,
+        id: &LanguageServerId,
+        worktree: &Worktree,
+    ) -> Result<Option<Value>> {
+        let settings = LspSettings::for_worktree(id.as_ref(), worktree)?.settings;
+        Ok(settings.map(|section| json!({ "mercury": section })))
+    }
+}
+
+zed::register_extension!(Mercury);

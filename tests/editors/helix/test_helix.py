@@ -1,0 +1,98 @@
+"""Suggestions and next edits in a real Helix: seen in the menu, taken, undone, and what a killed server leaves."""
+
+import pytest
+
+from tests.editors.scenes import BLOCK, RENAMED, SHAPES, SHOP
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+
+def suggesting(helix, scene=SHOP, ask: str = ""):
+    """An editor in which the scene was typed, and that shows a suggestion for it."""
+    editor = helix(scene.text)
+    editor.insert()
+    editor.type(scene.typed)
+    editor.keys(ask)
+    editor.suggested()
+    return editor
+
+
+def test_a_suggestion_is_an_entry_of_the_menu(helix, copies):
+    editor = suggesting(helix)
+    assert not copies or editor.entry == "item.price * item.quantity for item in items"
+
+
+def test_typing_along_keeps_it(helix):
+    editor = suggesting(helix)
+    editor.type("em")
+    editor.until(lambda: editor.entry.startswith("item"), "an entry for what is typed")
+    assert editor.line.startswith("    return sum(item")
+
+
+def test_accepting_inserts_exactly_what_was_shown(helix, copies):
+    editor = suggesting(helix)
+    shown = editor.entry
+    editor.keys("\t")
+    before = "    return sum("
+    editor.until(lambda: editor.line.startswith(before + shown), "the preview")
+    editor.keys("\r")
+    editor.until(lambda: not editor.entry, "the menu to close")
+    editor.normal()
+    saved = editor.saved()
+    assert saved == SHOP.text.removesuffix("    ") + f"{before}{shown})\n"
+    assert not copies or saved == SHOP.whole + "\n"
+
+
+def test_several_lines_are_shown_whole_and_inserted_as_shown(helix, copies):
+    editor = suggesting(helix, BLOCK, ask="\x18")
+    start = editor.lines.index("def again(path):")
+    before = editor.screen.cursor.y
+    editor.keys("\t")
+    editor.until(lambda: editor.screen.cursor.y > before, "the preview")
+    shown = editor.lines[start : editor.screen.cursor.y + 1]
+    editor.keys("\r")
+    editor.until(lambda: not editor.entry, "the menu to close")
+    editor.normal()
+    saved = editor.saved()
+    assert saved == BLOCK.text[: BLOCK.text.index("def again")] + "\n".join(shown) + "\n"
+    assert not copies or saved == BLOCK.whole + "\n"
+
+
+def test_what_was_taken_is_undone_in_one_step(helix):
+    editor = suggesting(helix)
+    editor.keys("\t\r")
+    editor.until(lambda: not editor.entry, "the menu to close")
+    editor.normal()
+    editor.keys("u")
+    editor.until(lambda: "price" not in editor.line, "the text before")
+
+
+def test_a_next_edit_is_a_code_action_over_several_places_and_one_undo_step(helix):
+    editor = helix(SHAPES)
+    editor.keys("ggwwcsurface")
+    editor.normal()
+    editor.until(lambda: editor.lines[:8] == RENAMED.splitlines()[:8], "the rename")
+    editor.keys(" a")
+    editor.until(lambda: "mercury: rename" in "".join(editor.lines), "the code action")
+    editor.keys("\r")
+    after = SHAPES.replace("area", "surface")
+    editor.until(lambda: editor.lines[:9] == after.splitlines(), "the edits")
+    editor.keys("u")
+    editor.until(lambda: editor.lines[:9] == RENAMED.splitlines(), "the text before the edits")
+    editor.keys("U")
+    editor.until(lambda: editor.lines[:9] == after.splitlines(), "the edits again")
+    assert editor.saved() == after
+
+
+def test_a_killed_server_leaves_the_text_alone_and_can_be_started_again(helix):
+    editor = suggesting(helix)
+    editor.kill_server()
+    editor.until(lambda: "exited: mercury" in editor.lines[-1], "the notice")
+    editor.type("em")
+    editor.normal()
+    editor.command("lsp-restart mercury")
+    editor.ready(servers=2)
+    editor.keys("i")
+    editor.type(".pr")
+    editor.suggested()
+    assert editor.line.startswith("    return sum(item.pr")

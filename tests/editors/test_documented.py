@@ -1,0 +1,37 @@
+"""The configurations that are documented but that no test can run are well formed, and name what there is."""
+
+import json
+import re
+import tomllib
+
+from mercury_ls.settings import find
+from tests.editors.documented import EDITORS, blocks
+
+
+def test_every_editor_takes_at_most_three_steps():
+    for readme in EDITORS.glob("*/README.md"):
+        text = readme.read_text(encoding="utf-8")
+        section = re.search(r"^## From nothing to the first suggestion$(.*?)^## |\Z", text, re.DOTALL | re.MULTILINE)
+        steps = re.findall(r"^\d+\. ", section[1] or text, re.MULTILINE)
+        assert 1 <= len(steps) <= 3, readme
+
+
+def test_sublime_texts_is_json_that_starts_the_server():
+    (configuration,) = blocks("sublime", "json")
+    client = json.loads(configuration)["clients"]["mercury"]
+    assert client["command"] == ["mercury-ls", "--stdio"]
+    assert all(find(f"{group}.{name}") for group, tree in client["initializationOptions"].items() for name in tree)
+
+
+def test_kakounes_is_toml_that_starts_the_server():
+    (configuration,) = blocks("kakoune", "kak")
+    servers = tomllib.loads(re.search(r"lsp_servers %\{(.*?)\}", configuration, re.DOTALL)[1])
+    assert servers["mercury"]["command"] == "mercury-ls"
+    assert servers["mercury"]["args"] == ["--stdio"]
+
+
+def test_helixs_settings_are_real_ones():
+    servers = [tomllib.loads(block)["language-server"]["mercury"] for block in blocks("helix", "toml")]
+    assert [servers[0]["command"], *servers[0]["args"]] == ["mercury-ls", "--stdio"]
+    groups = servers[1]["config"]
+    assert all(find(f"{group}.{name}") for group, tree in groups.items() for name in tree)

@@ -1,0 +1,136 @@
+//! What the extension does in worktrees that are made up.
+
+#[cfg(test)]
+#[path = "../../../../../editors/zed/src/lib.rs"]
+mod extension;
+
+#[cfg(test)]
+mod tests {
+    use super::extension::registered;
+    use zed_extension_api::serde_json::{json, Value};
+    use zed_extension_api::settings::{CommandSettings, LspSettings};
+    use zed_extension_api::{Command, LanguageServerId, Worktree};
+
+    fn id() -> LanguageServerId {
+        LanguageServerId("mercury".into())
+    }
+
+    fn pairs<T: FromIterator<(String, String)>>(given: &[(&str, &str)]) -> T {
+        given
+            .iter()
+            .map(|(key, value)| (key.to_string(), value.to_string()))
+            .collect()
+    }
+
+    fn worktree(programs: &[(&str, &str)], settings: LspSettings) -> Worktree {
+        Worktree {
+            settings: [("mercury".into(), settings)].into(),
+            programs: pairs(programs),
+            shell: pairs(&[("PATH", "/bin")]),
+        }
+    }
+
+    fn command(worktree: &Worktree) -> Result<Command, String> {
+        registered().language_server_command(&id(), worktree)
+    }
+
+    const ON_PATH: (&str, &str) = ("mercury-ls", "/bin/mercury-ls");
+
+    #[test]
+    fn the_server_on_the_path_is_started_over_stdio() {
+        let found = command(&worktree(&[ON_PATH], LspSettings::default())).unwrap();
+        assert_eq!(
+            (found.command.as_str(), found.args),
+            ("/bin/mercury-ls", vec!["--stdio".to_string()])
+        );
+        assert_eq!(found.env, pairs::<Vec<_>>(&[("PATH", "/bin")]));
+    }
+
+    #[test]
+    fn what_the_settings_name_comes_first() {
+        let binary = CommandSettings {
+            path: Some("/mine".into()),
+            arguments: Some(vec!["--stdio".into(), "--verbose".into()]),
+            env: Some(pairs(&[("MERCURY_LOG_LEVEL", "debug")])),
+        };
+        let settings = LspSettings {
+            binary: Some(binary),
+            ..Default::default()
+        };
+        let found = command(&worktree(&[ON_PATH], settings)).unwrap();
+        assert_eq!((found.command.as_str(), found.args.len()), ("/mine", 2));
+        assert_eq!(
+            found.env,
+            pairs::<Vec<_>>(&[("PATH", "/bin"), ("MERCURY_LOG_LEVEL", "debug")])
+        );
+    }
+
+    #[test]
+    fn arguments_alone_go_to_the_server_on_the_path() {
+        let binary = CommandSettings {
+            arguments: Some(vec!["--tcp".into()]),
+            ..Default::default()
+        };
+        let settings = LspSettings {
+            binary: Some(binary),
+            ..Default::default()
+        };
+        let found = command(&worktree(&[ON_PATH], settings)).unwrap();
+        assert_eq!(
+            (found.command.as_str(), found.args),
+            ("/bin/mercury-ls", vec!["--tcp".to_string()])
+        );
+    }
+
+    #[test]
+    fn without_a_server_the_error_says_what_to_do() {
+        let told = command(&worktree(&[], LspSettings::default())).unwrap_err();
+        assert!(
+            told.contains("uv tool install") && told.contains("\"binary\""),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn options_and_settings_reach_the_server_where_it_looks_for_them() {
+        let given = |text: &str| Some(Value::String(text.into()));
+        let settings = LspSettings {
+            initialization_options: given("o"),
+            settings: given("s"),
+            ..Default::default()
+        };
+        let worktree = worktree(&[ON_PATH], settings);
+        let mut extension = registered();
+        assert_eq!(
+            extension
+                .language_server_initialization_options(&id(), &worktree)
+                .unwrap(),
+            given("o")
+        );
+        let section = json!({ "mercury": Value::String("s".into()) });
+        assert_eq!(
+            extension
+                .language_server_workspace_configuration(&id(), &worktree)
+                .unwrap(),
+            Some(section)
+        );
+    }
+
+    #[test]
+    fn without_settings_there_is_nothing_to_hand_on() {
+        let worktree = worktree(&[ON_PATH], LspSettings::default());
+        let mut extension = registered();
+        assert_eq!(
+            extension
+                .language_server_initialization_options(&id(), &worktree)
+                .unwrap(),
+            None
+        );
+        assert_eq!(
+            extension
+                .language_server_workspace_configuration(&id(), &worktree)
+                .unwrap(),
+            None
+        );
+    }
+}

@@ -1,0 +1,82 @@
+"""The Zed extension: its manifest fits the server, and its code compiles and behaves, against the API's signatures."""
+
+import json
+import os
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mercury_ls import __version__
+from mercury_ls.cli import parser
+from mercury_ls.languages import LANGUAGES, find
+from mercury_ls.settings import find as setting
+from tests.editors.documented import EDITORS, blocks
+
+HERE = Path(__file__).parent
+EXTENSION = EDITORS / "zed"
+MANIFEST = tomllib.loads((EXTENSION / "extension.toml").read_text(encoding="utf-8"))
+CARGO = tomllib.loads((EXTENSION / "Cargo.toml").read_text(encoding="utf-8"))
+
+
+def test_every_language_of_ours_is_registered_by_its_name_in_zed():
+    server = MANIFEST["language_servers"]["mercury"]
+    ids = server["language_ids"]
+    assert sorted(server["languages"]) == sorted(ids)
+    assert {find(id, "").id for id in ids.values()} == {language.id for language in LANGUAGES}
+
+
+def test_its_version_is_the_servers():
+    assert MANIFEST["version"] == CARGO["package"]["version"] == __version__
+
+
+def test_it_carries_the_licence_that_zeds_registry_asks_for():
+    assert (EXTENSION / "LICENSE").read_bytes() == (EDITORS.parent / "LICENSE").read_bytes()
+
+
+def test_the_documented_settings_name_real_ones():
+    servers = [json.loads(block)["lsp"]["mercury"] for block in blocks("zed", "json")]
+    for server in servers:
+        trees = [server.get(name, {}) for name in ("settings", "initialization_options")]
+        for group, values in [item for tree in trees for item in tree.items()]:
+            assert all(setting(f"{group}.{name}") for name in values)
+
+
+def test_the_documented_address_is_where_the_server_listens():
+    predictions = json.loads(blocks("zed", "json")[1])["edit_predictions"]
+    address = parser().parse_args(["serve", "--http"]).http
+    assert predictions["open_ai_compatible_api"]["api_url"] == f"http://{address}/v1/completions"
+
+
+@pytest.fixture
+def cargo(tmp_path):
+    """Runs it where it changes nothing here, and offline."""
+    program = shutil.which("cargo")
+    if program is None:
+        pytest.skip("cargo is not here; rustup installs it")
+
+    def runs(*arguments: str, folder: Path) -> None:
+        variables = {**os.environ, "CARGO_TARGET_DIR": str(tmp_path / "target"), "RUSTFLAGS": "-D warnings"}
+        command = [program, *arguments, "--offline", "--quiet"]
+        ran = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    return runs
+
+
+@pytest.mark.editor
+@pytest.mark.slow
+def test_it_compiles_against_the_apis_signatures(cargo, tmp_path):
+    extension = shutil.copytree(EXTENSION, tmp_path / "zed")
+    cargo("check", "--config", f'patch.crates-io.zed_extension_api.path="{HERE / "api"}"', folder=extension)
+
+
+@pytest.mark.editor
+@pytest.mark.slow
+def test_it_behaves(cargo, tmp_path):
+    tree = tmp_path / "clone"
+    shutil.copytree(EXTENSION, tree / "editors/zed")
+    crates = shutil.copytree(HERE, tree / "tests/editors/zed", ignore=shutil.ignore_patterns("target"))
+    cargo("test", folder=crates / "behaviour")
