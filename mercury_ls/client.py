@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
+from mercury_ls.context import in_project
 from mercury_ls.serve import local
 from mercury_ls.serve.connection import Address, Connection, Response, connect
 from mercury_ls.serve.wire import (
@@ -75,7 +76,8 @@ class Backoff:
 class EngineClient:
     """Keeps one lease with the server of this user, or with `settings.address`, from `start` to `close`.
 
-    Without `spawn` it waits for a server that somebody else starts. Tests choose the rest.
+    Without `spawn` it waits for a server that somebody else starts. Tests choose the rest. Of a path below one of the
+    `roots` the engine learns only what is below it.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class EngineClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.status = Status("starting")
+        self.roots: Sequence[str] = ()
         self._settings = settings
         self._on_status = on_status
         self._directory = directory
@@ -116,7 +119,7 @@ class EngineClient:
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         """Closing the generator cancels on the server. Raises `EngineError` for a request that failed."""
         last: Answer | None = None
-        async with self._exchange("POST", "/infill", encode(request)) as (connection, response):
+        async with self._exchange("POST", "/infill", encode(in_project(request, self.roots))) as (connection, response):
             frames = Frames(Answer)
             async for piece in connection.body(response):
                 for last in frames.feed(piece):
@@ -125,7 +128,7 @@ class EngineClient:
         yield final_draft(last)
 
     async def warm(self, request: InfillRequest) -> None:
-        async with self._exchange("POST", "/warm", encode(request)) as (connection, response):
+        async with self._exchange("POST", "/warm", encode(in_project(request, self.roots))) as (connection, response):
             await connection.read(response)
 
     @asynccontextmanager
@@ -241,6 +244,7 @@ class InProcessClient:
 
     def __init__(self, engine: Engine, *, on_status: Callable[[Status], None] = lambda status: None) -> None:
         self.status = Status("starting")
+        self.roots: Sequence[str] = ()
         self._engine = engine
         self._on_status = on_status
         self._worker: Worker | None = None
@@ -260,7 +264,7 @@ class InProcessClient:
 
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         check(request)
-        answers = self._ready().infill("", request)
+        answers = self._ready().infill("", in_project(request, self.roots))
         try:
             async for answer in answers:
                 if isinstance(answer, Failure):
@@ -271,7 +275,7 @@ class InProcessClient:
 
     async def warm(self, request: InfillRequest) -> None:
         check(request)
-        self._ready().warm("", request)
+        self._ready().warm("", in_project(request, self.roots))
 
     def _ready(self) -> Worker:
         if self._worker is None or self.status.state != "ready":

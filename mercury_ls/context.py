@@ -1,16 +1,18 @@
 """What the model is told: the window around the cursor, related code, recent edits, within a token budget."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Effort, InfillRequest, Snippet, Span, Window
 from mercury_ls import syntax
 from mercury_ls.documents import Snapshot
 from mercury_ls.targets import Target
 
-__all__ = ["Budget", "Related", "build", "relate"]
+__all__ = ["Budget", "Related", "build", "in_project", "relate"]
 
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
@@ -68,6 +70,26 @@ def build(
         effort=effort,
         deadline_ms=deadline_ms,
         seed=seed,
+    )
+
+
+def in_project(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
+    """The same with paths as the innermost root around its file has them: as models learn them, and nothing of whose
+    machine this is."""
+    around = [root.rstrip(os.sep) + os.sep for root in roots]
+    root = max((each for each in around if request.windows[0].path.startswith(each)), key=len, default="")
+    if not root:
+        return request
+
+    def inside(path: str) -> str:
+        return path.removeprefix(root).replace(os.sep, "/")
+
+    return replace(
+        request,
+        root=root,
+        windows=tuple(replace(each, path=inside(each.path)) for each in request.windows),
+        snippets=tuple(replace(each, path=inside(each.path)) for each in request.snippets),
+        edits=tuple(replace(each, path=inside(each.path)) for each in request.edits),
     )
 
 

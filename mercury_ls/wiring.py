@@ -65,7 +65,7 @@ class Wiring:
         privacy = Privacy(settings.privacy, self.roots)
         return Session(
             settings,
-            self._make_engine(settings.engine, on_status),
+            self._engine(settings.engine),
             privacy,
             Workspace(self.roots, privacy, settings.context),
             recorder(settings, self.roots),
@@ -94,6 +94,7 @@ class Wiring:
 
     def reroot(self, session: Session, roots: Sequence[str]) -> None:
         self.roots = list(roots)
+        session.engine.roots = self.roots
         self.rebuild(session)
 
     def rebuild(self, session: Session) -> None:
@@ -109,9 +110,14 @@ class Wiring:
 
     async def renew_engine(self, session: Session) -> None:
         """A client for the engine that the settings name by now; what the old one still answers, it ends."""
-        before, session.engine = session.engine, self._make_engine(session.settings.engine, self._on_status)
+        before, session.engine = session.engine, self._engine(session.settings.engine)
         await before.close()
         await session.engine.start()
+
+    def _engine(self, settings: EngineSettings) -> Any:
+        engine = self._make_engine(settings, self._on_status)
+        engine.roots = self.roots
+        return engine
 
     def files_changed(self, session: Session, changed: Sequence[str], removed: Sequence[str]) -> None:
         """Follow the file system: definitions, branches, and the project's settings."""

@@ -10,7 +10,7 @@ from mercury_engine.confidence import Calibration, confident
 from mercury_engine.layout import EOM, Hole, filled_text, until_end
 from mercury_engine.tokenizer import Tokenizer
 
-__all__ = ["Answer", "Presentation", "Spoken"]
+__all__ = ["NOTHING", "Answer", "Earlier", "Presentation", "Spoken"]
 
 
 class Spoken(Struct, frozen=True):
@@ -21,13 +21,24 @@ class Spoken(Struct, frozen=True):
     complete: bool
 
 
+class Earlier(Struct, frozen=True):
+    """What an answer has said already, in rows before this one."""
+
+    text: str = ""
+    probabilities: tuple[float, ...] = ()
+
+
+NOTHING = Earlier()
+
+
 class Answer:
     """Grows token by token until it ends, its line ends, or the limit is reached."""
 
-    def __init__(self, tokenizer: Tokenizer, hole: Hole, span: Span, limit: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, hole: Hole, span: Span, limit: int, earlier: Earlier = NOTHING) -> None:
         self.hole = hole
         self.span = span
         self.limit = limit
+        self.earlier = earlier
         self.choices: list[Choice] = []
         self.typed = hole.part.encode("utf-8", "replace")
         self.complete = False
@@ -76,14 +87,19 @@ class Presentation(Struct, frozen=True):
             return whole
         return self._fill(answer, Spoken(spoken.ids[:count], spoken.probabilities[:count], False), old)
 
+    def text(self, answer: Answer, ids: Sequence[int]) -> str:
+        """What these tokens add behind what was said earlier: whole characters, in line mode up to the line's end."""
+        text = filled_text(self.tokenizer, answer.hole, until_end(ids)[0]).partition("\ufffd")[0]
+        return text.partition("\n")[0].removesuffix("\r") if answer.span.mode == "line" else text
+
     def _fill(self, answer: Answer, spoken: Spoken, old: str) -> Filled:
         ids, _ = until_end(spoken.ids)
-        text = filled_text(self.tokenizer, answer.hole, ids).partition("\ufffd")[0]
-        if answer.span.mode == "line":
-            text = text.partition("\n")[0].removesuffix("\r")
-        sure = self.calibration.p_accept(spoken.probabilities, complete=spoken.complete)
+        text = answer.earlier.text + self.text(answer, ids)
+        probabilities = (*answer.earlier.probabilities, *spoken.probabilities)
+        sure = self.calibration.p_accept(probabilities, complete=spoken.complete)
         changes = text != old
-        return Filled(text, tuple(spoken.probabilities[: len(ids)]), sure * changes, spoken.complete)
+        shown = len(answer.earlier.probabilities) + len(ids)
+        return Filled(text, probabilities[:shown], sure * changes, spoken.complete)
 
     def _whole_words(self, ids: Sequence[int], count: int) -> int:
         """At most `count` tokens, so many that none of them is a word that goes on behind them."""

@@ -65,6 +65,8 @@ class Edit(Struct, frozen=True):
 
 
 class InfillRequest(Struct, frozen=True, kw_only=True):
+    """Paths lie in the folder `root`, where it is given; a model sees nothing of what is above it."""
+
     session: str
     windows: tuple[Window, ...]
     spans: tuple[Span, ...]
@@ -73,6 +75,7 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     effort: Effort = "low"
     deadline_ms: float | None = None
     seed: int = 0
+    root: str = ""
 
 
 class Filled(Struct, frozen=True):
@@ -93,7 +96,10 @@ class Draft(Struct, frozen=True):
 
 
 class EngineInfo(Struct, frozen=True):
-    """Who answers: shown by `doctor`, by the status and by the demo."""
+    """Who answers: shown by `doctor`, by the status and by the demo.
+
+    `batch`: how many requests the engine answers in about the time of one, as long as they take turns.
+    """
 
     engine: str
     model: str
@@ -101,11 +107,15 @@ class EngineInfo(Struct, frozen=True):
     context_tokens: int
     characters_per_token: float = 3.5
     costs_ms: dict[str, float] = {}
+    batch: int = 1
 
 
 class Engine(Protocol):
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
-        """Drafts of growing quality, the last one `final`. Each yield is a cancel point after at most one forward."""
+        """Drafts of growing quality, the last one `final`. Each yield is a cancel point after at most one forward.
+
+        Several may be open, and be asked in any order.
+        """
         ...
 
     def warm(self, request: InfillRequest) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """What is encoded already: rows of tokens with their keys and values, kept from request to request."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -10,6 +10,9 @@ from mercury_engine.layout import Frozen
 from mercury_engine.runtime import Cache, Forward
 
 __all__ = ["Answered", "Session", "Sessions", "common_prefix"]
+
+ANSWERS = 8
+"""How many earlier answers a session keeps: whoever corrects a slip is back where one of them was given."""
 
 
 class Answered(Struct, frozen=True):
@@ -33,6 +36,12 @@ class Session:
         self.answered: tuple[Answered, ...] = ()
         self._ids = np.empty(0, np.int32)
         self._positions = np.empty(0, np.int32)
+
+    def remember(self, answers: Iterable[Answered]) -> None:
+        """The newest first, one at each place; whoever was cancelled before anything was said adds nothing."""
+        new = [answer for answer in answers if answer.text]
+        places = {answer.before for answer in new}
+        self.answered = (*new, *(old for old in self.answered if old.before not in places))[:ANSWERS]
 
     def align(self, ids: np.ndarray, positions: np.ndarray) -> int:
         """Forget everything from the first difference on; how many of these rows need no encoding.

@@ -12,6 +12,9 @@ from mercury_engine.tokenizer import Tokenizer
 __all__ = ["Choice", "Chooser"]
 
 
+LEAST = 1e-9
+
+
 class Choice(Struct, frozen=True):
     """A token, its probability among the permitted ones, and the runners-up with theirs."""
 
@@ -41,6 +44,13 @@ class Chooser:
         ranked = sorted((-float(odds_V[other]), int(other)) for other in first if other != token)
         others = tuple((other, -odds / total) for odds, other in ranked[:runners_up] if odds)
         return Choice(token, 1 / total, others)
+
+    def log_odds(self, logits_V: np.ndarray, typed: bytes, token: int) -> float:
+        """Of a permitted token against all others that are."""
+        permitted_V = self._permitted(logits_V, typed)
+        odds_V = np.exp(permitted_V - permitted_V.max())
+        own = float(odds_V[token])
+        return float(np.log(max(own, LEAST)) - np.log(max(float(odds_V.sum()) - own, LEAST)))
 
     def forced(self, logits_V: np.ndarray, typed: bytes, token: int) -> Choice:
         """A token that is decided already, with the probability that it had."""

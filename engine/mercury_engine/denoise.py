@@ -1,4 +1,4 @@
-"""The decoding of one request, a forward at a time: read, draft on canvases, verify, go on."""
+"""The decoding of one request, a pass at a time: read, draft on canvases, verify, go on."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,10 @@ from mercury_engine.cache import Session, common_prefix
 from mercury_engine.canvas import Canvas, Fused, canvas_for, fuse, masked
 from mercury_engine.choice import Choice, Chooser
 from mercury_engine.drafts import Copies, Known, Proposal
+from mercury_engine.echo import Echo
 from mercury_engine.layout import CANVASES, EOM, HOLE_STRIDE, HOLES, Row, until_end
 from mercury_engine.policy import Acceptance, Action, Costs, Decode, Report, Situation, choose, prior
-from mercury_engine.runtime import Runtime
+from mercury_engine.runtime import Pass, Passes, Runtime
 from mercury_engine.tokenizer import Tokenizer
 
 __all__ = ["CHUNK", "UNFORCED", "Decoder", "Decoding", "Forced", "read"]
@@ -32,6 +33,7 @@ class Decoder(Struct, frozen=True, eq=False):
     report: Report
     decode: Decode
     redraft: bool
+    echo: Echo | None = None
 
 
 class Forced(Struct, frozen=True):
@@ -93,20 +95,20 @@ class Decoding:
         """All is said, or it became too improbable to go on."""
         return self.answers[-1].done or self.probability < self._floor
 
-    def advance(self) -> None:
-        """One forward: a chunk of the context, or the best action once no more than a chunk is left."""
-        if not read(self._decoder, self._session, self.ids, self.positions):
-            self._act(choose(self._situation(), self._decoder.costs, self._decoder.acceptance))
+    def advance(self) -> Passes[None]:
+        """One pass: a chunk of the context, or the best action once no more than a chunk is left."""
+        if not (yield from read(self._decoder, self._session, self.ids, self.positions)):
+            yield from self._act(choose(self._situation(), self._decoder.costs, self._decoder.acceptance))
 
-    def sketch(self, size: int) -> bool:
+    def sketch(self, size: int) -> Passes[bool]:
         """The same, but the action is a canvas on every anchor, or behind what is forced; whether it was."""
-        if read(self._decoder, self._session, self.ids, self.positions):
+        if (yield from read(self._decoder, self._session, self.ids, self.positions)):
             return False
         draft = Proposal("branch", tuple(self.forced.ids), (None,) * len(self.forced.ids))
         kind = "redraft" if draft.ids else "canvas"
         drafting = self._decoder.decode == "policy"
         size = min(size, max(self._sizes(), default=0))
-        self._act(Action(kind, 0.0, draft, size) if drafting and size else Action("verify", 0.0, draft))
+        yield from self._act(Action(kind, 0.0, draft, size) if drafting and size else Action("verify", 0.0, draft))
         return True
 
     def spoken(self, number: int) -> Spoken:
@@ -179,11 +181,11 @@ class Decoding:
             room = min(room, HOLE_STRIDE - 1 - said)
         return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - said))]
 
-    def _act(self, action: Action) -> None:
+    def _act(self, action: Action) -> Passes[None]:
         cached = self._session.align(self.ids, self.positions)
         drafted = self._drafted()
         fused = self._fused(cached, action, drafted)
-        forward = self._decoder.runtime.forward(fused.rows, self._session.cache)
+        forward = yield Pass(fused.rows, self._session.cache)
         if action.kind == "canvas":
             for canvas, number in enumerate(drafted):
                 self._draw(number, fused.slots(forward.logits_WV, canvas))
@@ -243,9 +245,21 @@ class Decoding:
     def _choose(self, logits_V: np.ndarray) -> Choice:
         answer, chooser = self.answers[self.number], self._decoder.chooser
         said = len(answer.choices)
+        logits_V = self._echoed(logits_V, answer)
         if self.number == self.forced.number and said < len(self.forced.ids):
             return chooser.forced(logits_V, answer.typed, self.forced.ids[said])
         return chooser.best(logits_V, answer.typed, self._runners_up)
+
+    def _echoed(self, logits_V: np.ndarray, answer: Answer) -> np.ndarray:
+        """With the odds that a heard token has, where text is inserted; old text is not rewritten by hearsay."""
+        echo = self._decoder.echo
+        heard = None if echo is None or answer.span.mode == "edit" else self._copies[self.number].heard(answer.typed)
+        if heard is None:
+            return logits_V
+        own = self._decoder.chooser.log_odds(logits_V, answer.typed, heard.token)
+        leaning_V = logits_V.copy()
+        leaning_V[heard.token] += echo.log_odds(own, heard) - own
+        return leaning_V
 
     def _observe(self, draft: Proposal, place: int, token: int) -> None:
         evidence = draft.evidence[place] if place < len(draft.ids) else None
@@ -272,14 +286,16 @@ class Decoding:
         self.ids = np.concatenate([self.ids, np.array(ids, np.int32)])
 
 
-def read(decoder: Decoder, session: Session, ids: np.ndarray, positions: np.ndarray, *, leave: int = CHUNK) -> bool:
-    """Encode a chunk of rows if more than `leave` of them are not; whether that took a forward."""
+def read(
+    decoder: Decoder, session: Session, ids: np.ndarray, positions: np.ndarray, *, leave: int = CHUNK
+) -> Passes[bool]:
+    """Encode a chunk of rows if more than `leave` of them are not; whether that took a pass."""
     cached = session.align(ids, positions)
     if len(ids) - cached <= leave:
         return False
     chunk = slice(cached, min(cached + CHUNK, len(ids) - 1))
     rows = fuse(cached, ids[chunk], positions[chunk], len(ids[chunk])).rows
-    forward = decoder.runtime.forward(rows, session.cache)
+    forward = yield Pass(rows, session.cache)
     session.keep(forward, rows.ids_R, rows.positions_R)
     decoder.report.count("read", rows=len(rows.ids_R), settled=0)
     return True

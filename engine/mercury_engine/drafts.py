@@ -1,16 +1,17 @@
 """Where drafts come from besides a fresh canvas: texts that the answer is likely to follow, and copies."""
 
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import groupby, islice, takewhile
 
 import numpy as np
 from msgspec import Struct
 
 from mercury_engine.cache import Answered
+from mercury_engine.echo import Heard
 from mercury_engine.layout import CUR, EOM, HOLES, NEAR, PAD, PART, PRE, SPECIALS, Row
 from mercury_engine.tokenizer import Tokenizer
 
-__all__ = ["Copies", "Evidence", "Known", "Proposal", "leading", "remembered", "still_to_type"]
+__all__ = ["Copies", "Evidence", "Known", "Proposal", "deleted_again", "leading", "remembered", "still_to_type"]
 
 Evidence = tuple[str, int]
 """Where a drafted token comes from, and how much speaks for it: 0 to 3."""
@@ -22,8 +23,12 @@ LONGEST_MATCH = 16
 SHORTEST_MATCH = 2
 PLACES = 64
 """How many places of a row are looked at for a copy."""
+LISTENED = 8
+"""How many of them have a say in what is heard."""
 REMEMBERED = 200
 """Characters before a span by which an earlier answer is found again."""
+DELETED = REMEMBERED // 2
+"""How many of them may have been deleted since; the others still tell the place."""
 
 
 class Proposal(Struct, frozen=True):
@@ -104,24 +109,36 @@ class Copies:
 
         A begun word counts as a token that matches.
         """
-        best, matched = [], SHORTEST_MATCH - 1 - bool(typed)
-        for place in self._places():
-            length = self._match(place)
-            if length > matched and (ids := self._continuation(place + 1, typed)):
-                best, matched = ids, length
-        return Proposal("copy", tuple(best), graded("copy", matched, len(best)))
+        for alike, place in self._matches():
+            if alike < SHORTEST_MATCH - bool(typed):
+                break
+            if ids := self._continuation(place + 1, typed):
+                return Proposal("copy", tuple(ids), graded("copy", alike, len(ids)))
+        return Proposal("copy")
 
-    def _places(self) -> list[int]:
+    def heard(self, typed: bytes) -> Heard | None:
+        """The token that followed the longest matches that spell the begun word; the latest of equals speaks."""
+        for alike, group in groupby(self._matches(), key=lambda match: match[0]):
+            latest = islice(group, LISTENED)
+            followed = [ids[0] for _, place in latest if (ids := self._continuation(place + 1, typed))]
+            if followed:
+                agreeing = followed.count(followed[0]) / len(followed)
+                return Heard(followed[0], alike, len(followed), agreeing)
+        return None
+
+    def _matches(self) -> list[tuple[int, int]]:
+        """Places where the last token stands, with how many tokens up to it are alike: most first, then latest."""
         tokens = np.array(self._tokens, np.int32)
         if len(tokens) == self._start:
             return []
-        return np.flatnonzero(tokens[:-1] == tokens[-1])[: -PLACES - 1 : -1].tolist()
-
-    def _match(self, place: int) -> int:
-        longest = min(LONGEST_MATCH, len(self._tokens) - self._start)
-        earlier, latest = self._tokens[max(0, place + 1 - longest) : place + 1], self._tokens[-longest:]
-        pairs = zip(reversed(earlier), reversed(latest), strict=False)
-        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        places = np.flatnonzero(tokens[:-1] == tokens[-1])[-PLACES:]
+        alike, matching = np.ones(len(places), np.int64), np.full(len(places), True)
+        for back in range(1, min(LONGEST_MATCH, len(tokens) - self._start)):
+            matching &= (places >= back) & (tokens[places - back] == tokens[-1 - back])
+            if not matching.any():
+                break
+            alike += matching
+        return sorted(zip(alike.tolist(), places.tolist(), strict=True), reverse=True)
 
     def _continuation(self, start: int, typed: bytes) -> list[int]:
         """Up to the next marker; in line mode to the line's end, which ends the answer too."""
@@ -164,6 +181,16 @@ def still_to_type(before: str, answered: Answered) -> str | None:
         end = answered.before + answered.text[:typed]
         if before == end if from_start else before.endswith(end):
             return answered.text[typed:]
+    return None
+
+
+def deleted_again(before: str, answered: Answered) -> str | None:
+    """The text deleted since an earlier answer, and that answer behind it; None if more has changed."""
+    from_start = len(answered.before) < REMEMBERED
+    for deleted in range(1, min(DELETED, len(answered.before)) + 1):
+        end = answered.before[:-deleted]
+        if before == end if from_start else before.endswith(end):
+            return answered.before[-deleted:] + answered.text
     return None
 
 

@@ -4,21 +4,27 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from itertools import repeat
+from itertools import count, product, repeat
 from pathlib import Path
 
-from mercury_engine.answer import Answer, Presentation
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.answer import NOTHING, Answer, Earlier, Presentation
 from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Span
 from mercury_engine.cache import Answered, Session, Sessions
 from mercury_engine.choice import Chooser
 from mercury_engine.confidence import Calibration, read_calibration
 from mercury_engine.config import ModelError
+from mercury_engine.continuation import continued, still_to_rewrite
 from mercury_engine.denoise import UNFORCED, Decoder, Decoding, Forced, read
-from mercury_engine.drafts import Known, remembered, still_to_type
+from mercury_engine.drafts import Known, deleted_again, remembered, still_to_type
+from mercury_engine.echo import Echo, read_echo
 from mercury_engine.layout import (
     EOM,
     HOLE_STRIDE,
     Hole,
+    LayoutError,
     Row,
     budget_for,
     filled_text,
@@ -27,9 +33,10 @@ from mercury_engine.layout import (
     lay_out,
     until_end,
 )
-from mercury_engine.policy import Acceptance, Costs, Decode, Report, calibrate
-from mercury_engine.runtime import Runtime
+from mercury_engine.policy import Acceptance, Costs, Decode, Gauge, Report
+from mercury_engine.runtime import Passes, Runtime
 from mercury_engine.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
+from mercury_engine.together import Steps, Together, alone, until_pause
 from mercury_engine.tokenizer import Tokenizer
 
 __all__ = ["MercuryEngine", "open_engine"]
@@ -62,6 +69,7 @@ class MercuryEngine:
         tokenizer: Tokenizer,
         *,
         calibration: Calibration | None = None,
+        echo: Echo | None = None,
         costs: Costs | None = None,
         decode: Decode = "policy",
         redraft: bool | None = None,
@@ -79,40 +87,37 @@ class MercuryEngine:
         self._budget = budget_for(runtime.config.context)
         self._presentation = Presentation(tokenizer, calibration or Calibration(), bar)
         self._sessions = Sessions(runtime.cache, memory)
+        self._together = Together[Draft](runtime)
+        gauge = Gauge(runtime, clock=clock)
+        self._measuring = gauge.rest() if costs is None else iter(())
         self._decoder = Decoder(
             runtime,
             tokenizer,
             Chooser(tokenizer, runtime.config.vocabulary),
-            costs or calibrate(runtime),
+            costs or gauge.start(),
             Acceptance(),
             self.report,
             decode,
             not runtime.device.lower().startswith("cpu") if redraft is None else redraft,
+            echo,
         )
 
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
-        started = self._clock()
+        """Requests that take turns share their forwards where the device gains by it: see `Together`."""
         session = self._session(request)
-        row = self._laid_out(session, request)
-        search = Search(self._decoder, session, self._starter(session, request, row))
-        step = 1
-        try:
-            for _ in self._until(request.deadline_ms, started, search.run(request.effort, request.seed)):
-                yield Draft(step, self._shown(request, search))
-                step += 1
-            yield Draft(step, self._shown(request, search), final=True)
-        finally:
-            session.answered = self._answered(request, search.best)
-            self._sessions.trim()
+        yield from self._together.run(self._answer(request, session), session)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
-        """Takes over the newest suffix, snippets and edits, then reads up to the last row of the context."""
+        """Takes over the newest suffix, snippets and edits, then reads up to the last row of the context.
+
+        With nothing left to read it measures what the start had no time to. It joins nobody's forwards.
+        """
         session = self._session(request)
         session.frozen = None
         row = self._laid_out(session, request)
-        end = row.holes[0].anchor + 1
-        while read(self._decoder, session, row.ids[:end], row.positions[:end], leave=1):
-            self._sessions.trim()
+        yield from alone(self._decoder.runtime, self._read(session, row))
+        for costs in self._measuring:
+            self._decoder = replace(self._decoder, costs=costs)
             yield
 
     def info(self) -> EngineInfo:
@@ -124,8 +129,68 @@ class MercuryEngine:
             model=runtime.config.name,
             device=f"{runtime.device}, {runtime.name} {runtime.precision}",
             context_tokens=runtime.config.context,
+            batch=runtime.batch,
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
         )
+
+    def _answer(self, asked: InfillRequest, session: Session) -> Steps[Draft]:
+        """Part after part, each of which may have another one follow."""
+        started, steps = self._clock(), count(1)
+        parts, filled = [self._first(asked, session)], [Filled("") for _ in asked.spans]
+        try:
+            for part in parts:
+                passes = part.search.run(part.request.effort, part.request.seed)
+                while self._has_time(asked.deadline_ms, started) and (yield from until_pause(passes)):
+                    self._show(part, asked, filled)
+                    yield Draft(next(steps), tuple(filled))
+                self._show(part, asked, filled)
+                if self._has_time(asked.deadline_ms, started) and (following := self._following(part)):
+                    parts.append(following)
+                    yield Draft(next(steps), tuple(filled))
+            yield Draft(next(steps), tuple(filled), final=True)
+        finally:
+            session.remember(self._answered(parts, asked))
+            self._sessions.trim()
+
+    def _first(self, request: InfillRequest, session: Session) -> "Part":
+        row, numbers = self._laid_out(session, request), tuple(range(len(request.spans)))
+        return self._part(request, session, row, numbers, [NOTHING] * len(numbers))
+
+    def _part(
+        self, request: InfillRequest, session: Session, row: Row, numbers: tuple[int, ...], earlier: Sequence[Earlier]
+    ) -> "Part":
+        search = Search(self._decoder, session, self._starter(session, request, row, earlier))
+        return Part(request, session, numbers, search)
+
+    def _following(self, part: "Part") -> "Part | None":
+        """What goes on behind the answers that ended only because the next anchor stands there; None if nothing."""
+        answers = part.search.best.answers
+        cut = [number for number, answer in enumerate(answers) if _is_cut(answer)]
+        if part.request.effort == "instant" or not part.search.best.done or not cut:
+            return None
+        said, left = zip(*(self._said_and_left(part, number) for number in range(len(answers))), strict=True)
+        request = replace(continued(_spent(part.request, answers), said, left), seed=0)
+        part.session.frozen = None
+        try:
+            row = self._laid_out(part.session, request)
+        except LayoutError:
+            return None
+        numbers = tuple(part.numbers[number] for number in cut)
+        return self._part(request, part.session, row, numbers, [_so_far(answers[n], said[n]) for n in cut])
+
+    def _said_and_left(self, part: "Part", number: int) -> tuple[str, str | None]:
+        """What to write in place of a span, and what of it is still to be rewritten: None if nothing is."""
+        answer, old = part.search.best.answers[number], _old(part.request, number)
+        text = self._presentation.text(answer, answer.ids)
+        if _is_cut(answer):
+            return text, still_to_rewrite(self._decoder.tokenizer, answer.hole, old, answer.ids)
+        return (old if old and not answer.complete else text), None
+
+    def _read(self, session: Session, row: Row) -> Passes[None]:
+        end = row.holes[0].anchor + 1
+        while (yield from read(self._decoder, session, row.ids[:end], row.positions[:end], leave=1)):
+            self._sessions.trim()
+            yield
 
     def _session(self, request: InfillRequest) -> Session:
         """Completions and rewrites of a file are laid out differently, and each keep their own rows."""
@@ -140,23 +205,21 @@ class MercuryEngine:
             session.frozen = freeze(self._decoder.tokenizer, request, self._budget)
         return lay_out(self._decoder.tokenizer, request, session.frozen, self._budget)
 
-    def _until(self, deadline_ms: float | None, started: float, forwards: Iterator[None]) -> Iterator[None]:
-        """The pauses between forwards, as long as there is time for another one."""
-        step_ms = self._decoder.costs.of(1)
-        while deadline_ms is None or (self._clock() - started) * 1000 + step_ms < deadline_ms:
-            try:
-                next(forwards)
-            except StopIteration:
-                return
-            yield
+    def _has_time(self, deadline_ms: float | None, started: float) -> bool:
+        """Enough for one more pass."""
+        if deadline_ms is None:
+            return True
+        return (self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms
 
-    def _starter(self, session: Session, request: InfillRequest, row: Row) -> Callable[..., Decoding]:
+    def _starter(
+        self, session: Session, request: InfillRequest, row: Row, earlier: Sequence[Earlier]
+    ) -> Callable[..., Decoding]:
         exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed or request.effort == "high" else 0
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
 
         def start(forced: Forced = UNFORCED, known: Sequence[Sequence[Known]] | None = None) -> Decoding:
             tokenizer = self._decoder.tokenizer
-            answers = map(Answer, repeat(tokenizer), row.holes, request.spans, limits)
+            answers = map(Answer, repeat(tokenizer), row.holes, request.spans, limits, earlier)
             return Decoding(
                 self._decoder,
                 session,
@@ -178,7 +241,8 @@ class MercuryEngine:
         return max(1, min(wanted, room))
 
     def _known(self, session: Session, request: InfillRequest, row: Row) -> list[list[Known]]:
-        """For each hole the earlier answer that the user is typing along with, and the text to rewrite."""
+        """For each hole the earlier answer that the user is typing along with or went back to, and the text to
+        rewrite."""
         return [
             [*self._previous(session, request, number, hole), *([Known("old", [*hole.old, EOM])] if hole.old else [])]
             for number, hole in enumerate(row.holes)
@@ -186,37 +250,48 @@ class MercuryEngine:
 
     def _previous(self, session: Session, request: InfillRequest, number: int, hole: Hole) -> list[Known]:
         before = _before(request, number)
-        for answered in session.answered:
-            rest = still_to_type(before, answered)
+        for expected, answered in product((still_to_type, deleted_again), session.answered):
+            rest = expected(before, answered)
             if rest:
                 end = [EOM] if answered.complete else []
                 return [Known("previous", [*self._decoder.tokenizer.encode(hole.part + rest), *end])]
         return []
 
-    def _shown(self, request: InfillRequest, search: Search) -> tuple[Filled, ...]:
-        best = search.best
-        return tuple(
-            self._presentation.show(answer, best.spoken(number), _old(request, number), search.departure)
-            for number, answer in enumerate(best.answers)
-        )
+    def _show(self, part: "Part", asked: InfillRequest, filled: list[Filled]) -> None:
+        best = part.search.best
+        for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
+            old = _old(asked, number)
+            filled[number] = self._presentation.show(answer, best.spoken(at), old, part.search.departure)
 
-    def _answered(self, request: InfillRequest, best: Decoding) -> tuple[Answered, ...]:
-        return tuple(self._remember(request, number, best) for number in range(len(best.answers)))
+    def _answered(self, parts: Sequence["Part"], asked: InfillRequest) -> Iterator[Answered]:
+        """The answer of each span as it stands, to be remembered: what the last part that has the span says."""
+        last = {number: (part, at) for part in parts for at, number in enumerate(part.numbers)}
+        for number, (part, at) in last.items():
+            answer, spoken = part.search.best.answers[at], part.search.best.spoken(at)
+            text = filled_text(self._decoder.tokenizer, answer.hole, until_end(spoken.ids)[0])
+            yield remembered(_before(asked, number), answer.earlier.text + text, spoken.complete)
 
-    def _remember(self, request: InfillRequest, number: int, best: Decoding) -> Answered:
-        spoken = best.spoken(number)
-        text = filled_text(self._decoder.tokenizer, best.answers[number].hole, until_end(spoken.ids)[0])
-        return remembered(_before(request, number), text, spoken.complete)
+
+class Part(Struct, frozen=True, eq=False):
+    """What one row answers of a request: the spans of these numbers, or what is left of them."""
+
+    request: InfillRequest
+    session: Session
+    numbers: tuple[int, ...]
+    search: Search
 
 
-def open_engine(folder: Path, *, decode: Decode = "policy", bar: float = BAR) -> MercuryEngine:
-    """The model of a folder, on a GPU if torch finds one, else by OpenVINO."""
+def open_engine(
+    folder: Path, *, adapter: Path | None = None, decode: Decode = "policy", bar: float = BAR
+) -> MercuryEngine:
+    """The model of a folder, with what an adapter adds to it, on a GPU if torch finds one, else by OpenVINO."""
     tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
     calibration = read_calibration(folder)
-    return MercuryEngine(open_runtime(folder), tokenizer, calibration=calibration, decode=decode, bar=bar)
+    runtime = open_runtime(folder, adapter)
+    return MercuryEngine(runtime, tokenizer, calibration=calibration, echo=read_echo(folder), decode=decode, bar=bar)
 
 
-def open_runtime(folder: Path) -> Runtime:
+def open_runtime(folder: Path, adapter: Path | None = None) -> Runtime:
     """Either is imported only where it may be used: a base installation has no torch, and loading it takes a
     second."""
     if shutil.which("nvidia-smi") and find_spec("torch"):
@@ -225,10 +300,10 @@ def open_runtime(folder: Path) -> Runtime:
         from mercury_engine.torch_runtime import open_torch
 
         if torch.cuda.is_available():
-            return open_torch(folder, device="cuda")
+            return open_torch(folder, device="cuda", adapter=adapter)
     from mercury_engine import openvino_runtime
 
-    return openvino_runtime.load(folder)
+    return openvino_runtime.load(folder, adapter=adapter)
 
 
 def _is_insertion(span: Span) -> bool:
@@ -248,3 +323,21 @@ def _before(request: InfillRequest, number: int) -> str:
 def _old(request: InfillRequest, number: int) -> str:
     span = request.spans[number]
     return request.windows[span.window].text[span.start : span.end]
+
+
+def _is_cut(answer: Answer) -> bool:
+    """Whether it ended where the next anchor stands, and may say more."""
+    return answer.done and not answer.complete and answer.limit == HOLE_STRIDE - 1 < answer.span.budget
+
+
+def _so_far(answer: Answer, said: str) -> Earlier:
+    return Earlier(
+        answer.earlier.text + said,
+        (*answer.earlier.probabilities, *answer.spoken().probabilities),
+    )
+
+
+def _spent(request: InfillRequest, answers: Sequence[Answer]) -> InfillRequest:
+    """The request with what is left of each span's budget."""
+    pairs = zip(request.spans, answers, strict=True)
+    return replace(request, spans=tuple(replace(span, budget=span.budget - len(a.ids)) for span, a in pairs))

@@ -4,9 +4,10 @@ mask.
 heads, E head width, F feed-forward width, V vocabulary, R rows whose logits are wanted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -15,7 +16,7 @@ from torch.nn import functional
 
 from mercury_engine.config import ModelConfig, ModelError, read_config, write_config
 
-__all__ = ["KeyValues", "Model", "attend_dense", "create", "load", "save"]
+__all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "save"]
 
 KeyValues = Sequence[tuple[Tensor, Tensor]]
 """For each layer the keys and values of some rows, BKTE each: keys normed and rotated."""
@@ -209,6 +210,13 @@ def create(config: ModelConfig, seed: int) -> Model:
         residual = name.endswith(("attention.output.weight", "feed_forward.down.weight"))
         deviation = 0.02 / (2 * config.layers) ** 0.5 if residual else 0.02
         nn.init.normal_(weight, std=deviation, generator=generator)
+    return model
+
+
+def assemble(config: ModelConfig, weights: Mapping[str, np.ndarray]) -> Model:
+    """A model of float arrays, of which it keeps copies."""
+    model = Model(config)
+    model.load_state_dict({name: torch.tensor(weight) for name, weight in weights.items()}, assign=True)
     return model
 
 

@@ -15,10 +15,11 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
+from mercury_engine.adapter import adapted, read_adapter
 from mercury_engine.api import EngineError
 from mercury_engine.config import ModelConfig
 from mercury_engine.export import SCALE, Weights, read
-from mercury_engine.runtime import Rows
+from mercury_engine.runtime import Pass, Rows
 
 __all__ = ["OpenvinoRuntime", "Pace", "build", "load", "native_precision", "padded_columns", "padded_rows"]
 
@@ -26,6 +27,8 @@ HIDDEN = np.float32(-30_000)
 """Added to the score of a column that a row does not see: nothing after softmax, finite in every precision."""
 
 COLUMN_STEP = 64
+
+SPARE_ROWS = 8
 
 QUANTISED_TOGETHER = 128
 
@@ -126,6 +129,7 @@ class Pace:
 class OpenvinoRuntime:
     name = "openvino"
     device = "cpu"
+    batch = 1
 
     def __init__(
         self,
@@ -142,6 +146,7 @@ class OpenvinoRuntime:
         self._threads = threads
         self._pace = pace or Pace()
         self._weights = weights
+        self._last_rows = 0
         self._model = build(config, weights, precision)
         self._compiled = {threads: self._compile(threads)}
 
@@ -158,6 +163,10 @@ class OpenvinoRuntime:
         fresh_BRE = key_values_BRE[:, : len(rows.ids_R)].view(STORED[self._type])
         return OpenvinoForward(logits_WV[: len(rows.wanted)].copy(), fresh_BRE.copy())
 
+    def forwards(self, passes: Sequence[Pass]) -> list[OpenvinoForward]:
+        """One after another: a processor computes a few rows no slower a row than many."""
+        return [self.forward(one.rows, one.cache) for one in passes]
+
     def _fitting(self) -> "_Compiled":
         """One thread is compiled for when it is first needed: it costs memory and a third of a second."""
         threads = 1 if self._pace.crowded else self._threads
@@ -170,7 +179,7 @@ class OpenvinoRuntime:
         return _Compiled(compiled, self._weights)
 
     def _inputs(self, rows: Rows, cache: OpenvinoCache) -> dict[str, np.ndarray]:
-        size = padded_rows(len(rows.ids_R))
+        size = self._last_rows = padded_rows(len(rows.ids_R), self._last_rows)
         inputs = {
             "ids": _padded(rows.ids_R, size),
             "positions": _padded(rows.positions_R, size),
@@ -213,12 +222,16 @@ class _Compiled:
         return self._request.get_output_tensor(0).data, self._request.get_output_tensor(1).data
 
 
-def load(folder: Path, *, threads: int | None = None, precision: ov.Type | None = None) -> OpenvinoRuntime:
+def load(
+    folder: Path, *, threads: int | None = None, precision: ov.Type | None = None, adapter: Path | None = None
+) -> OpenvinoRuntime:
     """The model of a folder, in the precision that this processor computes fastest unless one is asked for.
 
     Two threads where there are two cores: each further one gains less and is in the way of other programs.
     """
     config, weights = read(folder)
+    if adapter is not None:
+        weights = adapted(weights, read_adapter(adapter, folder))
     threads = threads or min(2, os.cpu_count() or 1)
     return OpenvinoRuntime(config, weights, threads=threads, precision=precision or native_precision())
 
@@ -229,12 +242,14 @@ def native_precision() -> ov.Type:
     return preferred if preferred in STORED else ov.Type.f32
 
 
-def padded_rows(count: int) -> int:
-    """Every new number of rows costs a few passes to prepare for, so rows come in buckets."""
+def padded_rows(count: int, before: int = 0) -> int:
+    """Every new number of rows costs a few passes to prepare for, so rows come in buckets. Another number than
+    `before` costs as much as five rows, each time, so that a few too many are kept."""
     if count <= 2:
         return max(1, count)
-    step = 4 if count <= 64 else 16 if count <= 128 else 32
-    return math.ceil(count / step) * step
+    step = 4 if count <= 64 else 8 if count <= 128 else 32
+    fitting = math.ceil(count / step) * step
+    return before if fitting <= before <= fitting + SPARE_ROWS else fitting
 
 
 def padded_columns(length: int) -> int:

@@ -1,7 +1,9 @@
 """What to do next: the action that is expected to settle the most tokens per millisecond on this device."""
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -10,13 +12,14 @@ from msgspec import Struct, field
 from mercury_engine.canvas import Canvas, fuse, masked
 from mercury_engine.drafts import Evidence, Proposal
 from mercury_engine.layout import CANVASES
-from mercury_engine.runtime import Runtime
+from mercury_engine.runtime import Cache, Runtime
 
 __all__ = [
     "Acceptance",
     "Action",
     "Costs",
     "Decode",
+    "Gauge",
     "Report",
     "Situation",
     "calibrate",
@@ -42,6 +45,10 @@ LENGTHS = {"line": 9.0, "block": 24.0, "edit": 24.0}
 """Tokens of an answer before any was seen; lines of real code have nine."""
 
 CALIBRATED = (1, 2, 4, *CANVASES)
+STARTED_WITH = (1, 32)
+"""What the others cost lies near the line through these on every device that was measured."""
+START_SECONDS = 0.2
+REPEATS = 3
 CALIBRATION_CONTEXT = 1024
 
 Kind = Literal["step", "verify", "canvas", "redraft"]
@@ -99,7 +106,8 @@ class Acceptance:
 class Report(Struct):
     """What has been done since the engine started, so that nobody needs to guess how answers came about.
 
-    `drafted` counts the tokens of each source that were verified, `accepted` those that were right.
+    `drafted` counts the tokens of each source that were verified, `accepted` those that were right; `rivals` the
+    other answers that *high* tried, by how they came about, `won` those that were better.
     """
 
     forwards: int = 0
@@ -108,6 +116,8 @@ class Report(Struct):
     actions: dict[str, int] = field(default_factory=dict)
     drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
+    rivals: dict[str, int] = field(default_factory=dict)
+    won: dict[str, int] = field(default_factory=dict)
 
     def count(self, kind: str, *, rows: int, settled: int) -> None:
         self.forwards += 1
@@ -118,6 +128,10 @@ class Report(Struct):
     def verified(self, source: str, right: bool) -> None:
         self.drafted[source] = self.drafted.get(source, 0) + 1
         self.accepted[source] = self.accepted.get(source, 0) + right
+
+    def competed(self, kind: str, won: bool) -> None:
+        self.rivals[kind] = self.rivals.get(kind, 0) + 1
+        self.won[kind] = self.won.get(kind, 0) + won
 
     def shares(self) -> dict[str, float]:
         total = sum(self.actions.values())
@@ -193,27 +207,64 @@ def expected_run(probability: float, longest: int) -> float:
     return probability * (1 - probability**longest) / (1 - probability)
 
 
-def calibrate(runtime: Runtime, *, repeats: int = 3, clock: Callable[[], float] = time.perf_counter) -> Costs:
-    """Measure forwards of one row to 64 on a cache of usual length.
+def calibrate(runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> Costs:
+    """All that is worth measuring, at once."""
+    *_, costs = Gauge(runtime, clock=clock).rest()
+    return costs
 
-    The fastest of a few counts; the first, in which a runtime may still be preparing, does not. Fewer rows
-    never cost more: they could be padded.
+
+class Gauge:
+    """Measures forwards of one row to 64 on a cache of usual length: two sizes at the start, in little time even
+    on a busy machine, the others while nobody waits.
+
+    The fastest of a few counts; the first, in which a runtime may still be preparing, does not. Fewer rows never
+    cost more: they could be padded.
     """
-    cache = runtime.cache()
-    context = min(CALIBRATION_CONTEXT, runtime.config.context // 2)
-    chunk = np.zeros(min(256, context), np.int32)
-    forward = runtime.forward(fuse(0, chunk, np.arange(len(chunk), dtype=np.int32), len(chunk)).rows, cache)
-    while cache.length < context:
-        cache.append(forward, range(min(len(chunk), context - cache.length)))
-    milliseconds = []
-    for rows in CALIBRATED:
-        ids, positions = np.zeros(1, np.int32), np.full(1, context, np.int32)
+
+    def __init__(self, runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._context = min(CALIBRATION_CONTEXT, runtime.config.context // 2)
+        self._fastest: dict[int, float] = {}
+
+    def start(self, seconds: float = START_SECONDS) -> Costs:
+        """Once its share of the time is over no size gets a third forward."""
+        cache, began = self._filled(), self._clock()
+        for number, rows in enumerate(STARTED_WITH, start=1):
+            end = began + seconds * number / len(STARTED_WITH)
+            self._time(rows, cache)
+            times = [self._time(rows, cache)]
+            while len(times) < REPEATS and self._clock() < end:
+                times.append(self._time(rows, cache))
+            self._fastest[rows] = min(times)
+        return self._costs()
+
+    def rest(self) -> Iterator[Costs]:
+        """What is known after each further forward, until all sizes are measured; whoever asks may pause."""
+        cache = self._filled()
+        for rows, repeat in product(CALIBRATED, range(1 + REPEATS)):
+            milliseconds = self._time(rows, cache)
+            if repeat:
+                self._fastest[rows] = min(milliseconds, self._fastest.get(rows, math.inf))
+            yield self._costs()
+
+    def _costs(self) -> Costs:
+        rows = sorted(self._fastest)
+        milliseconds = [self._fastest[count] for count in rows]
+        return Costs(tuple(rows), tuple(np.minimum.accumulate(milliseconds[::-1])[::-1].tolist()))
+
+    def _filled(self) -> Cache:
+        """What stands in it costs nothing: one row, over and over."""
+        cache, ids = self._runtime.cache(), np.zeros(1, np.int32)
+        forward = self._runtime.forward(fuse(0, ids, ids, 1).rows, cache)
+        cache.append(forward, [0] * self._context)
+        return cache
+
+    def _time(self, rows: int, cache: Cache) -> float:
+        """Milliseconds of one clean row and a canvas on it."""
         canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
-        fused = fuse(context, ids, positions, 0, canvases)
-        times = []
-        for _ in range(1 + repeats):
-            started = clock()
-            runtime.forward(fused.rows, cache)
-            times.append((clock() - started) * 1000)
-        milliseconds.append(min(times[1:]))
-    return Costs(CALIBRATED, tuple(np.minimum.accumulate(milliseconds[::-1])[::-1].tolist()))
+        position = np.full(1, self._context, np.int32)
+        fused = fuse(self._context, np.zeros(1, np.int32), position, 0, canvases)
+        started = self._clock()
+        self._runtime.forward(fused.rows, cache)
+        return (self._clock() - started) * 1000

@@ -1,13 +1,14 @@
 """What a decoder needs of whatever runs the weights: one forward over a few rows on top of a cache."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Generator, Sequence
+from typing import Protocol, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from mercury_engine.config import ModelConfig
 
-__all__ = ["Cache", "Forward", "Rows", "Runtime"]
+__all__ = ["Cache", "Forward", "Pass", "Passes", "Rows", "Runtime"]
 
 
 class Rows:
@@ -55,16 +56,38 @@ class Cache(Protocol):
     def bytes(self) -> int: ...
 
 
+class Pass(Struct, frozen=True, eq=False):
+    """A forward that somebody waits for."""
+
+    rows: Rows
+    cache: Cache
+
+
+Result = TypeVar("Result")
+
+Passes = Generator[Pass | None, Forward, Result]
+"""Work between forwards. It yields a pass to be sent its forward, without delay; or None, where it may be left
+waiting or for good: what it keeps is right at that moment. Between two pauses there is one pass at most."""
+
+
 class Runtime(Protocol):
-    """One set of weights on one device. Not thread-safe: the engine's thread owns it."""
+    """One set of weights on one device. Not thread-safe: the engine's thread owns it.
+
+    `batch`: how many passes are worth computing together; 1 where that costs as much as one after another.
+    """
 
     config: ModelConfig
     name: str
     device: str
     precision: str
+    batch: int
 
     def cache(self) -> Cache: ...
 
     def forward(self, rows: Rows, cache: Cache) -> Forward:
         """Leaves the cache as it is."""
+        ...
+
+    def forwards(self, passes: Sequence[Pass]) -> list[Forward]:
+        """The same for several, each on another cache, together where the device gains by that."""
         ...

@@ -1,6 +1,6 @@
 """How much work an answer gets: one sketch, one verified answer, or the best of several."""
 
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from mercury_engine.canvas import Canvas, canvas_for, fuse
 from mercury_engine.denoise import Decoder, Decoding, Forced, read
 from mercury_engine.drafts import Known
 from mercury_engine.layout import CANVASES, EOM, MASK, until_end
+from mercury_engine.runtime import Pass, Passes
 from mercury_engine.tokenizer import Tokenizer
 
 __all__ = ["HOPELESS", "LOW_TOKENS", "RUNNERS_UP", "Search", "branches"]
@@ -49,7 +50,7 @@ class Search:
         self._session = session
         self._start = start
 
-    def run(self, effort: Effort, seed: int) -> Iterator[None]:
+    def run(self, effort: Effort, seed: int) -> Passes[None]:
         explore = self._sketch if effort == "instant" else self._decode
         yield from explore(self.best)
         if seed:
@@ -57,18 +58,18 @@ class Search:
         elif effort == "high":
             yield from self._improve()
 
-    def _sketch(self, decoding: Decoding) -> Iterator[None]:
+    def _sketch(self, decoding: Decoding) -> Passes[None]:
         size = max(SKETCH[answer.span.mode] for answer in decoding.answers)
-        while not decoding.sketch(size):
+        while not (yield from decoding.sketch(size)):
             yield
 
-    def _decode(self, decoding: Decoding) -> Iterator[None]:
-        decoding.advance()
+    def _decode(self, decoding: Decoding) -> Passes[None]:
+        yield from decoding.advance()
         while not decoding.done:
             yield
-            decoding.advance()
+            yield from decoding.advance()
 
-    def _alternative(self, seed: int, explore: Callable[[Decoding], Iterator[None]]) -> Iterator[None]:
+    def _alternative(self, seed: int, explore: Callable[[Decoding], Passes[None]]) -> Passes[None]:
         """The likeliest departure from the greedy answer, the second likeliest, and so on."""
         options = branches(self.best, self._decoder.tokenizer)
         if not options:
@@ -79,22 +80,25 @@ class Search:
         self.departure = len(forced.ids)
         yield from explore(self.best)
 
-    def _improve(self) -> Iterator[None]:
+    def _improve(self) -> Passes[None]:
         """Try the likeliest departures, then to revise the best; the most probable answer wins."""
         for forced in branches(self.best, self._decoder.tokenizer)[:ALTERNATIVES]:
             yield
-            yield from self._compete(forced)
+            yield from self._compete(forced, "branch")
         for part in REVISED:
             yield
             forced = yield from self._revised(part)
             if forced is not None:
                 yield
-                yield from self._compete(forced)
+                yield from self._compete(forced, "revision")
 
-    def _compete(self, forced: Forced) -> Iterator[None]:
+    def _compete(self, forced: Forced, kind: str) -> Passes[None]:
         rival = self._departing(forced)
         yield from self._decode(rival)
-        self.best = max(self.best, rival, key=_worth)
+        won = _worth(rival) > _worth(self.best)
+        self._decoder.report.competed(kind, won)
+        if won:
+            self.best = rival
 
     def _departing(self, forced: Forced) -> Decoding:
         """Another decoding, which is likely to follow the best one after what is forced."""
@@ -106,7 +110,7 @@ class Search:
             known.append([Known("branch", ids)])
         return self._start(forced=forced, known=known)
 
-    def _revised(self, part: int) -> Generator[None, None, Forced | None]:
+    def _revised(self, part: int) -> Passes[Forced | None]:
         """The answer with the least certain token, those of its tokens drafted anew that are least certain.
 
         Unlike a fresh draft it sees what stands on both sides of them.
@@ -119,12 +123,12 @@ class Search:
         ids, positions = best.ids[:start], best.positions[:start]
         if not weak or int(positions[-1]) + len(inputs) >= decoder.runtime.config.context:
             return None
-        while read(decoder, self._session, ids, positions):
+        while (yield from read(decoder, self._session, ids, positions)):
             yield
         cached = self._session.align(ids, positions)
         canvas = Canvas(start - cached - 1, inputs)
         fused = fuse(cached, ids[cached:], positions[cached:], canvas.anchor, [canvas])
-        forward = decoder.runtime.forward(fused.rows, self._session.cache)
+        forward = yield Pass(fused.rows, self._session.cache)
         self._session.keep(forward, ids[cached:], positions[cached:])
         decoder.report.count("revise", rows=len(fused.rows.ids_R), settled=0)
         drafted, _ = decoder.chooser.slots(fused.slots(forward.logits_WV, 0), b"")

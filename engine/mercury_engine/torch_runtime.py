@@ -7,9 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mercury_engine.adapter import adapted, dequantized, read_adapter
 from mercury_engine.config import ModelError
-from mercury_engine.model import KeyValues, Model, load
-from mercury_engine.runtime import Rows
+from mercury_engine.export import read
+from mercury_engine.model import KeyValues, Model, assemble
+from mercury_engine.runtime import Pass, Rows
 
 __all__ = ["PRECISIONS", "TorchCache", "TorchForward", "TorchRuntime", "open_torch"]
 
@@ -17,6 +19,10 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": t
 
 GROWTH = 256
 """Rows by which a cache grows."""
+
+BATCH = 16
+BATCH_ROWS = 4096
+"""How many passes a GPU computes together, and how many rows these may have when all are as long as the longest."""
 
 
 class TorchForward:
@@ -55,9 +61,8 @@ class TorchCache:
     def bytes(self) -> int:
         return sum(buffer.nbytes for pair in self._buffers for buffer in pair)
 
-    def filled(self) -> list[tuple[Tensor, Tensor]] | None:
-        if not self.length:
-            return None
+    def filled(self) -> list[tuple[Tensor, Tensor]]:
+        """A view of what is kept, for each layer."""
         return [(keys[:, :, : self.length], values[:, :, : self.length]) for keys, values in self._buffers]
 
     def _reserve(self, length: int) -> None:
@@ -76,11 +81,15 @@ class TorchRuntime:
     """Weights on one device in one stated precision.
 
     >>> runtime = TorchRuntime(load(folder), device="cpu", precision="float32")
+
+    A GPU computes a batch of passes in about the time of one. `batch` tells how many it may be.
     """
 
     name = "torch"
 
-    def __init__(self, model: Model, *, device: str = "cpu", precision: str = "float32") -> None:
+    def __init__(
+        self, model: Model, *, device: str = "cpu", precision: str = "float32", batch: int | None = None
+    ) -> None:
         if precision not in PRECISIONS:
             raise ModelError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
         if device == "cpu" and precision == "float16":
@@ -89,33 +98,107 @@ class TorchRuntime:
         self.config = model.config
         self.device = device
         self.precision = precision
+        self.batch = batch or (1 if device == "cpu" else BATCH)
 
     def cache(self) -> TorchCache:
         return TorchCache(self.model)
 
-    @torch.inference_mode()
     def forward(self, rows: Rows, cache: TorchCache) -> TorchForward:
+        (only,) = self._together([Pass(rows, cache)])
+        return only
+
+    def forwards(self, passes: Sequence[Pass]) -> list[TorchForward]:
+        """Passes of similar length together, so that they are padded by little."""
+        found: dict[int, TorchForward] = {}
+        for group in _groups([len(one.rows.ids_R) for one in passes]):
+            found |= zip(group, self._together([passes[index] for index in group]), strict=True)
+        return [found[index] for index in range(len(passes))]
+
+    @torch.inference_mode()
+    def _together(self, passes: Sequence[Pass]) -> list[TorchForward]:
+        """One forward. Rows are padded at their end, caches too; each pass sees its own and nobody else's."""
+        longest = max(len(one.rows.ids_R) for one in passes)
+        caches = [one.cache for one in passes]
+        drafting = [one.rows.drafting_R for one in passes]
         hidden_BTD, fresh = self.model(
-            self._batch(rows.ids_R, torch.long),
-            self._batch(rows.positions_R, torch.long),
-            None if rows.mask_RC is None else torch.from_numpy(rows.mask_RC).to(self.device),
-            cache.filled(),
-            None if rows.drafting_R is None else self._batch(rows.drafting_R, torch.bool),
+            self._batch([one.rows.ids_R for one in passes], longest, torch.long),
+            self._batch([one.rows.positions_R for one in passes], longest, torch.long),
+            self._mask(passes, longest),
+            _stacked(caches),
+            None if all(rows is None for rows in drafting) else self._batch(drafting, longest, torch.bool),
         )
-        logits_WV = self.model.logits(hidden_BTD[0, list(rows.wanted)])
-        return TorchForward(logits_WV.cpu().numpy(), fresh)
+        places = [(index, row) for index, one in enumerate(passes) for row in one.rows.wanted]
+        batch_W, rows_W = torch.tensor(places, dtype=torch.long).reshape(-1, 2).unbind(1)
+        logits_WV = self.model.logits(hidden_BTD[batch_W, rows_W]).cpu().numpy()
+        ends = np.cumsum([len(one.rows.wanted) for one in passes])[:-1]
+        return [
+            TorchForward(own_WV, [(keys[index, None], values[index, None]) for keys, values in fresh])
+            for index, own_WV in enumerate(np.split(logits_WV, ends))
+        ]
 
-    def _batch(self, values_R: np.ndarray, dtype: torch.dtype) -> Tensor:
-        return torch.from_numpy(values_R)[None].to(device=self.device, dtype=dtype)
+    def _batch(self, values: Sequence[np.ndarray | None], longest: int, dtype: torch.dtype) -> Tensor:
+        padded_BT = np.zeros((len(values), longest), np.int64)
+        for padded_T, own_R in zip(padded_BT, values, strict=True):
+            if own_R is not None:
+                padded_T[: len(own_R)] = own_R
+        return torch.from_numpy(padded_BT).to(device=self.device, dtype=dtype)
+
+    def _mask(self, passes: Sequence[Pass], longest: int) -> Tensor | None:
+        """Rows that are only padding see themselves, since what sees nothing is no number."""
+        if len(passes) == 1 and passes[0].rows.mask_RC is None:
+            return None
+        columns = max(one.cache.length for one in passes)
+        mask_BTS = np.zeros((len(passes), longest, columns + longest), bool)
+        mask_BTS[:, :, columns:] = np.eye(longest, dtype=bool)
+        for mask_TS, one in zip(mask_BTS, passes, strict=True):
+            count, cached, mask_RC = len(one.rows.ids_R), one.cache.length, one.rows.mask_RC
+            mask_TS[:count, :cached] = True if mask_RC is None else mask_RC[:, :cached]
+            own_RR = np.tri(count, dtype=bool) if mask_RC is None else mask_RC[:, cached:]
+            mask_TS[:count, columns : columns + count] = own_RR
+        return torch.from_numpy(mask_BTS).to(self.device)
 
 
-def open_torch(folder: Path, *, device: str | None = None, precision: str | None = None) -> TorchRuntime:
+def open_torch(
+    folder: Path, *, device: str | None = None, precision: str | None = None, adapter: Path | None = None
+) -> TorchRuntime:
     """Without a choice: the GPU in bfloat16 where there is one, else the CPU in float32."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
-    return TorchRuntime(load(folder), device=device, precision=precision)
+    config, weights = read(folder)
+    plain = dequantized(weights)
+    model = assemble(config, plain if adapter is None else adapted(plain, read_adapter(adapter, folder)))
+    return TorchRuntime(model, device=device, precision=precision)
 
 
 def _run(rows: Sequence[int]) -> bool:
     """Whether the rows follow each other, so that a slice takes them."""
     return len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
+
+
+def _groups(lengths: Sequence[int]) -> list[list[int]]:
+    """Indices that go together: in the order of their lengths, as many as fit into BATCH_ROWS once padded."""
+    groups: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if not groups or (len(groups[-1]) + 1) * lengths[index] > BATCH_ROWS:
+            groups.append([])
+        groups[-1].append(index)
+    return groups
+
+
+def _stacked(caches: Sequence[TorchCache]) -> KeyValues | None:
+    """What several caches keep as one, BKCE, padded to the longest; the cache itself if it is the only one."""
+    longest = max(cache.length for cache in caches)
+    if not longest:
+        return None
+    if len(caches) == 1:
+        return caches[0].filled()
+    layers = zip(*(cache.filled() for cache in caches), strict=True)
+    return [tuple(_padded(part, longest) for part in zip(*layer, strict=True)) for layer in layers]
+
+
+def _padded(parts: Sequence[Tensor], longest: int) -> Tensor:
+    _, heads, _, width = parts[0].shape
+    stacked = parts[0].new_zeros(len(parts), heads, longest, width)
+    for row, part in zip(stacked, parts, strict=True):
+        row[:, : part.shape[2]] = part[0]
+    return stacked

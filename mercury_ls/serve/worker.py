@@ -5,8 +5,9 @@ import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
+from itertools import chain, islice, zip_longest
 from threading import Condition, Thread
 
 from msgspec import Struct
@@ -25,6 +26,8 @@ Job = Callable[[Engine], None]
 WAITING_PER_CLIENT = 16
 WAITING = 256
 WARM = 32
+SLICE_SECONDS = 0.05
+"""Most answers take less."""
 CLOSE_SECONDS = 5.0
 
 SUPERSEDED = Failure("superseded", f"{WAITING_PER_CLIENT} newer requests of the same client are waiting")
@@ -35,10 +38,12 @@ log = logging.getLogger(__name__)
 
 
 class Worker:
-    """Made on an event loop; loads the engine on its own thread and runs everything there, one job at a time.
+    """Made on an event loop; loads the engine on its own thread and runs everything there, one forward at a time.
 
-    The newest request of a client goes first, clients take turns, and warm work gets what time is left.
-    Each yield of the engine is where a closed or late request ends and where warm work is suspended.
+    Before each forward it is decided who goes on: the newest request of a client, clients in turn, and as many
+    at once as the engine answers in one batch. Warm work gets what time is left, and never delays a batch by more
+    than the forward that it is in. Each yield of the engine is where a closed or late request ends and where any
+    other may be suspended.
     """
 
     def __init__(self, load_engine: LoadEngine, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,7 +54,6 @@ class Worker:
         self._changed = asyncio.Event()
         self._work = Condition()
         self._turns = Turns()
-        self._running: Answers | None = None
         self._wishes: OrderedDict[tuple[str, str], Warm] = OrderedDict()
         self._warming: Warm | None = None
         self._stopping = False
@@ -105,7 +109,9 @@ class Worker:
         """Ends every request with a `Failure`, then waits for the thread; not for a forward that hangs."""
         with self._work:
             self._stopping = True
-            waiting = self._turns.clear()
+            waiting = [answers for answers in self._turns if not answers.begun]
+            for answers in waiting:
+                self._turns.remove(answers)
             self._wishes.clear()
             self._work.notify()
         for answers in waiting:
@@ -117,12 +123,14 @@ class Worker:
     def pending(self) -> int:
         """Jobs that wait, run or are suspended."""
         with self._work:
-            active = (self._running is not None) + (self._warming is not None)
-            return len(self._turns) + len(self._wishes) + active
+            return len(self._turns) + len(self._wishes) + (self._warming is not None)
 
     def _forget(self, answers: "Answers") -> None:
+        """Whoever has begun is ended by the engine's thread."""
         with self._work:
-            self._turns.remove(answers)
+            if not answers.begun:
+                self._turns.remove(answers)
+            self._work.notify()
 
     def _drop_warm(self, client: str, session: str) -> None:
         self._wishes.pop((client, session), None)
@@ -145,8 +153,13 @@ class Worker:
             log.exception("the engine could not be loaded")
             self._tell(Status("unavailable", describe(error)))
             return
-        while (job := self._next()) is not None:
+        batch = engine.info().batch
+        while (job := self._next(batch)) is not None:
             job(engine)
+        with self._work:
+            begun = list(self._turns)
+        for answers in begun:
+            self._end(answers, STOPPED)
         self._end_warm()
 
     def _report(self, progress: float, detail: str) -> None:
@@ -156,58 +169,73 @@ class Worker:
         with suppress(RuntimeError):  # the loop has been closed: nobody is left to tell
             self._loop.call_soon_threadsafe(self._publish, status)
 
-    def _next(self) -> Job | None:
+    def _next(self, batch: int) -> Job | None:
         while True:
-            self._expire()
+            self._end_closed_and_late()
             with self._work:
                 if self._stopping:
                     return None
                 if self._warming is not None and self._warming.stale:
                     return self._end_warm
                 if self._turns:
-                    self._running = self._turns.take()
-                    return partial(self._answer, self._running)
+                    return partial(self._advance, self._turns.choose(batch))
                 if self._warming is None and self._wishes:
                     _, self._warming = self._wishes.popitem()
                 if self._warming is not None:
                     return partial(self._encode, self._warming)
                 self._work.wait()
 
-    def _answer(self, answers: "Answers", engine: Engine) -> None:
+    def _end_closed_and_late(self) -> None:
+        """Whoever has no more time gets the best draft so far: without any, the text as it stands."""
+        with self._work:
+            now = self._clock()
+            over = [answers for answers in self._turns if answers.closed or now >= answers.deadline]
+        for answers in over:
+            self._end(answers, final(answers.best))
+
+    def _advance(self, chosen: "list[Answers]", engine: Engine) -> None:
+        """One draft of each; the engine computes the next forwards of all of them with the first."""
+        began = self._clock()
+        for answers in chosen:
+            if not (answers.closed or self._stopping):
+                self._draft(answers, engine)
+        with self._work:
+            self._turns.spent(chosen, self._clock() - began)
+
+    def _draft(self, answers: "Answers", engine: Engine) -> None:
         try:
-            self._draft(answers, engine)
+            if answers.drafts is None:
+                answers.drafts = engine.infill(self._in_time(answers))
+            draft = next(answers.drafts, None)
+            if draft is None:
+                raise EngineError("the engine stopped without a final draft")
         except Exception as error:
             if not isinstance(error, EngineError):
                 log.exception("the engine failed on a request of session %r", answers.request.session)
-            answers.deliver(Failure("engine", describe(error)))
-        finally:
-            with self._work:
-                self._running = None
+            self._end(answers, Failure("engine", describe(error)))
+            return
+        answers.best = draft
+        if draft.final or self._clock() >= answers.deadline:
+            self._end(answers, final(draft))
+        else:
+            answers.deliver(draft)
 
-    def _draft(self, answers: "Answers", engine: Engine) -> None:
+    def _in_time(self, answers: "Answers") -> InfillRequest:
         request = answers.request
-        if request.deadline_ms is not None:
-            request = replace(request, deadline_ms=(answers.deadline - self._clock()) * 1000)
-        with closing(engine.infill(request)) as drafts:
-            for draft in drafts:
-                if answers.closed:
-                    return
-                if self._stopping and not draft.final:
-                    answers.deliver(STOPPED)
-                    return
-                late = self._clock() >= answers.deadline
-                answers.deliver(final(draft) if late else draft)
-                if late or draft.final:
-                    return
-                self._expire()
-        raise EngineError("the engine stopped without a final draft")
+        if request.deadline_ms is None:
+            return request
+        return replace(request, deadline_ms=(answers.deadline - self._clock()) * 1000)
 
-    def _expire(self) -> None:
-        """Whoever waited past the deadline gets the best draft so far, which is the text as it stands."""
+    def _end(self, answers: "Answers", last: Draft | Failure) -> None:
+        """The last thing that is heard of it; the engine is told that nobody listens any longer."""
+        try:
+            if answers.drafts is not None:
+                answers.drafts.close()
+        except Exception:
+            log.exception("the engine failed to end a request of session %r", answers.request.session)
+        answers.deliver(last)
         with self._work:
-            late = self._turns.late(self._clock())
-        for answers in late:
-            answers.deliver(untouched(answers.request))
+            self._turns.remove(answers)
 
     def _encode(self, warm: "Warm", engine: Engine) -> None:
         try:
@@ -232,58 +260,77 @@ class Worker:
 
 
 class Turns:
-    """Who waits, and who is next: clients in turn, the newest request of each first."""
+    """Who waits or has begun, and who goes on: clients in turn, the newest request of each first.
+
+    A turn is an answer or a slice of the engine's time, whichever is shorter: what takes long does not hold up
+    others, and what is short is not cut into pieces. With room for several the next clients go on too, then the
+    second newest requests.
+    """
 
     def __init__(self) -> None:
         self._clients: OrderedDict[str, list[Answers]] = OrderedDict()
-        self._count = 0
+        self._used: dict[str, float] = {}
 
     def __len__(self) -> int:
-        return self._count
+        return sum(map(len, self._clients.values()))
+
+    def __iter__(self) -> "Iterator[Answers]":
+        return chain.from_iterable(list(self._clients.values()))
 
     def add(self, answers: "Answers") -> "Answers | None":
-        """Who has to go for it: nobody, the client's oldest request, or the new one when all is full."""
-        if self._count >= WAITING:
+        """Who has to go for it: nobody, the client's oldest that waits, or the new one when all is full."""
+        if sum(not other.begun for other in self) >= WAITING:
             return answers
         queue = self._clients.setdefault(answers.client, [])
         queue.append(answers)
-        self._count += 1
-        if len(queue) <= WAITING_PER_CLIENT:
+        waiting = [other for other in queue if not other.begun]
+        if len(waiting) <= WAITING_PER_CLIENT:
             return None
-        oldest = queue[0]
-        self.remove(oldest)
-        return oldest
+        self.remove(waiting[0])
+        return waiting[0]
 
-    def take(self) -> "Answers":
-        client, queue = next(iter(self._clients.items()))
-        newest = queue[-1]
-        self._clients.move_to_end(client)
-        self.remove(newest)
-        return newest
+    def choose(self, most: int) -> "list[Answers]":
+        ranks = zip_longest(*(reversed(queue) for queue in self._clients.values()))
+        chosen = list(islice((answers for rank in ranks for answers in rank if answers is not None), most))
+        for answers in chosen:
+            self._begin(answers)
+        return chosen
+
+    def _begin(self, answers: "Answers") -> None:
+        """The oldest of too many has no more time: whoever asks that much wants to hear of the newest."""
+        answers.begun = True
+        begun = [other for other in self._clients[answers.client] if other.begun]
+        if len(begun) > WAITING_PER_CLIENT:
+            begun[0].deadline = float("-inf")
+
+    def spent(self, chosen: "list[Answers]", seconds: float) -> None:
+        """Those whose slice is over stand behind all others; an answer that was given ended its turn already."""
+        unfinished = dict.fromkeys(answers.client for answers in self if answers in chosen)
+        for client in unfinished:
+            self._used[client] = self._used.get(client, 0.0) + seconds
+            if self._used[client] >= SLICE_SECONDS:
+                self._to_the_end(client)
 
     def remove(self, answers: "Answers") -> None:
         queue = self._clients.get(answers.client, [])
-        if answers in queue:
-            queue.remove(answers)
-            self._count -= 1
-            if not queue:
-                del self._clients[answers.client]
+        if answers not in queue:
+            return
+        queue.remove(answers)
+        if answers.begun:
+            self._to_the_end(answers.client)
+        if not queue:
+            del self._clients[answers.client]
 
-    def late(self, now: float) -> "list[Answers]":
-        """Removes and returns those whose deadline has passed."""
-        late = [answers for queue in self._clients.values() for answers in queue if now >= answers.deadline]
-        for answers in late:
-            self.remove(answers)
-        return late
-
-    def clear(self) -> "list[Answers]":
-        return self.late(float("inf"))
+    def _to_the_end(self, client: str) -> None:
+        self._clients.move_to_end(client)
+        self._used.pop(client, None)
 
 
 class Answers:
     """The loop's end of one request: drafts until the final one, or until a `Failure`.
 
-    `close()` cancels: a waiting request is forgotten, a running one ends at the engine's next yield.
+    `close()` cancels: a waiting request is forgotten, one that has begun ends at the engine's next yield. What the
+    engine's thread knows of it: the drafts once it has begun, and the best of them.
     """
 
     def __init__(
@@ -298,6 +345,9 @@ class Answers:
         self.request = request
         self.deadline = deadline
         self.closed = False
+        self.begun = False
+        self.drafts: Iterator[Draft] | None = None
+        self.best = untouched(request)
         self._loop = loop
         self._forget = forget
         self._arrived: deque[Draft | Failure] = deque()
@@ -327,7 +377,7 @@ class Answers:
             self._loop.call_soon_threadsafe(self._arrive, answer)
 
     def _arrive(self, answer: Draft | Failure) -> None:
-        if self.closed:
+        if self.closed or self._last:
             return
         self._last = isinstance(answer, Failure) or answer.final
         self._arrived.append(answer)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.cache import Session, Sessions, common_prefix
+from mercury_engine.cache import ANSWERS, Answered, Session, Sessions, common_prefix
 from mercury_engine.canvas import fuse
 from tests.engine.tiny import random_runtime
 
@@ -96,3 +96,19 @@ def size_of_one():
 def test_common_prefix(one, other, length):
     arrays = [np.array(list(text.encode()), np.int32) for text in (one, other)]
     assert common_prefix([arrays[0]], [arrays[1]]) == length
+
+
+def remembering(*answers):
+    session = new_session()
+    for before, text in answers:
+        session.remember([Answered(before, text, True)])
+    return [(answered.before, answered.text) for answered in session.answered]
+
+
+def test_the_newest_answers_are_remembered_one_at_each_place():
+    assert remembering(("a", "1"), ("b", "2"), ("a", "3")) == [("a", "3"), ("b", "2")]
+    assert len(remembering(*((str(n), "x") for n in range(ANSWERS + 3)))) == ANSWERS
+
+
+def test_an_answer_that_was_cancelled_before_it_began_hides_none():
+    assert remembering(("a", "1"), ("a", "")) == [("a", "1")]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.drafts import Copies, Known, leading, remembered, still_to_type
+from mercury_engine.drafts import Copies, Known, deleted_again, leading, remembered, still_to_type
 from mercury_engine.layout import EOM, freeze, lay_out
 from tests.engine.tiny import BUDGET, TOKENIZER, request
 
@@ -109,6 +109,30 @@ def test_a_block_is_copied_over_lines():
     assert not ended
 
 
+def heard(marked, said=""):
+    row = row_of(marked)
+    copies = Copies(TOKENIZER, row, 0, line=True)
+    for token in TOKENIZER.encode(said):
+        copies.advance(token)
+    found = copies.heard(row.holes[0].part.encode() if not said else b"")
+    return found and (TOKENIZER.decode([found.token]), found.agreeing)
+
+
+def test_what_followed_the_same_tokens_is_heard():
+    assert heard("f(alpha, beta)\n\nx = $0\n", said="f(alpha") == (",", 1.0)
+    assert heard("$0") is None
+
+
+def test_the_latest_speaks_and_the_others_agree_or_not():
+    text, agreeing = heard("ab(x)\nab(y)\nab(y)\nab$0\n", said="(")
+    assert text == "y"
+    assert agreeing == pytest.approx(2 / 3)
+
+
+def test_what_is_heard_spells_the_begun_word():
+    assert heard("a.height = 1\na.width = 2\na.hei$0\n")[0].strip().startswith(("h", "."))
+
+
 def test_what_stands_before_a_hole_leads_to_the_copy():
     marked = "print(size)\nprint(size)\nprint([[x]])\n"
     assert copied(marked, mode="edit", line=False)[0].startswith("(size)")
@@ -139,6 +163,21 @@ def test_an_earlier_answer_is_found_again_in_a_window_that_moved():
     answered = remembered(before + "x = ", "foo", True)
     assert still_to_type(before[50:] + "x = f", answered) == "oo"
     assert still_to_type("x = f", answered) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "again"),
+    [("x = f", "oo(bar)"), ("x", " = foo(bar)"), ("", "x = foo(bar)"), ("x = fo", None), ("x = g", None), ("y", None)],
+)
+def test_an_earlier_answer_grows_by_what_was_deleted(now, again):
+    assert deleted_again(now, remembered("x = fo", "o(bar)", True)) == again
+
+
+def test_deleting_is_followed_as_long_as_enough_is_left_to_tell_the_place():
+    before = "".join(f"line {i}\n" for i in range(100))
+    answered = remembered(before, "foo", True)
+    assert deleted_again(before[50:-20], answered) == before[-20:] + "foo"
+    assert deleted_again(before[:-101], answered) is None
 
 
 def test_ids_are_plain_numbers():

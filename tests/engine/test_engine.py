@@ -91,6 +91,29 @@ def test_typing_along_with_an_answer_is_verified_in_one_forward():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("typed", [LONG_LINE[:12], LONG_LINE[:9] + "x"], ids=["along", "a slip"])
+def test_deleting_what_was_typed_takes_one_forward(typed):
+    """Back on the way of one answer that was given later, and back where another was given before."""
+    answering = engine(learnt_runtime())
+    for text in (LONG_LINE[:8], LONG_LINE[:9], typed):
+        list(answering.infill(request(f"{text}$0\n")))
+    before, accepted = answering.report.forwards, answering.report.accepted["previous"]
+    found = final(answering, request(f"{LONG_LINE[:8]}$0\n"))
+    assert found.spans[0].text == LONG_LINE[8:]
+    assert answering.report.forwards - before == 1
+    assert answering.report.accepted["previous"] > accepted
+
+
+@pytest.mark.slow
+def test_deleting_what_stood_there_before_takes_one_forward():
+    answering = engine(learnt_runtime())
+    list(answering.infill(request(f"{LONG_LINE[:12]}$0\n")))
+    before = answering.report.forwards
+    assert final(answering, request(f"{LONG_LINE[:8]}$0\n")).spans[0].text == LONG_LINE[8:]
+    assert answering.report.forwards - before == 1
+
+
+@pytest.mark.slow
 def test_a_likely_answer_is_worth_showing_and_a_random_one_is_not():
     likely = final(engine(learnt_runtime()), request(f"{LINES[0][:4]}$0\n")).spans[0]
     random = final(engine(random_runtime()), request(f"{LINES[0][:4]}$0\n")).spans[0]
@@ -150,6 +173,19 @@ def test_warming_may_stop_half_way_and_go_on_later():
     warming.close()
     left = sum(1 for _ in answering.warm(asked))
     assert left == sum(1 for _ in engine(random_runtime()).warm(asked)) - 1
+
+
+def test_warming_measures_what_the_start_had_no_time_to_and_only_once():
+    answering = MercuryEngine(random_runtime(), TOKENIZER)
+    measured = [name for name in answering.info().costs_ms if name.startswith("rows")]
+    asked = request("x = $0")
+    next(answering.warm(asked))
+    assert sum(1 for _ in answering.warm(asked)) > 0
+    assert sum(1 for _ in answering.warm(asked)) == 0
+    assert measured == ["rows 1", "rows 32"]
+    assert [name for name in answering.info().costs_ms if name.startswith("rows")] == [
+        f"rows {rows}" for rows in (1, 2, 4, 8, 16, 32, 64)
+    ]
 
 
 def test_files_and_sessions_keep_their_own_rows():

@@ -289,6 +289,18 @@ def test_sizes_are_rounded_up_by_little(count):
     assert padded_columns(count) % COLUMN_STEP == 0
 
 
+@pytest.mark.parametrize(
+    ("counts", "padded"),
+    [((17, 9, 17, 9), (20, 20, 20, 20)), ((9, 17, 3), (12, 20, 4)), ((9, 1, 9), (12, 1, 12)), ((95, 12), (96, 12))],
+)
+def test_a_few_rows_too_many_are_kept_rather_than_changed(counts, padded):
+    before, found = 0, []
+    for count in counts:
+        before = padded_rows(count, before)
+        found.append(before)
+    assert tuple(found) == padded
+
+
 def check_pace(times, expected):
     """`times` in hundredths of a pass that nothing disturbs; `expected` marks passes run while crowded with `#`."""
     pace, seen = Pace(), ""

@@ -30,6 +30,15 @@ def test_each_level_does_more():
     assert len(set(counts)) == 4
 
 
+def test_the_report_tells_which_rivals_won():
+    answering = engine(random_runtime())
+    for head in ("self.", "wi", "x = ", "def f("):
+        list(answering.infill(asked(f"{head}$0\n", effort="high")))
+    report = answering.report
+    assert set(report.rivals) == {"branch", "revision"}
+    assert 0 < sum(report.won.values()) < sum(report.rivals.values())
+
+
 def test_low_says_what_medium_begins_with():
     low, medium = (forwards(effort, budget=64)[1] for effort in ("low", "medium"))
     assert len(low.confidence) == LOW_TOKENS

@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from mercury_engine import torch_runtime as module
 from mercury_engine.canvas import Canvas, fuse, masked
 from mercury_engine.config import TINY, ModelError
 from mercury_engine.model import create, save
+from mercury_engine.runtime import Pass
 from mercury_engine.torch_runtime import TorchRuntime, open_torch
 from tests.engine.tiny import random_runtime
 
@@ -109,3 +113,42 @@ def test_the_precision_is_what_was_asked_for(tmp_path):
 def test_a_precision_that_cannot_be_is_refused(precision, message):
     with pytest.raises(ModelError, match=message):
         TorchRuntime(create(TINY, 0), precision=precision)
+
+
+contexts = st.lists(st.integers(64, TINY.vocabulary - 1), max_size=30)
+clean = st.lists(st.integers(64, TINY.vocabulary - 1), min_size=1, max_size=12)
+wishes = st.lists(st.tuples(contexts, clean, st.sampled_from([0, 8, 16]), st.booleans()), min_size=1, max_size=5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(wishes)
+def test_passes_together_are_what_they_are_alone(drawn):
+    runtime = TorchRuntime(random_runtime().model, batch=8)
+    passes = []
+    for context, ids, canvas, all_wanted in drawn:
+        cache, count = filled(context) if context else runtime.cache(), len(context)
+        positions = np.arange(count, count + len(ids), dtype=np.int32)
+        canvases = [Canvas(len(ids) - 1, masked(canvas))] if canvas else []
+        fused = fuse(count, np.array(ids, np.int32), positions, 0 if all_wanted else len(ids) - 1, canvases)
+        passes.append((fused.rows, cache))
+    together = runtime.forwards([Pass(rows, cache) for rows, cache in passes])
+    for (rows, cache), found in zip(passes, together, strict=True):
+        alone = runtime.forward(rows, cache)
+        check_close(found.logits_WV, alone.logits_WV)
+        count = cache.length
+        cache.append(found, range(len(rows.ids_R)))
+        kept = [part[:, :, count:].clone() for pair in cache.filled() for part in pair]
+        cache.truncate(count)
+        cache.append(alone, range(len(rows.ids_R)))
+        for one, other in zip(kept, (p[:, :, count:] for pair in cache.filled() for p in pair), strict=True):
+            check_close(one, other)
+
+
+def test_long_passes_do_not_pad_short_ones(monkeypatch):
+    monkeypatch.setattr(module, "BATCH_ROWS", 40)
+    assert module._groups([17, 40, 1, 17]) == [[2, 0], [3], [1]]
+
+
+def test_a_processor_batches_only_when_told_to():
+    assert TorchRuntime(random_runtime().model).batch == 1
+    assert TorchRuntime(random_runtime().model, batch=4).batch == 4

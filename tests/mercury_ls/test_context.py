@@ -1,5 +1,7 @@
-from mercury_engine.api import Snippet
-from mercury_ls.context import Budget, Related, build, relate, window
+import pytest
+
+from mercury_engine.api import Edit, InfillRequest, Snippet, Window
+from mercury_ls.context import Budget, Related, build, in_project, relate, window
 from mercury_ls.documents import Document
 from mercury_ls.targets import Target
 from tests.marked import marked
@@ -97,3 +99,27 @@ def test_the_choice_lasts_while_the_user_stays_near():
     assert related.still_fits(snapshot, offset, now=10.0)
     assert not related.still_fits(snapshot, 0, now=10.0)
     assert not related.still_fits(snapshot, offset, now=100.0)
+
+
+@pytest.mark.parametrize(
+    ("roots", "window", "snippet"),
+    [
+        (["/home/me/project"], "src/a.py", "/elsewhere/b.py"),
+        (["/home/me/project", "/home/me/project/src/"], "a.py", "/elsewhere/b.py"),
+        (["/home/me/pro"], "/home/me/project/src/a.py", "/elsewhere/b.py"),
+        ([], "/home/me/project/src/a.py", "/elsewhere/b.py"),
+    ],
+)
+def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet):
+    path = "/home/me/project/src/a.py"
+    request = InfillRequest(
+        session="",
+        windows=(Window(path, "python", ""),),
+        spans=(),
+        snippets=(Snippet("/elsewhere/b.py", ""),),
+        edits=(Edit(path, 0, "", "x"),),
+    )
+    told = in_project(request, roots)
+    assert (told.windows[0].path, told.snippets[0].path) == (window, snippet)
+    assert told.edits[0].path == told.windows[0].path
+    assert told.root + told.windows[0].path == path

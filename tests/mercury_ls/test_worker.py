@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from threading import Semaphore
 
 import pytest
+from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineError, InfillRequest, Span, Window
 from mercury_engine.fake import FakeEngine
@@ -120,6 +121,122 @@ async def test_the_newest_request_of_a_client_goes_first():
 
 async def test_clients_take_turns():
     assert await order(("a", "a1"), ("a", "a2"), ("a", "a3"), ("b", "b1")) == ["a3", "b1", "a2", "a1"]
+
+
+class Busy(FakeEngine):
+    """Each forward takes 20 ms of a clock. Held before its first; remembers whose drafts it gave."""
+
+    def __init__(self, *, batch=1, **options):
+        super().__init__(pause=self._pass, **options)
+        self.clock, self.gate, self.seen, self.batch = Clock(), Gate(), [], batch
+
+    def infill(self, request):
+        for draft in super().infill(request):
+            self.seen.append(request.session)
+            yield draft
+
+    def info(self):
+        return replace(super().info(), batch=self.batch)
+
+    def _pass(self, step):
+        if not self.seen:
+            self.gate(step)
+        self.clock.now += 0.02
+
+
+async def shared(engine, *asked, after=None):
+    """Whose drafts came in which order when all but the first ask during its first forward; and what each got."""
+    async with running(engine, clock=engine.clock) as worker:
+        answers = [worker.infill(client, request(session=session)) for client, session in asked[:1]]
+        await engine.gate.hold()
+        answers += [worker.infill(client, request(session=session)) for client, session in asked[1:]]
+        if after:
+            after(answers)
+        engine.gate.let()
+        got = [await everything(one) for one in answers]
+        await settled(worker)
+    assert engine.open == 0
+    return " ".join(engine.seen), got
+
+
+async def test_an_answer_that_takes_long_is_suspended_while_other_clients_have_their_turn():
+    order, got = await shared(Busy(passes=5), ("a", "a"), ("b", "b"))
+    assert order == "a a a b b b a a b b"
+    assert [[draft.step for draft in drafts] for drafts in got] == [[1, 2, 3, 4, 5]] * 2
+
+
+async def test_a_short_answer_is_not_cut_into_pieces():
+    order, _ = await shared(Busy(passes=2), ("a", "a"), ("b", "b"), ("c", "c"))
+    assert order == "a a b b c c"
+
+
+async def test_a_newer_request_of_the_same_client_overtakes_the_one_that_runs():
+    order, _ = await shared(Busy(passes=2), ("a", "old"), ("a", "new"), ("b", "b"))
+    assert order == "old new new b b old"
+
+
+async def test_a_client_with_many_requests_gets_no_more_time_than_one_with_few():
+    many = [("a", f"a{number}") for number in range(1, 9)]
+    order, _ = await shared(Busy(passes=3), ("a", "a0"), *many, ("b", "b1"), ("b", "b2"))
+    assert order.startswith("a0 a8 a8 b2 b2 b2 a8 b1 b1 b1 a7 a7 a7 a6")
+
+
+async def test_an_engine_that_batches_is_asked_for_all_that_fit_in_turn():
+    order, got = await shared(Busy(passes=3, batch=3), *((name, name) for name in "abcd"))
+    assert order == "a a b c d a b c d b c d"
+    assert [len(drafts) for drafts in got] == [3] * 4
+
+
+async def test_with_room_in_a_batch_second_requests_of_a_client_go_on_too():
+    order, _ = await shared(Busy(passes=2, batch=3), ("a", "a1"), ("a", "a2"), ("b", "b"))
+    assert order == "a1 a2 b a1 b a2"
+
+
+async def test_closing_one_of_a_batch_leaves_the_others_as_they_are():
+    _, got = await shared(
+        Busy(passes=3, batch=3), ("a", "a"), ("b", "b"), ("c", "c"), after=lambda all_: all_[0].close()
+    )
+    assert [len(drafts) for drafts in got] == [0, 3, 3]
+
+
+async def test_an_error_in_one_of_a_batch_leaves_the_others_as_they_are():
+    class Failing(Busy):
+        def infill(self, request):
+            for draft in super().infill(request):
+                if request.session == "b" and draft.step == 2:
+                    raise EngineError("b is bad")
+                yield draft
+
+    _, got = await shared(Failing(passes=3, batch=3), ("a", "a"), ("b", "b"), ("c", "c"))
+    assert [len(drafts) for drafts in got] == [3, 2, 3]
+    assert got[1][-1] == Failure("engine", "b is bad")
+
+
+async def test_a_suspended_request_whose_time_is_over_gets_its_best_draft():
+    engine = Busy(passes=9)
+    async with running(engine, clock=engine.clock) as worker:
+        first = worker.infill("a", request(session="a", deadline_ms=90))
+        await engine.gate.hold()
+        second = worker.infill("b", request(session="b"))
+        engine.gate.let()
+        got, _ = await everything(first), await everything(second)
+    assert [(draft.step, draft.final) for draft in got] == [(1, False), (2, False), (3, False), (3, True)]
+    assert engine.open == 0
+
+
+async def test_a_client_that_never_closes_has_so_many_requests_begun_and_no_more():
+    engine, most = Busy(passes=2), 0
+    async with running(engine, clock=engine.clock) as worker:
+        answers = [worker.infill("a", request(session="0"))]
+        for number in range(1, 2 * module.WAITING_PER_CLIENT):
+            await engine.gate.hold() if number == 1 else None
+            answers.append(worker.infill("a", request(session=str(number))))
+            engine.gate.let() if number == 1 else None
+            await anext(answers[-1])
+            most = max(most, engine.open)
+        got = [await everything(one) for one in answers]
+    assert most <= module.WAITING_PER_CLIENT + 1
+    assert all(drafts[-1].final for drafts in got if drafts)
 
 
 async def test_too_many_requests_of_a_client_supersede_its_oldest():

@@ -1,39 +1,50 @@
-"""Fits how likely an answer is to be right: `python -m mercury_training.calibrate --model FOLDER --set DIR`.
+"""Fits how sure a model is, and how far it leans on copies: `mercury_training.calibrate --model FOLDER --set SET`.
 
-Writes `confidence.json` beside the weights. The rows are asked as they are when a model is evaluated, so they must be
-other rows than those: a set cut with `evaluation_sets build --apart-from`. Half of them fit, the other half tells how
-well that works; then all of them fit what is written.
+Writes `echo.json` and `confidence.json` beside the weights. The rows are asked as they are when a model is evaluated,
+so they must be other rows than those: a set cut with `evaluation_sets build --apart-from`. Half of them fit, the other
+half tells how well that works; then all of them fit what is written. No echo is written where it does not help.
 """
 
 import argparse
 import random
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.confidence import CALIBRATION_FILE, Calibration, features
+from mercury_engine import confidence, echo
+from mercury_engine.canvas import fuse
+from mercury_engine.choice import Chooser
+from mercury_engine.confidence import CALIBRATION_FILE, Calibration
+from mercury_engine.drafts import Copies
+from mercury_engine.echo import ECHO_FILE, Echo
 from mercury_engine.engine import BAR, TOKENIZER_FILE, MercuryEngine, open_runtime
 from mercury_engine.export import seal
+from mercury_engine.layout import Row, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.policy import calibrate as measure_costs
+from mercury_engine.runtime import Runtime
 from mercury_engine.tokenizer import Tokenizer
 from mercury_training.fim_rows import FimRow, read_rows, request
-from mercury_training.logistic import newton
+from mercury_training.logistic import newton, sigmoid
 from mercury_training.metrics import ece, exact
 
-__all__ = ["Observation", "fit", "main", "observe"]
+__all__ = ["Observation", "fit_confidence", "fit_echo", "listen", "main", "observe"]
 
 RIDGE = 1.0
 SEED = 0
+LONGEST = 64
+"""Tokens of a true answer that are listened along."""
+WORTH = 0.01
+"""How many nats a heard token must become likelier by, on average, for an echo to be kept."""
 
 
 class Observation(Struct, frozen=True):
-    """What an answer looked like, and whether it was what stood there."""
+    """What there was to judge by, and whether it was right."""
 
-    features: tuple[float, float, float, float]
+    features: tuple[float, ...]
     right: bool
 
 
@@ -41,11 +52,11 @@ class Watching:
     """Stands where a calibration stands: sees what it would judge, and finds everything unlikely."""
 
     def __init__(self) -> None:
-        self.seen: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+        self.seen: tuple[float, ...] = ()
 
     def p_accept(self, probabilities: Sequence[float], *, complete: bool) -> float:
         if probabilities:
-            self.seen = features(probabilities, complete=complete)
+            self.seen = confidence.features(probabilities, complete=complete)
         return 0.0
 
 
@@ -57,33 +68,61 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     rows = read_rows(options.set / "fim.jsonl")
     rows = random.Random(SEED).sample(rows, len(rows))[: options.limit]
-    found = list(observe(options.model, rows))
+    runtime, tokenizer = open_runtime(options.model), Tokenizer.load(options.model / TOKENIZER_FILE)
+    leaning = _leaning(list(listen(runtime, tokenizer, rows)))
+    _write(options.model / ECHO_FILE, leaning)
+    found = list(observe(runtime, tokenizer, leaning, rows))
     print(report(found))
-    write(options.model, fit(found))
+    _write(options.model / CALIBRATION_FILE, fit_confidence(found))
+    seal(options.model)
 
 
-def observe(model: Path, rows: Iterable[FimRow]) -> Iterable[Observation]:
+def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> Iterator[Observation]:
+    """Along each true answer: the model's odds of the token that is heard, what speaks for it, whether it comes."""
+    chooser, budget = Chooser(tokenizer, runtime.config.vocabulary), budget_for(runtime.config.context)
+    for row in rows:
+        asked = request(row, row.id, "medium")
+        laid_out = lay_out(tokenizer, asked, freeze(tokenizer, asked, budget), budget)
+        answer = answer_ids(tokenizer, laid_out.holes[0], row.middle)[:LONGEST]
+        copies = Copies(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
+        typed = laid_out.holes[0].part.encode("utf-8", "replace")
+        for logits_V, token in zip(_predictions(runtime, laid_out, answer), answer, strict=False):
+            if heard := copies.heard(typed):
+                own = chooser.log_odds(logits_V, typed, heard.token)
+                yield Observation(echo.features(own, heard), heard.token == token)
+            copies.advance(token)
+            typed = tokenizer.remaining(typed, token)
+
+
+def observe(
+    runtime: Runtime, tokenizer: Tokenizer, leaning: Echo | None, rows: Iterable[FimRow]
+) -> Iterator[Observation]:
     """Each row's whole answer, and the beginning of it that is shown where the whole is unlikely."""
-    runtime, tokenizer, watching = open_runtime(model), Tokenizer.load(model / TOKENIZER_FILE), Watching()
-    costs = measure_costs(runtime)
-    engines = {bar: MercuryEngine(runtime, tokenizer, calibration=watching, costs=costs, bar=bar) for bar in (0.0, BAR)}
+    costs, watching = measure_costs(runtime), Watching()
+    engines = [
+        MercuryEngine(runtime, tokenizer, calibration=watching, echo=leaning, costs=costs, bar=bar)
+        for bar in (0.0, BAR)
+    ]
     for row in rows:
         texts = []
-        for bar, engine in engines.items():
-            *_, last = engine.infill(request(row, f"{bar} {row.id}", "medium"))
-            text = last.spans[0].text
-            if text and text not in texts:
-                right = exact(text, row.middle) if last.spans[0].complete else row.middle.startswith(text)
-                yield Observation(watching.seen, right)
-            texts.append(text)
+        for number, engine in enumerate(engines):
+            *_, last = engine.infill(request(row, f"{number} {row.id}", "medium"))
+            (filled,) = last.spans
+            if filled.text and filled.text not in texts:
+                whole = exact(filled.text, row.middle)
+                yield Observation(watching.seen, whole if filled.complete else row.middle.startswith(filled.text))
+            texts.append(filled.text)
 
 
-def fit(observations: Sequence[Observation]) -> Calibration:
+def fit_echo(observations: Sequence[Observation]) -> Echo:
+    """Held back towards the model's own opinion."""
+    return Echo(*_fit(observations, msgspec.structs.astuple(OWN_OPINION)))
+
+
+def fit_confidence(observations: Sequence[Observation]) -> Calibration:
     """Held back towards the defaults, which few rows leave as they are."""
-    inputs = np.array([[1.0, *each.features] for each in observations])
-    right = np.array([each.right for each in observations], float)
-    weights = newton(inputs, right, np.array(msgspec.structs.astuple(Calibration())), RIDGE)
-    return Calibration(*(round(float(weight), 4) for weight in weights))
+    with_bias = [Observation((1.0, *each.features), each.right) for each in observations]
+    return Calibration(*_fit(with_bias, msgspec.structs.astuple(Calibration())))
 
 
 def report(observations: Sequence[Observation]) -> str:
@@ -91,22 +130,55 @@ def report(observations: Sequence[Observation]) -> str:
     fitting, judged = observations[::2], observations[1::2]
     right = [each.right for each in judged]
     lines = [f"{len(observations)} answers, {sum(each.right for each in observations)} right"]
-    for name, calibration in (("defaults", Calibration()), ("fitted", fit(fitting))):
-        chances = [_chance(calibration, each) for each in judged]
+    for name, calibration in (("defaults", Calibration()), ("fitted", fit_confidence(fitting))):
+        weights = msgspec.structs.astuple(calibration)
+        chances = [float(sigmoid(np.dot(weights, (1.0, *each.features)))) for each in judged]
         lines.append(f"{name}: expected calibration error {ece(chances, right):.3f} on {len(judged)} answers")
     return "\n".join(lines)
 
 
-def write(model: Path, calibration: Calibration) -> None:
-    path = model / CALIBRATION_FILE
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n")
-    seal(model)
-    print(f"{path}: {calibration}", file=sys.stderr)
+OWN_OPINION = Echo(bias=0.0, model=1.0, alike=0.0, places=0.0, agreeing=0.0)
 
 
-def _chance(calibration: Calibration, observation: Observation) -> float:
-    weights = np.array(msgspec.structs.astuple(calibration))
-    return float(1 / (1 + np.exp(-(weights @ [1.0, *observation.features]))))
+def _leaning(observations: Sequence[Observation]) -> Echo | None:
+    """The echo, if it predicts better than the model alone what was not used to fit it."""
+    if len(observations) < 2:
+        return None
+    fitting, judged = observations[::2], observations[1::2]
+    alone, leaning = (_surprise(judged, found) for found in (OWN_OPINION, fit_echo(fitting)))
+    print(f"{len(observations)} tokens heard: {alone:.3f} nats each by the model alone, {leaning:.3f} with an echo")
+    return fit_echo(observations) if alone - leaning > WORTH else None
+
+
+def _surprise(observations: Sequence[Observation], found: Echo) -> float:
+    inputs, right = _table(observations)
+    scores = inputs @ np.array(msgspec.structs.astuple(found))
+    return float(np.mean(np.logaddexp(0, scores) - right * scores))
+
+
+def _fit(observations: Sequence[Observation], prior: Sequence[float]) -> Iterator[float]:
+    inputs, right = _table(observations)
+    return (round(float(weight), 4) for weight in newton(inputs, right, np.array(prior), RIDGE))
+
+
+def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([each.features for each in observations]), np.array([each.right for each in observations], float)
+
+
+def _predictions(runtime: Runtime, row: Row, answer: Sequence[int]) -> np.ndarray:
+    """What the model says behind the row, and behind each token of the answer but the last; logits, WV."""
+    ids = np.array([*row.ids, *answer[:-1]], np.int32)
+    following = row.positions[-1] + 1 + np.arange(len(answer) - 1, dtype=np.int32)
+    positions = np.concatenate([row.positions, following])
+    return runtime.forward(fuse(0, ids, positions, len(row.ids) - 1).rows, runtime.cache()).logits_WV
+
+
+def _write(path: Path, found: Echo | Calibration | None) -> None:
+    if found is None:
+        path.unlink(missing_ok=True)
+        return
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    print(f"{path}: {found}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -4,22 +4,39 @@ import numpy as np
 
 __all__ = ["newton", "sigmoid"]
 
-ROUNDS = 50
+ROUNDS = 100
+HALVINGS = 30
+TOLERANCE = 1e-6
 
 
 def newton(inputs: np.ndarray, right: np.ndarray, prior: np.ndarray, ridge: float) -> np.ndarray:
-    """The weights of the likeliest logistic function, held back towards the prior."""
+    """The weights of the likeliest logistic function, held back towards the prior.
+
+    A step that overshoots, as from far away it may, is halved until it leads down.
+    """
     weights = prior.copy()
+    cost = _cost(weights, inputs, right, prior, ridge)
     for _ in range(ROUNDS):
         chance = sigmoid(inputs @ weights)
         gradient = inputs.T @ (chance - right) + ridge * (weights - prior)
         curvature = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + ridge * np.eye(len(weights))
         step = np.linalg.solve(curvature, gradient)
-        weights -= step
-        if np.abs(step).max() < 1e-6:
+        for _ in range(HALVINGS):
+            if (lower := _cost(weights - step, inputs, right, prior, ridge)) <= cost:
+                break
+            step /= 2
+        else:
+            break
+        weights, cost = weights - step, lower
+        if np.abs(step).max() < TOLERANCE:
             break
     return weights
 
 
 def sigmoid(values: np.ndarray) -> np.ndarray:
     return 1.0 / (1.0 + np.exp(-np.clip(values, -30, 30)))
+
+
+def _cost(weights: np.ndarray, inputs: np.ndarray, right: np.ndarray, prior: np.ndarray, ridge: float) -> float:
+    scores = inputs @ weights
+    return float(np.sum(np.logaddexp(0, scores) - right * scores) + ridge / 2 * np.sum((weights - prior) ** 2))

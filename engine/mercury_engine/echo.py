@@ -1,0 +1,60 @@
+"""How far an answer leans on what followed the same tokens before: a correction of the model, fitted for each model.
+
+A small model knows little and copies badly; what stands around the cursor is often said again. Where the last tokens
+stand elsewhere in the row, too, the odds of the token that followed there become a function of the model's own odds
+and of how much speaks for a copy. It depends on nothing but the text before the token, like the model's opinion.
+"""
+
+import math
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from mercury_engine.config import ModelError
+
+__all__ = ["ECHO_FILE", "Echo", "Heard", "features", "read_echo"]
+
+ECHO_FILE = "echo.json"
+CERTAIN = 16.0
+"""Log odds beyond which nothing is surer."""
+
+
+class Heard(Struct, frozen=True):
+    """What followed the last tokens where they stand elsewhere: after so many alike, at so many places, of which so
+    large a share agree."""
+
+    token: int
+    alike: int
+    places: int
+    agreeing: float
+
+
+class Echo(Struct, frozen=True, forbid_unknown_fields=True):
+    """Coefficients of a logistic regression: the chance that the next token is the one that was heard."""
+
+    bias: float
+    model: float
+    alike: float
+    places: float
+    agreeing: float
+
+    def log_odds(self, model_log_odds: float, heard: Heard) -> float:
+        weights = (self.bias, self.model, self.alike, self.places, self.agreeing)
+        return sum(weight * value for weight, value in zip(weights, features(model_log_odds, heard), strict=True))
+
+
+def features(model_log_odds: float, heard: Heard) -> tuple[float, float, float, float, float]:
+    bounded = max(-CERTAIN, min(CERTAIN, model_log_odds))
+    return 1.0, bounded, math.log(heard.alike), math.log(heard.places), heard.agreeing
+
+
+def read_echo(folder: Path) -> Echo | None:
+    """The coefficients beside a model's weights; none where copying was not found to help."""
+    path = folder / ECHO_FILE
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Echo)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ModelError(f"{path}: {error}; correct the file or remove it") from error

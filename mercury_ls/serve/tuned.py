@@ -1,0 +1,166 @@
+"""What was tuned for which project: where it lies, and the engine that answers a project's files with it."""
+
+import hashlib
+import logging
+import os
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
+from mercury_engine.tuning import Figure, File, Material, Tuning
+
+__all__ = [
+    "Figure",
+    "File",
+    "Material",
+    "TunedEngine",
+    "Tuning",
+    "fits",
+    "folder_of",
+    "home",
+    "install",
+    "installed",
+    "read",
+    "remove",
+]
+
+ADAPTER_FILE = "adapter.json"
+OPEN = 2
+"""Tuned engines that are held at once: each has weights and caches of its own."""
+
+log = logging.getLogger(__name__)
+
+
+def home() -> Path:
+    """In the user's own data, and never in a project: what a project brings along must not change the engine."""
+    from platformdirs import user_data_path
+
+    return user_data_path("mercury-ls", appauthor=False) / "tuned"
+
+
+def folder_of(root: str, place: Path) -> Path:
+    return place / hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:16]
+
+
+def installed(place: Path) -> dict[Path, Tuning]:
+    """Every adapter that can be read, by its folder."""
+    found = {}
+    for path in sorted(place.glob(f"*/{ADAPTER_FILE}")):
+        tuning = read(path.parent)
+        if tuning and path.parent == folder_of(tuning.root, place):
+            found[path.parent] = tuning
+    return found
+
+
+def read(folder: Path) -> Tuning | None:
+    try:
+        return msgspec.json.decode((folder / ADAPTER_FILE).read_bytes(), type=Tuning)
+    except (OSError, msgspec.DecodeError) as error:
+        log.warning("%s cannot be read: %s", folder, error)
+        return None
+
+
+def install(made: Path, root: str, place: Path) -> Path:
+    """Put a finished adapter in place of what was there. Running engine servers see it with the next request."""
+    folder = folder_of(root, place)
+    shutil.rmtree(folder, ignore_errors=True)
+    made.replace(folder)
+    return folder
+
+
+def remove(root: str, place: Path) -> bool:
+    folder = folder_of(root, place)
+    if not folder.exists():
+        return False
+    shutil.rmtree(folder)
+    return True
+
+
+def fits(tuning: Tuning, model: Path) -> bool:
+    """Whether it was made for these weights: a newer model has to be tuned again."""
+    from mercury_engine.adapter import identity
+
+    return tuning.base == identity(model)
+
+
+class TunedEngine:
+    """Answers with the engine that was tuned for the project that a request's file lies in, else with the plain one.
+
+    `open_tuned` opens the engine of an adapter's folder: it is called on the first request of a project, and again
+    when another adapter took its place. One that cannot be opened is named in the log, once.
+    """
+
+    def __init__(self, plain: Engine, open_tuned: Callable[[Path], Engine], place: Path) -> None:
+        self._plain = plain
+        self._open_tuned = open_tuned
+        self._place = place
+        self._stamp: int | None = None
+        self._adapters: dict[str, Adapter] = {}
+        self._nearest: dict[str, Adapter | None] = {}
+        self._engines: OrderedDict[Adapter, Engine] = OrderedDict()
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        return self._engine_for(request).infill(request)
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        return self._engine_for(request).warm(request)
+
+    def info(self) -> EngineInfo:
+        return self._plain.info()
+
+    def _engine_for(self, request: InfillRequest) -> Engine:
+        self._look()
+        if not self._adapters or not request.spans:
+            return self._plain
+        adapter = self._adapter_for(
+            os.path.dirname(os.path.join(request.root, request.windows[request.spans[0].window].path))
+        )
+        return self._plain if adapter is None else self._engine_of(adapter)
+
+    def _look(self) -> None:
+        """Has anything been installed or removed? That changes the time of the folder."""
+        try:
+            stamp = self._place.stat().st_mtime_ns
+        except OSError:
+            stamp = None
+        if stamp != self._stamp:
+            self._stamp = stamp
+            found = installed(self._place).items()
+            self._adapters = {tuning.root: Adapter(folder, tuning.made) for folder, tuning in found}
+            self._nearest = {}
+            for gone in self._engines.keys() - self._adapters.values():
+                del self._engines[gone]
+
+    def _adapter_for(self, folder: str) -> "Adapter | None":
+        """The adapter of the innermost project around a folder."""
+        if folder not in self._nearest:
+            real = Path(os.path.realpath(folder)) if os.path.isabs(folder) else Path(folder)
+            around = (self._adapters.get(str(above)) for above in (real, *real.parents))
+            self._nearest[folder] = next((found for found in around if found), None)
+        return self._nearest[folder]
+
+    def _engine_of(self, adapter: "Adapter") -> Engine:
+        engine = self._engines.pop(adapter, None) or self._opened(adapter.folder)
+        self._engines[adapter] = engine
+        while len(self._engines) > OPEN:
+            self._engines.popitem(last=False)
+        return engine
+
+    def _opened(self, folder: Path) -> Engine:
+        try:
+            return self._open_tuned(folder)
+        except EngineError as error:
+            log.warning("the plain model answers instead: %s", error)
+            return self._plain
+
+
+class Adapter(Struct, frozen=True):
+    """One installed state of a project's adapter."""
+
+    folder: Path
+    made: str

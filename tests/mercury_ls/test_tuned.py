@@ -1,0 +1,139 @@
+"""A request is answered by the engine that was tuned for the project of its file, as long as that is installed."""
+
+import os
+
+import msgspec
+import pytest
+
+from mercury_engine.api import Draft, EngineError, EngineInfo, InfillRequest, Span, Window
+from mercury_ls.serve.tuned import Figure, TunedEngine, Tuning, folder_of, install, installed, remove
+
+
+class Engine:
+    """Says who it is."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def infill(self, request):
+        yield Draft(1, (), final=True)
+        yield self.name
+
+    def warm(self, request):
+        yield self.name
+
+    def info(self):
+        return EngineInfo("test", self.name, "cpu", 512)
+
+
+class Opener:
+    """Opens an engine under the name of what is in the adapter's folder. Remembers what was opened."""
+
+    def __init__(self):
+        self.opened = []
+        self.broken = False
+
+    def __call__(self, folder):
+        self.opened.append((folder / "name").read_text())
+        if self.broken:
+            raise EngineError("was made for other weights")
+        return Engine(self.opened[-1])
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "data" / "tuned"
+
+
+@pytest.fixture
+def opener():
+    return Opener()
+
+
+@pytest.fixture
+def engine(place, opener):
+    return TunedEngine(Engine("plain"), opener, place)
+
+
+def tuned(root, place, name, made="today"):
+    """Installs an adapter as the trainer would leave it."""
+    folder = place / "making"
+    folder.mkdir(parents=True)
+    (folder / "name").write_text(name)
+    figures = (Figure("bits", 3, 2.0, 1.5, -0.6, -0.4),)
+    fields = {"model": "m", "base": "b", "method": "rank 4", "minutes": 1.0, "better": True, "reason": ""}
+    fields |= {"files": 9, "edits": 0, "steps": 1}
+    tuning = Tuning(root=os.path.realpath(root), made=made, figures=figures, **fields)
+    (folder / "adapter.json").write_bytes(msgspec.json.encode(tuning))
+    return install(folder, os.path.realpath(root), place)
+
+
+def who(engine, path):
+    window = Window(str(path), "python", "x = 1\n")
+    request = InfillRequest(session="s", windows=(window,), spans=(Span(0, 0, 0, "line"),))
+    *_, name = engine.infill(request)
+    assert [name] == list(engine.warm(request))
+    return name
+
+
+def test_files_in_a_tuned_project_are_answered_by_its_engine(engine, opener, place, tmp_path):
+    tuned(tmp_path / "web", place, "for web")
+    assert who(engine, tmp_path / "web/src/deep/app.py") == "for web"
+    assert who(engine, tmp_path / "web/app.py") == "for web"
+    assert who(engine, tmp_path / "website/app.py") == "plain"
+    assert who(engine, "untitled") == "plain"
+    assert opener.opened == ["for web"]
+    assert engine.info().model == "plain"
+
+
+def test_the_innermost_project_wins(engine, place, tmp_path):
+    tuned(tmp_path / "mono", place, "outer")
+    tuned(tmp_path / "mono/api", place, "inner")
+    assert who(engine, tmp_path / "mono/api/a.py") == "inner"
+    assert who(engine, tmp_path / "mono/b.py") == "outer"
+
+
+def test_a_project_is_the_same_through_a_link(engine, place, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    tuned(tmp_path / "link", place, "tuned")
+    assert who(engine, tmp_path / "link/a.py") == who(engine, tmp_path / "real/a.py") == "tuned"
+
+
+def test_what_is_installed_replaced_and_removed_counts_at_once(engine, place, tmp_path):
+    file = tmp_path / "web/app.py"
+    assert who(engine, file) == "plain"
+    tuned(tmp_path / "web", place, "first")
+    assert who(engine, file) == "first"
+    tuned(tmp_path / "web", place, "second", made="tomorrow")
+    assert who(engine, file) == "second"
+    assert remove(os.path.realpath(tmp_path / "web"), place)
+    assert who(engine, file) == "plain"
+    assert not remove(os.path.realpath(tmp_path / "web"), place)
+
+
+def test_only_a_few_engines_are_held(engine, opener, place, tmp_path):
+    for name in "abc":
+        tuned(tmp_path / name, place, name)
+    assert [who(engine, tmp_path / name / "x.py") for name in "abcba"] == ["a", "b", "c", "b", "a"]
+    assert opener.opened == ["a", "b", "c", "a"]
+
+
+def test_what_cannot_be_opened_is_said_once_and_the_plain_model_answers(engine, opener, place, tmp_path, caplog):
+    opener.broken = True
+    tuned(tmp_path / "web", place, "web")
+    assert [who(engine, tmp_path / "web/a.py") for _ in range(3)] == ["plain"] * 3
+    assert [record.message for record in caplog.records] == [
+        "the plain model answers instead: was made for other weights"
+    ]
+
+
+def test_a_folder_that_is_not_where_its_project_belongs_is_ignored(engine, place, tmp_path):
+    """An adapter says whose it is; copied elsewhere, or damaged, it is nobody's."""
+    folder = tuned(tmp_path / "web", place, "web")
+    folder.rename(place / "0123456789abcdef")
+    damaged = folder_of(str(tmp_path / "other"), place)
+    damaged.mkdir()
+    (damaged / "adapter.json").write_text("{")
+    assert installed(place) == {}
+    assert who(engine, tmp_path / "web/a.py") == "plain"
