@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     add_doctor(commands)
     add_config(commands)
     add_record(commands)
+    add_tune(commands)
     return top
 
 
@@ -94,6 +95,17 @@ def add_record(commands: Any) -> None:
     record.add_argument("switch", choices=("on", "off", "status"))
     common(record)
     record.set_defaults(run=run_record)
+
+
+def add_tune(commands: Any) -> None:
+    tune = commands.add_parser("tune", help="teach the model a project of yours, on this machine")
+    tune.add_argument("path", metavar="PATH", nargs="?", default=".", help="a folder of the project (default: here)")
+    tune.add_argument("--minutes", type=float, default=10.0, help="for everything, judging included (default: 10)")
+    tune.add_argument("--full", action="store_true", help="train all weights, not only small additions to them")
+    tune.add_argument("--status", action="store_true", help="list what has been tuned, and how much better it is")
+    tune.add_argument("--remove", action="store_true", help="forget what was learned of the project")
+    common(tune)
+    tune.set_defaults(run=run_tune)
 
 
 def speak_lsp(options: argparse.Namespace) -> int:
@@ -254,13 +266,67 @@ def run_record(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_tune(options: argparse.Namespace) -> int:
+    from mercury_engine.api import EngineError
+    from mercury_ls.serve import tuned
+    from mercury_ls.tuning import TuningError, project_of
+
+    place = tuned.home()
+    try:
+        if options.status:
+            return print_tunings(options, place)
+        root = project_of(options.path)
+        if options.remove:
+            print(f"{root}: {'forgotten' if tuned.remove(root, place) else 'nothing was tuned'}")
+            return 0
+        return tune_project(options, root, place)
+    except (TuningError, EngineError, OSError) as error:
+        sys.stderr.write(f"mercury-ls tune: {error}\n")
+        return 1
+
+
+def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
+    from mercury_ls.privacy import Privacy
+    from mercury_ls.serve.models import resolve
+    from mercury_ls.tuning import Order, TuningError, described, tune
+
+    settings = load_settings(options, root).settings
+    folder = resolve(settings.engine.model)
+    if settings.engine.address or folder is None:
+        raise TuningError("there is no model on this machine to tune: see engine.model and engine.address")
+    privacy = Privacy(settings.privacy, [root])
+    found = tune(root, privacy, Order(folder, options.minutes, options.full), place)
+    print(described(found))
+    if found.better:
+        print(f"installed for files in {root}; `mercury-ls tune {options.path} --remove` takes it back")
+        return 0
+    print(f"not installed: {found.reason}")
+    return 3
+
+
+def print_tunings(options: argparse.Namespace, place: Path) -> int:
+    from mercury_ls.serve.models import resolve
+    from mercury_ls.serve.tuned import fits, installed
+    from mercury_ls.tuning import described
+
+    folder = resolve(load_settings(options).settings.engine.model)
+    found = installed(place).values()
+    for tuning in found:
+        print(described(tuning))
+        if folder is None or not fits(tuning, folder):
+            print("  not in use: made for another model than engine.model; tune again, or remove it")
+    if not found:
+        print("nothing has been tuned: `mercury-ls tune PATH` teaches the model a project")
+    return 0
+
+
 # What the commands share
 
 
-def load_settings(options: argparse.Namespace) -> Any:
+def load_settings(options: argparse.Namespace, root: str = "") -> Any:
     from mercury_ls import config
 
-    files = config.project_files([os.getcwd()])
+    files = config.project_files([root or os.getcwd()])
     user_file = chosen_file(options) or config.user_file()
     return config.load(user_file, files, {}, os.environ, assigned(options))
 

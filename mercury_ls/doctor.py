@@ -14,7 +14,7 @@ from mercury_engine.api import EngineError
 from mercury_ls import __version__, config, languages
 from mercury_ls.config import Loaded
 from mercury_ls.languages import Language
-from mercury_ls.serve import daemon, local, models
+from mercury_ls.serve import daemon, local, models, tuned
 
 __all__ = ["Finding", "examine", "report"]
 
@@ -34,6 +34,7 @@ def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
         *grammars(),
         *permissions(),
         *model(loaded),
+        *tunings(loaded),
         *engine_server(),
     ]
 
@@ -126,6 +127,17 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         yield Finding("model", "none is installed, so the fake engine answers: it copies from the context")
     else:
         yield Finding("model", f"{folder.name} in {folder}")
+
+
+def tunings(loaded: Loaded) -> Iterator[Finding]:
+    try:
+        folder = models.resolve(loaded.settings.engine.model)
+    except EngineError:
+        return
+    for tuning in tuned.installed(tuned.home()).values():
+        stale = folder is None or not tuned.fits(tuning, folder)
+        remedy = f"mercury-ls tune {tuning.root}, or the same with --remove" if stale else ""
+        yield Finding("tuned", tuning.root + (": for another model, so not in use" if stale else ""), remedy)
 
 
 def engine_server() -> Iterator[Finding]:

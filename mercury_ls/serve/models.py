@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercury_engine.api import Engine, EngineError
+from mercury_ls.serve.tuned import TunedEngine, home
 
 if TYPE_CHECKING:
     from mercury_ls.config import EngineSettings
@@ -59,4 +60,4 @@ def open_model(folder: Path | None, report: Report) -> Engine:
     from mercury_engine.engine import open_engine
 
     report(0.1, f"reading {folder.name}")
-    return open_engine(folder)
+    return TunedEngine(open_engine(folder), lambda adapter: open_engine(folder, adapter=adapter), home())

@@ -10,7 +10,7 @@ from torch.nn import functional
 from mercury_engine.layout import EOM, canvas_slots
 from mercury_training import losses
 from mercury_training.corruption import hidden
-from mercury_training.losses import CERTAINTY, LAMBDA, Totals, certainties, linear_cross_entropy, weigh
+from mercury_training.losses import CERTAINTY, LAMBDA, Totals, certainties, linear_cross_entropy, part_of, weigh
 
 
 def drawn(rows, width=8, vocabulary=37, seed=0):
@@ -37,7 +37,7 @@ def slow(hidden_RD, weight_VD, targets, weights, certain, softcap):
 @pytest.mark.parametrize("softcap", [None, 3.0])
 @pytest.mark.parametrize("rows", [1, 63, 130])
 def test_equals_one_row_after_the_other(rows, softcap, monkeypatch):
-    monkeypatch.setitem(losses.CHUNK, "cpu", 50)
+    monkeypatch.setitem(losses.LOGITS, "cpu", 50 * 37)
     hidden_RD, weight_VD, targets, weights = drawn(rows)
     with torch.no_grad():
         targets[::2] = (hidden_RD @ weight_VD.T).argmax(-1)[::2]
@@ -75,6 +75,35 @@ def test_half_precision_gradients_stay_close():
     for half, full in zip(halves, (hidden_RD, weight_VD), strict=True):
         assert half.grad.dtype == torch.bfloat16
         assert (half.grad.float() - full.grad).norm() / full.grad.norm() < 0.03
+
+
+def over_part(hidden_RD, weight_VD, targets, weights, others, draw):
+    part = part_of(len(weight_VD), targets, others, draw)
+    return linear_cross_entropy(hidden_RD, weight_VD[part.ids_P], part.targets_R, weights, shift_V=part.shift_P)
+
+
+def test_a_part_that_is_the_whole_vocabulary_changes_nothing():
+    hidden_RD, weight_VD, targets, weights = drawn(20)
+    whole, whole_rows, whole_right = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)
+    whole.backward()
+    gradients = hidden_RD.grad, weight_VD.grad
+    hidden_RD.grad = weight_VD.grad = None
+    part, rows, right = over_part(hidden_RD, weight_VD, targets, weights, 99, np.random.default_rng(0))
+    part.backward()
+    torch.testing.assert_close((part, rows, right), (whole, whole_rows, whole_right))
+    torch.testing.assert_close((hidden_RD.grad, weight_VD.grad), gradients)
+
+
+def test_a_part_stands_for_the_whole_on_average():
+    hidden_RD, weight_VD, targets, weights = drawn(6, vocabulary=200)
+    draw = np.random.default_rng(0)
+    with torch.no_grad():
+        whole = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)[1]
+        parts = [over_part(hidden_RD, weight_VD, targets, weights, 60, draw)[1] for _ in range(500)]
+        aside = hidden_RD @ weight_VD.T
+    chosen = aside.gather(1, targets[:, None])[:, 0]
+    sums = torch.stack([(rows + chosen).exp() for rows in parts]).mean(0)
+    torch.testing.assert_close(sums, (whole + chosen).exp(), rtol=0.15, atol=0)
 
 
 def test_a_step_weighs_clean_rows_as_one_and_canvas_rows_as_lambda():

@@ -1,7 +1,18 @@
 import numpy as np
 import pytest
 
-from mercury_training.rank_edits import GUESS, Candidate, area, bar_for, candidates_in, fit, fit_check, predict, read
+from mercury_training.rank_edits import (
+    GUESS,
+    Candidate,
+    area,
+    bar_for,
+    candidates_in,
+    checked_bar,
+    fit,
+    fit_check,
+    predict,
+    read,
+)
 
 
 def drawn(count: int, seed: int = 0) -> list[Candidate]:
@@ -56,6 +67,15 @@ def test_marks_of_rows_without_candidates_are_no_candidates(tmp_path):
 
 def test_without_opinions_of_a_model_the_guess_stands():
     assert fit_check([]) == GUESS
+
+
+def test_the_bar_of_what_a_model_has_checked_counts_its_own_edits():
+    rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 100, 0.0) for n in range(100)]
+    rows += [Candidate(n, "none", "nothing", {}, False) for n in range(100, 200)]
+    bar = checked_bar(rows, GUESS)
+    assert checked_bar([], GUESS) is None
+    assert bar is not None
+    assert checked_bar(rows[:100], GUESS) > bar
 
 
 def test_a_model_that_knows_nothing_loses_its_say():

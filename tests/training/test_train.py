@@ -91,15 +91,15 @@ def same(first, second):
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_a_resumed_run_is_the_uninterrupted_run_to_the_bit(corpus, tmp_path, precision, monkeypatch):
+@pytest.mark.parametrize("options", [{}, {"precision": "bfloat16"}, {"negatives": 50}])
+def test_a_resumed_run_is_the_uninterrupted_run_to_the_bit(corpus, tmp_path, options, monkeypatch):
     whole, halves = tmp_path / "whole", tmp_path / "halves"
-    run(settings(corpus, whole, precision=precision))
+    run(settings(corpus, whole, **options))
     with monkeypatch.context() as patched:
         patched.setattr(train.Session, "progress", ending_at(3))
-        run(settings(corpus, halves, precision=precision))
+        run(settings(corpus, halves, **options))
     assert [entry["step"] for entry in steps(halves)] == [1, 2, 3]
-    run(settings(corpus, halves, precision=precision, resume=True))
+    run(settings(corpus, halves, resume=True, **options))
     assert [entry["clean"] for entry in steps(halves)] == [entry["clean"] for entry in steps(whole)]
     assert same(newest(whole), newest(halves))
     assert same(weights(whole), weights(halves))

@@ -13,7 +13,7 @@ from mercury_engine.tokenizer import Tokenizer
 from mercury_training.examples import left_to_right
 from mercury_training.shards import Corpus
 
-__all__ = ["Reading", "read", "sample"]
+__all__ = ["Reading", "bits", "read", "sample"]
 
 CHUNK = 256
 CODE = ("python", "typescript", "tsx", "go", "rust")
@@ -46,8 +46,8 @@ def read(runtime: Runtime, tokenizer: Tokenizer, document: Window) -> Reading:
     room = runtime.config.context
     ids = _ids(tokenizer, document, tokens, room)
     header = len(_ids(tokenizer, document, tokens[:0], room))
-    bits = sum(_bits(runtime, ids, header))
-    return Reading(document.language, bits, len(tokenizer.decode_bytes(ids[header:].tolist())))
+    cost = sum(bits(runtime, ids, header))
+    return Reading(document.language, cost, len(tokenizer.decode_bytes(ids[header:].tolist())))
 
 
 def _ids(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: int) -> np.ndarray:
@@ -56,7 +56,7 @@ def _ids(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: int) 
     return example.stream.ids
 
 
-def _bits(runtime: Runtime, ids: np.ndarray, header: int) -> Iterator[float]:
+def bits(runtime: Runtime, ids: np.ndarray, header: int) -> Iterator[float]:
     """Of the tokens from `header` on, a chunk of rows at a time."""
     cache = runtime.cache()
     for start in range(0, len(ids) - 1, CHUNK):

@@ -3,12 +3,15 @@
 Shapes: R rows, D width, V vocabulary, C rows of a chunk.
 """
 
+import math
+
+import numpy as np
 import torch
 from msgspec import Struct
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["CERTAINTY", "LAMBDA", "Totals", "certainties", "linear_cross_entropy", "weigh"]
+__all__ = ["CERTAINTY", "LAMBDA", "Part", "Totals", "certainties", "linear_cross_entropy", "part_of", "weigh"]
 
 LAMBDA = 0.5
 """What the canvas rows weigh together, the clean rows together weighing 1."""
@@ -16,8 +19,8 @@ LAMBDA = 0.5
 CERTAINTY = 0.05
 """What the mean entropy of rightly predicted canvas slots weighs in the decay."""
 
-CHUNK = {"cpu": 128, "cuda": 8192}
-"""Rows whose logits are held at once: what a CPU's cache holds, and what keeps a GPU busy."""
+LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
+"""Held at once: what a CPU's cache holds, and what keeps a GPU busy."""
 
 
 class Totals(Struct, frozen=True):
@@ -42,6 +45,29 @@ def certainties(scaled_BT: Tensor, clean: int) -> Tensor:
     return weights
 
 
+class Part(Struct, frozen=True):
+    """Some tokens of the vocabulary that stand for all of it: their ids, what is added to the logit of each, and
+    where among them the targets are."""
+
+    ids_P: Tensor
+    shift_P: Tensor
+    targets_R: Tensor
+
+
+def part_of(vocabulary: int, targets_R: Tensor, others: int, draw: np.random.Generator) -> Part:
+    """Every target, and some of the other tokens, each of which stands for several.
+
+    The sum of exponentials over the part is on average the sum over the vocabulary.
+    """
+    present = torch.unique(targets_R)
+    absent = np.setdiff1d(np.arange(vocabulary), present.numpy(), assume_unique=True)
+    drawn = draw.choice(absent, min(others, len(absent)), replace=False)
+    shift_P = torch.zeros(len(present) + len(drawn))
+    shift_P[len(present) :] = math.log(len(absent) / max(1, len(drawn)))
+    ids_P = torch.cat([present, torch.from_numpy(drawn)])
+    return Part(ids_P, shift_P, torch.searchsorted(present, targets_R))
+
+
 def linear_cross_entropy(
     hidden_RD: Tensor,
     weight_VD: Tensor,
@@ -50,28 +76,30 @@ def linear_cross_entropy(
     certainties_R: Tensor | None = None,
     softcap: float | None = None,
     compiled: bool = False,
+    shift_V: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The weighted sum, and without gradients each row's cross entropy and whether it is right.
 
     Logits exist one chunk of rows at a time: gradients are formed in the forward and scaled in the backward.
     """
-    return LinearCrossEntropy.apply(hidden_RD, weight_VD, targets_R, weights_R, certainties_R, softcap, compiled)
+    arguments = hidden_RD, weight_VD, targets_R, weights_R, certainties_R, softcap, compiled, shift_V
+    return LinearCrossEntropy.apply(*arguments)
 
 
 class LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(context, hidden_RD, weight_VD, targets_R, weights_R, certainties_R, softcap, compiled):
+    def forward(context, hidden_RD, weight_VD, targets_R, weights_R, certainties_R, softcap, compiled, shift_V):
         step = torch.compile(chunk, dynamic=False) if compiled else chunk
         total = torch.zeros((), device=hidden_RD.device)
         hidden_gradient_RD = torch.empty_like(hidden_RD)
         weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
         losses, rights = [], []
-        size = CHUNK[hidden_RD.device.type]
+        size = max(1, LOGITS[hidden_RD.device.type] // len(weight_VD))
         for start in range(0, len(targets_R), size):
             rows = slice(start, start + size)
             hidden_CD = hidden_RD[rows]
             certainties_C = None if certainties_R is None else certainties_R[rows]
-            logits_CV = functional.linear(hidden_CD, weight_VD)
+            logits_CV = functional.linear(hidden_CD, weight_VD, shift_V)
             loss, gradient_CV, losses_C, right_C = step(
                 logits_CV, targets_R[rows], weights_R[rows], certainties_C, softcap
             )
@@ -88,7 +116,7 @@ class LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(context, scale, _losses, _rights):
         hidden_gradient_RD, weight_gradient_VD = context.saved_tensors
-        return hidden_gradient_RD * scale, weight_gradient_VD * scale, None, None, None, None, None
+        return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 6
 
 
 def chunk(

@@ -10,6 +10,8 @@ import torch
 from msgspec import Struct
 from torch import Tensor
 
+from mercury_training.lora import is_factor
+
 __all__ = ["Optimizer", "Rates", "clip", "is_hidden_matrix", "newton_schulz"]
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -93,7 +95,7 @@ class Optimizer:
 
 
 def is_hidden_matrix(name: str, weight: Tensor) -> bool:
-    return weight.dim() == 2 and name.startswith("layers.")
+    return weight.dim() == 2 and name.startswith("layers.") and not is_factor(name)
 
 
 def newton_schulz(updates_NRC: Tensor) -> Tensor:

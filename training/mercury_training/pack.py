@@ -7,6 +7,7 @@ import zlib
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from mercury_training.shards import Corpus, Document, EditRow, read_edits
 
@@ -25,6 +26,8 @@ def pack(folder: Path, file: Path, size: int) -> int:
     """Write at most `size` bytes, repository after repository in a fixed random order until it is full; returns the
     training tokens that fit."""
     corpus = Corpus.open(folder)
+    if corpus.train.tokens.dtype != np.uint16:
+        raise ValueError(f"{folder}: tokens of 32 bits are not packed; pack the corpus that it was recoded from")
     fixed = [
         *((name, (folder / name).read_bytes()) for name in ("tokenizer.json", "manifest.json")),
         *_edits(folder / "held_out_edits.jsonl.xz", int(size * EDITS_SHARE / 10)),

@@ -15,17 +15,21 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 __all__ = ["Candidate", "Fit", "area", "bar_for", "candidates_in", "fit", "fit_check", "log_loss", "predict", "read"]
 
 RIDGE = 1.0
 ROUNDS = 50
-QUIET = 0.96
-MODEL_FREE = frozenset({"line", "parameter"})
+QUIET = 0.955
+MODEL_FREE = frozenset({"call", "line"})
 """Kinds that say where and not what: without a model they show nothing."""
-GUESS = {"bias": 0.0, "ranked": 1.0, "model": 0.5, "agreement": 1.5}
-"""How a model's word counts until it is known: a weak model must lead to silence."""
+GUESS = {"bias": 0.0, "ranked": 1.0, "model": 0.0, "agreement": 0.25, "own": -1.0, "own ranked": -0.5, "own model": 0.9}
+"""How a model's word counts until it is known: a weak one must not silence the rules. `own` is by what its own edits
+differ from those that a rule proposes."""
 CHECK_RIDGE = 10.0
+UNSEEN = {"diagnosed": 3.0, "line diagnosed": 1.5}
+"""What the weights of complaints of language servers are: history has none, so that nothing can be learned."""
 
 
 class Candidate(Struct, frozen=True):
@@ -65,10 +69,11 @@ def main() -> None:
         "opinions of a model": len(checked),
         **measured(train, held_out, found),
     }
-    bar = bar_for(held_out, predict(found, held_out), silent)
+    check = fit_check(candidates_in(checked))
+    bars = {"bar": bar_for(held_out, predict(found, held_out), silent), "checked_bar": checked_bar(checked, check)}
     for name, value in report.items():
         print(f"{name}: {value}")
-    written = {**rounded(found), "check": fit_check(checked), "bar": round(bar, 3), "fitted": report}
+    written = {**rounded(found), "check": check, **bars, "fitted": report}
     given.out.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 
 
@@ -100,11 +105,15 @@ def fit_check(opinions: Sequence[Candidate]) -> dict[str, float]:
     guess = np.array(list(GUESS.values()))
     if not opinions:
         return GUESS
-    inputs = np.array(
-        [[1.0, log_odds(each.p_edit), log_odds(each.p_model or 0.0), each.agreement] for each in opinions]
-    )
+    inputs = np.array([said(each) for each in opinions])
     weights = newton(inputs, np.array([each.right for each in opinions], float), guess, CHECK_RIDGE)
     return {name: round(float(value), 3) for name, value in zip(GUESS, weights, strict=True)}
+
+
+def said(opinion: Candidate) -> list[float]:
+    """In the order of the guess."""
+    ranked, model, own = log_odds(opinion.p_edit), log_odds(opinion.p_model or 0.0), float(opinion.agreement == 0)
+    return [1.0, ranked, model, opinion.agreement, own, own * ranked, own * model]
 
 
 def newton(inputs: np.ndarray, right: np.ndarray, prior: np.ndarray, ridge: float) -> np.ndarray:
@@ -175,7 +184,19 @@ def bar_for(candidates: Sequence[Candidate], chance: np.ndarray, silent: int) ->
             best[each.row] = max(best.get(each.row, 0.0), float(p))
     loudest = sorted(best.values(), reverse=True)
     allowed = int((1 - QUIET) * silent)
-    return loudest[allowed] + 1e-3 if allowed < len(loudest) else 0.0
+    return round(loudest[allowed] + 1e-3, 3) if allowed < len(loudest) else 0.0
+
+
+def checked_bar(opinions: Sequence[Candidate], check: dict[str, float]) -> float | None:
+    """The same for what a model has checked or written; None where there is none."""
+    found = candidates_in(opinions)
+    if not found:
+        return None
+    weights = np.array([check[name] for name in GUESS])
+    chance = sigmoid(np.array([said(each) for each in found]) @ weights)
+    # Its own edits are shown, unlike the places that it was asked about.
+    shown = [replace(each, kind="own") for each in found]
+    return bar_for(shown, chance, len({each.row for each in opinions if each.row_kind == "none"}))
 
 
 def measured(train: Sequence[Candidate], held_out: Sequence[Candidate], found: Fit) -> dict:
@@ -206,7 +227,7 @@ def groups(candidates: Sequence[Candidate]) -> Iterator[tuple[str, np.ndarray]]:
 def rounded(found: Fit) -> dict[str, dict[str, float]]:
     return {
         "kinds": {name: round(value, 3) for name, value in found.kinds.items()},
-        "weights": {name: round(value, 3) for name, value in found.weights.items()},
+        "weights": {**{name: round(value, 3) for name, value in found.weights.items()}, **UNSEEN},
     }
 
 

@@ -106,7 +106,7 @@ class Rows:
         self._offset = np.random.default_rng(seed).random()
         self._starts = np.array([document.start for document in split.documents])
         self._ends_line = np.array([spelled.endswith(b"\n") for spelled in tokenizer.token_bytes])
-        frequency = np.bincount(split.tokens[:: max(1, len(split.tokens) // 4_000_000)], minlength=1 << 16)
+        frequency = np.bincount(split.tokens[:: max(1, len(split.tokens) // 4_000_000)], minlength=tokenizer.vocabulary)
         self._rarity = -np.log((frequency + 1) / (frequency.sum() + len(frequency)))
 
     def packed(self, number: int, shape: Shape) -> Packed:

@@ -1,14 +1,15 @@
 """The corpus on disk: every document's tokens end to end, memory-mapped, and an index of who they belong to.
 
     corpus = Corpus.open(Path("corpus/v1"))          # corpus.tokenizer, corpus.train, corpus.held_out
-    corpus.train.tokens_of(12)                       # uint16 view of document 12: plain text, no special tokens
+    corpus.train.tokens_of(12)                       # view of document 12: plain text, no special tokens
     corpus.train.documents[12]                       # repository, path, language, licence, start, stop
     corpus.train.repositories["pallets/flask"]       # range of document numbers: neighbours for snippets
     corpus.train.text(12, corpus.tokenizer)          # the file as it was
     for row in corpus.edits(): ...                   # `EditRow`s from git history, as text
 
 A corpus folder holds `tokenizer.json`, `train.u16`, `train.index`, `held_out.u16`, `held_out.index`, `edits.jsonl.xz`,
-`held_out_edits.jsonl.xz` and `manifest.json`. Documents of one repository are adjacent.
+`held_out_edits.jsonl.xz` and `manifest.json`. Documents of one repository are adjacent. Tokens have 16 bits; in files
+that end in `.u32`, of vocabularies that need it, 32.
 """
 
 import lzma
@@ -22,7 +23,20 @@ from msgspec import Struct
 from mercury_engine.api import Edit
 from mercury_engine.tokenizer import Tokenizer
 
-__all__ = ["Corpus", "Document", "EditRow", "Replacement", "Split", "read_edits", "write_edits", "write_split"]
+__all__ = [
+    "Corpus",
+    "Document",
+    "EditRow",
+    "Replacement",
+    "Split",
+    "read_edits",
+    "token_type",
+    "write_edits",
+    "write_split",
+]
+
+WIDE, NARROW = np.dtype(np.uint32), np.dtype(np.uint16)
+SUFFIX = {WIDE: "u32", NARROW: "u16"}
 
 
 class Document(Struct, frozen=True, array_like=True):
@@ -78,11 +92,12 @@ class Split:
     @classmethod
     def open(cls, folder: Path, name: str) -> "Split":
         documents = msgspec.msgpack.decode((folder / f"{name}.index").read_bytes(), type=list[Document])
-        path = folder / f"{name}.u16"
-        size = path.stat().st_size // 2
+        kind = WIDE if (folder / f"{name}.{SUFFIX[WIDE]}").exists() else NARROW
+        path = folder / f"{name}.{SUFFIX[kind]}"
+        size = path.stat().st_size // kind.itemsize
         if size != (documents[-1].stop if documents else 0):
             raise ValueError(f"{path}: {size} tokens, its index has another number; build the corpus again")
-        return cls(np.memmap(path, np.uint16, "r") if size else np.zeros(0, np.uint16), documents)
+        return cls(np.memmap(path, kind, "r") if size else np.zeros(0, kind), documents)
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -115,16 +130,23 @@ class Corpus:
         return read_edits(self.folder / "held_out_edits.jsonl.xz")
 
 
-def write_split(folder: Path, name: str, parts: Iterable[tuple[Path, Sequence[Document]]]) -> int:
+def token_type(vocabulary: int) -> np.dtype:
+    """How wide the tokens of a corpus are that has so many different ones."""
+    return NARROW if vocabulary <= 1 << 16 else WIDE
+
+
+def write_split(
+    folder: Path, name: str, parts: Iterable[tuple[Path, Sequence[Document]]], kind: np.dtype = NARROW
+) -> int:
     """Join token files, whose documents count from each file's beginning, into one split; returns its tokens."""
     documents: list[Document] = []
     offset = 0
-    with (folder / f"{name}.u16").open("wb") as joined:
+    with (folder / f"{name}.{SUFFIX[kind]}").open("wb") as joined:
         for path, found in parts:
             tokens = path.read_bytes()
             joined.write(tokens)
             documents += [_moved(document, offset) for document in found]
-            offset += len(tokens) // 2
+            offset += len(tokens) // kind.itemsize
     (folder / f"{name}.index").write_bytes(msgspec.msgpack.encode(documents))
     return offset
 

@@ -15,23 +15,29 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
+import numpy as np
 import torch
 import torch.distributed as distributed
 from msgspec import Struct
 
 from mercury_engine import model as models
-from mercury_engine.config import BOOTSTRAP, QUICKSILVER, TINY, ModelConfig
-from mercury_training import loader, schedule, state
+from mercury_engine.config import BOOTSTRAP, QUICKSILVER, TINY, ModelConfig, read_config
+from mercury_training import loader, lora, schedule, state
 from mercury_training.journal import Journal
 from mercury_training.optimizer import Rates
 from mercury_training.rows import Packed, Shape
 from mercury_training.schedule import Stage
 from mercury_training.state import Place
-from mercury_training.trainer import Trainer
+from mercury_training.trainer import Negatives, Trainer
 
 __all__ = ["RECIPES", "Recipe", "Settings", "main", "run"]
 
+TOKENIZER = "tokenizer.json"
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+ADAPTATION = Rates(muon=2e-3, adam=1e-4)
+LOW_RANK = Rates(adam=1e-3)
+"""For weights that know much already."""
+
 HELD_OUT_ROWS = 32
 CPU_MICRO_TOKENS = 2048
 MEMORY_SHARE = 0.6
@@ -57,7 +63,9 @@ RECIPES = {
 
 class Settings(Struct, frozen=True, kw_only=True):
     """A run as it was asked for. The budget is `steps` where that is given, else `minutes`; `start` is a checkpoint
-    of another run to go on from, `micro` the clean tokens of a micro-batch."""
+    of another run to go on from, `micro` the clean tokens of a micro-batch. With `negatives` a loss before the decay is
+    taken over the tokens that occur and so many others, drawn for each update. `model` is a folder whose weights are
+    gone on from; with a `rank` they stay, and a product of that rank beside each matrix learns."""
 
     data: Path
     out: Path
@@ -67,11 +75,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     steps: int | None = None
     resume: bool = False
     start: Path | None = None
+    model: Path | None = None
+    rank: int = 0
     device: str = "cpu"
     precision: str = "float32"
     compiled: bool = False
     micro: int | None = None
     workers: int = 0
+    negatives: int | None = None
     seed: int = 0
     checkpoint_minutes: float = 5.0
     evaluate_minutes: float = 15.0
@@ -161,6 +172,7 @@ def run(settings: Settings, rank: int = 0, world: int = 1) -> Place:
         device=settings.device,
         precision=PRECISIONS[settings.precision],
         compiled=settings.compiled,
+        model=_given(settings),
     )
     place = _begin(trainer, settings)
     held_out = loader.held_out(settings.data, settings.scratch, recipe.shape, HELD_OUT_ROWS)
@@ -207,7 +219,8 @@ def _step(trainer: Trainer, session: Session, batches: loader.Batches, progress:
     found = batches.take(count, micro_rows, shape, session.place.row)
     seen_shape = shape if schedule.has_canvases(progress, stage, warm=session.place.warm) else Shape(shape.clean, 0)
     factor = schedule.rate_factor(progress, stage)
-    figures, norm = trainer.step(found, seen_shape, factor, certainty=decaying)
+    negatives = _negatives(session) if session.settings.negatives and not decaying else None
+    figures, norm = trainer.step(found, seen_shape, factor, certainty=decaying, negatives=negatives)
     rows = count * micro_rows * session.world
     session.advance(rows, rows * seen_shape.rows)
     return {
@@ -222,12 +235,30 @@ def _step(trainer: Trainer, session: Session, batches: loader.Batches, progress:
     }
 
 
+def _negatives(session: Session) -> Negatives:
+    draw = np.random.default_rng([session.settings.seed, session.place.step, session.rank])
+    return Negatives(session.settings.negatives, draw)
+
+
+def _given(settings: Settings) -> models.Model | None:
+    """The model to go on from, with what of it is to learn."""
+    if settings.model is None:
+        return None
+    if (settings.model / TOKENIZER).read_bytes() != (settings.data / TOKENIZER).read_bytes():
+        raise state.StateError(
+            f"{settings.data}: its vocabulary is not that of {settings.model}; write it anew with "
+            "`python -m mercury_training.adapt --corpus`"
+        )
+    model = models.load(settings.model, torch.float32).train().requires_grad_(True)
+    return lora.attach(model, settings.rank, settings.seed) if settings.rank else model
+
+
 def _begin(trainer: Trainer, settings: Settings) -> Place:
     """From nothing, from this run's newest checkpoint, or from one of another run, with or without its moments."""
     if not settings.resume and settings.start is None:
         if (settings.out / "checkpoints").exists():
             raise state.StateError(f"{settings.out}: holds a run already; add --resume, or name another --out")
-        return Place(stage=settings.stage)
+        return Place(stage=settings.stage, warm=settings.model is not None)
     folder = state.latest(settings.out) if settings.resume else settings.start
     place, weights, moments = state.read(folder)
     trainer.load(weights)
@@ -263,8 +294,8 @@ def _finish(trainer: Trainer, settings: Settings, held_out: Packed, journal: Jou
         journal.note({"final": name, **msgspec.to_builtins(figures)})
         journal.say(f"{name} weights, held out: {figures}")
     trainer.load(candidates[min(losses, key=losses.__getitem__)])
-    models.save(trainer.model, settings.out / "model")
-    shutil.copy(settings.data / "tokenizer.json", settings.out / "model")
+    models.save(lora.merged(trainer.model), settings.out / "model")
+    shutil.copy(settings.data / TOKENIZER, settings.out / "model")
     journal.plot()
 
 
@@ -299,13 +330,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         distributed.destroy_process_group()
 
 
+def _recipe(folder: Path, rank: int) -> Recipe:
+    """For a model that is there already: half of its context, all of it in the decay, at careful rates."""
+    config = read_config(folder / models.CONFIG_FILE)
+    half = Shape(config.context // 2, 3 * config.context // 16)
+    whole = Shape(2 * half.clean, 2 * half.canvas)
+    return Recipe(config, half, whole, 32 * half.clean, LOW_RANK if rank else ADAPTATION)
+
+
 def _settings(arguments: Sequence[str] | None) -> tuple[Settings, int]:
     on_gpu = torch.cuda.is_available()
     parser = argparse.ArgumentParser(prog="mercury_training.train", description=__doc__.split("\n")[0])
     option = parser.add_argument
     option("--data", type=Path, required=True, metavar="DIR", help="a corpus folder")
     option("--out", type=Path, required=True, metavar="DIR", help="the run: log, curve, checkpoints, model")
-    option("--preset", choices=RECIPES, required=True)
+    begin = parser.add_mutually_exclusive_group(required=True)
+    begin.add_argument("--preset", choices=RECIPES)
+    begin.add_argument("--model", type=Path, metavar="DIR", help="go on from a model, as `adapt` leaves them")
+    option("--lora", type=int, default=0, metavar="RANK", help="with --model: learn only products of this rank")
     option("--minutes", type=float, default=10.0, help="the budget: the schedule ends when it does (default: 10)")
     option("--steps", type=int, help="a budget in updates instead")
     option("--stage", choices=get_args(Stage), default="whole", help="stable: no decay; decay: only that")
@@ -317,12 +359,15 @@ def _settings(arguments: Sequence[str] | None) -> tuple[Settings, int]:
     option("--micro", type=int, metavar="TOKENS", help="clean tokens at once (default: what memory allows)")
     option("--update", type=int, metavar="TOKENS", help="clean tokens an update (default: the preset's)")
     option("--workers", type=int, default=12 if on_gpu else 0, help="processes that lay out rows")
+    option("--negatives", type=int, metavar="N", help="tokens beside the targets in a loss (default: all)")
     option("--threads", type=int, default=1)
     option("--seed", type=int, default=0)
     option("--checkpoint-minutes", type=float, default=5.0)
     option("--evaluate-minutes", type=float, default=15.0)
     found = vars(parser.parse_args(arguments))
-    recipe = RECIPES[found.pop("preset")]
+    found["rank"] = found.pop("lora")
+    preset = found.pop("preset")
+    recipe = RECIPES[preset] if preset else _recipe(found["model"], found["rank"])
     update = found.pop("update")
     if update is not None:
         recipe = msgspec.structs.replace(recipe, update=update)

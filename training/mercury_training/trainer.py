@@ -5,9 +5,10 @@ model, so that the precision of every tensor can be read off its dtype.
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+import numpy as np
 import torch
 import torch.distributed as distributed
 from msgspec import Struct
@@ -15,12 +16,13 @@ from torch import Tensor
 
 from mercury_engine import model as models
 from mercury_engine.config import ModelConfig
+from mercury_engine.model import Model
 from mercury_training import attention
-from mercury_training.losses import Totals, certainties, linear_cross_entropy, weigh
+from mercury_training.losses import Totals, certainties, linear_cross_entropy, part_of, weigh
 from mercury_training.optimizer import Optimizer, Rates, clip
 from mercury_training.rows import Packed, Shape
 
-__all__ = ["Figures", "Trainer"]
+__all__ = ["Figures", "Negatives", "Trainer"]
 
 CLIP = 1.0
 
@@ -33,6 +35,13 @@ class Figures(Struct, frozen=True):
     right: float | None = None
 
 
+class Negatives(Struct, frozen=True):
+    """How many tokens besides the targets a loss is taken over, and what draws them."""
+
+    count: int
+    draw: np.random.Generator
+
+
 class Computation(Struct, frozen=True):
     """A way to run the model: the forward, what makes its mask of ranges and the number of clean rows, and what
     attends under that mask."""
@@ -43,7 +52,10 @@ class Computation(Struct, frozen=True):
 
 
 class Trainer:
-    """Owns the weights and their optimiser, and the copy of the model that computes."""
+    """Owns the weights and their optimiser, and the copy of the model that computes.
+
+    Goes on from `model` where one is given; weights of it that need no gradient stay as they are.
+    """
 
     def __init__(
         self,
@@ -54,10 +66,11 @@ class Trainer:
         device: str = "cpu",
         precision: torch.dtype = torch.float32,
         compiled: bool = False,
+        model: Model | None = None,
     ) -> None:
         self.config, self.compiled, self.device = config, compiled, torch.device(device)
-        self.model = models.create(config, seed).to(self.device)
-        self.weights = dict(self.model.named_parameters())
+        self.model = (model or models.create(config, seed)).to(self.device)
+        self.weights = {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
         self.optimizer = Optimizer({name: w.data for name, w in self.weights.items()}, rates, precision)
         cast = precision != torch.float32
         self.computing = copy.deepcopy(self.model).to(precision) if cast else self.model
@@ -66,14 +79,22 @@ class Trainer:
         )
         self._fast = self._computation()
 
-    def step(self, batches: Sequence[Packed], shape: Shape, factor: float, *, certainty: bool) -> tuple[Figures, float]:
+    def step(
+        self,
+        batches: Sequence[Packed],
+        shape: Shape,
+        factor: float,
+        *,
+        certainty: bool,
+        negatives: Negatives | None = None,
+    ) -> tuple[Figures, float]:
         """One update. Rows beyond the shape are left out. Returns what was seen and the gradient's norm."""
         totals = self._totals(batches, shape)
         for weight in self.weights.values():
             weight.grad = None
         sums = torch.zeros(5, device=self.device)
         for batch in batches:
-            loss, seen = self._loss(self._fast, batch, shape, totals, certainty=certainty)
+            loss, seen = self._loss(self._fast, batch, shape, totals, certainty=certainty, negatives=negatives)
             loss.backward()
             sums += seen
             self._gather()
@@ -102,7 +123,7 @@ class Trainer:
     @torch.no_grad()
     def compute_with(self, weights: Mapping[str, Tensor]) -> None:
         """Cast these weights into the model that computes."""
-        for name, weight in self.computing.named_parameters():
+        for name, weight in self._computing():
             if weight is not weights[name]:
                 weight.copy_(weights[name])
 
@@ -113,7 +134,14 @@ class Trainer:
         self.compute_with(self.weights)
 
     def _loss(
-        self, by: Computation, batch: Packed, shape: Shape, totals: Totals, *, certainty: bool = False
+        self,
+        by: Computation,
+        batch: Packed,
+        shape: Shape,
+        totals: Totals,
+        *,
+        certainty: bool = False,
+        negatives: Negatives | None = None,
     ) -> tuple[Tensor, Tensor]:
         """A micro-batch's share of the step's loss, and sums for `Figures`."""
         ids, positions, ranges, targets, weights = self._tensors(batch, shape)
@@ -123,14 +151,18 @@ class Trainer:
         hidden_BTD, _ = by.forward(ids, positions, by.mask(ranges, shape.clean), drafting_BT=drafting, attend=by.attend)
         scaled = weigh(weights, shape.clean, totals)
         head = self.computing.embedding if self.config.tied else self.computing.head
+        part = None
+        if negatives is not None:
+            part = part_of(self.config.vocabulary, targets.flatten(), negatives.count, negatives.draw)
         loss, losses, right = linear_cross_entropy(
             hidden_BTD.flatten(0, 1),
-            head.weight,
-            targets.flatten(),
+            head.weight if part is None else head.weight[part.ids_P],
+            targets.flatten() if part is None else part.targets_R,
             scaled.flatten(),
             certainties(scaled, shape.clean).flatten() if certainty else None,
             self.config.softcap,
             compiled=self.compiled,
+            shift_V=None if part is None else part.shift_P.to(head.weight.dtype),
         )
         return loss, _sums(weights, losses.view_as(weights), right.view_as(weights), shape.clean)
 
@@ -153,10 +185,14 @@ class Trainer:
         """The gradients of the computing copy are summed in float32."""
         if self.computing is self.model:
             return
-        for name, weight in self.computing.named_parameters():
+        for name, weight in self._computing():
             gradient, mine = weight.grad.float(), self.weights[name]
             mine.grad = gradient if mine.grad is None else mine.grad.add_(gradient)
             weight.grad = None
+
+    def _computing(self) -> Iterator[tuple[str, Tensor]]:
+        """What learns, as the copy that computes has it."""
+        return ((name, weight) for name, weight in self.computing.named_parameters() if name in self.weights)
 
     def _totals(self, batches: Sequence[Packed], shape: Shape) -> Totals:
         clean = sum(float(batch.weights[:, : shape.clean].sum()) for batch in batches)

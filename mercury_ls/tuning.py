@@ -1,0 +1,121 @@
+"""`mercury-ls tune`: hands a project's readable files to the trainer, and installs what it learned if it is better."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from mercury_ls import languages
+from mercury_ls.privacy import Privacy, mask_secrets
+from mercury_ls.repository import read_small, top_of
+from mercury_ls.serve import tuned
+from mercury_ls.serve.tuned import File, Material, Tuning
+from mercury_ls.workspace import SKIPPED_FOLDERS
+
+__all__ = ["Order", "TuningError", "described", "material", "project_of", "run", "tune"]
+
+LARGEST_FILE = 1 << 18
+LARGEST_PROJECT = 48 << 20
+"""Characters; the files changed last are taken first."""
+
+INSTALL = "pip install 'mercury-ls[train]'"
+
+Train = Callable[["Order", "Material", Path], int]
+
+
+class TuningError(Exception):
+    """Nothing was tuned. The message says why, and what to do."""
+
+
+class Order(Struct, frozen=True):
+    """What is to be tuned, and how long and how thoroughly."""
+
+    model: Path
+    minutes: float
+    full: bool = False
+
+
+def project_of(path: str) -> str:
+    """The repository that a path lies in, else the folder itself; the same for every way that leads there."""
+    folder = os.path.realpath(path)
+    if not os.path.isdir(folder):
+        raise TuningError(f"{path} is no folder: name the folder of a project")
+    return top_of(folder) or folder
+
+
+def tune(root: str, privacy: Privacy, order: Order, place: Path, train: Train | None = None) -> Tuning:
+    """Train beside everything else, and put the result in `place` if it is better."""
+    if train is None:
+        if importlib.util.find_spec("torch") is None:
+            raise TuningError(f"tuning needs torch, which is not installed: {INSTALL}")
+        train = run
+    found = material(root, privacy)
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(dir=place, prefix="making-") as folder:
+        made = Path(folder) / "adapter"
+        code = train(order, found, made)
+        tuning = tuned.read(made) if code == 0 else None
+        if tuning is None:
+            raise TuningError("the trainer ended without a result: what it said last tells why")
+        if tuning.better:
+            tuned.install(made, root, place)
+    return tuning
+
+
+def run(order: Order, found: Material, out: Path) -> int:
+    """The trainer in a process of its own, which runs where it writes: `-m` imports from there, and from no project."""
+    options = ["--model", str(order.model.resolve()), "--out", str(out), "--minutes", str(order.minutes)]
+    command = [sys.executable, "-m", "mercury_training.tune", *options, *(["--full"] if order.full else [])]
+    return subprocess.run(command, input=msgspec.msgpack.encode(found), cwd=out.parent, check=False).returncode
+
+
+def material(root: str, privacy: Privacy) -> Material:
+    files, size = [], 0
+    for path in sorted(readable(root, privacy), key=lambda path: (-os.stat(path).st_mtime_ns, path)):
+        text = text_of(path)
+        if text is not None and size + len(text) <= LARGEST_PROJECT:
+            size += len(text)
+            files.append(File(os.path.relpath(path, root).replace(os.sep, "/"), mask_secrets(text)))
+    return Material(root, files)
+
+
+def readable(root: str, privacy: Privacy) -> Iterator[str]:
+    """Source files that no rule hides. Links are not followed: what they lead to is found by itself or lies outside."""
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if is_ours(os.path.join(folder, name), privacy)]
+        for name in names:
+            path = os.path.join(folder, name)
+            if languages.find("", path) and not os.path.islink(path) and not privacy.why_hidden(path):
+                yield path
+
+
+def is_ours(folder: str, privacy: Privacy) -> bool:
+    name = os.path.basename(folder)
+    skipped = name.startswith(".") or name in SKIPPED_FOLDERS or os.path.islink(folder)
+    return not skipped and not privacy.why_hidden(folder, is_folder=True)
+
+
+def text_of(path: str) -> str | None:
+    try:
+        return read_small(path, LARGEST_FILE).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def described(tuning: Tuning) -> str:
+    """The figures as a table."""
+    lines = [
+        f"{tuning.root}: {tuning.model}, {tuning.method}, {tuning.minutes:.1f} min, {tuning.made}",
+        f"  {'on what was kept back':34} {'n':>4} {'before':>8} {'after':>8}  difference (95 %)",
+    ]
+    lines += [
+        f"  {one.name:34} {one.count:4} {one.before:8.4f} {one.after:8.4f}  {one.low:+.4f} … {one.high:+.4f}"
+        for one in tuning.figures
+    ]
+    return "\n".join(lines)

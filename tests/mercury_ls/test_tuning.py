@@ -1,0 +1,137 @@
+"""What the trainer is given, and what becomes of its result."""
+
+import importlib.util
+import os
+
+import msgspec
+import pytest
+
+from mercury_ls.cli import main
+from mercury_ls.privacy import Privacy
+from mercury_ls.serve import tuned
+from mercury_ls.settings import PrivacySettings
+from mercury_ls.tuning import Order, TuningError, material, project_of, run, tune
+
+FIGURE = tuned.Figure("bits per byte, held-out files", 12, 1.5, 1.4, -0.12, -0.08)
+
+
+@pytest.fixture
+def root(tmp_path):
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+def written(root, **files):
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("DOT", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def given(root):
+    return {file.path: file.text for file in material(str(root), Privacy(PrivacySettings(), [root])).files}
+
+
+def test_hidden_files_links_and_foreign_code_are_not_handed_over(root, tmp_path):
+    written(
+        root,
+        src__appDOTpy="x = 1\n",
+        src__secretDOTpy="x = 2\n",
+        credentialsDOTpy="x = 3\n",
+        node_modules__aDOTjs="x = 4\n",
+        DOTcache__bDOTpy="x = 5\n",
+        DOTenv="KEY=6\n",
+        notesDOTbin="x = 7\n",
+    )
+    (root / ".mercuryignore").write_text("secret.py\n")
+    (tmp_path / "outside.py").write_text("x = 8\n")
+    (root / "link.py").symlink_to(tmp_path / "outside.py")
+    assert given(root) == {"src/app.py": "x = 1\n"}
+
+
+def test_secrets_in_files_are_masked(root):
+    written(root, appDOTpy='password = "correct-horse-9"\nname = "mercury"\n')
+    (root / "binary.py").write_bytes(b"\xff\xfe")
+    assert given(root) == {"app.py": 'password = "***************"\nname = "mercury"\n'}
+
+
+def test_any_folder_of_a_repository_names_it(root):
+    (root / "src/deep").mkdir(parents=True)
+    assert project_of(str(root / "src/deep")) == project_of(str(root)) == os.path.realpath(root)
+    assert project_of(str(root.parent)) == os.path.realpath(root.parent)
+    with pytest.raises(TuningError, match="no folder"):
+        project_of(str(root / "nowhere"))
+
+
+def trainer(root, better, code=0):
+    """Leaves what the trainer leaves, without learning anything."""
+
+    def train(order, found, out):
+        assert found.root == str(root)
+        if code == 0:
+            out.mkdir()
+            fields = {"model": order.model.name, "base": "b", "made": "now", "method": "rank 4", "minutes": 1.0}
+            fields |= {"files": 9, "edits": 0, "steps": 1}
+            report = tuned.Tuning(root=found.root, figures=(FIGURE,), better=better, reason="no better", **fields)
+            (out / "adapter.json").write_bytes(msgspec.json.encode(report))
+        return code
+
+    return train
+
+
+def order(tmp_path):
+    return Order(tmp_path / "model", 1.0)
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_only_what_is_better_is_installed(better, root, tmp_path):
+    place = tmp_path / "tuned"
+    found = tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), place, trainer(root, better))
+    assert found.better == better
+    assert len(tuned.installed(place)) == better
+    assert len(list(place.iterdir())) == better, "nothing else is left behind"
+
+
+def test_what_was_installed_before_stays_if_training_fails(root, tmp_path):
+    place, privacy = tmp_path / "tuned", Privacy(PrivacySettings(), [root])
+    tune(str(root), privacy, order(tmp_path), place, trainer(root, True))
+    with pytest.raises(TuningError, match="ended without a result"):
+        tune(str(root), privacy, order(tmp_path), place, trainer(root, True, code=1))
+    tune(str(root), privacy, order(tmp_path), place, trainer(root, False))
+    assert len(tuned.installed(place)) == 1
+
+
+def test_without_torch_the_remedy_is_named(root, tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
+    with pytest.raises(TuningError, match=r"pip install 'mercury-ls\[train\]'"):
+        tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), tmp_path / "tuned")
+
+
+@pytest.mark.slow
+def test_the_trainer_says_why_a_project_is_too_small(root, tmp_path, capfd):
+    written(root, appDOTpy="def f():\n    return 1\n" * 9)
+    found = material(str(root), Privacy(PrivacySettings(), [root]))
+    assert run(order(tmp_path), found, tmp_path / "out") == 1
+    assert "1 of 1 readable files" in capfd.readouterr().err
+
+
+def test_the_command_forgets_and_tells(root, tmp_path, monkeypatch, capsys):
+    place = tmp_path / "tuned"
+    monkeypatch.setattr(tuned, "home", lambda: place)
+    monkeypatch.setenv("MERCURY_ENGINE_MODEL", "fake")
+    tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), place, trainer(root, True))
+    assert said(capsys, "--status").startswith(f"{root}: model, rank 4, 1.0 min, now")
+    assert "forgotten" in said(capsys, str(root), "--remove")
+    assert "nothing was tuned" in said(capsys, str(root), "--remove")
+    assert "nothing has been tuned" in said(capsys, "--status")
+    assert "no model on this machine" in said(capsys, str(root), code=1)
+
+
+def said(capsys, *arguments, code=0):
+    with pytest.raises(SystemExit) as ended:
+        main(["tune", *arguments])
+    assert ended.value.code == code
+    found = capsys.readouterr()
+    return found.out + found.err

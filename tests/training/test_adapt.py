@@ -1,0 +1,264 @@
+"""Adapted checkpoints read as they did, keep what they knew of tokens, and refuse what our model has not."""
+
+import json
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import pre_tokenizers
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from mercury_engine.layout import BOS, CUR, EOM, MASK, PRE, SPECIALS
+from mercury_engine.model import load
+from mercury_engine.tokenizer import Tokenizer
+from mercury_training import train
+from mercury_training.adapt import AdaptError, adapt, config_of, recode, vocabulary_of
+from mercury_training.rows import Shape
+from mercury_training.shards import Corpus, Document, Split, token_type, write_split
+from mercury_training.train import Recipe, Settings
+from tests.training.small import write_corpus
+
+CLASSES = {
+    "llama": (LlamaConfig, LlamaForCausalLM),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+}
+MERGES = [("Ġ", "Ġ"), ("e", "r"), ("Ċ", "Ċ"), ("r", "e"), ("re", "t"), ("1", "2"), ("d", "e"), ("de", "f")]
+OWN = {"<|endoftext|>": 0, "<|fim_prefix|>": 300, "<|fim_middle|>": 301, "<|im_start|>": 302}
+ROWS = 320
+"""More than there are tokens, as in checkpoints whose embeddings are padded."""
+
+
+def tokenizer_json():
+    """A byte-level vocabulary in the manner of Qwen's: bytes, merges, and special tokens before and behind them."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    symbols = [*alphabet, *("".join(pair) for pair in MERGES)]
+    return {
+        "version": "1.0",
+        "added_tokens": [{"id": id, "content": content, "special": True} for content, id in OWN.items()],
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+        "decoder": {"type": "ByteLevel"},
+        "model": {
+            "type": "BPE",
+            "vocab": {symbol: number for number, symbol in enumerate(symbols, 1)},
+            "merges": [" ".join(pair) for pair in MERGES],
+        },
+    }
+
+
+def checkpoint(folder, family="llama", *, shards=False, **changed):
+    """A random model of a class of transformers, saved by it."""
+    shape = {
+        "vocab_size": ROWS,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 256,
+    }
+    make_config, make_model = CLASSES[family]
+    torch.manual_seed(0)
+    model = make_model(make_config(**shape | changed)).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.randn_like(weight) * 0.3 + (weight.dim() == 1))
+    model.save_pretrained(folder, max_shard_size="20KB" if shards else "1GB")
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json()))
+    return model
+
+
+def logits_of(model, ids):
+    hidden, _ = model(torch.tensor([ids]), torch.arange(len(ids))[None])
+    return model.logits(hidden[0])
+
+
+def refused(folder, *words):
+    with pytest.raises(AdaptError) as caught:
+        adapt(folder, folder / "adapted")
+    assert [word for word in (str(folder), *words) if word not in str(caught.value)] == []
+
+
+def rewritten(folder, name, **changed):
+    path = folder / name
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("family", CLASSES)
+def test_a_checkpoint_reads_as_it_did(family, tied, tmp_path):
+    theirs = checkpoint(tmp_path, family, tie_word_embeddings=tied, rope_parameters=theta(50_000.0))
+    adapt(tmp_path, tmp_path / "ours")
+    ours = load(tmp_path / "ours")
+    kept = torch.from_numpy(vocabulary_of(tmp_path / "tokenizer.json").kept)
+    chosen = torch.randint(len(kept), (40,), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        expected = theirs(kept[chosen][None]).logits[0][:, kept]
+        found = logits_of(ours, (chosen + len(SPECIALS)).tolist())[:, len(SPECIALS) :]
+    assert ours.config.tied == tied
+    assert ours.config.rope_theta == 50_000
+    torch.testing.assert_close(found, expected, atol=2e-4, rtol=1e-4)
+
+
+def theta(value):
+    return {"rope_type": "default", "rope_theta": value}
+
+
+def test_shards_that_an_index_names_are_one_checkpoint(tmp_path):
+    checkpoint(tmp_path / "one")
+    checkpoint(tmp_path / "many", shards=True)
+    assert (tmp_path / "many/model.safetensors.index.json").exists()
+    one, many = (adapt(tmp_path / name, tmp_path / name / "out") for name in ("one", "many"))
+    for name, weight in one.state_dict().items():
+        assert torch.equal(weight, many.state_dict()[name]), name
+
+
+def test_the_precision_stays(tmp_path):
+    checkpoint(tmp_path).to(torch.bfloat16).save_pretrained(tmp_path)
+    adapt(tmp_path, tmp_path / "ours")
+    assert {weight.dtype for weight in load_file(tmp_path / "ours/model.safetensors").values()} == {torch.bfloat16}
+
+
+def test_special_tokens_begin_as_their_like_or_as_the_mean(tmp_path):
+    theirs = checkpoint(tmp_path).get_input_embeddings().weight.detach()
+    ours = adapt(tmp_path, tmp_path / "ours").embedding.weight
+    kept = torch.from_numpy(vocabulary_of(tmp_path / "tokenizer.json").kept)
+    likes = {BOS: "<|endoftext|>", EOM: "<|endoftext|>", PRE: "<|fim_prefix|>", CUR: "<|fim_middle|>"}
+    for mine, other in likes.items():
+        torch.testing.assert_close(ours[mine], theirs[OWN[other]])
+    torch.testing.assert_close(ours[MASK], theirs[kept].mean(0))
+    assert len(ours) == len(SPECIALS) + 256 + len(MERGES)
+
+
+def test_the_tokenizer_is_the_engines_with_the_checkpoints_merges(tmp_path):
+    checkpoint(tmp_path)
+    adapt(tmp_path, tmp_path / "ours")
+    tokenizer = Tokenizer.load(tmp_path / "ours/tokenizer.json")
+    symbols = [tokenizer.symbol(token) for token in tokenizer.encode("def ret\n\n  12<|im_start|>")]
+    assert symbols[:6] == ["def", "Ġ", "ret", "Ċ", "Ċ", "Ġ"]
+    assert symbols[6:9] == ["Ġ", "1", "2"]
+    assert "".join(symbols[9:]) == "<|im_start|>"
+    assert tokenizer.decode(tokenizer.encode("größe = 'ü'\n")) == "größe = 'ü'\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"architectures": ["MistralForCausalLM"]}, ["MistralForCausalLM", "Qwen3ForCausalLM"]),
+        ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0}}, ["rope_scaling", "yarn"]),
+        ({"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "linear"]),
+        ({"use_sliding_window": True}, ["use_sliding_window"]),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, ["use_sliding_window"]),
+        ({"attention_bias": True}, ["attention_bias"]),
+        ({"mlp_bias": True}, ["mlp_bias"]),
+        ({"hidden_act": "gelu"}, ["hidden_act", "gelu"]),
+        ({"quantization_config": {"bits": 4}}, ["quantization_config"]),
+        ({"intermediate_size": 64}, ["feed_forward", "(32, 48)", "(32, 64)"]),
+        ({"num_hidden_layers": 3}, ["layers.2", "missing"]),
+    ],
+)
+def test_what_our_model_has_not_is_named(changed, words, tmp_path):
+    checkpoint(tmp_path)
+    rewritten(tmp_path, "config.json", **changed)
+    refused(tmp_path, *words)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ({"type": "Unigram", "vocab": [["a", 0.0]]}, ["Unigram", "byte-level BPE"]),
+        ({"type": "BPE", "byte_fallback": True, "vocab": {"▁a": 0, "<0x0A>": 1}, "merges": []}, ["byte-level BPE"]),
+        ({"type": "BPE", "vocab": {"a": 0}, "merges": []}, ["255 of 256 byte symbols"]),
+    ],
+)
+def test_a_vocabulary_without_bytes_is_refused(model, words, tmp_path):
+    checkpoint(tmp_path)
+    rewritten(tmp_path, "tokenizer.json", model=model)
+    refused(tmp_path, *words)
+
+
+def test_only_safetensors_beside_the_config_are_read(tmp_path):
+    checkpoint(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "../model.safetensors"}}))
+    refused(tmp_path, "'../model.safetensors'")
+    index.unlink()
+    save_file(load_file(weights) | {"model.extra.weight": torch.zeros(2)}, weights)
+    refused(tmp_path, "model.extra.weight")
+    weights.write_bytes(b"cut short")
+    refused(tmp_path, "model.safetensors", "damaged")
+    weights.rename(tmp_path / "pytorch_model.bin")
+    refused(tmp_path, "model.safetensors", "only .safetensors are read")
+
+
+def test_head_widths_follow_from_the_heads_where_no_config_says_them(tmp_path):
+    checkpoint(tmp_path, "qwen2")
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({k: v for k, v in config.items() if k != "head_dim"}))
+    found = config_of(tmp_path / "config.json", "m", 400, context=128)
+    assert (found.head_width, found.qkv_bias, found.qk_norm, found.context) == (8, True, False, 128)
+
+
+def test_a_corpus_is_written_in_the_vocabulary_of_the_model(tmp_path):
+    before = Corpus.open(write_corpus(tmp_path / "corpus"))
+    checkpoint(tmp_path / "theirs")
+    adapt(tmp_path / "theirs", tmp_path / "ours")
+    recode(tmp_path / "corpus", tmp_path / "ours", tmp_path / "again")
+    after = Corpus.open(tmp_path / "again")
+    assert after.tokenizer.vocabulary != before.tokenizer.vocabulary
+    assert len(list(after.edits())) == len(list(before.edits()))
+    for split in ("train", "held_out"):
+        old, new = getattr(before, split), getattr(after, split)
+        assert len(old) == len(new)
+        for number in range(len(old)):
+            assert old.text(number, before.tokenizer) == new.text(number, after.tokenizer)
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_training_goes_on_from_an_adapted_model(rank, tmp_path):
+    write_corpus(tmp_path / "corpus")
+    checkpoint(tmp_path / "theirs")
+    before = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
+    recode(tmp_path / "corpus", tmp_path / "ours", tmp_path / "again")
+    recipe = Recipe(before.config, Shape(64, 24), Shape(128, 48), 256)
+    settings = Settings(
+        data=tmp_path / "again", out=tmp_path / "run", recipe=recipe, model=tmp_path / "ours", rank=rank, steps=3
+    )
+    assert train.run(settings).step == 3
+    after = load(tmp_path / "run/model")
+    assert after.config == before.config
+    moved = {n for n, w in after.state_dict().items() if not torch.equal(w, before.state_dict()[n].float())}
+    assert "layers.0.attention.query.weight" in moved
+    assert ("norm.weight" in moved) == (rank == 0)
+
+
+def test_training_refuses_a_corpus_of_another_vocabulary(tmp_path):
+    write_corpus(tmp_path / "corpus")
+    checkpoint(tmp_path / "theirs")
+    model = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
+    recipe = Recipe(model.config, Shape(64, 24), Shape(128, 48), 256)
+    settings = Settings(data=tmp_path / "corpus", out=tmp_path / "run", recipe=recipe, model=tmp_path / "ours", steps=1)
+    with pytest.raises(train.state.StateError, match="adapt --corpus"):
+        train.run(settings)
+
+
+def test_wide_tokens_are_stored_wide(tmp_path):
+    kind = token_type(151_936)
+    tokens = np.array([1, 70_000, 151_935], kind)
+    (tmp_path / "part").write_bytes(tokens.tobytes())
+    document = Document("r", "a.py", "python", "MIT", 0, 3)
+    assert write_split(tmp_path, "train", [(tmp_path / "part", [document])], kind) == 3
+    assert Split.open(tmp_path, "train").tokens_of(0).tolist() == tokens.tolist()
+    assert msgspec.msgpack.decode((tmp_path / "train.index").read_bytes())[0][-1] == 3

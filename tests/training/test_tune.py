@@ -1,0 +1,208 @@
+"""Tuning: what is kept back is never learned from, no project acts, and only what is better counts as better."""
+
+import json
+import os
+import subprocess
+
+import msgspec
+import pytest
+import torch
+
+from mercury_engine.adapter import read_adapter
+from mercury_engine.config import TINY
+from mercury_engine.engine import open_engine
+from mercury_engine.export import export
+from mercury_engine.model import create, save
+from mercury_engine.tuning import Figure, File, Material, Tuning
+from mercury_training import project as projects
+from mercury_training import tune as tuning
+from mercury_training.project import ProjectError, history_of, split
+from mercury_training.tune import Plan, tune
+from tests.training.small import GOLDEN, TOKENIZER, source
+
+CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
+SECRET = 'password = "hunter2hunter2"\n'
+
+
+def text_of(seed):
+    """Like no other seed's: names and numbers of its own."""
+    return source(seed, 12).replace("math", f"math{seed}").replace("total", f"total_{seed}")
+
+
+def run_git(folder, *arguments):
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
+    return subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def commit(folder, **files):
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    run_git(folder, "add", "--all")
+    run_git(folder, "commit", "--message", "change")
+    return run_git(folder, "rev-parse", "HEAD").strip()
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Twenty files, each changed once after it was written, one by one."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    run_git(folder, "init", "--quiet")
+    commit(folder, **{f"part{seed}": text_of(seed) for seed in range(20)})
+    for seed in range(20):
+        changed = text_of(seed).replace("count", f"tally_{seed}").replace("width", f"breadth_{seed}")
+        commit(folder, **{f"part{seed}": changed})
+    return folder
+
+
+def files_of(folder):
+    return [File(path.name, path.read_text()) for path in sorted(folder.glob("*.py"))]
+
+
+def divided(folder, files=None):
+    with history_of(folder) as found:
+        return split(files or files_of(folder), found)
+
+
+def test_the_files_of_the_latest_commits_are_kept_back_in_every_state(project):
+    found = divided(project)
+    held_out = {text.path for text in found.held_out}
+    assert held_out > {"part19.py", "part18.py"}
+    assert len(held_out) == 3
+    assert held_out.isdisjoint(text.path for text in found.train)
+    assert held_out.isdisjoint(row.path for row in found.edits)
+    assert held_out.isdisjoint(edit.path for row in found.edits for edit in row.edits)
+    assert found.edits
+    assert {row.path for row in found.later} == {"part19.py", "part18.py"}
+    assert {row.path for row in found.places} <= held_out
+
+
+def test_no_place_to_fill_stands_in_what_is_learned(project):
+    shared = text_of(19).replace("count", "tally_19").replace("width", "breadth_19")
+    lines = shared.splitlines(keepends=True)
+    files = [*files_of(project), File("copy.py", text_of(40) + "".join(lines[10:40]))]
+    found = divided(project, files)
+    assert "copy.py" in {text.path for text in found.train}
+    assert inside(divided(project).places)
+    assert not inside(found.places)
+
+
+def inside(places):
+    """Those well within the lines that are copied."""
+    return [row for row in places if row.path == "part19.py" and 16 <= row.prefix.count("\n") < 30]
+
+
+def test_copies_of_what_is_kept_back_are_not_learned_from(project):
+    files = [*files_of(project), File("again.py", "# once more\n" + (project / "part19.py").read_text())]
+    assert "again.py" not in {text.path for text in divided(project, files).train}
+
+
+def test_old_states_with_secrets_are_not_learned_from(project):
+    commit(project, part3=SECRET + text_of(3))
+    commit(project, part3=SECRET + text_of(3).replace("area", "surface"))
+    for seed in (19, 18, 17, 16):
+        commit(project, **{f"part{seed}": text_of(seed)})
+    rows = divided(project, [file for file in files_of(project) if "hunter2" not in file.text]).edits
+    assert rows
+    assert not any("hunter2" in msgspec.json.encode(row).decode() for row in rows)
+
+
+def test_without_a_history_files_alone_are_kept_back(tmp_path):
+    files = [File(f"part{seed}.py", text_of(seed)) for seed in range(20)]
+    with history_of(tmp_path) as found:
+        assert found is None
+        divided = split(files, found)
+    assert len(divided.held_out) == 3
+    assert (divided.edits, divided.later) == ([], [])
+
+
+def test_a_project_that_is_too_small_is_refused():
+    with pytest.raises(ProjectError, match="3 of 4 readable files"):
+        split([File(f"part{seed}.py", text_of(seed)) for seed in range(3)] + [File("notes.txt", "x" * 200)], None)
+
+
+def test_copies_do_not_make_a_project_large():
+    with pytest.raises(ProjectError, match="1 of 20 readable files"):
+        split([File(f"part{number}.py", text_of(0)) for number in range(20)], None)
+
+
+def test_a_projects_configuration_names_no_program(project, tmp_path):
+    """`git log` runs `gpg.program` where the repository's configuration asks for signatures."""
+    ran, program = tmp_path / "ran", tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    plain = run_git(project, "cat-file", "commit", "HEAD")
+    head, _, message = plain.partition("\n\n")
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
+    (tmp_path / "signed").write_text(f"{head}\n{signature}\n\n{message}")
+    signed = run_git(project, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed")).strip()
+    run_git(project, "update-ref", "HEAD", signed)
+    run_git(project, "config", "log.showSignature", "true")
+    run_git(project, "config", "gpg.program", str(program))
+    run_git(project, "log", "-1")
+    assert ran.exists(), "the trap works"
+    ran.unlink()
+    assert divided(project).later
+    assert not ran.exists()
+
+
+def figure(name, before, after, reach, count=9):
+    return Figure(name, count, before, after, round(after - before - reach, 4), round(after - before + reach, 4))
+
+
+@pytest.mark.parametrize(
+    ("figures", "better"),
+    [
+        ([(tuning.TEXT, 2.0, 1.9, 0.05)], True),
+        ([(tuning.TEXT, 2.0, 1.9, 0.15)], False),
+        ([(tuning.TEXT, 2.0, 2.1, 0.05)], False),
+        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.EDITS, 1.0, 1.1, 0.2)], True),
+        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.EDITS, 1.0, 1.1, 0.05)], False),
+        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.LIKENESS, 0.5, 0.48, 0.05)], True),
+        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.LIKENESS, 0.5, 0.4, 0.05)], False),
+        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.LIKENESS, 0.5, 0.4, 0.05, 4)], True),
+        ([(tuning.TEXT, 2.0, 1.9, 0.05, 4)], False),
+    ],
+)
+def test_better_is_certainly_better_and_nothing_certainly_worse(figures, better):
+    found, reason = tuning.verdict([figure(*each) for each in figures])
+    assert found == better
+    assert bool(reason) != better
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    save(create(CONFIG, 0), folder / "float")
+    (folder / "float/tokenizer.json").write_bytes(GOLDEN.read_bytes())
+    export(folder / "float", folder / "int8")
+    return folder / "int8"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [4, 0])
+def test_a_project_is_learned_judged_and_answered_with(rank, project, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "LOW_RANK", msgspec.structs.replace(tuning.LOW_RANK, adam=0.02))
+    monkeypatch.setattr(projects, "PLACES", 3)
+    threads = torch.get_num_threads()
+    plan = Plan(model=model, out=tmp_path / "made", rank=rank, steps=6)
+    report = tune(Material(str(project), files_of(project)), plan)
+    torch.set_num_threads(threads)
+    written = json.loads((tmp_path / "made/adapter.json").read_text())
+    assert msgspec.convert(written, Tuning) == report
+    by_name = {figure.name: figure for figure in report.figures}
+    assert by_name[tuning.TEXT].after < by_name[tuning.TEXT].before - 0.1
+    assert by_name[tuning.EDITS].count
+    assert by_name[tuning.LIKENESS].count
+    assert report.steps == 6
+    assert set(read_adapter(tmp_path / "made", model))
+    assert open_engine(model, adapter=tmp_path / "made").info().model == CONFIG.name
+
+
+def test_the_trainer_reads_nothing_of_the_project_but_its_history(project, tmp_path):
+    """Files that are on the disk and not in the material are not looked for."""
+    files = [file for file in files_of(project) if file.path != "part19.py"]
+    os.chmod(project / "part19.py", 0)
+    found = divided(project, files)
+    paths = {text.path for text in (*found.train, *found.held_out)} | {row.path for row in (*found.edits, *found.later)}
+    assert "part19.py" not in paths
