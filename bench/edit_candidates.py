@@ -7,23 +7,20 @@ With an engine, the rows are those edits only on which the model has given its o
 
 import argparse
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from bench.edit_cases import Case, cases
-from bench.next_edit import engine_of, question_of
+from bench.edit_cases import Case, cases, verdict
+from bench.next_edit import budget_of, engine_of, question_of
 from mercury_engine.api import Engine
 from mercury_ls import candidates
-from mercury_ls.candidates import Candidate
-from mercury_ls.documents import Change, Snapshot
-from mercury_ls.next_edit import admissible, opinions, regions_of, request
-from mercury_ls.propagation import on_the_way, tokens
+from mercury_ls.next_edit import admissible, opinions, regions_of, requests
 from mercury_ls.targets import Silence, next_edit
 
-__all__ = ["Judged", "judged", "verdict"]
+__all__ = ["Judged", "judged"]
 
 
 class Judged(Struct, frozen=True):
@@ -53,12 +50,9 @@ def main() -> None:
     encoder, engine = msgspec.json.Encoder(), engine_of(given.engine)
     with given.out.open("wb") as out:
         for numbered in itertools.islice(enumerate(cases(given.edits, given.mirrors)), 0, given.limit, given.every):
-            found = checked_case(*numbered, engine.engine) if engine else judged_case(*numbered)
+            found = checked_case(*numbered, engine.engine) if engine else list(judged(*numbered))
+            found = found or [Judged(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
             out.writelines(encoder.encode(each) + b"\n" for each in found)
-
-
-def judged_case(number: int, case: Case) -> list[Judged]:
-    return list(judged(number, case)) or [Judged(number, case.kind, "nothing", {}, False, False)]
 
 
 def judged(number: int, case: Case) -> Iterator[Judged]:
@@ -69,11 +63,11 @@ def judged(number: int, case: Case) -> Iterator[Judged]:
 
 
 def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
-    question = question_of(case, 0.0)
+    question = question_of(case, 0.0, budget_of(engine))
     found = next_edit(question.snapshot, question.offset, case.history.edits())
     found = [] if isinstance(found, Silence) else admissible(question, found)
-    regions = regions_of(question, found)
-    drafts = list(engine.infill(request(question, regions))) if regions else []
+    asked = requests(question, regions_of(question, found))
+    heard = [(regions, draft) for regions, wanted in asked for draft in engine.infill(wanted) if draft.final]
     wanted = (*case.expected, *case.also_ok)
     return [
         Judged(
@@ -86,36 +80,9 @@ def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
             each.p_model,
             each.agreement,
         )
-        for draft in drafts[-1:]
+        for regions, draft in heard
         for each in opinions(question, regions, found, draft)
     ]
-
-
-def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[Change]) -> tuple[bool, bool]:
-    """Right: a part of what the author changed on these lines, and nothing else. Without a text: these lines change."""
-    first = snapshot.line_start(snapshot.line_of(candidate.start))
-    end = snapshot.line_end(snapshot.line_of(max(candidate.end - 1, candidate.start)))
-    touched = [each for each in wanted if each.start <= end + 1 and each.end >= first]
-    if candidate.text is None:
-        return any(each.start <= end and each.end > first for each in touched), False
-    proposal = Change(candidate.start, candidate.end, candidate.text)
-    for each in touched:
-        start, stop = min(first, each.start), max(end, each.end)
-        before = snapshot.text[start:stop]
-        after, author = (applied_within(before, start, change) for change in (proposal, each))
-        if words(after) == words(author):
-            return True, True
-        if on_the_way(before, after, author):
-            return True, False
-    return False, False
-
-
-def applied_within(text: str, start: int, change: Change) -> str:
-    return text[: change.start - start] + change.text + text[change.end - start :]
-
-
-def words(text: str) -> list[str]:
-    return [token.text for token in tokens(text)]
 
 
 if __name__ == "__main__":

@@ -14,16 +14,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
+from mercury_ls.candidates import Candidate
 from mercury_ls.documents import Change, Document, Snapshot, difference
 from mercury_ls.history import History
+from mercury_ls.propagation import on_the_way, tokens
 from mercury_training.history import hunks_between
 from mercury_training.shards import EditRow, Replacement, read_edits
 from mercury_training.sources import blobs
 from mercury_training.synthetic import lines_of
 
-__all__ = ["Case", "applied", "cases"]
+__all__ = ["Case", "applied", "cases", "verdict"]
 
 PAUSE = 60.0
+BEYOND = 1 << 30
+"""Where every edit is above the text, whichever it is."""
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@.*")
 
 
@@ -53,25 +57,83 @@ def applied(text: str, changes: Sequence[Change]) -> str:
     return text
 
 
+def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[Change]) -> tuple[bool, bool]:
+    """Right: a part of what the author changed on these lines, and nothing else. Without a text: these lines change."""
+    first = snapshot.line_start(snapshot.line_of(candidate.start))
+    end = snapshot.line_end(snapshot.line_of(max(candidate.end - 1, candidate.start)))
+    touched = [each for each in wanted if each.start <= end + 1 and each.end >= first]
+    if candidate.text is None:
+        return any(each.start <= end and each.end > first for each in touched), False
+    proposal = Change(candidate.start, candidate.end, candidate.text)
+    for each in touched:
+        start, stop = min(first, each.start), max(end, each.end)
+        before = snapshot.text[start:stop]
+        after, author = (applied_within(before, start, change) for change in (proposal, each))
+        if words(after) == words(author):
+            return True, True
+        if on_the_way(before, after, author):
+            return True, False
+    return False, False
+
+
+def applied_within(text: str, start: int, change: Change) -> str:
+    return text[: change.start - start] + change.text + text[change.end - start :]
+
+
+def words(text: str) -> list[str]:
+    return [token.text for token in tokens(text)]
+
+
 def of_commit(row: dict) -> Case:
-    history, texts = History(), {row["path"]: row["file_before"]}
+    """The file of a row may be a window of it: the diffs' numbers then count from lines that are not there."""
+    found = next((history for first in first_lines(row) if (history := replayed(row, first))), None)
+    if found is None:
+        raise ValueError(f"{row['id']}: its edits do not lead to file_now; is the row damaged?")
+    snapshot = Document("file:///now", row["path"], row["language"], 1, row["file_now"]).snapshot()
+    offset = snapshot.offset(max(row["cursor"]["line"], 0), row["cursor"]["character"], "utf-16")
+    expected, also_ok = (tuple(change_of(snapshot, each) for each in row[name]) for name in ("expected", "also_ok"))
+    return Case(row["class"], snapshot, offset, found, expected, also_ok)
+
+
+def first_lines(row: dict) -> Iterator[int]:
+    """The lines of the file at which its text may begin: where one of its edits fits."""
+    yield 0
+    lines = row["file_before"].split("\n")
+    own = [hunk for edit in row["edits"] if edit["path"] == row["path"] for hunk in hunks(edit["diff"])]
+    for number, (first, before, _) in enumerate(own):
+        moved = sum(len(after) - len(old) for line, old, after in own[:number] if line <= first)
+        fits = (n for n in range(len(lines)) if before and lines[n : n + len(before)] == before)
+        yield from (first - moved - n for n in fits)
+    yield BEYOND
+
+
+def replayed(row: dict, first_line: int) -> History | None:
+    """The history of the row's edits, None if they do not lead to its text."""
+    history, text = History(), row["file_before"]
     for number, edit in enumerate(row["edits"]):
         for first, before, after in hunks(edit["diff"]):
-            known = texts.get(edit["path"])
-            text = "\n" * first + "\n".join(before) if known is None else known
-            lines = text.split("\n")
-            if lines[first : first + len(before)] != before:
-                raise ValueError(f"{row['id']}: edit {number} does not fit {edit['path']}; is the row damaged?")
-            made = "\n".join([*lines[:first], *after, *lines[first + len(before) :]])
-            record(history, edit["path"], text, made, number)
-            if known is not None:
-                texts[edit["path"]] = made
-    snapshot = Document("file:///now", row["path"], row["language"], 1, row["file_now"]).snapshot()
-    if texts[row["path"]] != row["file_now"]:
-        raise ValueError(f"{row['id']}: its edits do not lead to file_now; is the row damaged?")
-    offset = snapshot.offset(row["cursor"]["line"], row["cursor"]["character"], "utf-16")
-    found = [tuple(change_of(snapshot, each) for each in row[name]) for name in ("expected", "also_ok")]
-    return Case(row["class"], snapshot, offset, history, *found)
+            at, lines = first - first_line, text.split("\n")
+            if edit["path"] != row["path"] or at >= len(lines):
+                record_elsewhere(history, row["path"], edit["path"], first, before, after, number)
+            elif text and at + len(before) <= 0:
+                record_elsewhere(history, row["path"], edit["path"], first, before, after, number)
+                first_line += len(after) - len(before)
+            elif at < 0 or lines[at : at + len(before)] != before:
+                return None
+            else:
+                made = "\n".join([*lines[:at], *after, *lines[at + len(before) :]])
+                record(history, row["path"], text, made, number)
+                text = made
+    return history if text.rstrip("\n") == row["file_now"].rstrip("\n") else None
+
+
+def record_elsewhere(
+    history: History, path: str, edited: str, first: int, before: list[str], after: list[str], number: int
+) -> None:
+    """In a file that is not there, or a part of one."""
+    above = "\n" * max(first, 0)
+    known = f"elsewhere in {edited}" if edited == path else edited
+    record(history, known, *(above + "".join(line + "\n" for line in lines) for lines in (before, after)), number)
 
 
 def hunks(diff: str) -> Iterator[tuple[int, list[str], list[str]]]:

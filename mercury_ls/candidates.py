@@ -2,16 +2,18 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls import occurrences, ranking, scopes, syntax
+from mercury_ls import imports, occurrences, ranking, scopes, syntax
 from mercury_ls.documents import Snapshot
-from mercury_ls.occurrences import Place
-from mercury_ls.propagation import KEYWORDS, Rule, balanced, rules, shape, touches_of
+from mercury_ls.imports import Diagnosed
+from mercury_ls.places import Place
+from mercury_ls.propagation import IMPORT, KEYWORDS, Rule, balanced, rules, touches_of
 
 __all__ = ["Candidate", "distinct", "find", "judged"]
 
@@ -19,7 +21,10 @@ NEAR_LINES = 24
 FAR_LINES = 60
 LONGEST_LINE = 400
 MOST_RANKED = 200
+MOST_MENTIONS = 32
+MOST_NAMES = 32
 ABOUT = 0.7
+KINDS = {"import": "lacking", "unused": "unused"}
 OF_LINES = frozenset({"clone", "delete", "insert"})
 
 
@@ -41,12 +46,27 @@ class Candidate(Struct, frozen=True):
     reach: tuple[int, int] | None = None
 
 
-def find(snapshot: Snapshot, offset: int, edits: Sequence[Edit], others: Sequence[Snapshot] = ()) -> list[Candidate]:
+def find(
+    snapshot: Snapshot,
+    offset: int,
+    edits: Sequence[Edit],
+    others: Sequence[Snapshot] = (),
+    diagnosed: Sequence[Diagnosed] = (),
+) -> list[Candidate]:
     """All that could follow, not yet judged, and the same place as often as something speaks for it."""
     learned = rules(edits)
     files = (snapshot, *others)
     found = [each for file in files for each in following(file, learned, edits, snapshot, files, offset)]
-    return [*found, *questions(snapshot, offset, edits)]
+    lacking = [
+        Candidate(snapshot.uri, place.start, place.end, place.text, "lacking", rule, {"age": math.log2(1 + rule.age)})
+        for rule, place in imports.needed(snapshot, edits, others)
+    ]
+    said = [
+        Candidate(snapshot.uri, place.start, place.end, place.text, KINDS[rule.kind], rule, {"diagnosed": 1.0})
+        for rule, place in imports.diagnosed(snapshot, diagnosed, others)
+    ]
+    complained = {snapshot.line_of(each.start) for each in diagnosed}
+    return [*found, *lacking, *said, *questions(snapshot, offset, edits, complained)]
 
 
 def judged(found: Iterable[Candidate]) -> list[Candidate]:
@@ -82,11 +102,11 @@ def following(
         places = occurrences.find(rule, snapshot, homes.get(rule.path))
         taken = lines_typed if rule.kind in OF_LINES else typed
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
-        lines = [snapshot.line_of(place.start) for place in free]
-        for place, line in zip(free, lines, strict=True):
-            features = features_of(rule, place, line, lines, snapshot, current, offset)
-            known = (snapshot.uri, place.start, place.end, place.text, rule.kind, rule, features)
-            yield Candidate(*known, reach=place.reach)
+        surroundings = Surroundings(snapshot, current, offset, edits, [snapshot.line_of(each.start) for each in free])
+        for place in free:
+            features = features_of(rule, place, surroundings, homes.get(rule.path))
+            kind = rule.kind if place.text is not None else "call"
+            yield Candidate(snapshot.uri, place.start, place.end, place.text, kind, rule, features, reach=place.reach)
 
 
 def typed_ranges(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:
@@ -121,13 +141,24 @@ def overlap(place: Place, typed: tuple[int, int]) -> bool:
     return place.start < end and place.end > start
 
 
-def features_of(
-    rule: Rule, place: Place, line: int, lines: Sequence[int], snapshot: Snapshot, current: Snapshot, offset: int
-) -> dict[str, float]:
+class Surroundings(Struct, frozen=True):
+    """What is the same for all places of one rule in a file: `lines` are those of the places."""
+
+    snapshot: Snapshot
+    current: Snapshot
+    offset: int
+    edits: Sequence[Edit]
+    lines: Sequence[int]
+
+
+def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot | None) -> dict[str, float]:
     """What the chance of an edit depends on; every number grows slowly, so that none decides alone."""
+    snapshot, current, lines = around.snapshot, around.current, around.lines
+    line = snapshot.line_of(place.start)
     here = rule.path == snapshot.path
     edited = [number for path, number in rule.places if path == snapshot.path]
-    distance = line - rule.line if here else line - current.line_of(offset) if snapshot is current else 0
+    distance = line - rule.line if here else line - current.line_of(around.offset) if snapshot is current else 0
+    below = [other for other in lines if other > rule.line] if here else []
     return {
         "distance": math.log2(1 + abs(distance)),
         "far": float(abs(distance) > FAR_LINES),
@@ -135,24 +166,48 @@ def features_of(
         "orphan": float(place.orphan),
         "orphan above": float(place.orphan and distance < 0),
         "own line": float(here and distance == 0),
+        "next": float(bool(below) and line == min(below)),
         "same function": float(here and same_function(snapshot, rule, place)),
         "other place": float(not here),
         "other file": float(snapshot is not current),
         "in text": float(syntax.inside(snapshot, place.start) is not None),
+        "foreign": float(place.foreign),
         "likeness": place.likeness,
         "alike": float(place.likeness == 1.0),
+        "neighbours": neighbours_alike(rule, line, snapshot, home),
         "other role": float(not place.same_role),
         "defines": float(place.defines),
         "times": math.log2(rule.count),
+        "often": float(rule.count > 2),
         "age": math.log2(1 + rule.age),
+        "edits": math.log2(len(around.edits)),
         "places": math.log2(max(sum(abs(other - line) <= NEAR_LINES for other in lines), 1)),
+        "all places": math.log2(max(len(lines), 1)),
+        "done": len(edited) / (len(edited) + len(lines)) if lines else 1.0,
         "passed": math.log2(1 + sum(min(edited) < other < max(edited) for other in lines) if edited else 1),
         "left above": math.log2(1 + sum(other < min(edited) for other in lines) if edited else 1),
         "changed": rule.changed,
         "lines": math.log2(rule.lines),
         "contested": float(rule.contested),
         "length": math.log2(1 + len(re.sub(r"\W", "", rule.before or rule.lines_before))),
+        "new length": math.log2(1 + len(re.sub(r"\W", "", rule.after or rule.lines_after))),
+        "empty": float(not rule.before.strip()),
     }
+
+
+def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot | None) -> float:
+    """The share of the two lines above and below that have the shape of those around the edit."""
+    if home is None:
+        return 0.0
+    grown = rule.lines_after.count("\n") or 1
+    gone = rule.lines_before.count("\n")
+    old = [*(shape_at(home, rule.line - n) for n in (1, 2)), *(shape_at(home, rule.line + grown + n) for n in (0, 1))]
+    new = [*(shape_at(snapshot, line - n) for n in (1, 2)), *(shape_at(snapshot, line + gone + n) for n in (0, 1))]
+    return sum(one == other for one, other in zip(old, new, strict=True)) / len(old)
+
+
+def shape_at(snapshot: Snapshot, number: int) -> str:
+    return occurrences.shape_of(snapshot.line(number)) if 0 <= number < snapshot.line_count else ""
 
 
 def same_function(snapshot: Snapshot, rule: Rule, place: Place) -> bool:
@@ -161,37 +216,61 @@ def same_function(snapshot: Snapshot, rule: Rule, place: Place) -> bool:
     return (start, end) != (0, len(snapshot.text)) and start <= edited + rule.column <= end
 
 
-def questions(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> Iterator[Candidate]:
-    """Lines that a model may be asked about: below the cursor, like the edited ones, or with a name that went."""
+def questions(snapshot: Snapshot, offset: int, edits: Sequence[Edit], complained: Set[int]) -> Iterator[Candidate]:
+    """Lines that a model may be asked about: near the cursor, like the edited ones, with a name that changed, or with
+    something that a language server complains of."""
     line = snapshot.line_of(offset)
-    typed = {snapshot.line_of(start) for _, (start, end) in typed_ranges(snapshot, edits)} | {line}
+    left = [(snapshot.line_of(start), snapshot.line_of(end)) for _, (start, end) in edited_lines(snapshot, edits)]
+    typed = {number for first, stop in left for number in range(first, max(stop, first + 1))}
     went, shapes = gone(edits), shapes_of(edits)
-    for number in range(max(line - NEAR_LINES, 0), min(line + NEAR_LINES + 1, snapshot.line_count)):
+    mentioning = lines_with(snapshot, went)
+    near = range(max(line - NEAR_LINES, 0), min(line + NEAR_LINES + 1, snapshot.line_count))
+    for number in sorted({*near, *mentioning, *complained} - typed):
         text = snapshot.line(number)
-        if number in typed or not text.strip() or len(text) > LONGEST_LINE:
+        if not text.strip() or len(text) > LONGEST_LINE:
             continue
-        mentions = len(went & set(syntax.identifiers(text)))
-        alike = shape(text) in shapes
-        if mentions or alike or 0 < number - line <= 2:
-            start = snapshot.line_start(number)
-            features = {
-                "line distance": math.log2(1 + abs(number - line)),
-                "line above": float(number < line),
-                "line alike": float(alike),
-                "line mentions": math.log2(1 + mentions),
-            }
-            blank = len(text) - len(text.lstrip())
-            yield Candidate(snapshot.uri, start + blank, start + len(text), None, "line", None, features)
+        start = snapshot.line_start(number)
+        features = {
+            "line distance": math.log2(1 + abs(number - line)),
+            "line far": float(abs(number - line) > NEAR_LINES),
+            "line above": float(number < line),
+            "line next": float(number == line + 1),
+            "line second": float(number == line + 2),
+            "line alike": float(occurrences.shape_of(text) in shapes),
+            "line mentions": mentioning.get(number, 0.0),
+            "line mentions below": mentioning.get(number, 0.0) * (number > line),
+            "line touches": float(number - 1 in typed or number + 1 in typed),
+            "line opens": float(text.rstrip()[-1] in ":{(["),
+            "line closes": float(text.strip()[0] in ")]}"),
+            "line import": float(bool(IMPORT.match(text))),
+            "line comment": float(text.strip()[:1] in "#/*"),
+            "line elsewhere": float(not left),
+            "line edits": math.log2(max(len(edits), 1)),
+            "line diagnosed": float(number in complained),
+        }
+        blank = len(text) - len(text.lstrip())
+        yield Candidate(snapshot.uri, start + blank, start + len(text), None, "line", None, features)
+
+
+def lines_with(snapshot: Snapshot, names: set[str]) -> dict[int, float]:
+    """How much each line has of these names; a name counts for less the more often it occurs."""
+    found: dict[int, float] = {}
+    for name in names:
+        matches = re.finditer(rf"\b{re.escape(name)}\b", snapshot.text)
+        at = [match.start() for match in islice(matches, MOST_MENTIONS)]
+        for number in {snapshot.line_of(each) for each in at}:
+            found[number] = found.get(number, 0.0) + 1 / math.sqrt(len(at))
+    return found
 
 
 def gone(edits: Sequence[Edit]) -> set[str]:
     """Names that the last edits changed or introduced."""
     words = [(set(syntax.identifiers(e.before)), set(syntax.identifiers(e.after))) for e in edits[-3:]]
-    return {word for before, after in words for word in before ^ after if len(word) > 2} - KEYWORDS
+    return set(sorted({word for old, new in words for word in old ^ new if len(word) > 2} - KEYWORDS)[:MOST_NAMES])
 
 
 def shapes_of(edits: Sequence[Edit]) -> set[str]:
-    return {shape(line) for edit in edits[-3:] for line in edit.before.splitlines() if len(line.strip()) > 3}
+    return {occurrences.shape_of(x) for edit in edits[-3:] for x in edit.before.splitlines() if len(x.strip()) > 3}
 
 
 def fuller(clone: Candidate, part: Candidate) -> bool:
@@ -204,8 +283,9 @@ def fuller(clone: Candidate, part: Candidate) -> bool:
 
 
 def collide(one: Candidate, other: Candidate) -> bool:
-    """Whether they change the same text; an insertion also where it touches the other."""
-    if one.uri != other.uri:
+    """Whether they change the same text; an insertion also where it touches the other. To be asked about a line takes
+    nothing from what a rule says of it."""
+    if one.uri != other.uri or (one.text is None) != (other.text is None):
         return False
     if one.start == one.end or other.start == other.end:
         return one.start <= other.end and other.start <= one.end

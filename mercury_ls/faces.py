@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 
-from mercury_ls.lsp import NextEditParams, ShownParams
-from mercury_ls.pending import PendingEdits, SpanEdit
+from mercury_ls.documents import Document
+from mercury_ls.imports import Diagnosed
+from mercury_ls.lsp import Diagnostic, DiagnosticsParams, NextEditParams, ShownParams
+from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit
 from mercury_ls.proposals import Proposed
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+UNNECESSARY = 1
 REWRITE = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.RefactorRewrite])
 UNANSWERED = Proposed(silence="a newer request took its place")
 
@@ -21,6 +24,7 @@ def register(server: "Server") -> None:
     server.feature("textDocument/copilotInlineEdit")(copilot_inline_edit)
     server.feature("textDocument/didShowInlineEdit")(did_show_inline_edit)
     server.feature("mercury/nextEdit")(next_edit)
+    server.feature("mercury/didChangeDiagnostics")(did_change_diagnostics)
     server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, REWRITE)(code_action)
     server.command("mercury.applyNextEdit")(apply_next_edit)
 
@@ -30,26 +34,35 @@ async def proposed(ls: "Server", params: NextEditParams) -> PendingEdits | None:
     uri, version = params.text_document.uri, params.text_document.version
     document = ls.started.documents.get(uri)
     if document is None or version not in (None, document.version):
-        return None
+        return told(ls, params, Proposed(silence="the request is for a text that is not here"))
     offset = ls.offset(uri, params.position.line, params.position.character)
     invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
     work = ls.started.proposals.ask(uri, offset, invoked)
-    return (await ls.newest("next edit", uri, work, UNANSWERED)).offer
+    return told(ls, params, await ls.newest("next edit", uri, work, UNANSWERED))
+
+
+def told(ls: "Server", params: NextEditParams, found: Proposed) -> PendingEdits | None:
+    """The offer; the reason where there is none goes to a client that asked for it by a partial result token."""
+    if params.partial_result_token is not None:
+        value = {"kind": "nextEdit", "silence": "" if found.offer else found.silence}
+        ls.progress(lsp.ProgressParams(params.partial_result_token, value))
+    return found.offer
 
 
 async def copilot_inline_edit(ls: "Server", params: NextEditParams) -> dict[str, Any]:
-    """All edits at once: sidekick.nvim shows and applies them together, copilot-lsp takes the first."""
+    """All edits of open files at once: sidekick.nvim shows and applies them together, copilot-lsp takes the first."""
     offer = await proposed(ls, params)
     command = accept(ls, offer) if offer else {}
     return {
         "edits": [
             {
                 "text": edit.text,
-                "range": span(ls, edit),
-                "textDocument": {"uri": edit.uri, "version": offer.versions[edit.uri]},
+                "range": span(ls, offer, edit),
+                "textDocument": {"uri": edit.uri, "version": version(offer, edit)},
                 "command": command,
             }
             for edit in (offer.edits if offer else ())
+            if version(offer, edit) is not None
         ]
     }
 
@@ -58,18 +71,19 @@ async def next_edit(ls: "Server", params: NextEditParams) -> dict[str, Any] | No
     offer = await proposed(ls, params)
     if offer is None:
         return None
+    edits = [e for e in offer.edits if params.context.closed_files or version(offer, e) is not None]
     return {
         "id": offer.id,
         "label": offer.label,
         "pAccept": round(offer.p_accept, 4),
         "edits": [
             {
-                "textDocument": {"uri": edit.uri, "version": offer.versions[edit.uri]},
-                "range": span(ls, edit),
+                "textDocument": {"uri": edit.uri, "version": version(offer, edit)},
+                "range": span(ls, offer, edit),
                 "newText": edit.text,
                 "display": edit.display,
             }
-            for edit in offer.edits
+            for edit in edits
         ],
         "command": accept(ls, offer),
     }
@@ -79,13 +93,33 @@ def did_show_inline_edit(ls: "Server", params: ShownParams) -> None:
     """Nothing is counted that was only seen."""
 
 
-def code_action(ls: "Server", params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-    """What is on offer already: editors ask at every move of the cursor, and no model runs for that."""
-    only = params.context.only
+def did_change_diagnostics(ls: "Server", params: DiagnosticsParams) -> None:
+    """For the text as it is now, or the version that is named; what is said of another is out of date."""
+    document = ls.started.documents.get(params.text_document.uri)
+    if document is not None and params.text_document.version in (None, document.version):
+        found = tuple(diagnosed(ls, document.uri, each) for each in params.diagnostics)
+        ls.started.proposals.diagnosed(document.uri, document.version, found)
+
+
+def diagnosed(ls: "Server", uri: str, said: Diagnostic | lsp.Diagnostic) -> Diagnosed:
+    start, end = (ls.offset(uri, place.line, place.character) for place in (said.range.start, said.range.end))
+    return Diagnosed(start, end, str(said.message), UNNECESSARY in map(int, said.tags or ()))
+
+
+async def code_action(ls: "Server", params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    """What is on offer already: editors ask at every move of the cursor, and no model runs for that. Where the user
+    asks, the edit is looked for."""
+    uri, only, place = params.text_document.uri, params.context.only, params.range.end
     if only and not any(lsp.CodeActionKind.RefactorRewrite.startswith(kind) for kind in only):
         return []
+    if (document := ls.started.documents.get(uri)) and params.context.diagnostics:
+        said = tuple(diagnosed(ls, uri, each) for each in params.context.diagnostics)
+        ls.started.proposals.diagnosed(uri, document.version, said)
+    if asked_by_hand(params.context):
+        work = ls.started.proposals.ask(uri, ls.offset(uri, place.line, place.character), invoked=True)
+        await ls.newest("next edit", uri, work, UNANSWERED)
     offer = ls.started.proposals.current()
-    if offer is None or params.text_document.uri not in offer.versions:
+    if offer is None or uri not in offer.versions:
         return []
     return [
         lsp.CodeAction(
@@ -95,6 +129,13 @@ def code_action(ls: "Server", params: lsp.CodeActionParams) -> list[lsp.CodeActi
             command=lsp.Command(title="", command="mercury.didAccept", arguments=[offer.id]),
         )
     ]
+
+
+def asked_by_hand(context: lsp.CodeActionContext) -> bool:
+    """Helix says so. Eglot says nothing, but asks for rewrites alone only when its user does."""
+    if context.trigger_kind is None:
+        return list(context.only or ()) == [lsp.CodeActionKind.RefactorRewrite]
+    return context.trigger_kind == lsp.CodeActionTriggerKind.Invoked
 
 
 async def apply_next_edit(ls: "Server", uri: str = "", line: int = 0, character: int = 0) -> bool:
@@ -115,14 +156,15 @@ async def apply_next_edit(ls: "Server", uri: str = "", line: int = 0, character:
 def workspace_edit(ls: "Server", offer: PendingEdits) -> lsp.WorkspaceEdit:
     """Bound to the versions it was made for, where the client understands that."""
     changes: dict[str, list[lsp.TextEdit]] = {}
+    versions = {edit.uri: version(offer, edit) for edit in offer.edits}
     for edit in offer.edits:
-        changes.setdefault(edit.uri, []).append(lsp.TextEdit(lsp_range(ls, edit), edit.text))
+        changes.setdefault(edit.uri, []).append(lsp.TextEdit(lsp_range(ls, offer, edit), edit.text))
     workspace = ls.protocol.client_capabilities.workspace
     if not (workspace and workspace.workspace_edit and workspace.workspace_edit.document_changes):
         return lsp.WorkspaceEdit(changes=changes)
     return lsp.WorkspaceEdit(
         document_changes=[
-            lsp.TextDocumentEdit(lsp.OptionalVersionedTextDocumentIdentifier(uri, offer.versions[uri]), edits)
+            lsp.TextDocumentEdit(lsp.OptionalVersionedTextDocumentIdentifier(uri, versions[uri]), edits)
             for uri, edits in changes.items()
         ]
     )
@@ -132,14 +174,20 @@ def accept(ls: "Server", offer: PendingEdits) -> dict[str, Any]:
     return {"title": "Accept", "command": ls.accept_command, "arguments": [offer.id]}
 
 
-def lsp_range(ls: "Server", edit: SpanEdit) -> lsp.Range:
-    snapshot = ls.started.documents[edit.uri].snapshot()
+def version(offer: PendingEdits, edit: SpanEdit) -> int | None:
+    """None for a file that is not open: it is edited as it is on the disk."""
+    found = offer.versions[edit.uri]
+    return None if found == CLOSED else found
+
+
+def lsp_range(ls: "Server", offer: PendingEdits, edit: SpanEdit) -> lsp.Range:
+    snapshot = Document(edit.uri, "", "", 0, offer.texts[edit.uri]).snapshot()
     ends = [snapshot.position(offset, ls.encoding) for offset in (edit.start, edit.end)]
     return lsp.Range(*(lsp.Position(line, character) for line, character in ends))
 
 
-def span(ls: "Server", edit: SpanEdit) -> dict[str, Any]:
-    found = lsp_range(ls, edit)
+def span(ls: "Server", offer: PendingEdits, edit: SpanEdit) -> dict[str, Any]:
+    found = lsp_range(ls, offer, edit)
     return {
         name: {"line": position.line, "character": position.character}
         for name, position in (("start", found.start), ("end", found.end))

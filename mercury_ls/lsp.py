@@ -16,6 +16,8 @@ from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageS
 __all__ = [
     "METHODS",
     "AcceptParams",
+    "Diagnostic",
+    "DiagnosticsParams",
     "DidFocusParams",
     "InlineParams",
     "MenuParams",
@@ -60,8 +62,11 @@ class SelectedCompletion(Wire):
 
 
 class InlineContext(Wire):
+    """`closed_files`: the client can show a next edit of a file that it has not open."""
+
     trigger_kind: int = 2
     selected_completion_info: SelectedCompletion | None = None
+    closed_files: bool = False
 
 
 class InlineParams(Wire):
@@ -96,7 +101,9 @@ class DidFocusParams(Wire):
 
 
 class StatusParams(Wire):
-    """`mercury/status`: asks for the state of everything; has no parameters."""
+    """`mercury/status`: asks for the state of everything, and for digests of the texts as they are here."""
+
+    digests: bool = False
 
 
 class MenuParams(Wire):
@@ -131,12 +138,28 @@ class AcceptParams(Wire):
     id: str
 
 
+class Diagnostic(Wire):
+    """What matters of an LSP diagnostic; tag 1 is "unnecessary"."""
+
+    range: Range
+    message: str = ""
+    tags: tuple[int, ...] = ()
+
+
+class DiagnosticsParams(Wire):
+    """`mercury/didChangeDiagnostics`: what the editor's language servers say of a document by now."""
+
+    text_document: Document
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
 class NextEditParams(Wire):
-    """`mercury/nextEdit` and Copilot's `textDocument/copilotInlineEdit`."""
+    """`mercury/nextEdit` and Copilot's `textDocument/copilotInlineEdit`, with a token for the reason of silence."""
 
     text_document: Document
     position: Position
     context: InlineContext = InlineContext()
+    partial_result_token: str | int | None = None
 
 
 METHODS: dict[str, type[Wire]] = {
@@ -155,6 +178,7 @@ METHODS: dict[str, type[Wire]] = {
     "mercury/why": WhyParams,
     "mercury/snooze": SnoozeParams,
     "mercury/nextEdit": NextEditParams,
+    "mercury/didChangeDiagnostics": DiagnosticsParams,
     "mercury/didAccept": AcceptParams,
     "mercury/didReject": AcceptParams,
 }

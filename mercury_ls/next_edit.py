@@ -18,6 +18,7 @@ from mercury_engine.api import Draft, InfillRequest, Span, Window
 from mercury_ls import ranking, syntax, targets
 from mercury_ls.candidates import Candidate, distinct
 from mercury_ls.documents import Change, Snapshot, reparse
+from mercury_ls.imports import Diagnosed
 from mercury_ls.languages import find
 from mercury_ls.occurrences import minimal
 from mercury_ls.polish import in_the_files_manner, without_sentinels
@@ -31,13 +32,17 @@ __all__ = [
     "NextQuestion",
     "Opinion",
     "admissible",
+    "answers",
     "next_edits",
     "opinions",
     "regions_of",
-    "request",
+    "requests",
 ]
 
-MOST_HOLES = 8
+MOST_HOLES = 4
+"""At once: models learn from as many."""
+MOST_REQUESTS = 3
+MOST_CHECKED = 5
 MOST_QUESTIONS = 3
 LEAST_CHANCE = 0.05
 """Where an edit is less likely than that, no model is asked."""
@@ -46,9 +51,10 @@ LONGEST_LABEL = 40
 
 class NextQuestion(Question, frozen=True, kw_only=True):
     """`others` are the files besides the current one that may be edited as well: open ones, and those of the
-    workspace that have been read for it."""
+    workspace that have been read for it; `diagnosed` is what the editor's language servers say of the current one."""
 
     others: tuple[Snapshot, ...] = ()
+    diagnosed: tuple[Diagnosed, ...] = ()
 
 
 class NextEdit(Struct, frozen=True):
@@ -75,12 +81,14 @@ class NextAnswer(Struct, frozen=True):
 
 
 class Region(Struct, frozen=True):
-    """Whole lines of a file that a model is asked to write again, and what the rules would make of them."""
+    """Whole lines of a file that a model is asked to write again, what the rules would make of them, and how likely it
+    is that they change."""
 
     snapshot: Snapshot
     start: int
     end: int
     candidates: tuple[Candidate, ...]
+    chance: float
 
     @property
     def old(self) -> str:
@@ -102,24 +110,38 @@ class Opinion(Struct, frozen=True):
 
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
     """What the rules know at once, then what a model makes of it as its drafts improve."""
-    found = targets.next_edit(question.snapshot, question.offset, edits_of(question), question.others)
+    edits = edits_of(question)
+    found = targets.next_edit(question.snapshot, question.offset, edits, question.others, question.diagnosed)
     if isinstance(found, Silence):
         yield NextAnswer(silence=found.reason, final=True)
         return
-    found = admissible(question, found)
-    answer = answered(question, group(question, found))
-    regions = regions_of(question, found) if engine else []
-    if engine is None or not regions:
+    async with aclosing(answers(question, admissible(question, found), engine)) as given:
+        async for answer in given:
+            yield answer
+
+
+async def answers(
+    question: NextQuestion, found: Sequence[Candidate], engine: Infill | None
+) -> AsyncGenerator[NextAnswer]:
+    """What these edits come to at once, then as the model has it."""
+    known = ranking.load()
+    answer = answered(question, group(question, found, known.bar))
+    asked = requests(question, regions_of(question, found)) if engine else []
+    if engine is None or not asked:
         yield replace(answer, final=True)
         return
     yield answer
-    async with aclosing(engine.infill(request(question, regions))) as drafts:
-        async for draft in drafts:
-            checked = group(question, judged(question, regions, found, draft))
-            answer = replace(answered(question, checked), step=draft.step, final=draft.final)
-            yield answer
-    if not answer.final:
-        yield replace(answer, final=True)
+    heard: list[Opinion] = []
+    for regions, wanted in asked:
+        said: list[Opinion] = []
+        async with aclosing(engine.infill(wanted)) as drafts:
+            async for draft in drafts:
+                said = opinions(question, regions, found, draft)
+                checked = group(question, judged(found, [*heard, *said]), known.checked_bar or known.bar)
+                answer = replace(answered(question, checked), step=draft.step)
+                yield answer
+        heard += said
+    yield replace(answer, final=True)
 
 
 # What the rules know
@@ -146,10 +168,9 @@ def reverses(question: NextQuestion, snapshot: Snapshot, edit: Candidate | Chang
     return question.history.reverses(snapshot.path, snapshot.text, edit.start, edit.end, text)
 
 
-def group(question: NextQuestion, found: Sequence[Candidate]) -> list[Candidate]:
+def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> list[Candidate]:
     """The likeliest edit, the others that the same edit taught, and what else is due on their lines; nothing below
     the bar."""
-    fitted = ranking.load().bar
     bar = min(question.bar, fitted) if question.invoked else max(question.bar, fitted)
     sure = [each for each in found if each.text is not None and each.p_edit >= bar]
     if not sure:
@@ -231,6 +252,8 @@ def what(candidate: Candidate) -> str:
             return f"add {after} to calls of {short(rule.name)}" if rule.after else f"remove {before}"
         case "extract" | "derive":
             return f"use {after}"
+        case "import" | "lacking":
+            return f"add {after}" if rule.after else f"import {short(rule.name)}"
         case "unused":
             return f"remove the unused import {before}"
         case "delete":
@@ -253,46 +276,72 @@ def short(text: str) -> str:
 
 
 def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Region]:
-    """The lines of the likeliest edits to check and of the likeliest places to write, at most eight stretches."""
+    """The lines of the likeliest edits to check and those around the likeliest places to write."""
     known = files(question)
     ranked = sorted((each for each in found if each.p_edit >= LEAST_CHANCE), key=lambda each: -each.p_edit)
     certain = [each for each in ranked if each.text is not None]
-    open_ones = [each for each in ranked if each.text is None][:MOST_QUESTIONS]
+    asked = asked_lines(question, [each for each in ranked if each.text is None])
     leader = certain[0].rule if certain else None
-    asked = [each for each in certain if each.rule == leader][: MOST_HOLES - len(open_ones)] + open_ones
-    lines = sorted({(each.uri, number) for each in asked for number in lines_of(known[each.uri], each)})
+    checked = [each for each in certain if each.rule == leader][:MOST_CHECKED]
+    lines = sorted(asked | {(each.uri, number) for each in checked for number in lines_of(known[each.uri], each)})
     regions = []
     for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
         numbers = [number for _, (_, number) in stretch]
-        regions.append(region(known[uri], numbers[0], numbers[-1], certain))
-    return regions[:MOST_HOLES]
+        regions.append(region(known[uri], numbers[0], numbers[-1], ranked))
+    return regions
+
+
+def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
+    """Each of the likeliest places with the line above and the line below: the change may be there."""
+    known, asked, places = files(question), set(), 0
+    for each in ranked:
+        snapshot = known[each.uri]
+        lines = lines_of(snapshot, each)
+        if places < MOST_QUESTIONS and not {(each.uri, number) for number in lines} <= asked:
+            places += 1
+            first, stop = max(lines.start - 1, 0), min(lines.stop + 1, snapshot.line_count)
+            asked |= {(each.uri, number) for number in range(first, stop)}
+    return asked
 
 
 def lines_of(snapshot: Snapshot, candidate: Candidate) -> range:
     return range(snapshot.line_of(candidate.start), snapshot.line_of(max(candidate.end - 1, candidate.start)) + 1)
 
 
-def region(snapshot: Snapshot, first: int, last: int, certain: Iterable[Candidate]) -> Region:
+def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate]) -> Region:
     start = snapshot.line_start(first)
     end = snapshot.line_start(last + 1) if last + 1 < snapshot.line_count else len(snapshot.text)
-    inside = [each for each in certain if each.uri == snapshot.uri and start <= each.start and each.end <= end]
-    return Region(snapshot, start, end, tuple(inside))
+    inside = [each for each in ranked if each.uri == snapshot.uri and start <= each.start and each.end <= end]
+    certain = tuple(each for each in inside if each.text is not None)
+    return Region(snapshot, start, end, certain, max((each.p_edit for each in inside), default=0.0))
 
 
-def request(question: NextQuestion, regions: Sequence[Region]) -> InfillRequest:
-    """All regions in one request, each in a window around it; regions of a file that lie close share one."""
-    room = question.budget.characters // (2 * len(regions))
-    windows: list[tuple[Snapshot, int, int]] = []
+def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tuple[Region, ...], InfillRequest]]:
+    """Regions that lie close are asked about at once, in a window around them, the likeliest first: what stands
+    between them has to fit into the model's context."""
+    room = question.budget.characters // 4
+    close: list[list[Region]] = []
     for each in regions:
-        start, end = around(each, room)
-        if windows and windows[-1][0] is each.snapshot and start <= windows[-1][2]:
-            windows[-1] = (each.snapshot, windows[-1][1], max(end, windows[-1][2]))
+        if each.end - each.start > room:
+            continue
+        together = close and close[-1][0].snapshot is each.snapshot and each.end - close[-1][0].start <= room
+        if together and len(close[-1]) < MOST_HOLES:
+            close[-1].append(each)
         else:
-            windows.append((each.snapshot, start, end))
+            close.append([each])
+    close.sort(key=lambda some: -max(each.chance for each in some))
+    return [(tuple(some), request(question, some, room)) for some in close[:MOST_REQUESTS]]
+
+
+def request(question: NextQuestion, regions: Sequence[Region], room: int) -> InfillRequest:
+    snapshot = regions[0].snapshot
+    first = snapshot.line_of(max(regions[0].start - room, 0))
+    last = snapshot.line_of(min(regions[-1].end + room, len(snapshot.text)))
+    start, end = snapshot.line_start(first), snapshot.line_end(last)
     return InfillRequest(
         session=question.session,
-        windows=tuple(Window(file.path, file.language, file.text[start:end]) for file, start, end in windows),
-        spans=tuple(span(each, windows) for each in regions),
+        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
+        spans=tuple(Span(0, each.start - start, min(each.end, end) - start, "edit") for each in regions),
         snippets=question.related.snippets,
         edits=edits_of(question),
         effort=question.effort,
@@ -300,25 +349,8 @@ def request(question: NextQuestion, regions: Sequence[Region]) -> InfillRequest:
     )
 
 
-def around(region: Region, room: int) -> tuple[int, int]:
-    snapshot = region.snapshot
-    first = snapshot.line_of(max(region.start - room, 0))
-    last = snapshot.line_of(min(region.end + room, len(snapshot.text)))
-    return snapshot.line_start(first), snapshot.line_end(last)
-
-
-def span(region: Region, windows: Sequence[tuple[Snapshot, int, int]]) -> Span:
-    for number, (snapshot, start, end) in enumerate(windows):
-        if snapshot is region.snapshot and start <= region.start and region.end <= end + 2:
-            return Span(number, region.start - start, min(region.end, end) - start, "edit")
-    raise AssertionError("every region has a window")
-
-
-def judged(
-    question: NextQuestion, regions: Sequence[Region], found: Sequence[Candidate], draft: Draft
-) -> list[Candidate]:
+def judged(found: Sequence[Candidate], given: Sequence[Opinion]) -> list[Candidate]:
     """What the rules say, as sure as the model makes it, and what the model has written itself."""
-    given = opinions(question, regions, found, draft)
     chances = {place_of(each.candidate): each.chance for each in given}
     written = [replace(each.candidate, p_edit=each.chance) for each in given if each.candidate.rule is None]
     ruled = [replace(each, p_edit=believed(each, found, chances)) for each in found]

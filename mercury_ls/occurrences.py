@@ -3,42 +3,34 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 from tree_sitter import Node
 
-from mercury_ls import scopes, syntax
+from mercury_ls import imports, scopes, syntax
 from mercury_ls.documents import Change, Document, Snapshot, difference
-from mercury_ls.propagation import KEYWORDS, PARTS, Rule, Token, tokens, touches_of
+from mercury_ls.places import Place
+from mercury_ls.propagation import KEYWORDS, PARTS, Rule, Token, shape, tokens, touches_of
 
-__all__ = ["Place", "find", "minimal"]
+__all__ = ["find", "minimal"]
 
 MOST_PLACES = 64
 LONGEST_ARGUMENTS = 2000
 LONGEST_TEMPLATE = 120
 MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
 """A string, or what arguments are told apart by."""
+LINES = re.compile(r"[^\n]*\n|[^\n]+")
+WORDS = re.compile(r"[^\W\d]\w*")
+MOST_INSERTIONS = 24
+TELLING = 5
+"""A shape of so many tokens says something by itself."""
+LONGEST_LINE = 400
+LEAST_RESEMBLANCE = 0.8
+BLANKS = 0.2
+"""What it counts that both neighbours are blank."""
 HOLE = {"word": r"([^\W\d]\w*)", "number": r"(\d[\w.]*)"}
-
-
-class Place(Struct, frozen=True):
-    """`[start, end)` would become `text`, or what a model says where that is None.
-
-    `likeness` is the share of neighbouring tokens that are as at the place that was edited, `same_role` whether the two
-    are used alike (called, a member, bare), `defines` whether the name is declared here, `orphan` whether the
-    edit was of its declaration and no other is left. `reach` is all of the lines whose shape decided.
-    """
-
-    start: int
-    end: int
-    text: str | None
-    likeness: float = 0.0
-    same_role: bool = True
-    defines: bool = False
-    orphan: bool = False
-    reach: tuple[int, int] | None = None
 
 
 def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
@@ -53,7 +45,8 @@ def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
         "delete": deletions,
         "insert": insertions,
         "extract": extractions,
-        "unused": unused_imports,
+        "unused": imports.unused,
+        "import": imports.missing,
     }
     found: list[Place] = []
     for place in finders[rule.kind](rule, snapshot, home):
@@ -124,13 +117,25 @@ def spelled(rule: Rule, snapshot: Snapshot, start: int) -> str:
 
 def names_with_part(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
     own = origin(rule, home)
-    for start, end in nearest(rf"(?<!\w)\w*{re.escape(rule.before)}\w*", snapshot, rule):
+    variants = dict(zip(cased(rule.before), cased(rule.after), strict=True))
+    pattern = "|".join(re.escape(variant) for variant in variants)
+    for start, end in nearest(rf"(?<!\w)\w*(?:{pattern})\w*", snapshot, rule):
         name = snapshot.text[start:end]
-        if name == rule.before or not name[0].isidentifier():
+        if name in variants or not name[0].isidentifier():
             continue
-        changed = with_part(name, rule.before, rule.after)
+        changed = name
+        for before, after in variants.items():
+            changed = with_part(changed, before, after) if changed == name else changed
         if changed != name and syntax.inside(snapshot, start) == own:
             yield seen(rule, snapshot, Place(start, end, changed))
+
+
+def cased(name: str) -> tuple[str, ...]:
+    """The name as `snake_case`, `CamelCase`, `camelCase` and `UPPER_CASE` have it, itself first."""
+    words = [word for word in PARTS.findall(name) if word.strip("_")]
+    joined = "".join(word[:1].upper() + word[1:].lower() for word in words)
+    snake = "_".join(word.lower() for word in words)
+    return name, snake, joined, joined[:1].lower() + joined[1:], snake.upper()
 
 
 def with_part(name: str, before: str, after: str) -> str:
@@ -204,13 +209,12 @@ def defines(left: Sequence[str], right: Sequence[str]) -> bool:
 
 def phrases(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
     """The same tokens again; where they say little by themselves, only between the same neighbours."""
-    pattern = phrase_pattern(rule)
-    if pattern is None:
-        return
     own = origin(rule, home)
-    for start, end in nearest(pattern, snapshot, rule, "phrase"):
-        if not done(rule, snapshot.text, start) and syntax.inside(snapshot, start) == own:
-            yield seen(rule, snapshot, Place(start, end, rule.after))
+    found = {span for pattern in phrase_patterns(rule) for span in nearest(pattern, snapshot, rule, "phrase")}
+    for start, end in sorted(found):
+        if not done(rule, snapshot.text, start):
+            foreign = syntax.inside(snapshot, start) != own
+            yield replace(seen(rule, snapshot, Place(start, end, rule.after)), foreign=foreign)
 
 
 def done(rule: Rule, text: str, start: int) -> bool:
@@ -220,28 +224,29 @@ def done(rule: Rule, text: str, start: int) -> bool:
 
 
 @lru_cache(maxsize=64)
-def phrase_pattern(rule: Rule) -> re.Pattern[str] | None:
+def phrase_patterns(rule: Rule) -> tuple[re.Pattern[str], ...]:
+    """What went, with a neighbour on one side where it is a mark or a keyword, with several where nothing went."""
     went = [token.text for token in tokens(rule.before)]
-    if any(len(word) > 2 and word.isidentifier() and word not in KEYWORDS for word in went):
-        return re.compile(f"(?P<phrase>{sequence(went)})")
-    left, right = context(rule, 1 if went else 2)
-    if left is None:
+    if any(len(word) > 1 and word.isidentifier() and word not in KEYWORDS for word in went):
+        return (re.compile(f"(?P<phrase>{sequence(went)})"),)
+    sizes = ((1, 0), (0, 1)) if went else ((2, 0), (1, 1), (0, 2))
+    return tuple(pattern for size in sizes if (pattern := between(rule, went, *size)))
+
+
+def between(rule: Rule, went: list[str], on_the_left: int, on_the_right: int) -> re.Pattern[str] | None:
+    """Between so many of the old neighbours; the end of a line is one. None where there are not so many."""
+    left, right = rule.left[len(rule.left) - on_the_left :], (*rule.right, "")[:on_the_right]
+    known = [*left, *right]
+    if len(left) < on_the_left or len(right) < on_the_right or not any(word.isidentifier() for word in (*known, *went)):
         return None
-    before, after = f"{sequence(left)}[ \\t]*", f"[ \\t]*{sequence(right)}" if right else r"(?=[ \t]*\r?$)"
-    if went:
-        return re.compile(f"{before}(?P<phrase>{sequence(went)}){after}", re.MULTILINE)
-    if rule.after[-1:].isspace():
-        return re.compile(f"{before}(?P<phrase>){after}", re.MULTILINE)
-    return re.compile(f"{sequence(left)}(?P<phrase>){after}", re.MULTILINE)
-
-
-def context(rule: Rule, least: int) -> tuple[list[str] | None, list[str]]:
-    """The tokens on the left up to a name, at least so many, and the nearest on the right."""
-    for size in range(1, len(rule.left) + 1):
-        word = rule.left[-size]
-        if word.isidentifier() and word not in KEYWORDS:
-            return list(rule.left[-max(size, least) :]), list(rule.right[:1])
-    return None, []
+    before, after = sequence(left), sequence([word for word in right if word])
+    after += r"[ \t]*(?=\r?$)" if "" in right else ""
+    # What is put between two neighbours stands at the one that it touches.
+    to_the_right = went or not left or rule.glued or rule.after[-1:].isspace()
+    gap = r"[ \t]*" if left else ""
+    phrase = f"{gap}(?P<phrase>{sequence(went)})" if to_the_right else f"(?P<phrase>){gap}"
+    between_them = r"[ \t]*" if went and right else ""
+    return re.compile(f"{before}{phrase}{between_them}{after}", re.MULTILINE)
 
 
 def sequence(found: Sequence[str]) -> str:
@@ -263,10 +268,22 @@ def calls(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Pla
     if rule.before.strip():
         yield from within_calls(rule, snapshot, None)
         return
-    added = re.match(r"[^\W\d]\w*", rule.after.strip(" ,*&"))
+    added = re.search(r"[^\W\d]\w*", rule.after.strip(" ,*&"))
     for start, end in calls_of(snapshot, rule.name):
         if not added or not re.search(whole(added.group()), snapshot.text[start:end]):
-            yield Place(start, end, None)
+            yield passing(rule, snapshot, added.group(), start, end) if added else Place(start, end, None)
+
+
+def passing(rule: Rule, snapshot: Snapshot, name: str, start: int, end: int) -> Place:
+    """The new parameter's name, where the function around the call knows it; what else to pass is not known."""
+    first, end_of_function = scopes.function_range(snapshot, start)
+    optional, outside = "=" in rule.after, (first, end_of_function) == (0, len(snapshot.text))
+    if outside or not re.search(whole(name), snapshot.text[first:start]):
+        return Place(start, end, None)
+    pieces = split_arguments(snapshot.text, start, end)
+    made = replace(rule, index=-1 if optional else rule.index)
+    place = with_argument(snapshot.text, pieces, made, f"{name}={name}" if optional else name, end)
+    return seen(rule, snapshot, place) if place else Place(start, end, None)
 
 
 def within_calls(rule: Rule, snapshot: Snapshot, added: str | None) -> Iterator[Place]:
@@ -358,7 +375,8 @@ def without_argument(pieces: list[tuple[int, int]], rule: Rule) -> Place | None:
 
 def clones(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
     """Lines of the same shape, other names in it: what went has to be there, the rest may differ."""
-    yield from templated(rule.lines_before, rule.lines_after, snapshot, rule.count > 1)
+    rare = rule.count > 1 or len(tokens(rule.lines_before)) >= TELLING
+    yield from templated(rule.lines_before, rule.lines_after, snapshot, rare)
 
 
 def deletions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
@@ -370,35 +388,75 @@ def deletions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator
 
 
 def insertions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """The same lines after a line like that which they were put after; before one like that below, where there is
-    nothing above."""
-    if home is None:
+    """The same lines between lines like those that they were put between, with the names of these."""
+    if home is None or not rule.lines_after.strip():
         return
-    count = len(rule.lines_after.splitlines())
-    above = home.line(rule.line - 1) if 0 < rule.line <= home.line_count else ""
-    below = home.line(rule.line + count) if rule.line + count < home.line_count else ""
-    inserted = rule.lines_after.removesuffix("\n") + "\n"
-    # Often repeated, it may belong to lines that share no name with the first.
-    rare = rule.count > 1
-    if above.strip():
-        for place in templated(above + "\n", above + "\n" + inserted, snapshot, rare):
-            here = snapshot.line_of(place.end)
-            below_it = snapshot.line(here + 1) if here + 1 < snapshot.line_count else ""
-            if not already(snapshot, place.end, place.text) and not (home is snapshot and here == rule.line - 1):
-                alike_below = tokens_of(below_it) == tokens_of(below)
-                yield replace(place, likeness=(place.likeness + alike_below) / 2)
-    elif below.strip():
-        for place in templated(below + "\n", inserted + below + "\n", snapshot, rare):
-            here = snapshot.line_of(place.start)
-            above_it = "".join(snapshot.line(n) for n in range(max(here - count, 0), here))
-            if tokens_of(above_it) != tokens_of(rule.lines_after):
-                yield replace(place, likeness=place.likeness / 2)
+    count = len(LINES.findall(rule.lines_after))
+    above, below = line_or_none(home, rule.line - 1), line_or_none(home, rule.line + count)
+    here = rule.line if home is snapshot else None
+    found = []
+    for number in range(snapshot.line_count + 1):
+        if here is not None and here <= number <= here + count:
+            continue
+        on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
+        upper, lower = resemblance(above, on_top), resemblance(below, beneath)
+        if upper + lower >= LEAST_RESEMBLANCE and max(upper, lower) > BLANKS:
+            found.append((-(upper + lower), abs(number - rule.line), number, upper, lower))
+    for _, _, number, upper, lower in sorted(sorted(found)[:MOST_INSERTIONS], key=lambda each: each[2]):
+        on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
+        like, old = (on_top, above) if upper >= lower else (beneath, below)
+        text = transplanted(rule.lines_after, old or "", like or "")
+        if number < snapshot.line_count and not stands(snapshot, number, text):
+            start = snapshot.line_start(number)
+            yield Place(start, start, text, (upper + lower) / 2, same_role=upper == lower == 1.0)
 
 
-def already(snapshot: Snapshot, end: int, text: str | None) -> bool:
-    """Whether the lines to insert stand there, whatever names they hold."""
-    rest = (text or "").partition("\n")[2] or (text or "")
-    return tokens_of(snapshot.text[end : end + 2 * len(text or "") + 20])[: len(tokens_of(rest))] == tokens_of(rest)
+def line_or_none(snapshot: Snapshot, number: int) -> str | None:
+    return snapshot.line(number) if 0 <= number < snapshot.line_count else None
+
+
+def resemblance(old: str | None, line: str | None) -> float:
+    """1 for the same tokens, less for the same shape, still less for the same beginning, little for two blanks."""
+    if old is None or line is None:
+        return BLANKS if old is line is None else 0.0
+    if not old.strip() or not line.strip():
+        return BLANKS if old.strip() == line.strip() else 0.0
+    if old.strip() == line.strip():
+        return 1.0
+    one, other = shape_of(old), shape_of(line)
+    if one == other:
+        return 0.7
+    return 0.4 if one.split()[:2] == other.split()[:2] else 0.0
+
+
+@lru_cache(maxsize=1 << 14)
+def shape_of(line: str) -> str:
+    return shape(line[:LONGEST_LINE])
+
+
+def transplanted(inserted: str, old: str, like: str) -> str:
+    """The lines with the indentation and the names of a line like the old neighbour."""
+    names: dict[str, str] = {}
+    if shape_of(old) == shape_of(like):
+        pairs = zip(tokens_of(old), tokens_of(like), strict=True)
+        names = {a: b for a, b in pairs if a != b and a.isidentifier() and len(a) > 1}
+    before, after = old[: indentation_of(old)], like[: indentation_of(like)]
+    lines = []
+    for line in LINES.findall(inserted):
+        fresh = after + line.removeprefix(before) if line.startswith(before) and line.strip() else line
+        lines.append(WORDS.sub(lambda match: names.get(match.group(), match.group()), fresh))
+    text = "".join(lines)
+    return text if text.endswith("\n") else text + "\n"
+
+
+def stands(snapshot: Snapshot, number: int, text: str) -> bool:
+    """Whether the lines to insert stand above or below already."""
+    lines = [line.strip() for line in LINES.findall(text)]
+    for first in (number - len(lines), number):
+        around = [line_or_none(snapshot, first + at) for at in range(len(lines))]
+        if [line and line.strip() for line in around] == lines:
+            return True
+    return False
 
 
 def tokens_of(text: str) -> list[str]:
@@ -522,41 +580,6 @@ def extractions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterat
 
 def indentation_of(text: str) -> int:
     return len(text) - len(text.lstrip(" \t"))
-
-
-# Imports
-
-
-def unused_imports(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """The name that went is left in an import and nowhere else."""
-    found = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
-    if len(found) != 1:
-        return
-    start, end = found[0]
-    statement = next((each for each in syntax.imports(snapshot) if each[0] <= start < each[1]), None)
-    if statement:
-        yield without_name(snapshot, statement, start, end)
-
-
-def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end: int) -> Place:
-    """One name of several, or the whole statement with its line."""
-    text = snapshot.text
-    after = re.compile(r"(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*").match(text, end, statement[1])
-    before = re.compile(r"[,\n][ \t]*\Z").search(text, statement[0], start)
-    if after:
-        return Place(*whole_line(snapshot, start, after.end()), "")
-    if before and before.group()[0] == ",":
-        return Place(before.start(), end, "")
-    return Place(*whole_line(snapshot, *statement), "")
-
-
-def whole_line(snapshot: Snapshot, start: int, end: int) -> tuple[int, int]:
-    """With the line's indentation and end, if nothing else is on it."""
-    first, last = snapshot.line_of(start), snapshot.line_of(end)
-    outside = snapshot.text[snapshot.line_start(first) : start] + snapshot.text[end : snapshot.line_end(last)]
-    if outside.strip(" \t;") or last + 1 >= snapshot.line_count:
-        return start, end
-    return snapshot.line_start(first), snapshot.line_start(last + 1)
 
 
 def minimal(old: str, new: str) -> Change:

@@ -7,7 +7,10 @@ from msgspec.structs import replace
 
 from mercury_ls.documents import Snapshot, difference
 
-__all__ = ["Pending", "PendingEdits", "Remainder", "SpanEdit"]
+__all__ = ["CLOSED", "Pending", "PendingEdits", "Remainder", "SpanEdit"]
+
+CLOSED = -1
+"""The version of a file that no editor has open."""
 
 PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "`": "`", "<": ">"}
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit
 
 __all__ = [
+    "IMPORT",
     "KEYWORDS",
     "PARTS",
     "Kind",
@@ -26,12 +27,15 @@ __all__ = [
     "shape",
     "tokens",
     "touches_of",
+    "travelling",
 ]
 
-Kind = Literal["rename", "part", "phrase", "argument", "parameter", "clone", "delete", "insert", "extract", "unused"]
+Kind = Literal[
+    "rename", "part", "phrase", "argument", "parameter", "clone", "delete", "insert", "extract", "unused", "import"
+]
 """What a rule speaks of: a name, a part of names, a piece of code, an argument at calls, a parameter that the calls
 must follow, lines of one shape that changed, went or came, an expression that a new variable stands for, an import
-that nothing uses any more."""
+that nothing uses any more, a name that other files may have to import."""
 
 KEYWORDS = frozenset(
     re.findall(
@@ -48,8 +52,10 @@ KEYWORDS = frozenset(
 
 LONGEST_EDIT = 4000
 MOST_TOKENS = 600
-MOST_RULES = 24
+MOST_RULES = 40
 NEIGHBOURS = 4
+LATEST = 3
+SHORT_NAME = 3
 ALIKE = 0.35
 """The share of tokens that two lines must have in common for one to be a change of the other."""
 
@@ -58,6 +64,11 @@ OPERATORS = r"[=!]==?|[<>:+\-*/%&|^]=|->|=>|::|&&|\|\||\?\.|\?\?|\*\*|\+\+|--|//
 TOKEN = re.compile(rf"[^\W\d]\w*|\d[\w.]*|{OPERATORS}|[^\w\s]")
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+")
+IMPORT = re.compile(r"\s*(?:import|from|use|using|#include|package|const \{?[\w, ]+\}? = require)\b")
+MADE = re.compile(
+    r"(?:def|class|fn|func|function|struct|enum|trait|interface|type|const|export let)[ \t]+(?P<name>[^\W\d]\w{2,})"
+    r"|(?P<constant>[A-Z][A-Z\d_]{2,})[ \t]*(?::[^=\n]+)?=[^=]",
+)
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 ASSIGNED = re.compile(
     r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=\s*(?P<value>[^=].*?);?\s*$"
@@ -87,7 +98,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     `age` edits ago, first `since` edits ago, and `count` times in all, at `places`. `name` is the function whose
     arguments are meant, `index` the number of the argument (-1: the last). `changed` is the share of the lines' tokens
     that the edit changed, which had so many `lines`; where the rule is `contested`, the same once became something
-    else.
+    else. `glued` says that no blank follows the new text.
     """
 
     kind: Kind
@@ -109,6 +120,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     changed: float = 1.0
     lines: int = 1
     contested: bool = False
+    glued: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -128,6 +140,12 @@ def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
     found = [*merged.values(), *parts(merged.values())]
     kept = [rule for rule in found if not taken_back(rule, found)][:MOST_RULES]
     return tuple(replace(rule, contested=any(contradicts(rule, other) for other in kept)) for rule in kept)
+
+
+def travelling(edits: Sequence[Edit]) -> tuple[str, ...]:
+    """The names by which other files may know what the latest edits changed."""
+    found = (rule.before if rule.kind == "rename" else rule.name for rule in rules(edits[-LATEST:]) if rule.age == 0)
+    return tuple(dict.fromkeys(name for name in found if len(name) > SHORT_NAME and name not in KEYWORDS))
 
 
 def tokens(text: str) -> list[Token]:
@@ -201,25 +219,38 @@ def learned(edit: Edit, age: int) -> Iterator[Rule]:
         return
     for word in gone(edit):
         yield Rule(kind="unused", before=word, after="", line=edit.line, **known)
+    yield from of_imports(edit, known)
     for number, before, after in stretches(edit.before, edit.after):
         yield from of_stretch(before, after, edit.line + number, known)
 
 
 def gone(edit: Edit) -> list[str]:
     """The names that the edit took away, not those of an import statement."""
-    if re.match(r"\s*(?:import|from|use|using|#include|package)\b", edit.before):
+    if IMPORT.match(edit.before):
         return []
     stay = set(WORD.findall(edit.after)) | KEYWORDS
     return [word for word in dict.fromkeys(WORD.findall(edit.before)) if word not in stay][:NEIGHBOURS]
 
 
 def of_insertion(edit: Edit, known: dict) -> Iterator[Rule]:
+    yield from of_imports(edit, known)
     known = {**known, "line": edit.line, "lines_after": edit.after}
     yield Rule(kind="insert", before="", after="", **known)
     for line in LINE.findall(edit.after):
         found = ASSIGNED.match(line)
         if found and len(tokens(found["value"])) > 1:
             yield Rule(kind="extract", before=found["value"], after=found["name"], **known)
+
+
+def of_imports(edit: Edit, known: dict) -> Iterator[Rule]:
+    """The import statements that came, and the names that others can import from here by now."""
+    there = set(LINE.findall(edit.before))
+    for line in LINE.findall(edit.after):
+        if line not in there and IMPORT.match(line) and line == line.lstrip():
+            yield Rule(kind="import", before="", after=line.rstrip(";\r\n"), line=edit.line, **known)
+    made = {match["name"] or match["constant"] for match in MADE.finditer(edit.after)}
+    for name in sorted(made - set(WORD.findall(edit.before)))[:NEIGHBOURS]:
+        yield Rule(kind="import", before="", after="", name=name, line=edit.line, **known)
 
 
 def of_stretch(before: list[str], after: list[str], line: int, known: dict) -> Iterator[Rule]:
@@ -260,6 +291,7 @@ def of_touch(before: str, after: str, old: list[Token], touch: Touch, known: dic
     known = {
         **known,
         "line": line,
+        "glued": bool(after[touch.new_end : touch.new_end + 1].strip()),
         "column": touch.new_end - (after.rfind("\n", 0, touch.new_end) + 1),
         "left": tuple(token.text for token in left[-NEIGHBOURS:]),
         "right": tuple(token.text for token in right[:NEIGHBOURS]),
@@ -298,18 +330,24 @@ def of_argument(
 
 
 def balanced(before: str, after: str, found: list[Touch]) -> Iterator[Touch]:
-    """Pieces that open and close brackets only together are one: `x` became `wrap(x)`."""
-    owed, start = 0, None
+    """Pieces that open and close brackets or quotes only together are one: `x` became `wrap(x)`."""
+    owed, quoted, start = 0, False, None
     for touch in found:
         start = start or touch
-        owed += openness(after[touch.new_start : touch.new_end]) - openness(before[touch.start : touch.end])
-        if owed == 0:
+        went, came = pieces(before, after, touch)
+        owed += openness(came) - openness(went)
+        quoted ^= bool(quotes(went + came) % 2)
+        if owed == 0 and not quoted:
             yield Touch(start.start, touch.end, start.new_start, touch.new_end)
             start = None
 
 
 def openness(text: str) -> int:
     return sum((character in "([{") - (character in ")]}") for character in text)
+
+
+def quotes(text: str) -> int:
+    return text.count('"') + text.count("`")
 
 
 def defined_by_brace(right: list[Token]) -> bool:
@@ -339,35 +377,38 @@ def callee(left: list[str]) -> tuple[str, int, bool] | None:
 
 
 def parts(found: Iterable[Rule]) -> list[Rule]:
-    """Two names that changed in the same part: others with that part may follow."""
+    """Names that changed in a part, or altogether: others with that part may follow."""
     changed: dict[tuple[str, str], list[Rule]] = {}
     for rule in found:
-        if rule.kind == "rename" and (part := changed_part(rule.before, rule.after)):
-            changed.setdefault(part, []).append(rule)
+        if rule.kind == "rename":
+            for part in changed_part(rule.before, rule.after):
+                changed.setdefault(part, []).append(rule)
     return [
         replace(
             same[0],
             kind="part",
             before=before,
             after=after,
-            count=sum(rule.count for rule in same),
+            count=len({rule.before for rule in same}),
             since=max(rule.since for rule in same),
             places=tuple(place for rule in same for place in rule.places),
         )
         for (before, after), same in changed.items()
-        if len({rule.before for rule in same}) > 1
     ]
 
 
-def changed_part(before: str, after: str) -> tuple[str, str] | None:
-    """The words within two names that differ, in lower case; none where nothing of the name stays."""
+def changed_part(before: str, after: str) -> Iterator[tuple[str, str]]:
+    """The words within two names that differ, and the names themselves, which may be a part of longer ones."""
     old, new = PARTS.findall(before), PARTS.findall(after)
     pairs = list(zip(old, new, strict=False))
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     rest = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
     tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
     went, came = "".join(old[head : len(old) - tail]), "".join(new[head : len(new) - tail])
-    return (went, came) if head + tail and len(went.strip("_")) > 2 and came else None
+    if head + tail and len(went.strip("_")) > 1 and came:
+        yield went, came
+    if len(before) > SHORT_NAME:
+        yield before, after
 
 
 def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[str]]]:

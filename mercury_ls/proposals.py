@@ -4,16 +4,22 @@ import asyncio
 import logging
 import uuid
 from contextlib import aclosing
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
 from mercury_ls.client import EngineUnavailable
-from mercury_ls.documents import Snapshot
+from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Fading, Gate
+from mercury_ls.imports import Diagnosed
 from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
-from mercury_ls.pending import PendingEdits, SpanEdit
+from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit
+from mercury_ls.propagation import travelling
 
 if TYPE_CHECKING:
     from mercury_ls.session import Session
@@ -24,6 +30,7 @@ log = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 0.1
 QUIET_AFTER_REFUSAL_SECONDS = 5.0
+MOST_CLOSED = 4
 
 
 class Proposed(Struct, frozen=True):
@@ -34,17 +41,21 @@ class Proposed(Struct, frozen=True):
 
 
 class Proposals:
-    """Owns the one next edit on offer. A weak model means more silence, never worse edits: rules need no model."""
+    """Owns the one next edit on offer. Rules need no model, and a weak one takes nothing from what they say."""
 
     def __init__(self, session: "Session"):
         self._session = session
         self._gate = Gate(session.settings.suggest.minimum_probability, adapts=session.settings.suggest.adapt)
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._offer: PendingEdits | None = None
+        self._ahead: asyncio.Task[Proposed] | None = None
+        self._diagnosed: dict[str, tuple[int, tuple[Diagnosed, ...]]] = {}
         self._refused_at = -QUIET_AFTER_REFUSAL_SECONDS
 
     async def ask(self, uri: str, offset: int, invoked: bool = False) -> Proposed:
         """What is on offer still, or a new answer once the user's last edit has settled."""
+        if self._ahead is not None:
+            await asyncio.wait([self._ahead])
         if offer := self.current():
             return Proposed(offer)
         if reason := self._session.unavailable(uri, invoked) or self._reason_to_wait(invoked):
@@ -53,12 +64,19 @@ class Proposals:
             await asyncio.sleep(SETTLING_SECONDS * self._patience.at(self._session.clock()))
         return await self._answered(uri, offset, invoked)
 
+    def diagnosed(self, uri: str, version: int, found: tuple[Diagnosed, ...]) -> None:
+        """What the editor's language servers say of this version of a document."""
+        self._diagnosed = {u: said for u, said in self._diagnosed.items() if u in self._session.documents}
+        self._diagnosed[uri] = version, found
+
     def _reason_to_wait(self, invoked: bool) -> str:
         since = self._session.clock() - self._refused_at
         return "" if invoked or since >= QUIET_AFTER_REFUSAL_SECONDS else "the last proposal was refused just now"
 
     async def _answered(self, uri: str, offset: int, invoked: bool) -> Proposed:
         session = self._session
+        if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
+            return Proposed(silence=reason)
         question = self._question(uri, offset, invoked)
         answer = NextAnswer(silence="no answer")
         engine = session.engine if session.engine.status.state == "ready" else None
@@ -76,6 +94,7 @@ class Proposals:
     def _question(self, uri: str, offset: int, invoked: bool) -> NextQuestion:
         session = self._session
         snapshot = session.documents[uri].snapshot()
+        version, said = self._diagnosed.get(uri, (snapshot.version, ()))
         return NextQuestion(
             snapshot=snapshot,
             offset=offset,
@@ -89,16 +108,33 @@ class Proposals:
             effort=session.settings.engine.effort,
             deadline_ms=session.settings.engine.deadline_ms,
             recent_edits=session.settings.context.recent_edits,
-            others=tuple(s for s in session.neighbours(uri) if s.uri in session.documents),
+            others=tuple(self._others(snapshot)),
+            diagnosed=said if version == snapshot.version else (),
         )
+
+    def _others(self, snapshot: Snapshot) -> list[Snapshot]:
+        """The other open files, and closed ones that know what was just changed by its name."""
+        session = self._session
+        opened = [each for each in session.neighbours(snapshot.uri) if each.uri in session.documents]
+        names = travelling(session.history.edits(session.settings.context.recent_edits))
+        paths = {document.path for document in session.documents.values()}
+        mentioning = session.workspace.mentioning(names, snapshot.path)
+        closed = (closed_file(path, text) for path, text in mentioning if path not in paths)
+        return [*opened, *islice(closed, MOST_CLOSED)]
 
     def current(self) -> PendingEdits | None:
         """The offer in the texts as they are now; typing over it, or finishing it by hand, ends it."""
         if self._offer is not None:
             documents = self._session.documents
             snapshots = {uri: documents[uri].snapshot() for uri in self._offer.texts if uri in documents}
-            self._offer = self._offer.on(snapshots)
+            self._offer = self._offer.on({**snapshots, **self._closed(self._offer)})
         return self._offer
+
+    def _closed(self, offer: PendingEdits) -> dict[str, Snapshot]:
+        """The closed files of an offer as they are on the disk by now."""
+        paths = [path_of(uri) for uri in offer.texts if uri not in self._session.documents]
+        texts = ((path, self._session.workspace.text(path)) for path in paths)
+        return {(file := closed_file(path, text)).uri: file for path, text in texts if text is not None}
 
     def accepted(self, id: str) -> bool:
         if self._offer is None or self._offer.id != id:
@@ -107,7 +143,24 @@ class Proposals:
         self._gate.accepted(now)
         self._patience.accepted(now)
         self.current()
+        self._look_ahead()
         return True
+
+    def _look_ahead(self) -> None:
+        """What comes after an accepted edit is sought at once: it is there when the editor asks."""
+        place = self._session.last_place()
+        if place and self._offer is None:
+            self._ahead = asyncio.get_running_loop().create_task(self._answered(*place, invoked=False))
+            self._ahead.add_done_callback(self._looked)
+
+    def _looked(self, task: "asyncio.Task[Proposed]") -> None:
+        self._ahead = None
+        if not task.cancelled() and (error := task.exception()):
+            log.error("the search for a next edit failed", exc_info=error)
+
+    def end(self) -> None:
+        if self._ahead is not None:
+            self._ahead.cancel()
 
     def rejected(self, id: str) -> bool:
         if self._offer is None or self._offer.id != id:
@@ -117,6 +170,14 @@ class Proposals:
         self._gate.rejected(self._refused_at)
         self._patience.rejected(self._refused_at)
         return True
+
+
+def closed_file(path: str, text: str) -> Snapshot:
+    return Document(Path(path).as_uri(), path, "", CLOSED, text).snapshot()
+
+
+def path_of(uri: str) -> str:
+    return url2pathname(urlsplit(uri).path)
 
 
 def offered(answer: NextAnswer, snapshots: dict[str, Snapshot]) -> PendingEdits:

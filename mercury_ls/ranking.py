@@ -14,13 +14,15 @@ __all__ = ["Ranking", "load"]
 
 class Ranking(Struct, frozen=True):
     """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds, `check` how a model's opinion
-    is added; `bar` is the least probability that is shown without a model, `fitted` says from what and how well.
+    is added; `bar` is the least probability that is shown without a model, `checked_bar` with one, and `fitted` says
+    from what and how well.
     """
 
     kinds: dict[str, float]
     weights: dict[str, float]
     check: dict[str, float]
     bar: float
+    checked_bar: float | None = None
     fitted: dict[str, Any] = {}
 
     def probability(self, kind: str, features: Mapping[str, float]) -> float:
@@ -29,12 +31,14 @@ class Ranking(Struct, frozen=True):
 
     def checked(self, probability: float, p_model: float, agreement: float) -> float:
         """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
-        check = self.check
+        check, own = self.check, float(agreement == 0)
+        ranked, model = odds(probability), odds(p_model)
         return logistic(
             check["bias"]
-            + check["ranked"] * odds(probability)
-            + check["model"] * odds(p_model)
+            + check["ranked"] * ranked
+            + check["model"] * model
             + check["agreement"] * agreement
+            + own * (check["own"] + check["own ranked"] * ranked + check["own model"] * model)
         )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -394,6 +395,7 @@ def draft_of(reply: Reply) -> dict[str, Any]:
         "kind": "draft",
         "step": reply.step,
         "text": reply.draft,
+        "tokens": reply.tokens,
         "final": reply.final,
         "silence": reply.silence,
         "source": reply.source,
@@ -475,8 +477,10 @@ async def sign_in(ls: Server, params: StatusParams) -> dict[str, str]:
 
 async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
     session = ls.started
+    digests = {"digests": {uri: digest(d.text) for uri, d in session.documents.items()}} if params.digests else {}
     return {
         **status_fields(session.engine.status),
+        **digests,
         "version": __version__,
         "documents": len(session.documents),
         "accepted": session.accepted_count,
@@ -487,6 +491,10 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "problems": [str(problem) for problem in ls.wiring.problems],
         "decisions": [decision_line(decision) for decision in session.decisions],
     }
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def decision_line(decision: Any) -> str:

@@ -68,6 +68,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     source: str = "model"
     step: int = 0
     draft: str = ""
+    tokens: int = 0
     final: bool = True
 
 
@@ -133,6 +134,7 @@ class Session:
             self._hides(uri)
 
     async def end(self) -> None:
+        self.proposals.end()
         self.recorder.close()
         await self.engine.close()
 
@@ -167,6 +169,11 @@ class Session:
             if max(len(before), len(applied.text)) <= LARGEST_DOCUMENT:
                 self.history.record(document.path, before, applied, now)
                 before = before[: applied.start] + applied.text + before[applied.end :]
+
+    def last_place(self) -> tuple[str, int] | None:
+        """The document in use, and where in it something was last typed or asked for."""
+        uri = next((uri for uri in reversed(self._recent) if uri in self.documents), None)
+        return uri and (uri, min(self._cursors.get(uri, 0), len(self.documents[uri].text)))
 
     def close(self, uri: str) -> None:
         self.hidden.pop(uri, None)
@@ -344,7 +351,7 @@ class Session:
         return self.documents[uri].snapshot() if uri in self.documents else self._recent.get(uri)
 
     def _reply(self, document: Document, snapshot: Snapshot, offset: int, ask: Ask, answer: Answer) -> Reply:
-        known = {"step": answer.step, "draft": answer.draft, "final": answer.final}
+        known = {"step": answer.step, "draft": answer.draft, "tokens": answer.tokens, "final": answer.final}
         if not answer.final:
             items = tuple(Item("", *place(s), s.p_accept) for s in answer.suggestions)
             return Reply(snapshot=snapshot, items=items, silence=answer.silence, **known)

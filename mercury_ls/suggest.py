@@ -48,12 +48,13 @@ class Suggestion(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """Suggestions, best first; or none and why. `draft` is the raw text of the pass it was made from."""
+    """Suggestions, best first; or none and why. `draft` is the raw text of the pass it was made from, in `tokens`."""
 
     suggestions: tuple[Suggestion, ...] = ()
     silence: str = ""
     step: int = 0
     draft: str = ""
+    tokens: int = 0
     final: bool = False
 
 
@@ -104,7 +105,7 @@ def request(question: Question, target: Target, seed: int) -> InfillRequest:
 def judged(question: Question, target: Target, draft: Draft) -> Answer:
     """Gate first, since it is cheap; polish what passes."""
     filled = draft.spans[0]
-    known = {"step": draft.step, "draft": filled.text, "final": draft.final}
+    known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}
     if not question.invoked and filled.p_accept < question.bar:
         return Answer(silence=f"unsure: {filled.p_accept:.0%} is under the bar of {question.bar:.0%}", **known)
     proposal = polish(question.snapshot, target, filled.text, question.history)
@@ -116,4 +117,4 @@ def judged(question: Question, target: Target, draft: Draft) -> Answer:
 def finished(last: Answer, found: Sequence[Suggestion]) -> Answer:
     best = tuple(sorted(found, key=lambda s: -s.p_accept))
     silence = "" if best else last.silence
-    return Answer(suggestions=best, silence=silence, step=last.step, draft=last.draft, final=True)
+    return Answer(suggestions=best, silence=silence, step=last.step, draft=last.draft, tokens=last.tokens, final=True)

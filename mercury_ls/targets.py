@@ -10,6 +10,7 @@ from mercury_engine.api import Edit
 from mercury_ls import candidates, languages, syntax
 from mercury_ls.candidates import Candidate
 from mercury_ls.documents import Snapshot
+from mercury_ls.imports import Diagnosed
 from mercury_ls.propagation import openness, pieces, touches_of
 
 __all__ = ["Silence", "Target", "at_cursor", "next_edit"]
@@ -86,14 +87,18 @@ def deeper(snapshot: Snapshot, offset: int) -> bool:
 
 
 def next_edit(
-    snapshot: Snapshot, offset: int, edits: Sequence[Edit], others: Sequence[Snapshot] = ()
+    snapshot: Snapshot,
+    offset: int,
+    edits: Sequence[Edit],
+    others: Sequence[Snapshot] = (),
+    diagnosed: Sequence[Diagnosed] = (),
 ) -> tuple[Candidate, ...] | Silence:
-    """Where the last edits, oldest first, lead to: in this file and in others, the likeliest first."""
-    if not edits:
+    """Where the last edits, oldest first, and complaints lead to: in this file and in others, the likeliest first."""
+    if not edits and not diagnosed:
         return Silence("nothing has been edited yet")
-    if reason := in_progress(snapshot, offset, edits):
+    if edits and (reason := in_progress(snapshot, offset, edits)):
         return Silence(reason)
-    found = candidates.distinct(candidates.judged(candidates.find(snapshot, offset, edits, others)))
+    found = candidates.distinct(candidates.judged(candidates.find(snapshot, offset, edits, others, diagnosed)))
     return found[:MOST_CANDIDATES] or Silence("nothing follows from the last edits")
 
 
@@ -112,9 +117,19 @@ def in_progress(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
         shortened = came and went != came and went.startswith(came)
         if start + touch.new_end == offset and shortened and (went, came) not in known:
             return "a word is being deleted at the cursor"
-    if broken(snapshot, first, min(stop, snapshot.line_count)) or unbalanced(snapshot, edit):
+    incomplete = broken(snapshot, first, min(stop, snapshot.line_count)) or unbalanced(snapshot, edit)
+    if incomplete and not broken_before(snapshot, edit):
         return "the statement at the cursor is not complete"
     return ""
+
+
+def broken_before(snapshot: Snapshot, edit: Edit) -> bool:
+    """Whether the file parsed no better without the edit: then it is not this statement that is incomplete."""
+    start = snapshot.line_start(edit.line)
+    if not snapshot.text.startswith(edit.after, start):
+        return False
+    without = syntax.problems_after(snapshot, start, start + len(edit.after), edit.before)
+    return 0 < without >= syntax.problems(snapshot.tree)
 
 
 def replacements(edit: Edit) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ RESCAN_SECONDS = 300.0
 ENTRIES_A_STEP = 32
 
 SNIPPETS = 8
+LOOKED_THROUGH = 48
 HOMONYMS = 8
 BODY_LINES = 4
 SHORT_LINES = 8
@@ -178,6 +179,21 @@ class Workspace:
         for defined, kind, text in file.definitions:
             if defined == name:
                 yield Found(path, name, kind, text, _distance(path, near), file.stamp[0])
+
+    def mentioning(self, names: Sequence[str], near: str) -> Iterator[tuple[str, str]]:
+        """Path and text of the files nearest to one, of the same kind, in which one of these names stands."""
+        if not names:
+            return
+        mentions = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
+        family = _family(near)
+        kin = (path for path in self._files if path != near and _family(path) == family)
+        for path in heapq.nsmallest(LOOKED_THROUGH, kin, key=lambda path: -_shared(path, near)):
+            if (text := self.text(path)) and mentions.search(text):
+                yield path, text
+
+    def text(self, path: str) -> str | None:
+        """What the file holds now; None if it is not source code, hidden or gone."""
+        return self._text(path) if path in self._files and self._admitted(path) else None
 
     def _is_current(self, path: str) -> bool:
         """Neither hidden by now nor changed since it was read. What is out of date is read again."""
@@ -355,6 +371,12 @@ def _distance(path: str, near: str) -> int:
     there, here = Path(path).parent.parts, Path(near).parent.parts
     shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(there, here, strict=False))
     return len(there) + len(here) - 2 * sum(1 for _ in shared)
+
+
+def _shared(path: str, other: str) -> int:
+    """How many folders two files have in common."""
+    pairs = zip(path.split(os.sep), other.split(os.sep), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _family(path: str) -> str | None:

@@ -1,9 +1,15 @@
 import json
 
+import msgspec
+import pytest
+
 from bench.edit_cases import Case, cases
-from bench.next_edit import Outcome, is_exact, likeness, score, touched
+from bench.next_edit import Local, Outcome, is_exact, likeness, measure_parts, parted, score, touched
+from bench.next_edit import outcome as outcome_of
+from bench.rename_latency import timed
 from mercury_engine.api import Edit
-from mercury_ls.documents import Change, Document
+from mercury_engine.fake import FakeEngine
+from mercury_ls.documents import Change, Document, difference
 from mercury_ls.history import History
 from mercury_training.shards import EditRow, Replacement, write_edits
 
@@ -76,11 +82,78 @@ def test_a_row_of_history_becomes_a_document_with_its_edits(tmp_path):
     path.write_text(json.dumps(row) + "\n")
     (found,) = cases(path)
     assert found.history.edits() == (
-        Edit("other.py", 6, "x = old(0)", "x = new(0)"),
+        Edit("other.py", 6, "x = old(0)\n", "x = new(0)\n"),
         Edit("a.py", 0, "a = old(1)\n", "a = new(1)\n"),
     )
     assert found.expected == (Change(11, 22, "b = new(2)\n"),)
     assert found.offset == 10
+
+
+def test_the_file_of_a_row_may_be_a_window_of_it(tmp_path):
+    """An edit above it moves it, and the lines of the diffs count from the beginning of the file."""
+    row = {
+        "id": "one",
+        "path": "a.py",
+        "language": "python",
+        "class": "repeat",
+        "file_before": "a = old(1)\nb = old(2)\n",
+        "edits": [
+            {"path": "a.py", "diff": "@@ -3,0 +4,2 @@\n+import one\n+import two\n"},
+            {"path": "a.py", "diff": "@@ -43,2 +43,2 @@\n-a = old(1)\n+a = new(1)\n b = old(2)\n"},
+            {"path": "a.py", "diff": "@@ -90,1 +90,0 @@\n-z = old(9)\n"},
+        ],
+        "file_now": "a = new(1)\nb = old(2)\n",
+        "cursor": {"line": -1, "character": 10},
+        "expected": [],
+        "also_ok": [],
+    }
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    (found,) = cases(path)
+    assert found.history.edits() == (
+        Edit("elsewhere in a.py", 3, "", "import one\nimport two\n"),
+        Edit("a.py", 0, "a = old(1)\n", "a = new(1)\n"),
+        Edit("elsewhere in a.py", 89, "z = old(9)\n", ""),
+    )
+    row["file_now"] = "a = newer(1)\nb = old(2)\n"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(ValueError, match="do not lead to file_now"):
+        list(cases(path))
+
+
+def drawn_case() -> Case:
+    history, before = History(), "a = old_name(1)\n\n\nb = old_name(2)\nc = old_name(3)\n"
+    now = before.replace("old", "new", 1)
+    history.record("a.py", before, difference(before, now), 0.0)
+    snapshot = Document("file:///a.py", "a.py", "python", 1, now).snapshot()
+    return Case("repeat", snapshot, 12, history, (Change(18, 34, "b = new_name(2)\n"),), ())
+
+
+async def test_each_part_answers_alone_and_both_together():
+    outcomes = await measure_parts([drawn_case()] * 4, Local(FakeEngine()), 0.25)
+    found = parted(outcomes)
+    assert found["n"] == 4
+    assert found["rules"]["show"] == 100.0
+    assert {"score", "low", "high"} == set(found["both over rules"])
+    assert found["both over rules"]["low"] <= found["both over rules"]["score"] <= found["both over rules"]["high"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "stage"),
+    [
+        (Change(18, 34, "b = new_name(2)\n"), "below the bar"),
+        (Change(18, 34, "b = other(2)\n"), "candidate with another text"),
+        (Change(16, 17, "import os\n"), "no candidate"),
+    ],
+)
+async def test_a_row_says_where_its_edit_was_lost(expected, stage):
+    case = msgspec.structs.replace(drawn_case(), expected=(expected,))
+    assert (await outcome_of(case, None, 0.99)).lost == stage
+
+
+async def test_a_rename_over_two_files_is_one_answer():
+    assert await timed(20, None, is_warm=True) > 0
+    assert await timed(20, Local(FakeEngine()), is_warm=False) > 0
 
 
 def range_of(first: int, stop: int) -> dict:

@@ -85,6 +85,23 @@ async def test_code_actions_offer_only_what_is_there_already(environment, projec
         assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
 
 
+@pytest.mark.parametrize("context", [{"triggerKind": 1}, {"only": ["refactor.rewrite"]}], ids=["Helix", "Eglot"])
+async def test_a_code_action_that_the_user_asks_for_is_looked_for(environment, project, context):
+    async with Raw(environment, project) as server:
+        uri = await renamed(server)
+        asked = {"textDocument": {"uri": uri}, "range": whole(), "context": {"diagnostics": [], **context}}
+        (action,) = await server.request("textDocument/codeAction", asked)
+        assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
+
+
+async def test_code_actions_asked_for_at_every_move_look_for_nothing(environment, project):
+    async with Raw(environment, project) as server:
+        uri = await renamed(server)
+        context = {"diagnostics": [], "triggerKind": 2, "only": ["refactor.rewrite"]}
+        asked = {"textDocument": {"uri": uri}, "range": whole(), "context": context}
+        assert await server.request("textDocument/codeAction", asked) == []
+
+
 async def test_what_was_applied_by_hand_is_no_longer_offered(environment, project):
     async with Raw(environment, project) as server:
         uri = await renamed(server)

@@ -269,6 +269,107 @@ b = load("b"«»)
 """,
     ),
     Scenario(
+        "a prefix stays with what it stands before",
+        "python",
+        """\
+class Tests:
+    def test(self):
+        self.write(⟦→b⟧"one")
+        self.until(⟦→b⟧$0"two")
+        self.equal(self.data, "three")
+        self.until("four")
+""",
+        """\
+class Tests:
+    def test(self):
+        self.write(b"one")
+        self.until(b"two")
+        self.equal(self.data, "three")
+        self.until(«b»"four")
+""",
+    ),
+    Scenario(
+        "a member of the same name in another case follows the second",
+        "python",
+        """\
+class RowReader:
+    pass
+
+
+def ⟦row_reader→line_reader⟧(path):
+    return ⟦row_reader→line_reader⟧$0(path)
+
+
+value = row_reader("a")
+other = row_reader("b")
+""",
+        """\
+class RowReader:
+    pass
+
+
+def line_reader(path):
+    return line_reader(path)
+
+
+value = «line_reader»("a")
+other = «line_reader»("b")
+""",
+    ),
+    Scenario(
+        "the same lines between like lines for the third time",
+        "python",
+        """\
+def first(cursor):
+    cursor.start()
+⟦→    cursor.check()
+⟧    cursor.stop()
+
+
+def second(cursor):
+    cursor.start()
+⟦→    cursor.check()
+⟧$0    cursor.stop()
+
+
+def third(cursor):
+    cursor.start()
+    cursor.stop()
+""",
+        """\
+def first(cursor):
+    cursor.start()
+    cursor.check()
+    cursor.stop()
+
+
+def second(cursor):
+    cursor.start()
+    cursor.check()
+    cursor.stop()
+
+
+def third(cursor):
+    cursor.start()
+«    cursor.check()
+»    cursor.stop()
+""",
+    ),
+    Scenario(
+        "silence while a call is typed in a file that has an error elsewhere",
+        "python",
+        """\
+def broken(:
+    pass
+
+
+def load(name):
+    value = ⟦fetch(name)→fetch(name, mode=⟧$0
+    return value
+""",
+        "- ",
+    ),
+    Scenario(
         "silence after a finished rename",
         "python",
         """\

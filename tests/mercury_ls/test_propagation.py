@@ -2,7 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_ls.propagation import on_the_way, rules, tokens, touches_of
+from mercury_ls.propagation import on_the_way, rules, tokens, touches_of, travelling
 
 
 def check(edits: list[tuple[str, str]], *expected: str, silent: tuple[str, ...] = ()) -> None:
@@ -53,6 +53,29 @@ def test_a_name_that_went_may_leave_an_import_unused():
 
 def test_two_names_that_changed_in_the_same_part():
     check([("old_width = 1\n", "new_width = 1\n"), ("old_height = 1\n", "new_height = 1\n")], "part: old → new")
+
+
+def test_a_name_that_changed_may_be_a_part_of_others():
+    check([("user = 1\n", "account = 1\n")], "part: user → account")
+    check([("a_ty = 1\n", "a_type = 1\n")], "part: ty → type")
+    check([("x = 1\n", "y = 1\n")], silent=("part",))
+
+
+def test_an_import_that_came_and_a_name_that_was_defined():
+    check([("", "import json\n")], "import:  → import json")
+    check([("", "def helper():\n    pass\n")], "import:  → ")
+    check([("", "    x = helper()\n")], silent=("import",))
+
+
+def test_pieces_that_open_a_quote_are_one_with_those_that_close_it():
+    check([('x: "Future[int]" = 1\n', "x: Awaitable[int] = 1\n")], 'phrase: "Future[int]" → Awaitable[int]')
+
+
+def test_names_by_which_other_files_know_what_changed():
+    assert travelling([Edit("a.py", 0, "def fetch(a):\n", "def load_all(a):\n")]) == ("load_all", "fetch")
+    assert travelling([Edit("a.py", 0, "def fetch(a):\n", "def fetch(a, b):\n")]) == ("fetch",)
+    assert travelling([Edit("a.py", 0, "x = 1\n", "y = 1\n")]) == ()
+    assert travelling([]) == ()
 
 
 def test_blanks_say_nothing():

@@ -1,6 +1,7 @@
 """The server with its client in the same process: what comes in as JSON, and what goes out."""
 
 import asyncio
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -160,3 +161,29 @@ async def test_renamed_files_are_followed(client):
     files = [{"oldUri": uri, "newUri": uri.replace("a.py", "b.py")}]
     client.send({"method": "workspace/didRenameFiles", "params": {"files": files}})
     assert client.server.session.neighbours("untitled:x") == []
+
+
+async def test_the_status_compares_texts_by_digest_for_who_asks(client):
+    await client.initialize(INLINE)
+    uri = client.open("a.py", "x = 1\n")
+    assert "digests" not in (await client.request("mercury/status", {}))["result"]
+    status = (await client.request("mercury/status", {"digests": True}))["result"]
+    assert status["digests"] == {uri: hashlib.sha256(b"x = 1\n").hexdigest()}
+
+
+async def test_silence_where_a_next_edit_was_asked_for_has_a_reason_for_who_wants_it(client):
+    await client.initialize(INLINE)
+    uri = client.open("a.py", "x = 1\n")
+    token = {"partialResultToken": "why"}
+    assert (await client.request("mercury/nextEdit", {**place(uri, 0, 0), **token}))["result"] is None
+    (told,) = [m["params"]["value"] for m in client.sent if m.get("method") == "$/progress"]
+    assert told == {"kind": "nextEdit", "silence": "nothing has been edited yet"}
+
+
+async def test_drafts_say_how_many_tokens_they_are(client):
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    await client.request("textDocument/inlineCompletion", {**place(uri, 2, 8), "partialResultToken": "drafts"})
+    drafts = [m["params"]["value"] for m in client.sent if m.get("method") == "$/progress"]
+    assert drafts[-1]["final"]
+    assert 0 < drafts[-1]["tokens"] <= len(drafts[-1]["text"])

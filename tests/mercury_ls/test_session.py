@@ -9,6 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from mercury_engine.fake import FakeEngine
+from mercury_ls import proposals
 from mercury_ls.client import InProcessClient
 from mercury_ls.config import Settings
 from mercury_ls.privacy import Privacy
@@ -260,6 +261,15 @@ async def test_a_closed_file_still_helps_the_next_one(session):
     session.close("file:///project/a.py")
     session.open(URI, "/project/file.py", "python", 1, "x = 1\n")
     assert [snapshot.path for snapshot in session.neighbours(URI)] == ["/project/a.py"]
+
+
+async def test_a_file_that_is_closed_while_its_edit_settles_has_no_next_edit(session, monkeypatch):
+    monkeypatch.setattr(proposals, "SETTLING_SECONDS", 0.0)
+    session.open(URI, "/project/file.py", "python", 1, "x = 1\n")
+    asked = asyncio.create_task(session.proposals.ask(URI, 0))
+    await asyncio.sleep(0)
+    session.close(URI)
+    assert (await asked).silence == "the document is not open"
 
 
 async def test_after_a_branch_switch_nothing_of_before_is_told(session):

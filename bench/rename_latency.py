@@ -1,0 +1,89 @@
+"""How long one answer takes that renames five places in two files, the second file parsed already or not.
+
+python -m bench.rename_latency [--rounds 100] [--lines 400] [--engine fake|none|FOLDER]
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import time
+
+from bench.next_edit import answer_of, engine_of
+from mercury_ls.context import Budget, Related
+from mercury_ls.documents import Document, Snapshot, difference
+from mercury_ls.history import History
+from mercury_ls.next_edit import NextQuestion
+from mercury_ls.settings import SuggestSettings
+from mercury_ls.suggest import Infill
+
+__all__ = ["PLACES", "renaming", "timed"]
+
+PLACES = 5
+OLD, NEW = "load_rows", "read_rows"
+DEFINITION = f"def {OLD}(path, limit):\n    return open(path).readlines()[:limit]\n"
+HERE = f"\n\ndef first(path):\n    return {OLD}(path, 1)\n\n\ndef some(path):\n    return {OLD}(path, 9)\n"
+THERE = f"from rows import {OLD}\n\n\ndef report(path):\n    return {OLD}(path, 5) or {OLD}(path, 6)\n"
+FILLER = "\n\ndef filler_{0}(value, other):\n    total = value * {0} + other\n    return [total, other, {0}]\n"
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--rounds", type=int, default=100)
+    arguments.add_argument("--lines", type=int, default=400, help="of each file")
+    arguments.add_argument("--engine", default="none")
+    given = arguments.parse_args()
+    engine = engine_of(given.engine)
+    figures = {}
+    for name, is_warm in (("warm", True), ("cold", False)):
+        times = sorted(asyncio.run(timed(given.lines, engine, is_warm)) for _ in range(given.rounds))
+        p50, p90 = times[len(times) // 2], times[len(times) * 9 // 10]
+        print(f"the second file {name}: p50 {p50:.1f} ms, p90 {p90:.1f} ms")
+        figures |= {f"{name}_p50_ms": round(p50, 2), f"{name}_p90_ms": round(p90, 2)}
+    machine = f"{platform.machine()}, {os.cpu_count()} CPUs"
+    print(json.dumps({**figures, "places": PLACES, "lines": given.lines, "engine": given.engine, "machine": machine}))
+
+
+async def timed(lines: int, engine: Infill | None, is_warm: bool) -> float:
+    """Milliseconds of one answer; it has to have all the places."""
+    question = renaming(lines)
+    warm = (question.snapshot, *question.others) if is_warm else (question.snapshot,)
+    # Trees are made on demand; the file that was typed in has its own.
+    _ = [each.tree for each in warm]
+    began = time.perf_counter()
+    answer = await answer_of(question, engine)
+    elapsed = (time.perf_counter() - began) * 1000
+    if len(answer.edits) != PLACES:
+        raise ValueError(f"{len(answer.edits)} edits instead of {PLACES}: {answer.silence or answer.label}")
+    return elapsed
+
+
+def renaming(lines: int) -> NextQuestion:
+    """The definition in the first file has just got a new name."""
+    filler = "".join(FILLER.format(number) for number in range(lines // 5))
+    before = DEFINITION + HERE + filler
+    now = before.replace(OLD, NEW, 1)
+    history = History()
+    history.record("rows.py", before, difference(before, now), 0.0)
+    snapshot = snapshot_of("rows.py", now)
+    return NextQuestion(
+        snapshot=snapshot,
+        offset=now.index(NEW) + len(NEW),
+        history=history,
+        related=Related(snapshot.uri, 0, 0.0),
+        settings=SuggestSettings(),
+        budget=Budget(),
+        session="bench",
+        bar=0.0,
+        invoked=True,
+        others=(snapshot_of("report.py", THERE + filler),),
+    )
+
+
+def snapshot_of(path: str, text: str) -> Snapshot:
+    return Document(f"file:///{path}", path, "python", 1, text).snapshot()
+
+
+if __name__ == "__main__":
+    main()

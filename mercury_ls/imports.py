@@ -1,0 +1,190 @@
+"""Imports that a file lacks for what it uses by now, and those that nothing uses any more."""
+
+import builtins
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from mercury_engine.api import Edit
+from mercury_ls import scopes, syntax
+from mercury_ls.documents import Snapshot
+from mercury_ls.places import Place
+from mercury_ls.propagation import IMPORT, KEYWORDS, Rule
+
+__all__ = ["Diagnosed", "diagnosed", "missing", "needed", "unused"]
+
+LATEST = 3
+MOST_NAMES = 8
+MOST_USES = 16
+UNUSED = re.compile(r"\bunused\b|\bnot (?:used|accessed)\b|\bnever (?:used|read)\b", re.IGNORECASE)
+WORD = re.compile(r"(?<![\w.$\"'])[^\W\d]\w{2,}")
+BUILTIN = frozenset(dir(builtins))
+BOUND = re.compile(r"^\s*(?:from\s+\S+\s+import|import|use|using|#include)\b(?P<rest>.*)", re.DOTALL)
+NAMED = {".py": re.compile(r"from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*|[\w, \t]+)")}
+IN_BRACES = re.compile(
+    r"(?:import|use|export)\b[^{]*\{(?P<names>[^{}]*)\}(?:[ \t]+from[ \t]+(?P<module>[\"'][^\"']+))?"
+)
+
+
+class Diagnosed(Struct, frozen=True):
+    """What a language server of the editor says of `[start, end)`."""
+
+    start: int
+    end: int
+    message: str
+    is_unnecessary: bool = False
+
+
+def diagnosed(
+    snapshot: Snapshot, found: Sequence[Diagnosed], others: Sequence[Snapshot]
+) -> Iterator[tuple[Rule, Place]]:
+    """The import that an unknown name needs, and without the one that nothing uses."""
+    statements = syntax.imports(snapshot)
+    for each in found:
+        name = snapshot.text[each.start : each.end]
+        around = next((span for span in statements if span[0] <= each.start < span[1]), None)
+        if around is not None and (each.is_unnecessary or UNUSED.search(each.message)):
+            rule = Rule(kind="unused", before=name, after="", path=snapshot.path)
+            yield rule, without_name(snapshot, around, max(each.start, around[0]), min(each.end, around[1]))
+        elif name.isidentifier() and unbound(snapshot, name) and (text := statement_for(name, snapshot, others)):
+            rule = Rule(kind="import", before="", after=text, name=name, path=snapshot.path)
+            yield from ((rule, place) for place in statement(snapshot, text, True))
+
+
+def missing(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """What another file was made to import, or what it defines since: this one may have to import it as well."""
+    if rule.path == snapshot.path or suffix(rule.path) != suffix(snapshot.path):
+        return
+    if rule.after and rule.after not in snapshot.text and means_the_same(rule.after, rule.path, snapshot.path):
+        yield from statement(snapshot, rule.after, any(unbound(snapshot, name) for name in bound_by(rule.after)))
+    elif rule.name and unbound(snapshot, rule.name):
+        yield from imported_from(snapshot, rule.path, rule.name)
+
+
+def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]) -> Iterator[tuple[Rule, Place]]:
+    """The imports of other files for names that the last edits began to use here; of Python also its own modules."""
+    for age, edit in enumerate(reversed(edits[-LATEST:])):
+        if edit.path != snapshot.path or IMPORT.match(edit.after):
+            continue
+        for name in fresh(edit):
+            if found := statement_for(name, snapshot, others) if unbound(snapshot, name) else "":
+                rule = Rule(kind="import", before="", after=found, name=name, path=edit.path, line=edit.line, age=age)
+                yield from ((rule, place) for place in statement(snapshot, found, True))
+
+
+def fresh(edit: Edit) -> list[str]:
+    known = set(WORD.findall(edit.before)) | KEYWORDS
+    return [name for name in dict.fromkeys(WORD.findall(edit.after)) if name not in known][:MOST_NAMES]
+
+
+def statement_for(name: str, snapshot: Snapshot, others: Sequence[Snapshot]) -> str:
+    kin = [other for other in others if suffix(other.path) == suffix(snapshot.path) and other is not snapshot]
+    for other in kin:
+        for start, end in syntax.imports(other):
+            text = other.text[start:end]
+            if "\n" not in text and name in bound_by(text) and means_the_same(text, other.path, snapshot.path):
+                return text
+    is_module = suffix(snapshot.path) == ".py" and name in sys.stdlib_module_names
+    return f"import {name}" if is_module and re.search(rf"(?<![\w.]){name}\.\w", snapshot.text) else ""
+
+
+def unbound(snapshot: Snapshot, name: str) -> bool:
+    """Whether the file uses the name as a name and nowhere says what it is."""
+    if suffix(snapshot.path) == ".py" and name in BUILTIN:
+        return False
+    uses = [match.start() for match in islice(re.finditer(whole(name), snapshot.text), MOST_USES)]
+    used = [at for at in uses if snapshot.text[at - 1 : at] != "." and syntax.inside(snapshot, at) is None]
+    if not used or any(start <= at < end for at in used for start, end in syntax.imports(snapshot)):
+        return False
+    nodes = [scopes.node_at(snapshot, at) for at in used]
+    return not any(node is not None and scopes.declares(node) for node in nodes)
+
+
+def bound_by(text: str) -> list[str]:
+    """The names that an import statement brings in, roughly: the last word of each of its parts."""
+    match = BOUND.match(text)
+    parts = re.split(r"[,{}();]", match["rest"]) if match else []
+    return [words[-1] for part in parts if (words := re.findall(r"\w+", re.sub(r"\bfrom\b.*", "", part)))]
+
+
+def statement(snapshot: Snapshot, text: str, is_used: bool) -> Iterator[Place]:
+    """Among the imports, in the order of the alphabet where they are in it, on a line of its own."""
+    found = syntax.imports(snapshot)
+    like = [span for span in found if first_word(snapshot.text[slice(*span)]) == first_word(text)] or found
+    if not like:
+        return
+    later = next((start for start, end in like if snapshot.text[start:end] > text), None)
+    line = snapshot.line_of(like[-1][1]) + 1 if later is None else snapshot.line_of(later)
+    if line < snapshot.line_count:
+        start = snapshot.line_start(line)
+        ending = ";" if snapshot.text[like[0][0] : like[0][1]].endswith(";") else ""
+        yield Place(start, start, text.rstrip(";") + ending + "\n", float(is_used))
+
+
+def imported_from(snapshot: Snapshot, path: str, name: str) -> Iterator[Place]:
+    """One name more of a statement that imports from that file."""
+    stem = PurePosixPath(path).stem
+    for start, end in syntax.imports(snapshot):
+        match = NAMED.get(suffix(path), IN_BRACES).match(snapshot.text, start, end)
+        module = match and (match["module"] or snapshot.text[start : match.start("names")])
+        if match and re.search(rf"\b{re.escape(stem)}\b[\"']?(?:\.\w+|::\{{)?$", module.rstrip()):
+            names = match["names"].rstrip()
+            at = match.start("names") + len(names.rstrip(", \t\r\n"))
+            yield Place(at, at, f", {name}", 1.0)
+            return
+
+
+def first_word(text: str) -> str:
+    return text.split(None, 1)[0] if text.strip() else ""
+
+
+def means_the_same(text: str, path: str, other: str) -> bool:
+    """Whether an import statement of one file imports the same in the other."""
+    relative = re.search(r"from\s+\.|[\"']\.|\bsuper::", text)
+    return not relative or path.rpartition("/")[0] == other.rpartition("/")[0]
+
+
+@lru_cache(maxsize=256)
+def suffix(path: str) -> str:
+    return {".tsx": ".ts", ".js": ".ts", ".jsx": ".ts"}.get(found := PurePosixPath(path).suffix, found)
+
+
+def whole(text: str) -> str:
+    return rf"(?<![\w$]){re.escape(text)}(?![\w$])"
+
+
+def unused(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """The name that went is left in an import and nowhere else."""
+    found = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
+    if len(found) != 1:
+        return
+    start, end = found[0]
+    statement = next((each for each in syntax.imports(snapshot) if each[0] <= start < each[1]), None)
+    if statement:
+        yield without_name(snapshot, statement, start, end)
+
+
+def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end: int) -> Place:
+    """One name of several, or the whole statement with its line."""
+    text = snapshot.text
+    after = re.compile(r"(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*").match(text, end, statement[1])
+    before = re.compile(r"[,\n][ \t]*\Z").search(text, statement[0], start)
+    if after:
+        return Place(*whole_line(snapshot, start, after.end()), "")
+    if before and before.group()[0] == ",":
+        return Place(before.start(), end, "")
+    return Place(*whole_line(snapshot, *statement), "")
+
+
+def whole_line(snapshot: Snapshot, start: int, end: int) -> tuple[int, int]:
+    """With the line's indentation and end, if nothing else is on it."""
+    first, last = snapshot.line_of(start), snapshot.line_of(end)
+    outside = snapshot.text[snapshot.line_start(first) : start] + snapshot.text[end : snapshot.line_end(last)]
+    if outside.strip(" \t;") or last + 1 >= snapshot.line_count:
+        return start, end
+    return snapshot.line_start(first), snapshot.line_start(last + 1)

@@ -1,0 +1,114 @@
+import pytest
+
+from mercury_engine.api import Edit
+from mercury_ls import imports
+from mercury_ls.documents import Document, Snapshot
+from mercury_ls.imports import Diagnosed
+from mercury_ls.propagation import rules
+from tests.marked import SUFFIX
+
+
+def snapshot_of(text: str, language: str = "python", name: str = "here") -> Snapshot:
+    path = f"/project/{name}.{SUFFIX[language]}"
+    return Document(f"file://{path}", path, language, 1, text).snapshot()
+
+
+def applied(snapshot: Snapshot, places) -> str:
+    """The text with what is proposed in «», or "-" where nothing is."""
+    text, found = snapshot.text, list(places)
+    for place in sorted(found, key=lambda each: -each.start):
+        text = f"{text[: place.start]}«{place.text}»{text[place.end :]}"
+    return text if found else "-"
+
+
+def check_needed(drawn: str, expected: str, *others: str, language: str = "python") -> None:
+    """`⟦line⟧` was typed last; `others` are files beside this one."""
+    text = drawn.replace("⟦", "").replace("⟧", "")
+    typed = drawn[drawn.index("⟦") + 1 : drawn.index("⟧")]
+    snapshot = snapshot_of(text, language)
+    edit = Edit(snapshot.path, drawn[: drawn.index("⟦")].count("\n"), "", typed)
+    found = imports.needed(snapshot, [edit], [snapshot_of(other, language, "other") for other in others])
+    assert applied(snapshot, (place for _, place in found)) == expected
+
+
+def test_a_module_of_python_that_is_used_but_not_imported():
+    check_needed(
+        "import abc\nimport sys\n\n⟦print(json.dumps(1))\n⟧",
+        "import abc\n«import json\n»import sys\n\nprint(json.dumps(1))\n",
+    )
+
+
+def test_what_another_file_imports_by_that_name():
+    check_needed(
+        "import abc\nfrom one import a\n\n⟦x = helper(1)\n⟧",
+        "import abc\nfrom one import a\n«from tools.things import helper\n»\nx = helper(1)\n",
+        "from tools.things import helper\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "x = sys.path\n",
+        "def json(): pass\n",
+        "x.json.dumps(1)\n",
+        "print('json.dumps')\n",
+        "json = 1\njson.a\n",
+        "x = len(y)\n",
+    ],
+)
+def test_nothing_is_needed_for_what_is_known_or_no_name(typed):
+    check_needed(f"import abc\nimport sys\n\n⟦{typed}⟧", "-")
+
+
+def test_an_import_of_typescript_with_its_semicolon():
+    check_needed(
+        'import { all } from "./all";\n\n⟦const x = both(1);\n⟧',
+        'import { all } from "./all";\n«import { both } from "./both";\n»\nconst x = both(1);\n',
+        'import { both } from "./both";\n',
+        language="typescript",
+    )
+
+
+def check_missing(edit: Edit, text: str, expected: str, language: str = "python") -> None:
+    snapshot = snapshot_of(text, language)
+    found = [
+        place for rule in rules([edit]) if rule.kind == "import" for place in imports.missing(rule, snapshot, None)
+    ]
+    assert applied(snapshot, found) == expected
+
+
+def test_a_name_that_another_file_defines_by_now_joins_its_import():
+    edit = Edit("/project/compat.py", 3, "", "def text_of(value):\n    return value\n")
+    check_missing(
+        edit,
+        "from .compat import first, last\n\nx = text_of(first)\n",
+        "from .compat import first, last«, text_of»\n\nx = text_of(first)\n",
+    )
+    check_missing(edit, "from .other import first\n\nx = text_of(first)\n", "-")
+    check_missing(edit, "from .compat import first, text_of\n\nx = text_of(first)\n", "-")
+
+
+def test_an_import_that_came_elsewhere_may_be_due_here():
+    edit = Edit("/project/setup.py", 3, "", "import sysconfig\n")
+    check_missing(edit, "import os\n\nx = os\n", "import os\n«import sysconfig\n»\nx = os\n")
+    check_missing(edit, "import sysconfig\n", "-")
+    check_missing(Edit("/elsewhere/a.py", 3, "", "from .b import c\n"), "import os\n\nx = c\n", "-")
+
+
+def check_diagnosed(drawn: str, message: str, expected: str, unnecessary: bool = False) -> None:
+    start, end = drawn.index("⟦"), drawn.index("⟧") - 1
+    snapshot = snapshot_of(drawn.replace("⟦", "").replace("⟧", ""))
+    found = imports.diagnosed(snapshot, [Diagnosed(start, end, message, unnecessary)], [])
+    assert applied(snapshot, (place for _, place in found)) == expected
+
+
+def test_a_complaint_about_an_import_takes_it_away():
+    check_diagnosed("import ⟦os⟧\nimport sys\n", '"os" imported but unused', "«»import sys\n")
+    check_diagnosed("from a import b, ⟦c⟧\nb\n", "whatever", "from a import b«»\nb\n", unnecessary=True)
+    check_diagnosed("import ⟦os⟧\nimport sys\n", "import could not be resolved", "-")
+
+
+def test_a_complaint_about_an_unknown_name_brings_its_import():
+    check_diagnosed("import abc\n\n⟦json⟧.dumps(1)\n", "undefined name", "import abc\n«import json\n»\njson.dumps(1)\n")
+    check_diagnosed("import abc\n\n⟦abc⟧.a\n", "whatever", "-")

@@ -1,0 +1,151 @@
+"""The next edit of a session: sought ahead, over files that are not open, and as the editor's servers complain."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from mercury_ls import faces, proposals
+from mercury_ls.client import InProcessClient
+from mercury_ls.config import Settings
+from mercury_ls.imports import Diagnosed
+from mercury_ls.lsp import Document as TextDocument
+from mercury_ls.lsp import InlineContext, NextEditParams, Position
+from mercury_ls.pending import CLOSED
+from mercury_ls.privacy import Privacy
+from mercury_ls.record import NoRecorder
+from mercury_ls.session import Session
+from mercury_ls.workspace import Workspace
+
+DEFINED = "def fetch_rows(name):\n    return name\n\n\nfirst = fetch_rows(1)\nsecond = fetch_rows(2)\n"
+USED = "from here import fetch_rows\n\nresult = fetch_rows(3)\n"
+
+
+@pytest.fixture
+async def session(tmp_path, monkeypatch):
+    monkeypatch.setattr(proposals, "SETTLING_SECONDS", 0.0)
+    settings = Settings()
+    privacy = Privacy(settings.privacy, [tmp_path])
+    client = InProcessClient(FakeEngine())
+    await client.start()
+    made = Session(settings, client, privacy, Workspace([tmp_path], privacy, settings.context), NoRecorder())
+    yield made
+    await made.end()
+
+
+def opened(session: Session, path: Path, text: str) -> str:
+    path.write_text(text)
+    session.open(path.as_uri(), str(path), "python", 1, text)
+    return path.as_uri()
+
+
+def index(session: Session) -> None:
+    while session.workspace.step(0.0):
+        pass
+
+
+async def renamed(session: Session, folder: Path) -> str:
+    """`fetch_rows` has just got a new name where it is defined."""
+    (folder / "other.py").write_text(USED)
+    uri = opened(session, folder / "here.py", DEFINED)
+    index(session)
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    return uri
+
+
+async def test_files_that_are_not_open_are_part_of_the_answer(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    other = (tmp_path / "other.py").as_uri()
+    assert {edit.uri for edit in offer.edits} == {uri, other}
+    assert offer.versions == {uri: 2, other: CLOSED}
+    assert [USED[e.start : e.end] for e in offer.edits if e.uri == other] == ["fetch_rows", "fetch_rows"]
+
+
+class Client:
+    """As much of the language server as the faces ask for; the client takes versioned edits."""
+
+    def __init__(self, session: Session) -> None:
+        edits = SimpleNamespace(document_changes=True)
+        self.started, self.encoding, self.accept_command = session, "utf-16", "mercury.didAccept"
+        self.protocol = SimpleNamespace(
+            client_capabilities=SimpleNamespace(workspace=SimpleNamespace(workspace_edit=edits))
+        )
+
+    def offset(self, uri: str, line: int, character: int) -> int:
+        return self.started.documents[uri].snapshot().offset(line, character, self.encoding)
+
+    async def newest(self, kind: str, uri: str, work, otherwise):
+        return await work
+
+
+def asked(uri: str, **context) -> NextEditParams:
+    return NextEditParams(TextDocument(uri, 2), Position(0, 13), InlineContext(trigger_kind=1, **context))
+
+
+async def test_edits_of_closed_files_go_only_to_clients_that_can_make_them(session, tmp_path):
+    client, uri = Client(session), await renamed(session, tmp_path)
+    other = (tmp_path / "other.py").as_uri()
+    told = await faces.next_edit(client, asked(uri, closed_files=True))
+    assert {e["textDocument"]["uri"]: e["textDocument"]["version"] for e in told["edits"]} == {uri: 2, other: None}
+    told = await faces.next_edit(client, asked(uri))
+    assert {edit["textDocument"]["uri"] for edit in told["edits"]} == {uri}
+    told = await faces.copilot_inline_edit(client, asked(uri))
+    assert {edit["textDocument"]["uri"] for edit in told["edits"]} == {uri}
+
+
+async def test_a_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path):
+    client, uri = Client(session), await renamed(session, tmp_path)
+    await faces.next_edit(client, asked(uri))
+    found = faces.workspace_edit(client, session.proposals.current()).document_changes
+    versions = {each.text_document.uri: each.text_document.version for each in found}
+    assert versions == {uri: 2, (tmp_path / "other.py").as_uri(): None}
+    places = [edit.range.start.line for each in found for edit in each.edits if each.text_document.version is None]
+    assert sorted(places) == [0, 2]
+
+
+async def test_an_offer_follows_a_file_on_the_disk(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    (tmp_path / "other.py").write_text("# a line more\n" + USED)
+    moved = session.proposals.current()
+    other = [edit for edit in moved.edits if edit.uri != uri]
+    assert [edit.start - 14 for edit in other] == [edit.start for edit in offer.edits if edit.uri != uri]
+    (tmp_path / "other.py").unlink()
+    assert session.proposals.current() is None
+
+
+async def test_a_hidden_file_is_never_read_for_it(session, tmp_path):
+    (tmp_path / ".gitignore").write_text("other.py\n")
+    uri = await renamed(session, tmp_path)
+    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    assert {edit.uri for edit in offer.edits} == {uri}
+
+
+async def test_after_an_accept_the_next_answer_is_there_before_anybody_asks(session, tmp_path):
+    text = "a = old_name(1)\nb = old_name(2)\nc = old_name(3)\n"
+    uri = opened(session, tmp_path / "here.py", text)
+    session.change(uri, 2, [((0, 4, 0, 12), "new_name")], "utf-16")
+    offer = (await session.proposals.ask(uri, 12, invoked=True)).offer
+    assert offer is not None
+    session.change(uri, 3, [((1, 4, 1, 12), "new_name"), ((2, 4, 2, 12), "new_name")], "utf-16")
+    session.accepted(offer.id)
+    ahead = session.proposals._ahead
+    assert ahead is not None
+    asked = await session.proposals.ask(uri, 12)
+    assert ahead.done()
+    assert session.proposals._ahead is None
+    assert asked.offer is None
+
+
+async def test_what_is_complained_of_counts_for_the_text_it_was_said_of(session, tmp_path):
+    text = "import abc\n\nvalue = json.dumps(abc)\n"
+    uri = opened(session, tmp_path / "here.py", text)
+    at = text.index("json")
+    session.proposals.diagnosed(uri, 1, (Diagnosed(at, at + 4, "undefined name"),))
+    offer = (await session.proposals.ask(uri, at)).offer
+    assert [edit.text for edit in offer.edits] == ["import json\n"]
+    session.change(uri, 2, [((2, 0, 2, 0), "\n")], "utf-16")
+    session.proposals.rejected(offer.id)
+    assert (await session.proposals.ask(uri, at, invoked=True)).offer is None
