@@ -12,10 +12,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:
 	@echo "make demo    type into a sample file and watch suggestions being drafted and revised"
 	@echo "make test    check and run every test that needs no real editor, as CI does"
-	@echo "make test-editors  bring real editors into ~/.cache and drive them"
+	@echo "make test-editors  bring real editors into ~/.cache, or MERCURY_LS_EDITORS, and drive them"
 	@echo "make check   lint and formatting only"
 	@echo "make fix     format, and repair what the linter can"
-	@echo "make bench   measure: start-up, keystrokes, engine calls"
+	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in two minutes"
 	@echo "make clean   remove the environment and caches"
 
 $(BASE): pyproject.toml
@@ -48,13 +48,11 @@ test: check
 
 test-editors: $(READY)
 	$(BIN)/python -m tests.editors.tools
-	$(BIN)/python -m pytest -m editor
+	$(BIN)/python -m pytest -m editor -rs
 
 bench: $(READY)
-	$(BIN)/python -m bench.server
-	$(BIN)/python -m bench.documents
-	$(BIN)/python -m bench.engine_call
-	$(BIN)/python -m bench.decode --plot docs/benchmarks
+	$(BIN)/python -m bench.report $(QUICK)
+	$(BIN)/python -m bench.ratchet --update
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -14,14 +14,19 @@ from typing import Any
 __all__ = ["Client", "RequestError", "capabilities", "running"]
 
 COMMAND = (sys.executable, "-m", "mercury_ls", "--stdio")
+GONE = "the server is gone"
 
 
 class RequestError(Exception):
-    """The server answered with an error."""
+    """The server answered with an error; `code` is its number."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error["message"])
+        self.code: int = error["code"]
 
 
 class Client:
-    """One conversation with one server process.
+    """One conversation with one server process: `offers` are its capabilities, `received` when answers were read.
 
     >>> async with running(root) as client:
     ...     client.open(uri, "python", text)
@@ -31,7 +36,10 @@ class Client:
     def __init__(self, process: asyncio.subprocess.Process):
         self.process = process
         self.notifications: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self.is_gone = False
+        self.offers: dict[str, Any] = {}
         self.versions: dict[str, int] = {}
+        self.received: dict[int, float] = {}
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future] = {}
         self._reading = asyncio.create_task(self._read())
@@ -45,6 +53,8 @@ class Client:
 
     def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future]:
         """Send a request; its id, for cancelling, and the answer to come."""
+        if self.is_gone:
+            raise ConnectionError(GONE)
         id = next(self._ids)
         self._waiting[id] = asyncio.get_running_loop().create_future()
         self.send({"id": id, "method": method, "params": params})
@@ -78,23 +88,27 @@ class Client:
                 length = int(value) if name.lower() == b"content-length" else length
             if not length:
                 return self._lost()
-            self._arrived(json.loads(await self.process.stdout.readexactly(length)))
+            body = await self.process.stdout.readexactly(length)
+            now = time.perf_counter()
+            self._arrived(json.loads(body), now)
 
-    def _arrived(self, message: dict[str, Any]) -> None:
+    def _arrived(self, message: dict[str, Any], now: float) -> None:
         if "method" in message and "id" in message:
             self.send({"id": message["id"], "result": None})
         elif "method" in message:
-            self.notifications.put_nowait({**message, "received": time.perf_counter()})
+            self.notifications.put_nowait({**message, "received": now})
         elif (waiting := self._waiting.pop(message["id"], None)) and not waiting.done():
+            self.received[message["id"]] = now
             if "error" in message:
-                waiting.set_exception(RequestError(message["error"]["message"]))
+                waiting.set_exception(RequestError(message["error"]))
             else:
                 waiting.set_result(message["result"])
 
     def _lost(self) -> None:
+        self.is_gone = True
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(ConnectionError("the server is gone"))
+                waiting.set_exception(ConnectionError(GONE))
 
     async def close(self) -> None:
         await self.request("shutdown", None)
@@ -131,7 +145,7 @@ async def running(
     )
     client = Client(process)
     try:
-        await client.request("initialize", initialize(root, options))
+        client.offers = (await client.request("initialize", initialize(root, options)))["capabilities"]
         client.notify("initialized", {})
         yield client
         await client.close()

@@ -6,31 +6,50 @@ HTTP, no JSON, no tokenizer, so that the peer is as fast as it can be.
 
 import ctypes
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from mercury_engine.config import ModelConfig
+from mercury_engine.export import shapes
 
 __all__ = ["QUANTISATIONS", "LlamaPeer", "write_gguf"]
 
 QUANTISATIONS = ("q8_0", "q4_0")
 
+WHOLE_MODEL = {"embedding.weight": "token_embd", "norm.weight": "output_norm"}
+LAYER = {
+    "attention_norm": "attn_norm",
+    "attention.query": "attn_q",
+    "attention.key": "attn_k",
+    "attention.value": "attn_v",
+    "attention.output": "attn_output",
+    "attention.query_norm": "attn_q_norm",
+    "attention.key_norm": "attn_k_norm",
+    "feed_forward_norm": "ffn_norm",
+    "feed_forward.gate": "ffn_gate",
+    "feed_forward.up": "ffn_up",
+    "feed_forward.down": "ffn_down",
+}
+"""What llama.cpp calls the weights of a Qwen3 model."""
 
-def write_gguf(config: ModelConfig, path: Path, quantisation: str, seed: int = 0) -> Path:
-    """Random weights of this shape as a Qwen3 model, which has the same layers: times are real, answers are not."""
+
+def write_gguf(
+    config: ModelConfig, path: Path, quantisation: str, weights: Mapping[str, np.ndarray] | None = None
+) -> Path:
+    """Float weights as a Qwen3 model, which has the same layers. Without any they are random: times are real, answers
+    are not."""
     import gguf
 
     kind = {"q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}[quantisation]
     writer = gguf.GGUFWriter(path, "qwen3")
     describe(writer, config)
-    generator = np.random.default_rng(seed)
-    for name, shape in tensors(config).items():
-        if len(shape) == 1:
-            writer.add_tensor(name, np.ones(shape, np.float32))
+    for name, tensor in (random_tensors(config) if weights is None else named(weights)).items():
+        if tensor.ndim == 1:
+            writer.add_tensor(name, tensor)
         else:
-            weights = 0.02 * generator.standard_normal(shape, np.float32)
-            writer.add_tensor(name, gguf.quants.quantize(weights, kind), raw_dtype=kind)
+            writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -48,29 +67,31 @@ def describe(writer, config: ModelConfig) -> None:
     writer.add_key_length(config.head_width)
     writer.add_value_length(config.head_width)
     writer.add_rope_freq_base(config.rope_theta)
-    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_layer_norm_rms_eps(config.norm_epsilon)
     writer.add_vocab_size(config.vocabulary)
     writer.add_tokenizer_model("no_vocab")
 
 
-def tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """The head is tied: llama.cpp uses the embedding where there is no output matrix."""
-    wide, narrow = config.heads * config.head_width, config.kv_heads * config.head_width
-    layer: dict[str, tuple[int, ...]] = {
-        "attn_norm": (config.width,),
-        "attn_q": (wide, config.width),
-        "attn_k": (narrow, config.width),
-        "attn_v": (narrow, config.width),
-        "attn_output": (config.width, wide),
-        "attn_q_norm": (config.head_width,),
-        "attn_k_norm": (config.head_width,),
-        "ffn_norm": (config.width,),
-        "ffn_gate": (config.feed_forward, config.width),
-        "ffn_up": (config.feed_forward, config.width),
-        "ffn_down": (config.width, config.feed_forward),
+def random_tensors(config: ModelConfig) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(0)
+    return {
+        gguf_name(name): np.ones(shape, np.float32)
+        if len(shape) == 1
+        else 0.02 * generator.standard_normal(shape, np.float32)
+        for name, shape in shapes(config).items()
     }
-    layers = {f"blk.{n}.{name}.weight": shape for n in range(config.layers) for name, shape in layer.items()}
-    return {"token_embd.weight": (config.vocabulary, config.width), **layers, "output_norm.weight": (config.width,)}
+
+
+def named(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {gguf_name(name): np.ascontiguousarray(tensor, np.float32) for name, tensor in weights.items()}
+
+
+def gguf_name(name: str) -> str:
+    """The head is tied: llama.cpp uses the embedding where there is no output matrix."""
+    if name in WHOLE_MODEL:
+        return f"{WHOLE_MODEL[name]}.weight"
+    _, layer, part = name.removesuffix(".weight").split(".", 2)
+    return f"blk.{layer}.{LAYER[part]}.weight"
 
 
 class LlamaPeer:
@@ -97,14 +118,17 @@ class LlamaPeer:
 
     def read(self, tokens: np.ndarray) -> int:
         """Append to the cache; the greedy next token."""
+        return int(np.argmax(self.logits(tokens)))
+
+    def logits(self, tokens: np.ndarray) -> np.ndarray:
+        """Append to the cache; what the last token predicts, valid until more is read."""
         for start in range(0, len(tokens), 512):
             piece = np.ascontiguousarray(tokens[start : start + 512], np.int32)
             pointer = piece.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
             if self._native.llama_decode(self._context, self._native.llama_batch_get_one(pointer, len(piece))):
                 raise MemoryError("llama.cpp has no room left in its cache")
             self.cached += len(piece)
-        logits = self._native.llama_get_logits_ith(self._context, -1)
-        return int(np.argmax(np.ctypeslib.as_array(logits, shape=(self._vocabulary,))))
+        return np.ctypeslib.as_array(self._native.llama_get_logits_ith(self._context, -1), shape=(self._vocabulary,))
 
     def keep(self, length: int) -> None:
         """Forget what was read after the first `length` tokens."""

@@ -1,33 +1,46 @@
 """Line plots as small SVG texts: what the benchmarks draw into docs/."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 __all__ = ["Lines", "write"]
 
-WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 420, 64, 40, 150, 48
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 420, 64, 40, 170, 48
 COLOURS = ("#1b5e9e", "#c4521b", "#2a7f3f", "#7a3fa0", "#a8892b", "#555555", "#b0316f", "#2a8c8c")
+MOST_MARKED = 12
+"""Lines of more points are drawn without a mark on each."""
 
 Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 
-def write(path: Path, title: str, x: str, y: str, lines: Lines) -> None:
-    """One line for each name; the axes begin at zero, so that nothing looks steeper than it is."""
+class Axis:
+    """Where a value lies between the axis' ends, 0 to 1, and the values at which it is labelled."""
+
+    def __init__(self, place: Callable[[float], float], ticks: Sequence[float]):
+        self.place = place
+        self.ticks = ticks
+
+
+def write(path: Path, title: str, x: str, y: str, lines: Lines, *, logarithmic: bool = False) -> None:
+    """One line for each name. The axes begin at zero, so that nothing looks steeper than it is; only values of very
+    different size stand on a logarithmic one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(draw(title, x, y, lines), encoding="utf-8")
+    path.write_text(draw(title, x, y, lines, logarithmic=logarithmic), encoding="utf-8")
 
 
-def draw(title: str, x: str, y: str, lines: Lines) -> str:
-    most_x = nice(max(point[0] for points in lines.values() for point in points))
-    most_y = nice(max(point[1] for points in lines.values() for point in points))
-    parts = [text(LEFT, 22, title, size=15), *grid(most_x, most_y), *labels(x, y)]
-    for number, (name, points) in enumerate(lines.items()):
+def draw(title: str, x: str, y: str, lines: Lines, *, logarithmic: bool = False) -> str:
+    points = [point for line in lines.values() for point in line]
+    across = decades([point[0] for point in points]) if logarithmic else from_zero([point[0] for point in points])
+    up = from_zero([point[1] for point in points])
+    parts = [text(LEFT, 16, title, size=15), *grid(across, up), *labels(x, y)]
+    for number, (name, line) in enumerate(lines.items()):
         colour = COLOURS[number % len(COLOURS)]
-        placed = [place(px / most_x, py / most_y) for px, py in points]
+        placed = [place(across.place(px), up.place(py)) for px, py in line]
         path = " ".join(f"{'L' if i else 'M'}{px:.1f} {py:.1f}" for i, (px, py) in enumerate(placed))
         parts.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}"/>' for px, py in placed]
+        marked = placed if len(placed) <= MOST_MARKED else []
+        parts += [f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3" fill="{colour}"/>' for px, py in marked]
         parts.append(text(WIDTH - RIGHT + 16, TOP + 14 + 18 * number, name, colour))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">\n'
@@ -35,21 +48,37 @@ def draw(title: str, x: str, y: str, lines: Lines) -> str:
     )
 
 
-def grid(most_x: float, most_y: float) -> list[str]:
+def from_zero(values: Sequence[float]) -> Axis:
+    most = nice(max(values))
+    return Axis(lambda value: value / most, [most * step / 4 for step in range(5)])
+
+
+def decades(values: Sequence[float]) -> Axis:
+    """From a power of ten to a power of ten; nothing lies left of a ten thousandth of the largest value."""
+    last = math.ceil(math.log10(max(values)))
+    first = max(math.floor(math.log10(max(min(values), 1e-9))), last - 4)
+    first = min(first, last - 1)
+    return Axis(
+        lambda value: max(math.log10(max(value, 1e-9)) - first, 0) / (last - first),
+        [10.0**power for power in range(first, last + 1)],
+    )
+
+
+def grid(across: Axis, up: Axis) -> list[str]:
     parts = []
-    for step in range(5):
-        share = step / 4
-        (left, y), (right, _) = place(0, share), place(1, share)
+    for value in up.ticks:
+        (left, y), (right, _) = place(0, up.place(value)), place(1, up.place(value))
         parts.append(f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="#ddd"/>')
-        parts.append(text(left - 8, y + 4, f"{most_y * share:g}", anchor="end"))
-        x, bottom = place(share, 0)
-        parts.append(text(x, bottom + 18, f"{most_x * share:g}", anchor="middle"))
+        parts.append(text(left - 8, y + 4, f"{value:g}", anchor="end"))
+    for value in across.ticks:
+        x, bottom = place(across.place(value), 0)
+        parts.append(text(x, bottom + 18, f"{value:g}", anchor="middle"))
     return parts
 
 
 def labels(x: str, y: str) -> list[str]:
     middle = (LEFT + WIDTH - RIGHT) / 2
-    return [text(middle, HEIGHT - 10, x, anchor="middle"), text(8, TOP - 6, y)]
+    return [text(middle, HEIGHT - 10, x, anchor="middle"), text(8, TOP - 10, y)]
 
 
 def text(x: float, y: float, content: str, colour: str = "#333", size: int = 12, anchor: str = "start") -> str:
@@ -64,4 +93,4 @@ def place(x: float, y: float) -> tuple[float, float]:
 def nice(value: float) -> float:
     """The next round number above: 1, 2, 2.5, 4, 5 or 8 times a power of ten."""
     power = 10 ** math.floor(math.log10(max(value, 1e-9)))
-    return next(step * power for step in (1, 2, 2.5, 4, 5, 8, 10) if step * power >= value)
+    return next(step * power for step in (1, 2, 2.5, 4, 5, 8, 10) if step * power >= value * (1 - 1e-9))

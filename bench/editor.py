@@ -1,0 +1,186 @@
+"""Rows asked as an editor asks them: for each a fresh session of the language server, all of them over one engine."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.edit_cases import Case
+from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
+from mercury_engine.engine import MercuryEngine
+from mercury_ls.documents import Change
+from mercury_ls.session import Ask, Item, Reply, Session
+from mercury_ls.settings import Settings
+from mercury_ls.wiring import Wiring
+from mercury_training.fim_rows import FimRow
+
+__all__ = ["Asked", "Contender", "Cost", "Metered", "Proposal", "complete", "next_edit"]
+
+NO_FILE = Path("/nonexistent")
+LONGEST_DEADLINE = 60_000
+
+
+class Cost(Struct, frozen=True):
+    """Of one answer, once its context is read: `drafts` as they stood after each pass, `settled` tokens if known."""
+
+    milliseconds: float
+    reading_milliseconds: float
+    passes: int
+    settled: int | None
+    drafts: tuple[str, ...]
+
+
+class Metered:
+    """An engine that reads the context before it answers, as after a pause in typing, and says what answers cost."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._cost: Cost | None = None
+
+    def taken(self) -> Cost | None:
+        """The cost of the latest answer, once; None where the engine was not asked."""
+        cost, self._cost = self._cost, None
+        return cost
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        began = time.perf_counter()
+        for _ in self._engine.warm(request):
+            pass
+        read, before = time.perf_counter(), work(self._engine)
+        drafts = []
+        for draft in self._engine.infill(request):
+            drafts.append(draft.spans[0].text)
+            if draft.final:
+                self._note(drafts, draft.step, before, began, read)
+            yield draft
+
+    def _note(self, drafts: Sequence[str], step: int, before: "Work | None", began: float, read: float) -> None:
+        """Before the final draft goes out: nobody asks for anything behind it."""
+        ended, now = time.perf_counter(), work(self._engine)
+        self._cost = Cost(
+            (ended - read) * 1000,
+            (read - began) * 1000,
+            now.passes - before.passes if now and before else step,
+            now.settled - before.settled if now and before else None,
+            tuple(drafts),
+        )
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        return self._engine.warm(request)
+
+    def info(self) -> EngineInfo:
+        return self._engine.info()
+
+
+class Work(Struct, frozen=True):
+    """Forwards so far, and the tokens that they settled."""
+
+    passes: int
+    settled: int
+
+
+def work(engine: Engine) -> Work | None:
+    """None of an engine that does not tell: the number of its last draft is that of its passes."""
+    return Work(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
+
+
+class Contender(Struct, frozen=True):
+    """Who answers: `client` as a session wants it, `meter` where the engine runs in this process."""
+
+    name: str
+    client: Any
+    meter: Metered | None = None
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` when asked for outright."""
+
+    shown: str | None
+    silence: str
+    answer: str
+    p_accept: float
+    cost: Cost | None
+
+
+class Proposal(Struct, frozen=True):
+    """A next edit on offer after the last edit has settled, or why there is none."""
+
+    changes: tuple[Change, ...]
+    p_accept: float
+    milliseconds: float
+    label: str = ""
+    silence: str = ""
+
+
+async def complete(contender: Contender, row: FimRow) -> Asked:
+    """Typed up to the place, then asked for outright; nothing of the second answer counts towards the cost."""
+    session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix)
+    place = Ask(uri=uri, offset=len(row.prefix))
+    typed = await last_reply(session, place)
+    cost = contender.meter.taken() if contender.meter else None
+    outright = await last_reply(session, replace(place, invoked=True))
+    best = outright.items[0] if outright.items else None
+    return Asked(
+        shown=filled(row, typed.items[0]) if typed.items else None,
+        silence=typed.silence,
+        answer=filled(row, best) if best else "",
+        p_accept=best.p_accept if best else 0.0,
+        cost=cost,
+    )
+
+
+async def next_edit(contender: Contender, case: Case) -> Proposal:
+    """The session remembers the row's edits as `didChange` leaves them, a minute apart, and is asked once."""
+    given = case.snapshot
+    session, uri = await opened(contender, given.path, given.language, given.text)
+    session.history = case.history
+    # The tree is made while the user types: it is there before anything is asked.
+    _ = session.documents[uri].snapshot().tree
+    began = time.perf_counter()
+    proposed = await session.proposals.ask(uri, case.offset)
+    elapsed = (time.perf_counter() - began) * 1000
+    if proposed.offer is None:
+        return Proposal((), 0.0, elapsed, silence=proposed.silence)
+    changes = tuple(Change(edit.start, edit.end, edit.text) for edit in proposed.offer.edits)
+    return Proposal(changes, proposed.offer.p_accept, elapsed, proposed.offer.label)
+
+
+async def opened(contender: Contender, path: str, language: str, text: str) -> tuple[Session, str]:
+    wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)
+    session = wiring.session([], {}, lambda status: None)
+    session.settings = steady(session.settings)
+    uri = f"file:///{path}"
+    session.open(uri, path, language, 1, text)
+    return session, uri
+
+
+def steady(settings: Settings) -> Settings:
+    """As shipped, but one answer and no alternatives, and no deadline: what a slower machine says as well."""
+    engine = replace(settings.engine, deadline_ms=LONGEST_DEADLINE)
+    return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1))
+
+
+async def last_reply(session: Session, ask: Ask) -> Reply:
+    reply = Reply(silence="no answer")
+    async with aclosing(session.inline(ask)) as replies:
+        async for latest in replies:
+            reply = latest
+    return reply
+
+
+def filled(row: FimRow, item: Item) -> str:
+    """What stands between prefix and suffix once the item is accepted; its own text where it changes either."""
+    before = row.prefix + row.suffix
+    after = before[: item.start] + item.text + before[item.end :]
+    if after.startswith(row.prefix) and after.endswith(row.suffix) and len(after) >= len(before):
+        return after[len(row.prefix) : len(after) - len(row.suffix)]
+    return item.text
+
+
+def seen(drafts: Sequence[str], passes: int) -> str:
+    """The draft that stands after so many passes; the last one where the answer took fewer."""
+    return drafts[min(passes, len(drafts)) - 1] if drafts else ""

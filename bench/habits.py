@@ -1,0 +1,69 @@
+"""What each editor asks a server for, and when: frozen descriptions, each with where it was read off."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+__all__ = ["CLIENTS", "Habits"]
+
+
+class Habits(Struct, frozen=True, kw_only=True):
+    """Changes are sent together, at most every `changes_ms` and before each request. Ghost text is asked for
+    `inline_ms` after the last keystroke; what was asked before is cancelled at the next key, or by the next request.
+
+    A `modal` editor is typed into in insert mode, which is left before going elsewhere, and asks for next edits in
+    normal mode; any other asks for them after each change, and after each move soon after one.
+    """
+
+    name: str
+    source: str
+    changes_ms: float
+    inline_ms: float
+    cancels: Literal["never", "key", "request"]
+    modal: bool
+    next_edit: Literal["mercury/nextEdit", "textDocument/copilotInlineEdit"]
+    next_edit_ms: float
+
+
+CLIENTS = {
+    "neovim-0.12": Habits(
+        name="neovim-0.12",
+        source="bench/wire/neovim-0.12.jsonl, and next edits from editors/nvim/lua/mercury",
+        changes_ms=150,
+        inline_ms=200,
+        cancels="never",
+        modal=True,
+        next_edit="mercury/nextEdit",
+        next_edit_ms=100,
+    ),
+    "neovim-plugin": Habits(
+        name="neovim-plugin",
+        source="bench/wire/neovim-0.12-plugin.jsonl, and cancels and next edits from editors/nvim/lua/mercury",
+        changes_ms=150,
+        inline_ms=25,
+        cancels="request",
+        modal=True,
+        next_edit="mercury/nextEdit",
+        next_edit_ms=100,
+    ),
+    "sidekick": Habits(
+        name="sidekick",
+        source="its sources, not a recording: 100 ms after TextChanged and leaving insert mode; ghost text is Neovim's",
+        changes_ms=150,
+        inline_ms=200,
+        cancels="never",
+        modal=True,
+        next_edit="textDocument/copilotInlineEdit",
+        next_edit_ms=100,
+    ),
+    "vscode": Habits(
+        name="vscode",
+        source="its sources, not a recording: ghost text after 50 ms; next edits after 100 ms, as Copilot's",
+        changes_ms=0,
+        inline_ms=50,
+        cancels="key",
+        modal=False,
+        next_edit="mercury/nextEdit",
+        next_edit_ms=100,
+    ),
+}

@@ -1,0 +1,135 @@
+"""The committed evaluation rows: cuts of this project's own code, and edits of its own history.
+
+    python -m bench.own_rows --repository . --revision COMMIT --out bench/sets
+
+Small sets, so that the ratchet and the README's figures need nothing that is not in a clone; no model has been
+trained on them. They tell a better program from a worse one, and little about how good a model is: for that there
+are the larger sets of `mercury_training.evaluation_sets`. The same revision gives the same rows.
+"""
+
+import argparse
+import hashlib
+import random
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from mercury_training import synthetic
+from mercury_training.cuts import Cut, cuts, is_copy
+from mercury_training.fim_rows import FimRow
+from mercury_training.history import Change, Hunk, commit_rows, edit_rows
+from mercury_training.next_edit_rows import next_edit_row
+from mercury_training.shards import EditRow
+from mercury_training.sources import Source, git, language_of
+
+__all__ = ["File", "build", "fim_rows", "next_edit_rows"]
+
+NAME, LICENCE = "mercury-ls", "Apache-2.0"
+PER_KIND = {"python": 15, "lua": 5}
+PER_CLASS = {"repeat": 10, "propagate": 10, "other": 4, "none": 10}
+LARGEST_FILE = 7_000
+MOST_EDITS = 4_000
+
+
+class File(Struct, frozen=True):
+    """One file of the revision."""
+
+    path: str
+    language: str
+    licence: str
+    text: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repository", default=".")
+    parser.add_argument("--revision", default="HEAD")
+    parser.add_argument("--out", type=Path, default=Path("bench/sets"))
+    given = parser.parse_args()
+    for path, count in build(given.repository, given.revision, given.out).items():
+        print(f"{path}: {count} rows")
+
+
+def build(repository: str, revision: str, out: Path) -> dict[Path, int]:
+    commit = git(repository, "rev-parse", revision).decode().strip()
+    found = list(files(repository, commit))
+    rows = {
+        "fim.jsonl": fim_rows(found, commit),
+        "next_edit.jsonl": next_edit_rows(Source(NAME, "git", repository, commit), found),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    for name, members in rows.items():
+        (out / name).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in members))
+    return {out / name: len(members) for name, members in rows.items()}
+
+
+def files(repository: str, commit: str) -> Iterator[File]:
+    for path in git(repository, "ls-tree", "-r", "--name-only", commit).decode().splitlines():
+        if (language := language_of(path)) in PER_KIND:
+            yield File(path, language, LICENCE, git(repository, "show", f"{commit}:{path}").decode())
+
+
+def fim_rows(found: Sequence[File], commit: str) -> list[FimRow]:
+    """As many of each kind in each language, no two of a kind from one file; files drawn at random."""
+    small = [file for file in found if len(file.text) <= LARGEST_FILE]
+    rows: dict[tuple[str, str], list[FimRow]] = {}
+    for file in random.Random(0).sample(small, len(small)):
+        for cut in one_of_each(cuts(file.language, file.text, random.Random(file.path))):
+            members = rows.setdefault((file.language, cut.kind), [])
+            if len(members) < PER_KIND[file.language]:
+                members.append(fim_row(file, cut, commit))
+    return [row for _, members in sorted(rows.items()) for row in members]
+
+
+def one_of_each(found: Sequence[Cut]) -> list[Cut]:
+    return list({cut.kind: cut for cut in found}.values())
+
+
+def fim_row(file: File, cut: Cut, commit: str) -> FimRow:
+    key = f"{file.path} {cut.start} {cut.stop}".encode()
+    return FimRow(
+        id=f"own-{cut.kind}-{hashlib.sha256(key).hexdigest()[:12]}",
+        repo=NAME,
+        commit=commit,
+        licence=file.licence,
+        path=file.path,
+        language=file.language,
+        kind=cut.kind,
+        sub=cut.sub,
+        copy=is_copy(file.text, cut),
+        prefix=file.text[: cut.start],
+        suffix=file.text[cut.stop :],
+        middle=file.text[cut.start : cut.stop],
+    )
+
+
+def next_edit_rows(source: Source, found: Sequence[File]) -> list[dict]:
+    """The newest commits first; where they are too few, made-up changes, whose rows name the revision alone."""
+    taken: dict[str, dict[str, dict]] = {name: {} for name in PER_CLASS}
+    for row in chain(edit_rows(source, found, MOST_EDITS), made_up(source, found)):
+        written = next_edit_row(row) if row.cursor >= 0 and row.edits else None
+        members = taken.get(written["class"]) if written else None
+        if members is not None and len(members) < PER_CLASS[written["class"]]:
+            members[written["id"]] = written
+    return [row for members in taken.values() for row in members.values()]
+
+
+def made_up(source: Source, found: Sequence[File]) -> Iterator[EditRow]:
+    """A name, a signature or an import carried through one file, as everybody does it."""
+    draw = random.Random(0)
+    python = [file for file in found if file.language == "python"]
+    for file in draw.sample(python, len(python)):
+
+        def make(path: str, licence: str = file.licence, **fields: object) -> EditRow:
+            return EditRow(source.name, source.revision, licence, path, "python", **fields)
+
+        for _, before, hunks, _ in synthetic.changes(file.path, file.text, draw):
+            change = Change("", {file.path: before}, [Hunk(file.path, *hunk) for hunk in hunks])
+            yield from [(rows := list(commit_rows(change, make, draw)))[0], rows[-1]]
+
+
+if __name__ == "__main__":
+    main()

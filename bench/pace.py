@@ -1,0 +1,50 @@
+"""The time of a replay: it passes as recorded while an answer is awaited, and as fast as wanted while none is."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+__all__ = ["Pace"]
+
+Wait = Callable[[set[asyncio.Task], float], Awaitable[object]]
+
+
+async def answered(waiting: set[asyncio.Task], seconds: float) -> None:
+    await asyncio.wait(waiting, timeout=seconds)
+
+
+class Pace:
+    """`now` in milliseconds of the session. An answer that a real pause would have let through gets all of that
+    pause, at any speed; what is skipped is time in which nothing was to come. So a fast replay asks, cancels and is
+    answered as a slow one is; only what the server does while nobody asks, encoding ahead, has less time for it.
+    """
+
+    def __init__(
+        self,
+        speed: float = 1.0,
+        clock: Callable[[], float] = time.perf_counter,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        wait: Wait = answered,
+    ) -> None:
+        self.now = 0.0
+        self.waiting: set[asyncio.Task] = set()
+        self._speed = speed
+        self._clock = clock
+        self._sleep = sleep
+        self._wait = wait
+
+    def awaits(self, answer: asyncio.Task) -> None:
+        self.waiting.add(answer)
+        answer.add_done_callback(self.waiting.discard)
+
+    async def until(self, moment: float) -> None:
+        while self.now < moment:
+            left = moment - self.now
+            if not self.waiting:
+                await self._sleep(left / self._speed / 1000)
+                self.now = moment
+                return
+            began = self._clock()
+            await self._wait(set(self.waiting), left / 1000)
+            self.now = min(moment, self.now + (self._clock() - began) * 1000)
+        await self._sleep(0)

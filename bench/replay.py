@@ -1,0 +1,194 @@
+"""Plays recorded sessions to the real server as real editors would, and measures what comes back and when.
+
+python -m bench.replay SESSION… [--client neovim-0.12|neovim-plugin|sidekick|vscode] [--speed 1|max|N]
+                       [--pause-cap SECONDS] [--model fake|FOLDER|config]
+
+Time passes as recorded while an answer is awaited, and --speed times as fast while none is: `max` skips every pause in
+which nothing was to come, and with it what the server would have encoded ahead meanwhile. `--speed 1 --pause-cap 2`
+keeps that, and is the slow and faithful way.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.client import COMMAND, Client, running, until_ready
+from bench.figures import Played, figures, latencies, table
+from bench.habits import CLIENTS, Habits
+from bench.pace import Pace
+from bench.player import Player
+from bench.server import isolated
+from bench.session import Opened, Session, Texts, capped, digest, read
+from bench.usage import Usage, watched
+from mercury_ls.serve.local import LOCK
+
+__all__ = ["engine_pid", "engine_server", "is_ready", "measured", "outcome", "project", "speed"]
+
+REDRAW_SECONDS = 0.5
+LOADING_SECONDS = 120.0
+
+
+class Progress:
+    """A few lines on standard error: how far, how much is left, and the figures so far."""
+
+    def __init__(self, total_ms: float) -> None:
+        self._total = max(total_ms, 1.0)
+        self._began = time.monotonic()
+        self._drawn = self._began - REDRAW_SECONDS
+        self._is_terminal = sys.stderr.isatty()
+        self._tenth = 0
+
+    def show(self, done_ms: float, player: Player, name: str) -> None:
+        now, part = time.monotonic(), min(done_ms / self._total, 1.0)
+        due = now - self._drawn >= REDRAW_SECONDS if self._is_terminal else int(part * 10) > self._tenth
+        if not due:
+            return
+        self._drawn, self._tenth = now, int(part * 10)
+        left = (now - self._began) * (1 - part) / part if part else math.inf
+        answered = latencies(player.asked)["ghost text by the model"]
+        told = f"{len(player.asked)} asked, {len(player.shown)} shown, p50 {answered.p50:.0f} ms"
+        bar = "█" * round(part * 24) + "·" * (24 - round(part * 24))
+        start, end = ("\r\x1b[2K", "") if self._is_terminal else ("", "\n")
+        sys.stderr.write(f"{start}{bar} {part:4.0%}, {left:.0f} s left  {name}: {told}{end}")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._is_terminal:
+            sys.stderr.write("\r\x1b[2K")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sessions", type=Path, nargs="+")
+    parser.add_argument("--client", choices=sorted(CLIENTS), default="neovim-0.12")
+    parser.add_argument("--speed", type=speed, default=1.0)
+    parser.add_argument("--pause-cap", type=float, default=5.0, help="no pause is longer, in seconds; 0 for no cap")
+    parser.add_argument("--model", default="config", help="a folder, `fake`, or `config` for the one that is set up")
+    given = parser.parse_args()
+    sessions = [read(path) for path in given.sessions]
+    cap = given.pause_cap * 1000 or None
+    habits = CLIENTS[given.client]
+    with engine_server(given.model) as (runtime, environment):
+        played, engine = asyncio.run(everything(sessions, habits, given.speed, cap, runtime, environment))
+    found = figures(played, engine)
+    print(f"{len(sessions)} sessions as {habits.name} plays them ({habits.source}), model {given.model}\n")
+    print(table(played, found))
+    print(f"{'engine MB over time':30}  {engine.course()}")
+    pace = {"speed": "max" if math.isinf(given.speed) else given.speed, "pause_cap_s": given.pause_cap}
+    about = {"client": habits.name, "model": Path(given.model).name, **pace, "machine": machine()}
+    print(json.dumps({**about, **found}))
+
+
+def speed(text: str) -> float:
+    return math.inf if text == "max" else float(text)
+
+
+def machine() -> str:
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+@contextlib.contextmanager
+def engine_server(model: str) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder of its own for the engine server, and the environment in which it and the language servers run."""
+    with TemporaryDirectory() as folder:
+        environment = isolated(Path(folder).resolve())
+        environment["MERCURY_ENGINE_MODEL"] = model
+        if model == "config":
+            environment = {"MERCURY_LS_RUNTIME_DIR": environment["MERCURY_LS_RUNTIME_DIR"]}
+        try:
+            yield Path(environment["MERCURY_LS_RUNTIME_DIR"]), environment
+        finally:
+            stop = [*COMMAND[:3], "serve", "--stop"]
+            subprocess.run(stop, env={**os.environ, **environment}, check=False, stdout=subprocess.DEVNULL)
+
+
+async def everything(
+    sessions: Sequence[Session],
+    habits: Habits,
+    speed: float,
+    cap_ms: float | None,
+    runtime: Path,
+    environment: dict[str, str],
+) -> tuple[list[Played], Usage]:
+    lengths = [length(session, cap_ms) for session in sessions]
+    progress, engine, played = Progress(sum(lengths)), Usage(), []
+    for number, session in enumerate(sessions):
+        before = sum(lengths[:number])
+
+        def tick(moment: float, player: Player, before: float = before, name: str = session.name) -> None:
+            progress.show(before + moment, player, name)
+
+        pace = Pace(speed)
+        with TemporaryDirectory() as folder:
+            root = project(session, Path(folder).resolve())
+            async with running(root, **environment) as client:
+                await is_ready(client)
+                async with measured(client.process.pid) as server, measured(engine_pid(runtime), engine):
+                    player = Player(client, habits, session, root, pace)
+                    await player.play(cap_ms, partial(tick, player=player))
+                    played.append(await outcome(player, client, session, server))
+    progress.close()
+    return played, engine
+
+
+def length(session: Session, cap_ms: float | None) -> float:
+    return max((moment for moment, _ in capped(session.events, cap_ms)), default=0.0)
+
+
+def project(session: Session, root: Path) -> Path:
+    """The session's files as it found them, in a folder that looks like a working tree."""
+    (root / ".git").mkdir()
+    texts = Texts(session)
+    for event in session.events:
+        if isinstance(event, Opened) and event.d not in texts.documents:
+            texts.apply(event)
+            path = root / texts.documents[event.d].path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(event.text.encode("utf-8", "replace"))
+    return root
+
+
+async def is_ready(client: Client) -> None:
+    status = await until_ready(client, LOADING_SECONDS)
+    if status["state"] != "ready":
+        raise SystemExit(f"the engine is {status['state']}: {status['detail']}: choose another --model")
+
+
+def engine_pid(runtime: Path) -> int:
+    return int((runtime / LOCK).read_text(encoding="ascii"))
+
+
+@asynccontextmanager
+async def measured(pid: int, into: Usage | None = None) -> AsyncIterator[Usage]:
+    into = into or Usage()
+    watching = asyncio.create_task(watched(pid, into))
+    try:
+        yield into
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        into.look(pid)
+
+
+async def outcome(player: Player, client: Client, session: Session, server: Usage) -> Played:
+    """What the player has noted, and whether the server's texts are the player's to the last character."""
+    told = (await client.request("mercury/status", {"digests": True}))["digests"]
+    mine = {uri: digest(text) for uri, text in player.texts().items()}
+    wrong = tuple(uri for uri, found in told.items() if mine.get(uri) != found)
+    return Played(session.name, player.asked, player.shown, player.logs, server, len(told), wrong)
+
+
+if __name__ == "__main__":
+    main()

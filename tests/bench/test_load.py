@@ -1,0 +1,58 @@
+import math
+
+import pytest
+
+from bench.figures import Played
+from bench.habits import CLIENTS
+from bench.load import Crowd, answered_share, crowded, lost, ratio, summary, turned
+from bench.player import INLINE, Asked
+from bench.session import Changed, Header, Opened, ended
+from bench.usage import Usage
+
+
+def asked(milliseconds: float, **more) -> Asked:
+    return Asked(INLINE, 0.0, **{"final_ms": milliseconds, "source": "model", "steps": 1, **more})
+
+
+def crowd(*editors: list[Asked]) -> Crowd:
+    return Crowd([[Played("one", each, [], [], Usage())] for each in editors], Usage())
+
+
+def test_a_request_without_an_answer_is_lost_and_a_cancelled_one_is_not():
+    assert lost([asked(5.0), asked(3.0, silence="cancelled"), asked(math.nan), asked(1.0, silence="error -32603")]) == 2
+
+
+def test_who_is_never_answered_is_seen():
+    starved = [asked(5.0, source="", steps=0, silence="a newer request took its place")]
+    found = summary([crowd([asked(5.0)]), crowd([asked(9.0), asked(11.0)], starved)])["crowds"]
+    assert (found["1"]["fewest_answered_share"], found["2"]["fewest_answered_share"]) == (1.0, 0.0)
+
+
+def test_growth_is_told_against_the_smallest_crowd():
+    found = summary([crowd([asked(10.0)]), crowd([asked(30.0)], [asked(15.0)])])
+    assert (found["p90_ratio"], found["crowds"]["2"]["fairness"]) == (3.0, 0.5)
+    assert ratio(math.nan, 1.0) is None
+
+
+def test_cancelled_requests_do_not_count_as_unanswered():
+    assert answered_share([asked(1.0), asked(2.0, source="", silence="cancelled")]) == 1.0
+
+
+def test_each_editor_begins_with_another_session():
+    one, two = ended(Header(v=1), [], "one"), ended(Header(v=1), [], "two")
+    assert [[s.name for s in turned([one, two], n)] for n in range(3)] == [
+        ["one", "two"],
+        ["two", "one"],
+        ["one", "two"],
+    ]
+
+
+@pytest.mark.slow
+def test_two_editors_on_one_engine_lose_nothing():
+    events = [Opened(t=0, d=0, text="total = compute(1)\n\n", path="a.py", lang="python")]
+    events += [Changed(t=60 * n, d=0, ver=n + 1, c=[[1, n - 1] * 2 + [key]]) for n, key in enumerate("total = c", 1)]
+    session = ended(Header(v=1), events, "typed")
+    found = crowded(2, [session], CLIENTS["vscode"], 1000, 0.0, "fake")
+    assert [len(editor) for editor in found.editors] == [1, 1]
+    assert lost(found.all_asked) == 0
+    assert [(played.texts, played.wrong_texts) for editor in found.editors for played in editor] == [(1, ()), (1, ())]
