@@ -10,6 +10,7 @@ from msgspec import Struct
 from mercury_engine import policy
 from mercury_engine.api import Effort, Engine, EngineInfo
 from mercury_engine.confidence import read_calibration
+from mercury_engine.echo import read_echo
 from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine, open_runtime
 from mercury_engine.export import SCALE, read
 from mercury_engine.fake import FakeEngine
@@ -20,15 +21,17 @@ from mercury_training.fim_rows import FimRow, request
 
 __all__ = ["BASELINES", "DECODES", "Contestant", "Decode", "Subject", "Suggestion", "open_subject", "suggest"]
 
-Decode = Literal["policy", "ar", "ar+copy", "unverified"]
+Decode = Literal["policy", "ar", "ar+copy", "unverified", "no echo"]
 
 DECODES: dict[Decode, tuple[policy.Decode, Effort]] = {
     "policy": ("policy", "medium"),
     "ar": ("ar", "medium"),
     "ar+copy": ("ar+copy", "medium"),
     "unverified": ("policy", "instant"),
+    "no echo": ("policy", "medium"),
 }
-"""As an engine decodes, and with what effort; nothing is held back for being unlikely."""
+"""As an engine decodes, and with what effort; nothing is held back for being unlikely. Without its echo a model says
+what it knows by itself."""
 
 
 class Contestant(Struct, frozen=True):
@@ -72,7 +75,10 @@ def open_subject(model: str) -> Subject:
     calibration, costs = read_calibration(folder), policy.calibrate(runtime)
     ways = {}
     for name, (decode, effort) in DECODES.items():
-        engine = MercuryEngine(runtime, tokenizer, calibration=calibration, costs=costs, decode=decode, bar=0)
+        echo = None if name == "no echo" else read_echo(folder)
+        engine = MercuryEngine(
+            runtime, tokenizer, calibration=calibration, echo=echo, costs=costs, decode=decode, bar=0
+        )
         ways[name] = Contestant(name, engine, effort)
     info = ways["policy"].engine.info()
     return Subject(info, _digest(folder), _parameters(folder), ways | baselines, runtime, tokenizer)

@@ -26,7 +26,7 @@ from mercury_training.shards import Corpus
 __all__ = ["Ledger", "Run", "check", "evaluate", "main"]
 
 FILES = ("fim.jsonl", "fim_exec.jsonl")
-RIVALS = ("ar", "unverified")
+RIVALS = ("ar", "unverified", "no echo")
 RIVAL_KINDS = ("single_line", "multi_line")
 
 PAUSE_TERMINAL, PAUSE_FILE = 0.2, 20.0
@@ -250,7 +250,7 @@ def _reasons(run: Run, subject: Subject) -> dict[str, str]:
         alone = "without weights there are neither probabilities nor other ways to decode"
         names = ("params", "bits_per_byte", "accepted_per_forward", "speedup_over_ar", "ms_per_suggestion_ar")
         names += ("multi_line_speedup_over_ar", "multi_line_ms_per_suggestion", "multi_line_ms_per_suggestion_ar")
-        names += tuple(f"{rival}_{kind}_em" for rival in RIVALS for kind in RIVAL_KINDS)
+        names += tuple(f"{rival}_{kind}_em".replace(" ", "_") for rival in RIVALS for kind in RIVAL_KINDS)
         reasons |= dict.fromkeys(names, alone)
     return reasons
 
