@@ -20,13 +20,13 @@ from tempfile import TemporaryDirectory
 from msgspec import Struct
 
 from bench.client import running
-from bench.figures import Played, Spread, latencies, share, spread
-from bench.habits import CLIENTS, Habits
-from bench.pace import Pace
-from bench.player import INLINE, Asked, Player
 from bench.replay import engine_pid, engine_server, is_ready, machine, measured, outcome, project
-from bench.session import Session, read
-from bench.usage import Usage
+from bench.replaying.figures import Played, Spread, latencies, share, spread
+from bench.replaying.habits import CLIENTS, Habits
+from bench.replaying.pace import Pace
+from bench.replaying.player import INLINE, Asked, Player
+from bench.replaying.session import Session, read
+from bench.replaying.usage import Usage
 
 __all__ = ["Crowd", "lost", "ratio"]
 

@@ -26,13 +26,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bench import editor
-from bench.contenders import Options, model_folder, opened
+from bench.asking import editor
+from bench.asking.contenders import Options, model_folder, opened
+from bench.asking.editor import Asked, Contender, Cost, seen
 from bench.edit_cases import Case, cases
-from bench.editor import Asked, Contender, Cost, seen
 from bench.next_edit import Outcome, assessed
 from bench.next_edit import score as next_edit_score
-from bench.usage import resident_mb
+from bench.replaying.usage import resident_mb
 from mercury_training.contestants import Suggestion
 from mercury_training.fim_rows import FimRow, program, read_rows
 from mercury_training.metrics import Interval, bootstrap, ece, exact, reliability, similarity, wilson

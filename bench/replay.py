@@ -25,13 +25,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.client import COMMAND, Client, running, until_ready
-from bench.figures import Played, figures, latencies, table
-from bench.habits import CLIENTS, Habits
-from bench.pace import Pace
-from bench.player import Player
+from bench.replaying.figures import Played, figures, latencies, table
+from bench.replaying.habits import CLIENTS, Habits
+from bench.replaying.pace import Pace
+from bench.replaying.player import Player
+from bench.replaying.session import Opened, Session, Texts, capped, digest, read
+from bench.replaying.usage import Usage, watched
 from bench.server import isolated
-from bench.session import Opened, Session, Texts, capped, digest, read
-from bench.usage import Usage, watched
 from mercury_ls.serve.local import LOCK
 
 __all__ = ["engine_pid", "engine_server", "is_ready", "measured", "outcome", "project", "speed"]

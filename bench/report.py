@@ -21,7 +21,7 @@ from typing import Any
 from msgspec import Struct
 
 from bench import plot
-from bench.contenders import model_folder
+from bench.asking.contenders import model_folder
 from bench.numbers import table
 
 __all__ = ["Run", "draw", "page", "runs"]

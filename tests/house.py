@@ -22,9 +22,12 @@ FOLDERS = {
     "kernels/mercury_kernels": "pure functions on tensors",
     "training/mercury_training": "corpus, training and evaluation of the models that ship",
     "bench": "measurements of the real thing, and the demo",
+    "bench/asking": "who can be asked for an answer: our server, our weights, peers",
+    "bench/replaying": "recorded edit sessions, played back as real editors would",
 }
+NESTED = {"mercury_ls/serve", "bench/asking", "bench/replaying"}
 OTHERS = {
-    "editors/nvim": "the Neovim plugin: display, keys, versions; no policy",
+    "editors": "what each editor needs: nvim, vscode, zed; documented for Helix, Emacs, Sublime and Kakoune",
     "tests": "mirrors the tree; tests/e2e drives the real server, tests/editors real editors",
     "docs": "settings, dependencies, the log of what was measured and tried",
 }
@@ -33,7 +36,7 @@ OTHERS = {
 def tree() -> str:
     lines = [line(0, name, text) for name, text in FILES.items()]
     for folder, text in FOLDERS.items():
-        depth = 1 if folder == "mercury_ls/serve" else 0
+        depth = int(folder in NESTED)
         lines.append(line(depth, folder.split("/")[-1] + "/" if depth else folder + "/", text))
         lines += [line(depth + 1, path.name, sentence(path)) for path in modules(ROOT / folder)]
     lines += [line(0, f"{name}/", text) for name, text in OTHERS.items()]

@@ -2,12 +2,12 @@ import math
 
 import pytest
 
-from bench.figures import Played
-from bench.habits import CLIENTS
 from bench.load import Crowd, answered_share, crowded, lost, ratio, summary, turned
-from bench.player import INLINE, Asked
-from bench.session import Changed, Header, Opened, ended
-from bench.usage import Usage
+from bench.replaying.figures import Played
+from bench.replaying.habits import CLIENTS
+from bench.replaying.player import INLINE, Asked
+from bench.replaying.session import Changed, Header, Opened, ended
+from bench.replaying.usage import Usage
 
 
 def asked(milliseconds: float, **more) -> Asked:

@@ -6,8 +6,8 @@ import pytest
 import torch
 from msgspec.structs import replace
 
-from bench.contenders import Options, model_folder, opened
-from bench.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
+from bench.asking.contenders import Options, model_folder, opened
+from bench.asking.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from bench.peers import LlamaPeer, gguf_name, write_gguf
 from mercury_engine.api import EngineError
 from mercury_engine.config import PRESETS, TINY

@@ -4,8 +4,8 @@ import math
 import msgspec
 from msgspec.structs import replace
 
+from bench.asking.editor import Asked, Contender, Cost, Metered, complete, filled, next_edit
 from bench.edit_cases import Case
-from bench.editor import Asked, Contender, Cost, Metered, complete, filled, next_edit
 from bench.next_edit import Outcome
 from bench.quality import Answered, Watch, answered, beside, executor, figures, fim_set, next_edit_figures, tables
 from mercury_engine.api import Draft, EngineInfo, Filled

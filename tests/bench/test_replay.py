@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from bench.client import running
-from bench.fate import Edit, Offer
-from bench.figures import Played, figures, reason, spread
-from bench.habits import CLIENTS
-from bench.pace import Pace
-from bench.player import INLINE, Left, Player, is_stale, script
 from bench.replay import engine_server, everything
-from bench.session import Changed, Cursor, Header, Opened, Saved, Session, ended
-from bench.usage import Usage
+from bench.replaying.fate import Edit, Offer
+from bench.replaying.figures import Played, figures, reason, spread
+from bench.replaying.habits import CLIENTS
+from bench.replaying.pace import Pace
+from bench.replaying.player import INLINE, Left, Player, is_stale, script
+from bench.replaying.session import Changed, Cursor, Header, Opened, Saved, Session, ended
+from bench.replaying.usage import Usage
 
 STAND_IN = str(Path(__file__).with_name("stand_in.py"))
 WIRE = Path(__file__).parents[2] / "bench/wire"
@@ -112,7 +112,7 @@ async def test_what_was_typed_as_suggested_is_found_and_counted(tmp_path):
 
 
 async def test_a_request_that_is_never_answered_is_lost_and_ends_no_replay(tmp_path, monkeypatch):
-    monkeypatch.setattr("bench.player.LAST_SECONDS", 0.0)
+    monkeypatch.setattr("bench.replaying.player.LAST_SECONDS", 0.0)
     player, _ = await play(tmp_path, typed("a", gap=0), "vscode", [-1])
     assert math.isnan(player.asked[0].final_ms)
     assert figures([played(player)], Usage())["lost"] >= 1

@@ -4,7 +4,7 @@ from threading import Thread
 
 import pytest
 
-from bench.endpoints import Endpoint
+from bench.asking.endpoints import Endpoint
 from mercury_engine.api import EngineError, InfillRequest, Span, Window
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.fate import Edit, Fate, Offer, Region, fates, saved
+from bench.replaying.fate import Edit, Fate, Offer, Region, fates, saved
 
 
 def typing(text: str, at: int, t: float = 0.0) -> list[Edit]:

@@ -2,8 +2,8 @@ import random
 
 import pytest
 
-from bench.session import Changed, Cursor, Header, Opened, ended
-from bench.typing_model import Pauses, Stroke, draw, fit, kind_of, load
+from bench.replaying.session import Changed, Cursor, Header, Opened, ended
+from bench.replaying.typing_model import Pauses, Stroke, draw, fit, kind_of, load
 
 OPENED = Opened(t=0, d=0, text="\n\n", path="a.py", lang="python")
 

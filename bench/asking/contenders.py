@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from bench.editor import NO_FILE, Contender, Metered
-from bench.endpoints import DIALECTS, Endpoint
-from bench.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
+from bench.asking.editor import NO_FILE, Contender, Metered
+from bench.asking.endpoints import DIALECTS, Endpoint
+from bench.asking.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from bench.peers import LlamaPeer, write_gguf
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.engine import open_engine

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bench.importers import Desk
-from bench.session import (
+from bench.replaying.importers import Desk
+from bench.replaying.session import (
     Changed,
     Closed,
     Cursor,
@@ -25,7 +25,7 @@ from bench.session import (
     write,
 )
 
-COMMITTED = Path(__file__).parents[2] / "bench/sessions"
+COMMITTED = Path(__file__).parents[3] / "bench/sessions"
 OPENED = Opened(t=0, d=0, text="a😀b\nc\n", path="a.py", lang="python")
 LARGEST = 1 << 20
 

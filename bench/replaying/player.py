@@ -12,11 +12,24 @@ from typing import Any
 from msgspec import Struct
 
 from bench.client import Client, RequestError
-from bench.fate import Edit, Offer, Region
-from bench.habits import Habits
-from bench.pace import Pace
-from bench.session import Changed, Closed, Cursor, Ended, Event, Focused, Marked, Opened, Saved, Session, Texts, capped
-from bench.typing_model import SAME_MOMENT_MS
+from bench.replaying.fate import Edit, Offer, Region
+from bench.replaying.habits import Habits
+from bench.replaying.pace import Pace
+from bench.replaying.session import (
+    Changed,
+    Closed,
+    Cursor,
+    Ended,
+    Event,
+    Focused,
+    Marked,
+    Opened,
+    Saved,
+    Session,
+    Texts,
+    capped,
+)
+from bench.replaying.typing_model import SAME_MOMENT_MS
 from mercury_ls.documents import Snapshot
 
 __all__ = ["INLINE", "SUPERSEDED", "Asked", "Log", "Player", "Shown", "is_stale", "script"]

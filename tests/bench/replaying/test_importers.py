@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.importers import commits, keystrokes, of_commit, of_recording, of_trace
-from bench.session import Changed, Expected, Focused, Marked, Saved, SessionError, Texts, check
-from bench.typing_model import load
+from bench.replaying.importers import commits, keystrokes, of_commit, of_recording, of_trace
+from bench.replaying.session import Changed, Expected, Focused, Marked, Saved, SessionError, Texts, check
+from bench.replaying.typing_model import load
 
 TEXT = "let s = '😀';\nlet t = 1;\n"
 

@@ -1,6 +1,6 @@
 """How people pause while they type: milliseconds before each kind of keystroke, fitted to recorded sessions.
 
-python -m bench.typing_model SESSION… > bench/sessions/typing.json
+python -m bench.replaying.typing_model SESSION… > bench/sessions/typing.json
 """
 
 import argparse
@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench.session import Changed, Cursor, Session, Texts, read
+from bench.replaying.session import Changed, Cursor, Session, Texts, read
 
 __all__ = ["Pauses", "TypingModel", "draw", "fit", "kind_of", "load"]
 
 SAME_MOMENT_MS = 5
 LEVELS = (1, 5, 10, 25, 50, 75, 90, 95, 99)
-FITTED = Path(__file__).with_name("sessions") / "typing.json"
+FITTED = Path(__file__).parents[1] / "sessions/typing.json"
 
 
 class Pauses(Struct, frozen=True):

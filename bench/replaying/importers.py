@@ -1,8 +1,8 @@
 """From public recordings to sessions: VS Code workspace recordings, editing traces, and commits typed by a model.
 
-python -m bench.importers vscode RECORDING.json OUT.jsonl
-python -m bench.importers trace TRACE.json[.gz] OUT.jsonl [--path NAME]
-python -m bench.importers git REPOSITORY OUT [--name NAME] [--licence ID] [--limit N] [--since REVISION]
+python -m bench.replaying.importers vscode RECORDING.json OUT.jsonl
+python -m bench.replaying.importers trace TRACE.json[.gz] OUT.jsonl [--path NAME]
+python -m bench.replaying.importers git REPOSITORY OUT [--name NAME] [--licence ID] [--limit N] [--since REVISION]
                               [--paths GLOB…]
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from bench.session import (
+from bench.replaying.session import (
     Changed,
     Cursor,
     Event,
@@ -34,7 +34,7 @@ from bench.session import (
     ended,
     write,
 )
-from bench.typing_model import Stroke, TypingModel, draw, kind_of, load
+from bench.replaying.typing_model import Stroke, TypingModel, draw, kind_of, load
 from mercury_ls import languages
 from mercury_ls.documents import Document, difference
 from mercury_training.history import Hunk, hunks_between, in_plausible_order

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from bench.fate import Fate, fates, saved
-from bench.player import INLINE, SUPERSEDED, Asked, Log, Shown
-from bench.usage import Usage
+from bench.replaying.fate import Fate, fates, saved
+from bench.replaying.player import INLINE, SUPERSEDED, Asked, Log, Shown
+from bench.replaying.usage import Usage
 
 __all__ = ["Played", "Spread", "figures", "latencies", "reason", "spread", "table"]
 
