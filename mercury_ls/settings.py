@@ -34,9 +34,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     model: Annotated[
         str,
         Meta(
-            description="`auto` for the model that comes with mercury-ls, the path of a model folder, or a "
-            "hub name such as `owner/model`, which is downloaded only with `privacy.allow_network`. "
-            "A project file can only give a plain name."
+            description="`auto` for the model that comes with mercury-ls, the name of another that does, or the path "
+            "of a model folder. A project file can only give a plain name, which is never a path."
         ),
     ] = "auto"
     address: Annotated[
@@ -62,7 +61,14 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Literal["auto", "cpu", "gpu"],
         Meta(description="What the model runs on. `mercury-ls doctor` says what `auto` chose, and why."),
     ] = "auto"
-    threads: Annotated[int, Meta(description="Threads of the engine; 0 chooses by measuring.", ge=0, le=256)] = 0
+    threads: Annotated[
+        int,
+        Meta(
+            description="Threads of the engine; 0 chooses: two, or one while other programs need the cores.",
+            ge=0,
+            le=256,
+        ),
+    ] = 0
     memory_mb: Annotated[
         int, Meta(description="Most memory for the model and its caches, in MiB.", ge=128, le=1_048_576)
     ] = 1024
@@ -171,7 +177,7 @@ class PrivacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = ()
     allow_network: Annotated[
         bool,
-        Meta(description="Allow an engine on another machine and the download of models."),
+        Meta(description="Allow an engine on another machine."),
         PERSONAL,
     ] = False
 

@@ -91,14 +91,24 @@ def readable(root: str, privacy: Privacy) -> Iterator[str]:
         folders[:] = [name for name in folders if is_ours(os.path.join(folder, name), privacy)]
         for name in names:
             path = os.path.join(folder, name)
-            if languages.find("", path) and not os.path.islink(path) and not privacy.why_hidden(path):
+            wanted = is_text(name) and languages.find("", path) and not os.path.islink(path)
+            if wanted and not privacy.why_hidden(path):
                 yield path
 
 
 def is_ours(folder: str, privacy: Privacy) -> bool:
     name = os.path.basename(folder)
     skipped = name.startswith(".") or name in SKIPPED_FOLDERS or os.path.islink(folder)
-    return not skipped and not privacy.why_hidden(folder, is_folder=True)
+    return not skipped and is_text(name) and not privacy.why_hidden(folder, is_folder=True)
+
+
+def is_text(name: str) -> bool:
+    """Whether the trainer can be told this name: one in another encoding than the system's has no spelling."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def text_of(path: str) -> str | None:

@@ -82,7 +82,13 @@ def _deltas(added: Weights) -> Weights:
         if key == name + DELTA:
             found[name] = array.astype(np.float32)
         elif key == name + UP and name + DOWN in added:
-            found[name] = array.astype(np.float32) @ added[name + DOWN].astype(np.float32)
+            found[name] = _product(name, array, added[name + DOWN])
         elif key != name + DOWN or name + UP not in added:
             raise ModelError(f"{key} is no part of an adapter; {REMEDY}")
     return found
+
+
+def _product(name: str, up: np.ndarray, down: np.ndarray) -> np.ndarray:
+    if up.ndim != 2 or down.ndim != 2 or up.shape[1] != down.shape[0]:
+        raise ModelError(f"{name}: {up.shape} and {down.shape} have no product; {REMEDY}")
+    return up.astype(np.float32) @ down.astype(np.float32)

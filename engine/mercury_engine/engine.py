@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import count, product, repeat
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.answer import NOTHING, Answer, Earlier, Presentation
-from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, Span
+from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span
 from mercury_engine.cache import Answered, Session, Sessions
 from mercury_engine.choice import Chooser
 from mercury_engine.confidence import Calibration, read_calibration
@@ -39,10 +40,12 @@ from mercury_engine.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
 from mercury_engine.together import Steps, Together, alone, until_pause
 from mercury_engine.tokenizer import Tokenizer
 
-__all__ = ["MercuryEngine", "open_engine"]
+__all__ = ["MercuryEngine", "Resources", "open_engine", "open_runtime"]
 
 MEMORY = 96 << 20
 """Bytes of keys and values kept for all sessions together: four full ones of the default model."""
+
+LEAST_MEMORY = 16 << 20
 
 BAR = 0.3
 """An answer less likely to be accepted is cut back to the beginning that is this probable."""
@@ -196,7 +199,7 @@ class MercuryEngine:
         """Completions and rewrites of a file are laid out differently, and each keep their own rows."""
         edited = {span.window for span in request.spans}
         paths = tuple(window.path for index, window in enumerate(request.windows) if index in edited)
-        return self._sessions.open((request.session, paths, _inserts(request)))
+        return self._sessions.open((request.session, request.root, paths, _inserts(request)))
 
     def _laid_out(self, session: Session, request: InfillRequest) -> Row:
         """A rewrite always sees the newest edits, which it follows from; a completion what was frozen."""
@@ -281,29 +284,68 @@ class Part(Struct, frozen=True, eq=False):
     search: Search
 
 
+class Resources(Struct, frozen=True):
+    """What a model may use. `threads` 0 chooses; `memory` is for the weights and all caches, in bytes, 0 what serves
+    well."""
+
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    threads: int = 0
+    memory: int = 0
+
+
 def open_engine(
-    folder: Path, *, adapter: Path | None = None, decode: Decode = "policy", bar: float = BAR
+    folder: Path,
+    resources: Resources = Resources(),  # noqa: B008  frozen
+    *,
+    adapter: Path | None = None,
+    decode: Decode = "policy",
+    bar: float = BAR,
 ) -> MercuryEngine:
     """The model of a folder, with what an adapter adds to it, on a GPU if torch finds one, else by OpenVINO."""
-    tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
-    calibration = read_calibration(folder)
-    runtime = open_runtime(folder, adapter)
-    return MercuryEngine(runtime, tokenizer, calibration=calibration, echo=read_echo(folder), decode=decode, bar=bar)
+    runtime = open_runtime(folder, resources, adapter)
+    return MercuryEngine(
+        runtime,
+        Tokenizer.load(folder / TOKENIZER_FILE),
+        calibration=read_calibration(folder),
+        echo=read_echo(folder),
+        decode=decode,
+        bar=bar,
+        memory=_for_caches(resources.memory, folder, runtime),
+    )
 
 
-def open_runtime(folder: Path, adapter: Path | None = None) -> Runtime:
+def open_runtime(
+    folder: Path,
+    resources: Resources = Resources(),  # noqa: B008  frozen
+    adapter: Path | None = None,
+) -> Runtime:
     """Either is imported only where it may be used: a base installation has no torch, and loading it takes a
     second."""
-    if shutil.which("nvidia-smi") and find_spec("torch"):
-        import torch
-
+    if resources.device != "cpu" and _finds_gpu():
         from mercury_engine.torch_runtime import open_torch
 
-        if torch.cuda.is_available():
-            return open_torch(folder, device="cuda", adapter=adapter)
+        return open_torch(folder, device="cuda", adapter=adapter)
+    if resources.device == "gpu":
+        raise EngineError("engine.device is 'gpu', and torch finds none; install `mercury-ls[gpu]`, or choose 'auto'")
     from mercury_engine import openvino_runtime
 
-    return openvino_runtime.load(folder, adapter=adapter)
+    return openvino_runtime.load(folder, threads=resources.threads or None, adapter=adapter)
+
+
+def _finds_gpu() -> bool:
+    if not (shutil.which("nvidia-smi") and find_spec("torch")):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _for_caches(memory: int, folder: Path, runtime: Runtime) -> int:
+    """What the weights leave of it. A CPU serves few editors: there more than `MEMORY` would only lie about."""
+    if not memory:
+        return MEMORY
+    left = max(LEAST_MEMORY, memory - sum(path.stat().st_size for path in folder.glob("*.safetensors")))
+    return min(left, MEMORY) if runtime.device.lower().startswith("cpu") else left
 
 
 def _is_insertion(span: Span) -> bool:

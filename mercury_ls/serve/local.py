@@ -212,6 +212,10 @@ def log_file() -> Path:
     return user_log_path(APPLICATION) / "serve.log"
 
 
+RETURNING = {"MALLOC_MMAP_THRESHOLD_": "262144"}
+"""So that glibc gives back the memory of caches that were dropped; other libraries do not read it."""
+
+
 def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
     """Starts `mercury-ls …` so that it outlives this process and whatever kills its terminal."""
     path = log or log_file()
@@ -225,6 +229,7 @@ def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen
             stdout=output,
             stderr=output,
             cwd=path.parent,  # `-m` imports from where it runs, and the user's folder is not to be trusted
+            env={**RETURNING, **os.environ},
             **detached(),
         )
 

@@ -20,7 +20,7 @@ FAKE = "fake"
 
 def loader(settings: "EngineSettings") -> "LoadEngine":
     def load(report: Report) -> Engine:
-        return open_model(resolve(settings.model), report)
+        return open_model(resolve(settings.model), settings, report)
 
     return load
 
@@ -28,7 +28,8 @@ def loader(settings: "EngineSettings") -> "LoadEngine":
 def resolve(name: str) -> Path | None:
     """The folder of the model of this name or path; None for the fake engine, which needs none.
 
-    `auto` is the first installed model, and the fake engine as long as none is: it says so wherever it answers.
+    `auto` is the first installed model, and the fake engine as long as none is: it says so wherever it answers. A plain
+    name is never a folder: projects may choose one, and this may run inside of a project.
     """
     known = installed()
     if name == FAKE or (name == "auto" and not known):
@@ -37,10 +38,10 @@ def resolve(name: str) -> Path | None:
         return next(iter(known.values()))
     if name in known:
         return known[name]
-    if (path := Path(name).expanduser()).is_dir():
+    if Path(name).name != name and (path := Path(name).expanduser()).is_dir():
         return path
     choices = ", ".join(["auto", *known, FAKE])
-    raise EngineError(f"engine.model = {name!r} is neither an installed model ({choices}) nor a folder")
+    raise EngineError(f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a folder")
 
 
 def installed() -> dict[str, Path]:
@@ -52,12 +53,14 @@ def installed() -> dict[str, Path]:
     return dict(sorted(found.items(), key=lambda item: item[0] != "quicksilver"))
 
 
-def open_model(folder: Path | None, report: Report) -> Engine:
+def open_model(folder: Path | None, settings: "EngineSettings", report: Report) -> Engine:
     if folder is None:
         from mercury_engine.fake import FakeEngine
 
         return FakeEngine()
-    from mercury_engine.engine import open_engine
+    from mercury_engine.engine import Resources, open_engine
 
     report(0.1, f"reading {folder.name}")
-    return TunedEngine(open_engine(folder), lambda adapter: open_engine(folder, adapter=adapter), home())
+    resources = Resources(settings.device, settings.threads, settings.memory_mb << 20)
+    plain = open_engine(folder, resources)
+    return TunedEngine(plain, lambda adapter: open_engine(folder, resources, adapter=adapter), home())

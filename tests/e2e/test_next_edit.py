@@ -89,7 +89,8 @@ async def test_code_actions_offer_only_what_is_there_already(environment, projec
 async def test_a_code_action_that_the_user_asks_for_is_looked_for(environment, project, context):
     async with Raw(environment, project) as server:
         uri = await renamed(server)
-        asked = {"textDocument": {"uri": uri}, "range": whole(), "context": {"diagnostics": [], **context}}
+        cursor = place(uri)["position"]
+        asked = {"textDocument": {"uri": uri}, "range": {"start": cursor, "end": cursor}, "context": {"diagnostics": [], **context}}
         (action,) = await server.request("textDocument/codeAction", asked)
         assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
 

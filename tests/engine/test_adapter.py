@@ -62,6 +62,7 @@ def test_products_and_differences_are_added(model, whole, int8):
         {NAME + ".up": noise(SHAPE[0], 3)},
         {NAME + ".down": noise(3, SHAPE[1])},
         {NAME: noise(*SHAPE)},
+        {NAME + ".up": noise(SHAPE[0], 3), NAME + ".down": noise(4, SHAPE[1])},
     ],
 )
 def test_what_fits_no_weight_is_named(model, added):

@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span
+from mercury_engine.cache import Sessions
 from mercury_engine.config import TINY, ModelError
-from mercury_engine.engine import MercuryEngine, open_engine
+from mercury_engine.engine import LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
 from mercury_engine.model import create, save
 from mercury_engine.torch_runtime import TorchRuntime
 from tests.engine.tiny import (
@@ -196,6 +197,14 @@ def test_files_and_sessions_keep_their_own_rows():
     assert frozen_under(answering, replace(one, session="t")) > rows
 
 
+def test_files_of_the_same_name_in_two_projects_keep_their_own_rows():
+    answering = engine(random_runtime())
+    one = replace(request(DOCUMENT + "$0"), root="/one/", snippets=(Snippet("x.py", "y = 1\n" * 20),))
+    other = replace(request(DOCUMENT + "$0"), root="/other/")
+    list(answering.infill(one))
+    assert frozen_under(answering, other) == frozen_under(engine(random_runtime()), other)
+
+
 def test_memory_is_capped_over_sessions():
     answering = engine(random_runtime(), memory=1)
     one, other = request(DOCUMENT + "$0"), request("x = $0\n", path="other.py")
@@ -230,11 +239,34 @@ def test_a_tokenizer_of_another_model_is_refused():
         MercuryEngine(small, TOKENIZER, costs=FLAT)
 
 
+def test_a_gpu_that_is_asked_for_and_missing_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(EngineError, match=r"engine\.device is 'gpu', and torch finds none; install"):
+        open_engine(tmp_path, Resources("gpu"))
+
+
+@pytest.mark.parametrize(
+    ("memory", "caches"), [(0, MEMORY), (1, LEAST_MEMORY), (64 << 20, 64 << 20), (9 << 30, MEMORY)]
+)
+def test_an_engine_keeps_to_the_resources_that_it_is_given(tmp_path, monkeypatch, memory, caches):
+    shutil.copy(Path(__file__).parent / "golden" / "tokenizer.json", tmp_path)
+    given = {}
+
+    def load(folder, **options):
+        given.update(options)
+        return random_runtime()
+
+    monkeypatch.setattr("mercury_engine.openvino_runtime.load", load)
+    monkeypatch.setattr(Sessions, "__init__", lambda self, cache, memory: given.update(memory=memory))
+    open_engine(tmp_path, Resources("cpu", threads=3, memory=memory))
+    assert (given["threads"], given["memory"]) == (3, caches)
+
+
 @pytest.mark.slow
 def test_a_folder_is_opened_and_answers_like_the_reference(tmp_path):
     save(learnt_runtime().model, tmp_path)
     shutil.copy(Path(__file__).parent / "golden" / "tokenizer.json", tmp_path)
-    opened = open_engine(tmp_path)
+    opened = open_engine(tmp_path, Resources("cpu", threads=1, memory=1 << 30))
     assert opened.info().model == "tiny"
     for asked, answers in asked_by_heart()[:3]:
         found = final(opened, replace(asked, effort="medium"))

@@ -50,6 +50,14 @@ def test_hidden_files_links_and_foreign_code_are_not_handed_over(root, tmp_path)
     assert given(root) == {"src/app.py": "x = 1\n"}
 
 
+def test_a_file_whose_name_is_no_text_is_left_out(root):
+    written(root, appDOTpy="x = 1\n")
+    (root / os.fsdecode(b"\xff.py")).write_text("x = 2\n")
+    (root / os.fsdecode(b"\xff")).mkdir()
+    (root / os.fsdecode(b"\xff/b.py")).write_text("x = 3\n")
+    assert given(root) == {"app.py": "x = 1\n"}
+
+
 def test_secrets_in_files_are_masked(root):
     written(root, appDOTpy='password = "correct-horse-9"\nname = "mercury"\n')
     (root / "binary.py").write_bytes(b"\xff\xfe")

@@ -10,6 +10,7 @@ from mercury_engine.confidence import CALIBRATION_FILE, Calibration, read_calibr
 from mercury_engine.config import TINY
 from mercury_engine.echo import ECHO_FILE, read_echo
 from mercury_engine.export import export, read
+from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_confidence, main, report
 from mercury_training.fim_rows import FimRow
 from tests.training.small import GOLDEN, TOKENIZER
@@ -34,7 +35,8 @@ def test_what_was_true_is_found_again():
 
 
 def test_a_fit_is_judged_on_rows_it_has_not_seen():
-    lines = report(observations(2000, Calibration(bias=-2.0))).splitlines()
+    truth = Calibration(bias=-2.0)
+    lines = report(observations(1000, truth), observations(1000, truth, seed=1)).splitlines()
     before, after = (float(line.split("error ")[1].split()[0]) for line in lines[1:])
     assert after < before
     assert lines[1].endswith("on 1000 answers")
@@ -60,7 +62,8 @@ def row(number):
     )
 
 
-def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_path, capsys):
+def calibrated(tmp_path):
+    """A random model, asked four rows."""
     folder = tmp_path / "sets"
     folder.mkdir()
     (folder / "fim.jsonl").write_bytes(b"".join(msgspec.json.encode(row(n)) + b"\n" for n in range(4)))
@@ -68,6 +71,25 @@ def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_
     (tmp_path / "float/tokenizer.json").write_bytes(GOLDEN.read_bytes())
     export(tmp_path / "float", tmp_path / "int8")
     main(["--model", str(tmp_path / "int8"), "--set", str(folder)])
+
+
+def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
+    """Each row has several answers, which are alike."""
+    sides = []
+
+    def twice_each(runtime, tokenizer, leaning, rows):
+        return [Observation((-1.0, -1.0, float(one.id.split()[1]), 0.0), False) for one in rows for _ in range(2)]
+
+    monkeypatch.setattr(calibrate, "observe", twice_each)
+    monkeypatch.setattr(calibrate, "report", lambda *halves: sides.extend(halves))
+    calibrated(tmp_path)
+    fitting, judged = ({each.features for each in side} for side in sides)
+    assert len(fitting) == len(judged) == 2
+    assert fitting.isdisjoint(judged)
+
+
+def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_path, capsys):
+    calibrated(tmp_path)
     out = capsys.readouterr().out
     assert "tokens heard" in out
     assert "answers, 0 right" in out

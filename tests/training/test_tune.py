@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 
 import msgspec
 import pytest
@@ -144,6 +145,13 @@ def test_a_projects_configuration_names_no_program(project, tmp_path):
     ran.unlink()
     assert divided(project).later
     assert not ran.exists()
+
+
+def test_a_time_that_is_over_before_the_first_update_leaves_no_update(project):
+    weights = {name: weight.numpy() for name, weight in create(CONFIG, 0).state_dict().items()}
+    plan = Plan(model=project, out=project)
+    _, steps = tuning._learn(divided(project), TOKENIZER, CONFIG, weights, plan, time.monotonic(), lambda line: None)
+    assert steps == 0
 
 
 def figure(name, before, after, reach, count=9):

@@ -69,11 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = read_rows(options.set / "fim.jsonl")
     rows = random.Random(SEED).sample(rows, len(rows))[: options.limit]
     runtime, tokenizer = open_runtime(options.model), Tokenizer.load(options.model / TOKENIZER_FILE)
-    leaning = _leaning(list(listen(runtime, tokenizer, rows)))
+    halves = rows[::2], rows[1::2]
+    leaning = _leaning(*(list(listen(runtime, tokenizer, half)) for half in halves))
     _write(options.model / ECHO_FILE, leaning)
-    found = list(observe(runtime, tokenizer, leaning, rows))
-    print(report(found))
-    _write(options.model / CALIBRATION_FILE, fit_confidence(found))
+    fitting, judged = (list(observe(runtime, tokenizer, leaning, half)) for half in halves)
+    print(report(fitting, judged))
+    _write(options.model / CALIBRATION_FILE, fit_confidence([*fitting, *judged]))
     seal(options.model)
 
 
@@ -125,11 +126,10 @@ def fit_confidence(observations: Sequence[Observation]) -> Calibration:
     return Calibration(*_fit(with_bias, msgspec.structs.astuple(Calibration())))
 
 
-def report(observations: Sequence[Observation]) -> str:
-    """Fitted on the one half and applied to the other, beside the defaults."""
-    fitting, judged = observations[::2], observations[1::2]
+def report(fitting: Sequence[Observation], judged: Sequence[Observation]) -> str:
+    """Fitted on the answers to some rows and applied to those to others, beside the defaults."""
     right = [each.right for each in judged]
-    lines = [f"{len(observations)} answers, {sum(each.right for each in observations)} right"]
+    lines = [f"{len(fitting) + len(judged)} answers, {sum(right) + sum(each.right for each in fitting)} right"]
     for name, calibration in (("defaults", Calibration()), ("fitted", fit_confidence(fitting))):
         weights = msgspec.structs.astuple(calibration)
         chances = [float(sigmoid(np.dot(weights, (1.0, *each.features)))) for each in judged]
@@ -140,11 +140,11 @@ def report(observations: Sequence[Observation]) -> str:
 OWN_OPINION = Echo(bias=0.0, model=1.0, alike=0.0, places=0.0, agreeing=0.0)
 
 
-def _leaning(observations: Sequence[Observation]) -> Echo | None:
-    """The echo, if it predicts better than the model alone what was not used to fit it."""
-    if len(observations) < 2:
+def _leaning(fitting: Sequence[Observation], judged: Sequence[Observation]) -> Echo | None:
+    """The echo, if it predicts better than the model alone what stands in rows that were not used to fit it."""
+    if not fitting or not judged:
         return None
-    fitting, judged = observations[::2], observations[1::2]
+    observations = [*fitting, *judged]
     alone, leaning = (_surprise(judged, found) for found in (OWN_OPINION, fit_echo(fitting)))
     print(f"{len(observations)} tokens heard: {alone:.3f} nats each by the model alone, {leaning:.3f} with an echo")
     return fit_echo(observations) if alone - leaning > WORTH else None

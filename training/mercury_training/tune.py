@@ -219,7 +219,7 @@ def _steps(
     count, most = size
     began = told = time.monotonic()
     step = 0
-    while (progress := max(step / most, (time.monotonic() - began) / (deadline - began))) < 1:
+    while (progress := max(step / most, _elapsed(began, deadline))) < 1:
         batches = [stack([rows.packed(step * count + number, shape)]) for number in range(count)]
         figures, _ = trainer.step(batches, shape, rate_factor(progress, "whole"), certainty=False)
         step += 1
@@ -227,6 +227,12 @@ def _steps(
             told = time.monotonic()
             say(f"{progress:4.0%}  update {step}, loss {figures.clean:.3f} reading, {figures.canvas:.3f} drafting")
     return step
+
+
+def _elapsed(began: float, deadline: float) -> float:
+    """The share of the time that is over: all of it where preparing took longer than there was."""
+    now = time.monotonic()
+    return 1.0 if now >= deadline else (now - began) / (deadline - began)
 
 
 def _rows(project: Project, tokenizer: Tokenizer, scratch: Path, seed: int) -> tuple[Rows, int]:
