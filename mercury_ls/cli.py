@@ -275,7 +275,7 @@ def run_tune(options: argparse.Namespace) -> int:
     try:
         if options.status:
             return print_tunings(options, place)
-        root = project_of(options.path)
+        root = project_of(options.path, gone=options.remove)
         if options.remove:
             print(f"{root}: {'forgotten' if tuned.remove(root, place) else 'nothing was tuned'}")
             return 0

@@ -119,7 +119,7 @@ class EngineClient:
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         """Closing the generator cancels on the server. Raises `EngineError` for a request that failed."""
         last: Answer | None = None
-        async with self._exchange("POST", "/infill", encode(in_project(request, self.roots))) as (connection, response):
+        async with self._exchange("POST", "/infill", self._told(request)) as (connection, response):
             frames = Frames(Answer)
             async for piece in connection.body(response):
                 for last in frames.feed(piece):
@@ -128,8 +128,13 @@ class EngineClient:
         yield final_draft(last)
 
     async def warm(self, request: InfillRequest) -> None:
-        async with self._exchange("POST", "/warm", encode(in_project(request, self.roots))) as (connection, response):
+        async with self._exchange("POST", "/warm", self._told(request)) as (connection, response):
             await connection.read(response)
+
+    def _told(self, request: InfillRequest) -> bytes:
+        """Where the project lies is for this user's own server, which knows what was tuned for it."""
+        told = in_project(request, self.roots)
+        return encode(msgspec.structs.replace(told, root="") if self._settings.address else told)
 
     @asynccontextmanager
     async def _exchange(self, method: str, path: str, body: bytes) -> AsyncIterator[tuple[Connection, Response]]:

@@ -75,14 +75,14 @@ def build(
 
 def in_project(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
     """The same with paths as the innermost root around its file has them: as models learn them, and nothing of whose
-    machine this is."""
+    machine this is. Of other projects' files the last folder is told."""
+    here = request.windows[0].path if request.windows else ""
     around = [root.rstrip(os.sep) + os.sep for root in roots]
-    root = max((each for each in around if request.windows[0].path.startswith(each)), key=len, default="")
-    if not root:
-        return request
+    root = max((each for each in around if here.startswith(each)), key=len, default=os.path.dirname(here) + os.sep)
 
     def inside(path: str) -> str:
-        return path.removeprefix(root).replace(os.sep, "/")
+        parts = path.removeprefix(root).split(os.sep)
+        return "/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:])
 
     return replace(
         request,

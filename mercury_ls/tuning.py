@@ -41,9 +41,12 @@ class Order(Struct, frozen=True):
     full: bool = False
 
 
-def project_of(path: str) -> str:
-    """The repository that a path lies in, else the folder itself; the same for every way that leads there."""
+def project_of(path: str, *, gone: bool = False) -> str:
+    """The repository that a path lies in, else the folder itself; the same for every way that leads there. With `gone`
+    it need not be there any more."""
     folder = os.path.realpath(path)
+    if gone and not os.path.exists(folder):
+        return folder
     if not os.path.isdir(folder):
         raise TuningError(f"{path} is no folder: name the folder of a project")
     return top_of(folder) or folder

@@ -90,7 +90,8 @@ async def test_a_code_action_that_the_user_asks_for_is_looked_for(environment, p
     async with Raw(environment, project) as server:
         uri = await renamed(server)
         cursor = place(uri)["position"]
-        asked = {"textDocument": {"uri": uri}, "range": {"start": cursor, "end": cursor}, "context": {"diagnostics": [], **context}}
+        here = {"start": cursor, "end": cursor}
+        asked = {"textDocument": {"uri": uri}, "range": here, "context": {"diagnostics": [], **context}}
         (action,) = await server.request("textDocument/codeAction", asked)
         assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
 

@@ -104,10 +104,10 @@ def test_the_choice_lasts_while_the_user_stays_near():
 @pytest.mark.parametrize(
     ("roots", "window", "snippet"),
     [
-        (["/home/me/project"], "src/a.py", "/elsewhere/b.py"),
-        (["/home/me/project", "/home/me/project/src/"], "a.py", "/elsewhere/b.py"),
-        (["/home/me/pro"], "/home/me/project/src/a.py", "/elsewhere/b.py"),
-        ([], "/home/me/project/src/a.py", "/elsewhere/b.py"),
+        (["/home/me/project"], "src/a.py", "lib/b.py"),
+        (["/home/me/project", "/home/me/project/src/"], "a.py", "lib/b.py"),
+        (["/home/me/pro"], "a.py", "lib/b.py"),
+        ([], "a.py", "lib/b.py"),
     ],
 )
 def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet):
@@ -116,7 +116,7 @@ def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet
         session="",
         windows=(Window(path, "python", ""),),
         spans=(),
-        snippets=(Snippet("/elsewhere/b.py", ""),),
+        snippets=(Snippet("/home/other/lib/b.py", ""),),
         edits=(Edit(path, 0, "", "x"),),
     )
     told = in_project(request, roots)

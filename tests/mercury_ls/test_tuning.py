@@ -70,6 +70,7 @@ def test_any_folder_of_a_repository_names_it(root):
     assert project_of(str(root.parent)) == os.path.realpath(root.parent)
     with pytest.raises(TuningError, match="no folder"):
         project_of(str(root / "nowhere"))
+    assert project_of(str(root / "nowhere"), gone=True) == os.path.realpath(root / "nowhere")
 
 
 def trainer(root, better, code=0):

@@ -2,9 +2,11 @@
 
 import subprocess
 import zipfile
+from pathlib import Path
 
 import pytest
 
+from mercury_training import sources
 from mercury_training.sources import blobs, discover, files, is_reserved, reserved_names
 
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software. " * 4
@@ -109,3 +111,10 @@ def test_reserved_repositories_and_packages_are_no_sources(tmp_path):
 )
 def test_copies_of_reserved_repositories_are_known_by_their_folder(path, expected):
     assert is_reserved(path, RESERVED) == expected
+
+
+def test_git_answers_for_the_repository_it_is_asked_about(tmp_path, monkeypatch):
+    """Also where git itself runs us, as a hook does, and says which repository it means."""
+    sources.git(str(tmp_path), "init", "--quiet")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "another"))
+    assert Path(sources.git(str(tmp_path), "rev-parse", "--show-toplevel").decode().strip()).samefile(tmp_path)

@@ -96,7 +96,7 @@ def split(files: Sequence[File], source: Source | None, seed: int = 0) -> Projec
     seen = Seen()
     held_out = [text for text in texts if text.path in chosen and not _is_copy(text, seen)]
     train = [text for text in texts if text.path not in chosen and not _is_copy(text, seen)]
-    if len(held_out) + len(train) < LEAST_FILES:
+    if len(held_out) + len(train) < LEAST_FILES or not train:
         raise ProjectError(
             f"{len(held_out) + len(train)} of {len(files)} readable files are source code worth learning from and no "
             f"copies of each other; it takes {LEAST_FILES}: tune a larger project"

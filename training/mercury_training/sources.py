@@ -1,5 +1,6 @@
 """Where text comes from: bare git mirrors, installed packages and wheels, read in place without a checkout."""
 
+import os
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
@@ -114,14 +115,21 @@ def files(source: Source, stated: str | None = None) -> Iterator[File]:
 
 def git(repository: str, *arguments: str) -> bytes:
     command = ["git", "-c", "safe.directory=*", "-C", repository, *arguments]
-    return subprocess.run(command, check=True, capture_output=True).stdout
+    return subprocess.run(command, check=True, capture_output=True, env=plain_environment()).stdout
+
+
+def plain_environment() -> dict[str, str]:
+    """Without what makes git look at another repository, as it is set where git runs a hook."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
 @contextmanager
 def blobs(repository: str) -> Iterator[Callable[[str], bytes | None]]:
     """A function from object ids to their bytes, None where the mirror lacks the object."""
     command = ["git", "-c", "safe.directory=*", "-C", repository, "cat-file", "--batch"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=plain_environment()
+    ) as process:
         assert process.stdin
         assert process.stdout
         yield lambda name: _blob(process.stdin, process.stdout, name)
