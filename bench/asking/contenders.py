@@ -95,7 +95,7 @@ def is_address(name: str) -> bool:
 
 def engine_of(stack: ExitStack, name: str, options: Options) -> Engine:
     if not name.startswith("peer:"):
-        return models.open_model(model_folder(name), lambda share, what: None)
+        return models.open_model(model_folder(name), EngineSettings(), lambda share, what: None)
     peer, _, address = name.removeprefix("peer:").partition("=")
     if peer in BASELINES:
         return BASELINES[peer]()
