@@ -49,7 +49,7 @@ def main() -> None:
     given = arguments.parse_args()
     encoder, engine = msgspec.json.Encoder(), engine_of(given.engine)
     with given.out.open("wb") as out:
-        for numbered in itertools.islice(enumerate(cases(given.edits, given.mirrors)), 0, given.limit, given.every):
+        for numbered in itertools.islice(enumerate(cases(given.edits, given.mirrors, given.every)), given.limit):
             found = checked_case(*numbered, engine.engine) if engine else list(judged(*numbered))
             found = found or [Judged(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
             out.writelines(encoder.encode(each) + b"\n" for each in found)

@@ -94,7 +94,7 @@ def main() -> None:
     arguments.add_argument("--rows", type=Path, help="write the outcome of each row there")
     given = arguments.parse_args()
     engine = engine_of(given.engine)
-    rows = itertools.islice(cases(given.file, given.mirrors), 0, given.limit, given.every)
+    rows = itertools.islice(cases(given.file, given.mirrors, given.every), given.limit)
     if given.parts:
         report_parts(asyncio.run(measure_parts(rows, engine, given.bar)), given.engine)
         return

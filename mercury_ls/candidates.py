@@ -25,6 +25,10 @@ MOST_MENTIONS = 32
 MOST_NAMES = 32
 ABOUT = 0.7
 KINDS = {"import": "lacking", "unused": "unused"}
+WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
+LITERAL = re.compile(r"\d[\w.]*|\"[^\"]*\"|'[^']*'")
+COPIED = frozenset({"argument", "clone", "insert", "phrase"})
+OF_NAMES = frozenset({"rename", "part", "import", "unused"})
 OF_LINES = frozenset({"clone", "delete", "insert"})
 
 
@@ -102,8 +106,12 @@ def following(
         places = occurrences.find(rule, snapshot, homes.get(rule.path))
         taken = lines_typed if rule.kind in OF_LINES else typed
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
-        surroundings = Surroundings(snapshot, current, offset, edits, [snapshot.line_of(each.start) for each in free])
+        lines = [snapshot.line_of(each.start) for each in free]
+        known = ranges_of_locals(rule, snapshot, homes.get(rule.path)) if free else ()
+        surroundings = Surroundings(snapshot, current, offset, edits, lines, known)
         for place in free:
+            if rule.count == 1 and rule.kind in COPIED and unknown_names(place, surroundings):
+                continue
             features = features_of(rule, place, surroundings, homes.get(rule.path))
             kind = rule.kind if place.text is not None else "call"
             yield Candidate(snapshot.uri, place.start, place.end, place.text, kind, rule, features, reach=place.reach)
@@ -142,13 +150,15 @@ def overlap(place: Place, typed: tuple[int, int]) -> bool:
 
 
 class Surroundings(Struct, frozen=True):
-    """What is the same for all places of one rule in a file: `lines` are those of the places."""
+    """What is the same for all places of one rule in a file: `lines` are those of the places, `locals` the ranges in
+    which each name is known that the rule brings along and that only a part of its file knows."""
 
     snapshot: Snapshot
     current: Snapshot
     offset: int
     edits: Sequence[Edit]
     lines: Sequence[int]
+    locals: Sequence[Sequence[tuple[int, int]]] = ()
 
 
 def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot | None) -> dict[str, float]:
@@ -159,13 +169,13 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
     edited = [number for path, number in rule.places if path == snapshot.path]
     distance = line - rule.line if here else line - current.line_of(around.offset) if snapshot is current else 0
     below = [other for other in lines if other > rule.line] if here else []
+    neighbours = neighbours_alike(rule, line, snapshot, home)
     return {
         "distance": math.log2(1 + abs(distance)),
         "far": float(abs(distance) > FAR_LINES),
-        "above": float(distance < 0),
+        "above": float(distance < 0 and not place.orphan),
         "orphan": float(place.orphan),
-        "orphan above": float(place.orphan and distance < 0),
-        "own line": float(here and distance == 0),
+        "own line": float(here and distance == 0 and not place.orphan),
         "next": float(bool(below) and line == min(below)),
         "same function": float(here and same_function(snapshot, rule, place)),
         "other place": float(not here),
@@ -174,7 +184,7 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         "foreign": float(place.foreign),
         "likeness": place.likeness,
         "alike": float(place.likeness == 1.0),
-        "neighbours": neighbours_alike(rule, line, snapshot, home),
+        "neighbours": neighbours,
         "other role": float(not place.same_role),
         "defines": float(place.defines),
         "times": math.log2(rule.count),
@@ -192,7 +202,49 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         "length": math.log2(1 + len(re.sub(r"\W", "", rule.before or rule.lines_before))),
         "new length": math.log2(1 + len(re.sub(r"\W", "", rule.after or rule.lines_after))),
         "empty": float(not rule.before.strip()),
+        "strange": math.log2(1 + unknown_names(place, around)),
+        **(once(rule, place, around, neighbours) if rule.count == 1 and rule.kind in COPIED else {}),
     }
+
+
+def once(rule: Rule, place: Place, around: Surroundings, neighbours: float) -> dict[str, float]:
+    """What one example alone is worth, by what was done there: one `not`, one `mut`, one number is hardly a habit."""
+    changed = f"{rule.before} {rule.after}"
+    literal = is_literal(rule.before) and is_literal(rule.after)
+    nameless = not literal and all(word in KEYWORDS for word in WORD.findall(changed))
+    return {
+        f"once {rule.kind}": 1.0,
+        "once likeness": place.likeness,
+        "once neighbours": neighbours,
+        "once empty": float(not rule.before.strip()),
+        "once in text": float(syntax.inside(around.snapshot, place.start) is not None),
+        "once literal": float(literal),
+        "once literal likeness": literal * place.likeness,
+        "once nameless": float(nameless),
+        "once nameless likeness": nameless * place.likeness,
+    }
+
+
+def is_literal(text: str) -> bool:
+    """Numbers and what stands in quotes."""
+    return bool(re.search(r"[\d\"']", text)) and not WORD.search(LITERAL.sub("", text))
+
+
+def unknown_names(place: Place, around: Surroundings) -> int:
+    """How many locals of the example's function the new text has that are none here."""
+    return sum(not any(start <= place.start < end for start, end in known) for known in around.locals)
+
+
+def ranges_of_locals(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[list[tuple[int, int]]]:
+    """For each name of the new text that is a local where the rule was learned: where it is known in this file."""
+    if home is None or rule.kind in OF_NAMES:
+        return []
+    at = home.line_start(min(rule.line, home.line_count - 1)) + rule.column
+    found = []
+    for name in sorted(set(WORD.findall(rule.after or rule.lines_after)) - KEYWORDS)[:MOST_NAMES]:
+        if any(start <= at <= end for start, end in scopes.binding_ranges(home, name)):
+            found.append(scopes.binding_ranges(snapshot, name))
+    return found
 
 
 def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot | None) -> float:

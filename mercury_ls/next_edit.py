@@ -172,7 +172,9 @@ def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> 
     """The likeliest edit, the others that the same edit taught, and what else is due on their lines; nothing below
     the bar."""
     bar = min(question.bar, fitted) if question.invoked else max(question.bar, fitted)
-    sure = [each for each in found if each.text is not None and each.p_edit >= bar]
+    # A value has its new name wherever it stands, or the file says the same thing in two ways.
+    halved = [each.rule for each in found if each.kind == "extract" and each.p_edit < bar]
+    sure = [each for each in found if each.text is not None and each.p_edit >= bar and each.rule not in halved]
     if not sure:
         return []
     leader = max(sure, key=lambda each: each.p_edit)

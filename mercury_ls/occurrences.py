@@ -7,12 +7,12 @@ from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
-from tree_sitter import Node
 
 from mercury_ls import imports, scopes, syntax
 from mercury_ls.documents import Change, Document, Snapshot, difference
 from mercury_ls.places import Place
-from mercury_ls.propagation import KEYWORDS, PARTS, Rule, Token, shape, tokens, touches_of
+from mercury_ls.propagation import FIXED, KEYWORDS, PARTS, Rule, Token, shape, tokens, touches_of
+from mercury_ls.referents import Referent, declares_anew, is_meant, referent
 
 __all__ = ["find", "minimal"]
 
@@ -60,23 +60,28 @@ def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
 
 
 def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """A local of one function stays in it, and a member is no variable; functions with a local of the same name are
-    left alone."""
-    here = home is snapshot
-    node = scopes.node_at(snapshot, place_of(rule, snapshot)) if here else None
-    local = home and scopes.local_range(home, place_of(rule, home), (rule.before, rule.after))
-    if local and not here:
-        return
-    own, bound = origin(rule, home), scopes.binding_ranges(snapshot, rule.before)
-    places = []
-    for start, end in nearest(whole(rule.before), snapshot, rule):
-        if (local and not within(start, local)) or any(within(start, each) for each in bound if each != local):
-            continue
-        if syntax.inside(snapshot, start) == own and same_kind(node, scopes.node_at(snapshot, start), bool(local)):
-            places.append(seen(rule, snapshot, Place(start, end, spelled(rule, snapshot, start))))
-    declared = any(place.defines for place in places) or local in bound
-    orphan = node is not None and not declared and (scopes.declares(node) or defines(rule.left, rule.right))
+    """Where the old name stands for the same; an import that gives it another name keeps it."""
+    given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
+    own, spans = origin(rule, home), nearest(whole(rule.before) + given_anew, snapshot, rule)
+    offset = place_of(rule, home) if home else 0
+    meant = referent(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
+    places = [
+        seen(rule, snapshot, Place(start, end, spelled(rule, snapshot, start)))
+        for start, end in spans
+        if syntax.inside(snapshot, start) == own and is_meant(meant, snapshot, start)
+    ]
+    orphan = home is snapshot and is_orphan(rule, snapshot, meant, places)
     yield from (replace(place, orphan=orphan) for place in places)
+
+
+def is_orphan(rule: Rule, snapshot: Snapshot, meant: Referent, places: Sequence[Place]) -> bool:
+    """Whether the name was changed where it is declared, and none of these places declares it still."""
+    if meant.node is None or meant.local in meant.bound:
+        return False
+    if not scopes.declares(meant.node):
+        return defines(rule.left, rule.right) and not any(place.defines for place in places)
+    nodes = (scopes.node_at(snapshot, place.start) for place in places)
+    return not any(node is not None and declares_anew(meant, node) for node in nodes)
 
 
 def nearest(
@@ -94,18 +99,6 @@ def place_of(rule: Rule, snapshot: Snapshot) -> int:
     """Where the new text begins, in the file where it was last put."""
     line = min(rule.line, snapshot.line_count - 1)
     return max(snapshot.line_start(line) + rule.column - len(rule.after), 0)
-
-
-def within(offset: int, span: tuple[int, int]) -> bool:
-    return span[0] <= offset < span[1]
-
-
-def same_kind(edited: Node | None, other: Node | None, local: bool) -> bool:
-    """A local is no member; where a member was renamed, variables are others."""
-    if edited is None or other is None:
-        return True
-    member = scopes.is_member(edited)
-    return scopes.is_member(other) == member if local or member else True
 
 
 def spelled(rule: Rule, snapshot: Snapshot, start: int) -> str:
@@ -211,8 +204,10 @@ def phrases(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[P
     """The same tokens again; where they say little by themselves, only between the same neighbours."""
     own = origin(rule, home)
     found = {span for pattern in phrase_patterns(rule) for span in nearest(pattern, snapshot, rule, "phrase")}
+    listed = home and not rule.before and scopes.in_parameters(home, place_of(rule, home))
     for start, end in sorted(found):
-        if not done(rule, snapshot.text, start):
+        misplaced = home and not rule.before and scopes.in_parameters(snapshot, start) != listed
+        if not misplaced and not done(rule, snapshot.text, start):
             foreign = syntax.inside(snapshot, start) != own
             yield replace(seen(rule, snapshot, Place(start, end, rule.after)), foreign=foreign)
 
@@ -526,7 +521,7 @@ def hole(token: Token, literal: bool, groups: dict[str, int], values: list[str])
     """The same name is the same in all its places."""
     text = token.text
     kind = "word" if text.isidentifier() else "number" if text[0].isdigit() else ""
-    if literal or not kind or text in KEYWORDS:
+    if literal or not kind or text in FIXED:
         return re.escape(text) + (r"(?!\w)" if kind else "")
     if text in groups:
         return rf"(?:\{groups[text]})(?!\w)"

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit
 
 __all__ = [
+    "FIXED",
     "IMPORT",
     "KEYWORDS",
     "PARTS",
@@ -50,6 +51,9 @@ KEYWORDS = frozenset(
     )
 )
 
+FIXED = KEYWORDS - {"bool", "boolean", "char", "double", "float", "int", "long", "string", "unsigned", "void"}
+"""What a shape is made of: the names of built-in types are names as others are."""
+
 LONGEST_EDIT = 4000
 MOST_TOKENS = 600
 MOST_RULES = 40
@@ -69,6 +73,7 @@ MADE = re.compile(
     r"(?:def|class|fn|func|function|struct|enum|trait|interface|type|const|export let)[ \t]+(?P<name>[^\W\d]\w{2,})"
     r"|(?P<constant>[A-Z][A-Z\d_]{2,})[ \t]*(?::[^=\n]+)?=[^=]",
 )
+ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 ASSIGNED = re.compile(
     r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=\s*(?P<value>[^=].*?);?\s*$"
@@ -179,7 +184,7 @@ def apart(one: str, other: str) -> int:
 def shape(text: str) -> str:
     """The tokens of the text, with every name and every number alike."""
     return " ".join(
-        "x" if token.isidentifier() and token not in KEYWORDS else "0" if token[0].isdigit() else token
+        "x" if token.isidentifier() and token not in FIXED else "0" if token[0].isdigit() else token
         for token in TOKEN.findall(text)
     )
 
@@ -248,9 +253,21 @@ def of_imports(edit: Edit, known: dict) -> Iterator[Rule]:
     for line in LINE.findall(edit.after):
         if line not in there and IMPORT.match(line) and line == line.lstrip():
             yield Rule(kind="import", before="", after=line.rstrip(";\r\n"), line=edit.line, **known)
+    yield from of_aliases(edit, known)
     made = {match["name"] or match["constant"] for match in MADE.finditer(edit.after)}
     for name in sorted(made - set(WORD.findall(edit.before)))[:NEIGHBOURS]:
         yield Rule(kind="import", before="", after="", name=name, line=edit.line, **known)
+
+
+def of_aliases(edit: Edit, known: dict) -> Iterator[Rule]:
+    """`import a as b`: what was known as `a` is known as `b`."""
+    for number, line in enumerate(LINE.findall(edit.after)):
+        for match in ALIAS.finditer(line) if IMPORT.match(line) else ():
+            name, alias = match["name"], match["alias"]
+            had = re.compile(rf"\b{name}\b(?![ \t]+as\b)")
+            if had.search(edit.before) and not had.search(edit.after):
+                place = {**known, "line": edit.line + number, "column": match.end(), "left": (name, "as")}
+                yield Rule(kind="rename", before=name, after=alias, lines_before=edit.before, lines_after=line, **place)
 
 
 def of_stretch(before: list[str], after: list[str], line: int, known: dict) -> Iterator[Rule]:
@@ -276,11 +293,19 @@ def of_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
     share = changed / max(len(old) + len(tokens(after)), 1)
     known = {**known, "lines_before": before, "lines_after": after, "changed": share}
     for touch in balanced(before, after, found):
-        yield from of_touch(before, after, old, touch, known)
+        if not moved(before, after, touch, found):
+            yield from of_touch(before, after, old, touch, known)
     if found and not (len(found) == 1 and is_rename(*pieces(before, after, found[0]))):
         # What went and what came make the template's identity; everything else may differ between its uses.
         went, came = map("\0".join, zip(*(pieces(before, after, touch) for touch in found), strict=True))
         yield Rule(kind="clone", before=went, after=came, column=found[0].new_end, **known)
+
+
+def moved(before: str, after: str, touch: Touch, found: Iterable[Touch]) -> bool:
+    """Whether what came here went elsewhere in these lines, or the other way round: that says nothing by itself."""
+    went, came = (text.strip(" \t,") for text in pieces(before, after, touch))
+    others = [[text.strip(" \t,") for text in pieces(before, after, other)] for other in found if other != touch]
+    return any((went and went == came_there) or (came and came == went_there) for went_there, came_there in others)
 
 
 def of_touch(before: str, after: str, old: list[Token], touch: Touch, known: dict) -> Iterator[Rule]:

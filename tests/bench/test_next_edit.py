@@ -87,6 +87,8 @@ def test_a_row_of_history_becomes_a_document_with_its_edits(tmp_path):
     )
     assert found.expected == (Change(11, 22, "b = new(2)\n"),)
     assert found.offset == 10
+    path.write_text((json.dumps(row) + "\n") * 5)
+    assert len(list(cases(path, every=2))) == 3
 
 
 def test_the_file_of_a_row_may_be_a_window_of_it(tmp_path):

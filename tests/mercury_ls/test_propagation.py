@@ -17,6 +17,16 @@ def test_a_name_that_became_another():
     check([("x = total + 1\n", "x = amount + 1\n")], "rename: total → amount", silent=("clone", "phrase"))
 
 
+def test_an_import_under_another_name():
+    check([("import numpy\n", "import numpy as np\n")], "rename: numpy → np")
+    check([("from a import b, c\n", "from a import b as d, c\n")], "rename: b → d")
+    check([("import os.path\n", "import os.path as p\n")], silent=("rename",))
+
+
+def test_what_changed_places_says_nothing_by_itself():
+    check([("f(a, b)\n", "f(b, a)\n")], silent=("argument", "phrase", "rename"))
+
+
 def test_keywords_are_no_names():
     check([("var a = 1\n", "let a = 1\n")], "phrase: var → let", silent=("rename",))
 

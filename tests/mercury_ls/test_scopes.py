@@ -36,6 +36,33 @@ def test_the_innermost_function_counts():
     check("def f(a):\n    def g(a):\n        return $0a\n", "def g(a):")
 
 
+def test_a_local_belongs_to_its_block_where_blocks_have_locals():
+    check("void f() {\n  for (int i = 0; $0i < 3; ++i) {}\n}\n", "for (int i = 0; i < 3; ++i) {}", "cpp")
+    check("void f() {\n  for (auto& a : b) $0a();\n}\n", "for (auto& a : b) a();", "cpp")
+    check("void f() {\n  for (auto& $0a : b) a();\n}\n", "for (auto& a : b) a();", "cpp")
+    check("func f() {\n\tif a := g(); $0a {\n\t}\n}\n", "if a := g(); a {", "go")
+    check("fn f() {\n    if let Some(a) = b {\n        $0a();\n    }\n}\n", "if let Some(a) = b {", "rust")
+    check("fn f() {\n    match b {\n        A(a) => $0a,\n    }\n}\n", "A(a) => a,", "rust")
+    check("try {\n} catch (e) {\n  g($0e);\n}\n", "catch (e) {", "javascript")
+    check("for (const a of b) {\n  g($0a);\n}\n", "for (const a of b) {", "typescript")
+    check("function f() {\n  if (b) {\n    var a = 1;\n    g($0a);\n  }\n}\n", "function f() {", "javascript")
+    check("def f():\n    if b:\n        a = 1\n        g($0a)\n", "def f():")
+
+
+def test_a_comprehension_keeps_its_names():
+    check("def f():\n    return [$0a for a in b]\n", "[a for a in b]")
+
+
+def test_type_parameters_belong_to_what_they_are_declared_for():
+    check("class A<T> {\n    $0T a;\n}\n", "class A<T> {", "java")
+    check("function f<T>(a: $0T) {}\n", "function f<T>(a: T) {}", "typescript")
+    check("template <typename T>\n$0T f(T a);\n", "template <typename T>", "cpp")
+
+
+def test_a_field_of_a_class_within_a_function_is_no_local():
+    check("def f():\n    class A:\n        $0a = 1\n", "")
+
+
 def test_what_is_declared_nowhere_around_is_no_local():
     check("def f():\n    return $0a\n", "")
     check("a = 1\nprint($0a)\n", "")
@@ -57,6 +84,9 @@ def test_declarations():
     check_declares("class A {\n  $0get() {}\n}\n", True, "typescript")
     check_declares('import { $0b } from "./a";\n', True, "typescript")
     check_declares("package a\n\ntype A struct {\n\t$0n int\n}\n", True, "go")
+    check_declares("enum A { $0B }\n", True, "typescript")
+    check_declares("enum A { $0B(u8) }\n", True, "rust")
+    check_declares("enum A { $0B };\n", True, "cpp")
     check_declares("int $0f(void);\n", True, "c")
 
 

@@ -33,6 +33,12 @@ def test_the_fit_finds_the_weights_that_made_the_data():
     assert found.kinds["rename"] == pytest.approx(-1.0, abs=0.15)
 
 
+def test_what_few_rows_say_moves_an_earlier_fit_little():
+    known = fit(drawn(20_000))
+    again = fit(drawn(20, seed=2), ridge=100.0, known=known)
+    assert again.weights["good"] == pytest.approx(known.weights["good"], abs=0.2)
+
+
 def test_right_candidates_rank_above_wrong_ones():
     rows = drawn(2000, seed=1)
     right = np.array([each.right for each in rows])

@@ -1,10 +1,12 @@
 """Fit the ranking of next edits: P(the author makes this edit) from what is known of it, by logistic regression.
 
 python -m mercury_training.rank_edits TRAIN.jsonl HELD_OUT.jsonl --out mercury_ls/ranking.json [--checked ROWS.jsonl]
+                                       [--known RANKING.json]
 
 The rows are candidates as `bench.edit_candidates` writes them. The bar is the least probability at which the
 held-out rows that expect no edit stay silent often enough. `--checked` are rows with a model's opinion (`--engine`):
 from them it is learned how much the model's word counts; without them a cautious guess stands, and the file says so.
+`--known` is an earlier ranking, fitted on other rows: where these say little, its weights stay.
 """
 
 import argparse
@@ -56,12 +58,13 @@ def main() -> None:
     arguments.add_argument("train", type=Path)
     arguments.add_argument("held_out", type=Path)
     arguments.add_argument("--checked", type=Path)
+    arguments.add_argument("--known", type=Path)
     arguments.add_argument("--out", type=Path, required=True)
     given = arguments.parse_args()
     train, held_out = candidates_in(read(given.train)), read(given.held_out)
     silent = len({each.row for each in held_out if each.row_kind == "none"})
     held_out = candidates_in(held_out)
-    found = fit(train)
+    found = fit(train, known=msgspec.json.decode(given.known.read_bytes(), type=Fit) if given.known else None)
     checked = read(given.checked) if given.checked else []
     report = {
         "method": "logistic regression on edits proposed in commits; bar and figures are of held-out projects",
@@ -88,12 +91,14 @@ def candidates_in(rows: Sequence[Candidate]) -> list[Candidate]:
     return [each for each in rows if each.kind != "nothing"]
 
 
-def fit(candidates: Sequence[Candidate], ridge: float = RIDGE) -> Fit:
-    """By Newton's method. The ridge keeps what was hardly seen near nothing."""
+def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None = None) -> Fit:
+    """By Newton's method. The ridge keeps what was hardly seen near nothing, or near what is known of it."""
     kinds = sorted({each.kind for each in candidates})
     names = sorted({name for each in candidates for name in each.features})
     inputs, right = matrix(candidates, kinds, names), np.array([each.right for each in candidates], float)
-    weights = newton(inputs, right, np.zeros(inputs.shape[1]), ridge)
+    known = known or Fit({}, {})
+    prior = [*(known.kinds.get(kind, 0.0) for kind in kinds), *(known.weights.get(name, 0.0) for name in names)]
+    weights = newton(inputs, right, np.array(prior), ridge)
     return Fit(
         dict(zip(kinds, weights[: len(kinds)].tolist(), strict=True)),
         dict(zip(names, weights[len(kinds) :].tolist(), strict=True)),
