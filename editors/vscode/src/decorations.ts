@@ -1,0 +1,71 @@
+/** Marks on the screen, by the editor's decorations. */
+
+import * as vscode from 'vscode';
+import type { Mark } from './drawing.ts';
+import type { Range } from './edits.ts';
+
+const BLANK = '\u00a0';
+
+const removed = () =>
+  vscode.window.createTextEditorDecorationType({
+    backgroundColor: new vscode.ThemeColor('diffEditor.removedTextBackground'),
+    textDecoration: 'line-through',
+    rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+  });
+
+const attachment = () =>
+  vscode.window.createTextEditorDecorationType({ rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed });
+
+const STYLES: Record<Exclude<Mark['kind'], 'removed'> | 'hint', vscode.ThemableDecorationAttachmentRenderOptions> = {
+  added: {
+    backgroundColor: new vscode.ThemeColor('diffEditor.insertedTextBackground'),
+    color: new vscode.ThemeColor('editor.foreground'),
+  },
+  block: {
+    backgroundColor: new vscode.ThemeColor('diffEditor.insertedTextBackground'),
+    color: new vscode.ThemeColor('editor.foreground'),
+  },
+  ghost: { color: new vscode.ThemeColor('editorGhostText.foreground'), fontStyle: 'italic' },
+  hint: { color: new vscode.ThemeColor('editorCodeLens.foreground') },
+};
+
+export class Decorations implements vscode.Disposable {
+  private readonly removed = removed();
+  private readonly attached = attachment();
+
+  /** Replaces all that is drawn in an editor: marks, and a hint at the end of a line. */
+  show(editor: vscode.TextEditor, marks: readonly Mark[], hint?: { line: number; text: string }): void {
+    const gone = marks.filter((mark) => mark.kind === 'removed').map((mark) => rangeOf(mark.range));
+    const come = marks.filter((mark) => mark.kind !== 'removed').map(attach);
+    if (hint !== undefined) {
+      const range = editor.document.lineAt(hint.line).range;
+      come.push({ range: new vscode.Range(range.end, range.end), renderOptions: after('hint', hint.text, 2) });
+    }
+    editor.setDecorations(this.removed, gone);
+    editor.setDecorations(this.attached, come);
+  }
+
+  clear(): void {
+    for (const editor of vscode.window.visibleTextEditors) {
+      this.show(editor, []);
+    }
+  }
+
+  dispose(): void {
+    this.removed.dispose();
+    this.attached.dispose();
+  }
+}
+
+function attach(mark: Mark): vscode.DecorationOptions {
+  return { range: rangeOf(mark.range), renderOptions: after(mark.kind as keyof typeof STYLES, mark.text, mark.gap) };
+}
+
+/** Blanks that the renderer would swallow are made hard. */
+function after(style: keyof typeof STYLES, text: string, gap: number): vscode.DecorationInstanceRenderOptions {
+  return { after: { ...STYLES[style], contentText: text.replaceAll(' ', BLANK), margin: `0 0 0 ${gap}ch` } };
+}
+
+export function rangeOf(range: Range): vscode.Range {
+  return new vscode.Range(range.start.line, range.start.character, range.end.line, range.end.character);
+}

@@ -1,0 +1,299 @@
+/** The extension: what it is made of, and the commands that people give it. */
+
+import * as vscode from 'vscode';
+import { Connection } from './client.ts';
+import { COPILOTS, type Copilot, silenced, speaks } from './copilot.ts';
+import { Ghost } from './ghost.ts';
+import { findServer, install } from './install.ts';
+import { NextEdits } from './nextedit.ts';
+import { type Engine, type Metrics, type State, face, page } from './state.ts';
+
+const SAMPLE = `def area(width, height):
+    return width * height
+
+
+def volume(width, height, depth):
+    return area(width, height) * depth
+
+
+def surface(width, height):
+`;
+
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const mercury = new Mercury(context);
+  context.subscriptions.push(mercury);
+  await mercury.start();
+}
+
+class Mercury implements vscode.Disposable {
+  private state: State = { server: 'stopped' };
+  private readonly log = vscode.window.createOutputChannel('Mercury', { log: true });
+  private readonly item = vscode.window.createStatusBarItem('mercury-ls', vscode.StatusBarAlignment.Right, 90);
+  private readonly metrics = new vscode.EventEmitter<vscode.Uri>();
+  private readonly ghost: Ghost;
+  private readonly connection: Connection;
+  private readonly nextEdits: NextEdits;
+  private readonly subscriptions: vscode.Disposable[];
+  private readonly context: vscode.ExtensionContext;
+  private latest = '';
+  private wakes: NodeJS.Timeout | undefined;
+
+  constructor(context: vscode.ExtensionContext) {
+    this.context = context;
+    this.connection = new Connection(context.extension, this.log, {
+      engineChanged: (engine: Engine) => this.become({ engine }),
+      runs: (server) => this.runs(server),
+      inline: async (document, position, asked, token, next) => {
+        if (this.silence(document) || hasSeveralCursors(document)) {
+          this.ghost.forget();
+          return [];
+        }
+        const found = await next(document, position, asked, token);
+        const items = Array.isArray(found) ? found : (found?.items ?? []);
+        if (!token.isCancellationRequested) {
+          this.ghost.remember(document, items);
+        }
+        return found;
+      },
+    });
+    this.ghost = new Ghost(() => this.connection);
+    this.nextEdits = new NextEdits({
+      connection: () => this.connection,
+      silence: (document) => this.silence(document),
+      hasGhost: (uri, line) => this.ghost.isAt(uri, line),
+    });
+    const provideTextDocumentContent = () => this.latest;
+    this.subscriptions = [
+      this.log,
+      this.item,
+      this.metrics,
+      this.connection,
+      this.nextEdits,
+      vscode.workspace.registerTextDocumentContentProvider('mercury-ls', {
+        provideTextDocumentContent,
+        onDidChange: this.metrics.event,
+      }),
+      vscode.workspace.onDidChangeConfiguration((event) => this.configured(event)),
+      vscode.workspace.onDidGrantWorkspaceTrust(() => this.state.server === 'missing' && void this.start()),
+      vscode.window.onDidChangeActiveTextEditor(() => this.become({})),
+      vscode.extensions.onDidChange(() => this.become({})),
+      ...this.commands(),
+    ];
+    this.item.name = 'Mercury';
+    this.item.command = 'mercury-ls.menu';
+    this.item.show();
+  }
+
+  dispose(): void {
+    clearTimeout(this.wakes);
+    this.subscriptions.forEach((one) => one.dispose());
+  }
+
+  // Life
+
+  async start(): Promise<void> {
+    const found = findServer();
+    if (found === undefined) {
+      this.become({ server: 'missing', engine: undefined });
+      void this.install();
+      return;
+    }
+    try {
+      await this.connection.start(found.command);
+    } catch (error) {
+      this.become({ server: 'stopped', engine: undefined });
+      void this.failed(`${found.command.join(' ')} could not be started: ${String(error)}`);
+    }
+    void this.askAboutCopilot();
+  }
+
+  private async install(): Promise<void> {
+    if (await install(this.log)) {
+      await this.start();
+    }
+  }
+
+  private async failed(problem: string): Promise<void> {
+    this.log.error(problem);
+    const show = 'Show Log';
+    if ((await vscode.window.showErrorMessage(`Mercury: ${problem}`, show)) === show) {
+      this.log.show();
+    }
+  }
+
+  private runs(server: State['server']): void {
+    this.ghost.forget();
+    this.nextEdits.clear();
+    this.become(server === 'running' ? { server } : { server, engine: undefined, snoozedUntil: undefined });
+  }
+
+  private configured(event: vscode.ConfigurationChangeEvent): void {
+    if (event.affectsConfiguration('mercury-ls.server.command')) {
+      void this.start();
+    } else if (event.affectsConfiguration('mercury')) {
+      this.connection.configure();
+    }
+    this.nextEdits.clear();
+    this.become({});
+  }
+
+  // What the user sees
+
+  private become(change: Partial<State>): void {
+    const document = vscode.window.activeTextEditor?.document;
+    this.state = { ...this.state, ...change, silence: document && this.silence(document) };
+    const shown = face(this.state, Date.now());
+    this.item.text = shown.text;
+    this.item.tooltip = shown.tooltip;
+    const colour = new vscode.ThemeColor('statusBarItem.warningBackground');
+    this.item.backgroundColor = shown.isWarning ? colour : undefined;
+    this.item.accessibilityInformation = { label: `Mercury. ${shown.tooltip}` };
+  }
+
+  /** Why the extension keeps quiet in a document; the server's own reasons are the server's. */
+  private silence(document: vscode.TextDocument): string {
+    const settings = vscode.workspace.getConfiguration('mercury.suggest');
+    const languages = settings.get<Record<string, boolean>>('languages', {});
+    if (!settings.get('enabled', true)) {
+      return 'suggestions are off';
+    }
+    if (!(languages[document.languageId] ?? languages['*'] ?? true)) {
+      return `off for ${document.languageId}`;
+    }
+    return speaks(copilot(), document.languageId) ? 'GitHub Copilot suggests here' : '';
+  }
+
+  private async askAboutCopilot(): Promise<void> {
+    const language = vscode.window.activeTextEditor?.document.languageId ?? '*';
+    if (this.context.globalState.get('asked about Copilot') || !speaks(copilot(), language)) {
+      return;
+    }
+    const [mercury, theirs] = ['Use Mercury', 'Leave It to Copilot'];
+    const text = 'GitHub Copilot suggests code here too. Mercury keeps quiet where it does, so that nothing is suggested twice.';
+    const answer = await vscode.window.showInformationMessage(text, mercury, theirs);
+    if (answer !== undefined) {
+      await this.context.globalState.update('asked about Copilot', true);
+    }
+    if (answer === mercury) {
+      const settings = vscode.workspace.getConfiguration('github.copilot');
+      await settings.update('enable', silenced(copilot().enable), vscode.ConfigurationTarget.Global);
+    }
+  }
+
+  // Commands
+
+  private commands(): vscode.Disposable[] {
+    const handlers: Record<string, (...given: never[]) => unknown> = {
+      menu: () => this.menu(),
+      install: () => (findServer() ? this.start() : this.install()),
+      restart: () => this.start(),
+      log: () => this.log.show(),
+      snooze: (minutes?: number) => this.snooze(minutes),
+      wake: () => this.snooze(0),
+      toggleLanguage: () => this.toggleLanguage(),
+      metrics: () => this.showMetrics(),
+      why: () => this.why(),
+      tryIt: () => this.tryIt(),
+      suggest: () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger'),
+      acceptWord: () => this.ghost.acceptPart('editor.action.inlineSuggest.acceptNextWord'),
+      acceptLine: () => this.ghost.acceptPart('editor.action.inlineSuggest.acceptNextLine'),
+      dismiss: () => this.ghost.dismiss(),
+      nextEdit: () => this.nextEdits.accept('all'),
+      nextEditByTab: () => this.nextEdits.tab(),
+      nextEditOne: () => this.nextEdits.accept('one'),
+      dismissNextEdit: () => this.nextEdits.dismiss(),
+      tookNextEdit: (id: string) => this.nextEdits.took(id),
+    };
+    return Object.entries(handlers).map(([name, run]) => vscode.commands.registerCommand(`mercury-ls.${name}`, run));
+  }
+
+  private async menu(): Promise<void> {
+    const snoozed = (this.state.snoozedUntil ?? 0) > Date.now();
+    const language = vscode.window.activeTextEditor?.document.languageId;
+    const entries: [string, string][] = [
+      ...(this.state.server === 'missing' ? [['$(cloud-download) Install the server', 'install'] as [string, string]] : []),
+      ['$(question) Why is nothing suggested here?', 'why'],
+      snoozed ? ['$(bell) Wake', 'wake'] : ['$(bell-slash) Snooze', 'snooze'],
+      ...(language ? [[`$(circle-slash) Suggestions in ${language}: on or off`, 'toggleLanguage'] as [string, string]] : []),
+      ['$(graph) Show metrics', 'metrics'],
+      ['$(debug-restart) Restart the server', 'restart'],
+      ['$(output) Show the log', 'log'],
+      ['$(gear) Settings', 'settings'],
+    ];
+    const items = entries.map(([label, command]) => ({ label, command }));
+    const chosen = await vscode.window.showQuickPick(items, { placeHolder: face(this.state, Date.now()).tooltip });
+    if (chosen?.command === 'settings') {
+      await vscode.commands.executeCommand('workbench.action.openSettings', '@ext:mercury-ls.mercury-ls');
+    } else if (chosen !== undefined) {
+      await vscode.commands.executeCommand(`mercury-ls.${chosen.command}`);
+    }
+  }
+
+  private async snooze(given?: number): Promise<void> {
+    const choices = [5, 15, 60].map((minutes) => ({ label: `${minutes} minutes`, minutes }));
+    const minutes = given ?? (await vscode.window.showQuickPick(choices, { placeHolder: 'No suggestions for' }))?.minutes;
+    const client = this.connection.running;
+    if (minutes === undefined || client === undefined) {
+      return;
+    }
+    await client.sendRequest('mercury/snooze', { minutes });
+    this.nextEdits.clear();
+    await vscode.commands.executeCommand('editor.action.inlineSuggest.hide');
+    clearTimeout(this.wakes);
+    this.become({ snoozedUntil: minutes > 0 ? Date.now() + minutes * 60_000 : undefined });
+    this.wakes = setTimeout(() => this.become({ snoozedUntil: undefined }), minutes * 60_000);
+  }
+
+  private async toggleLanguage(): Promise<void> {
+    const language = vscode.window.activeTextEditor?.document.languageId;
+    if (language === undefined) {
+      return;
+    }
+    const settings = vscode.workspace.getConfiguration('mercury.suggest');
+    const languages = settings.get<Record<string, boolean>>('languages', {});
+    const now = languages[language] ?? languages['*'] ?? true;
+    const mine = settings.inspect<Record<string, boolean>>('languages')?.globalValue ?? {};
+    await settings.update('languages', { ...mine, [language]: !now }, vscode.ConfigurationTarget.Global);
+  }
+
+  private async showMetrics(): Promise<void> {
+    const metrics = await this.connection.running?.sendRequest<Metrics>('mercury/status', {});
+    this.latest = metrics ? page(metrics) : `${face(this.state, Date.now()).tooltip}\n`;
+    const uri = vscode.Uri.from({ scheme: 'mercury-ls', path: 'Mercury metrics' });
+    this.metrics.fire(uri);
+    await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
+  }
+
+  private async why(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    const client = this.connection.running;
+    let reason = face(this.state, Date.now()).tooltip;
+    if (editor && client && !this.silence(editor.document)) {
+      const textDocument = { uri: client.code2ProtocolConverter.asUri(editor.document.uri) };
+      const position = client.code2ProtocolConverter.asPosition(editor.selection.active);
+      const params = { textDocument, position };
+      ({ reason } = await client.sendRequest<{ reason: string }>('mercury/why', params));
+    }
+    void vscode.window.showInformationMessage(`Mercury: ${reason}`);
+  }
+
+  private async tryIt(): Promise<void> {
+    const document = await vscode.workspace.openTextDocument({ language: 'python', content: SAMPLE });
+    const end = document.lineAt(document.lineCount - 1).range.end;
+    await vscode.window.showTextDocument(document, { selection: new vscode.Range(end, end) });
+  }
+}
+
+function hasSeveralCursors(document: vscode.TextDocument): boolean {
+  const editor = vscode.window.activeTextEditor;
+  return editor?.document === document && editor.selections.length > 1;
+}
+
+function copilot(): Copilot {
+  const configuration = vscode.workspace.getConfiguration();
+  return {
+    active: COPILOTS.some((id) => vscode.extensions.getExtension(id)?.isActive),
+    enable: configuration.get('github.copilot.enable', {}),
+    aiDisabled: configuration.get('chat.disableAIFeatures', false),
+  };
+}

@@ -1,0 +1,69 @@
+/** Ghost text: the editor draws it and takes it; here is remembered what was offered, to tell what became of it. */
+
+import * as vscode from 'vscode';
+import type { Connection } from './client.ts';
+import { accepted } from './edits.ts';
+
+interface Offered {
+  readonly uri: string;
+  readonly start: vscode.Position;
+  readonly text: string;
+  readonly id: string;
+  readonly command: vscode.Command;
+}
+
+export class Ghost {
+  private offered: Offered[] = [];
+  private readonly connection: () => Connection;
+
+  constructor(connection: () => Connection) {
+    this.connection = connection;
+  }
+
+  /** What the newest answer offered; the context key lets our keys act only while it may be on the screen. */
+  remember(document: vscode.TextDocument, found: vscode.InlineCompletionItem[]): void {
+    this.offered = found.flatMap((item) => {
+      const id: unknown = item.command?.arguments?.[0];
+      if (item.command === undefined || item.range === undefined || typeof id !== 'string') {
+        return [];
+      }
+      const text = typeof item.insertText === 'string' ? item.insertText : item.insertText.value;
+      return [{ uri: document.uri.toString(), start: item.range.start, text, id, command: item.command }];
+    });
+    void vscode.commands.executeCommand('setContext', 'mercury-ls.suggested', this.offered.length > 0);
+  }
+
+  forget(): void {
+    this.offered = [];
+    void vscode.commands.executeCommand('setContext', 'mercury-ls.suggested', false);
+  }
+
+  /** Whether a suggestion was offered for this line and the cursor is on it. */
+  isAt(uri: string, line: number): boolean {
+    const cursor = vscode.window.activeTextEditor?.selection.active.line;
+    return cursor === line && this.offered.some((one) => one.uri === uri && one.start.line === line);
+  }
+
+  /** The editor takes a part by this command of its own; the server hears how much stands there then. */
+  async acceptPart(command: string): Promise<void> {
+    const offered = this.offered;
+    await vscode.commands.executeCommand(command);
+    const editor = vscode.window.activeTextEditor;
+    for (const one of offered) {
+      const typed = editor?.document.getText(new vscode.Range(one.start, editor.selection.active)) ?? '';
+      const length = one.uri === editor?.document.uri.toString() ? accepted(one.text, typed) : 0;
+      if (length > 0) {
+        const told = { item: { command: one.command }, acceptedLength: length };
+        return this.connection().running?.sendNotification('textDocument/didPartiallyAcceptCompletion', told);
+      }
+    }
+  }
+
+  async dismiss(): Promise<void> {
+    await vscode.commands.executeCommand('editor.action.inlineSuggest.hide');
+    for (const one of this.offered) {
+      await this.connection().running?.sendNotification('mercury/didReject', { id: one.id });
+    }
+    this.forget();
+  }
+}

@@ -1,0 +1,102 @@
+/** Finding the server on this machine, and installing it only when the user has seen the exact command and said yes. */
+
+import { spawn } from 'node:child_process';
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as vscode from 'vscode';
+import { type Found, type Installer, type Machine, find, installers } from './find.ts';
+
+const MACHINE: Machine = {
+  platform: process.platform,
+  home: os.homedir(),
+  searchPath: process.env.PATH ?? '',
+  isProgram: (file) => {
+    try {
+      fs.accessSync(file, fs.constants.X_OK);
+      return fs.statSync(file).isFile();
+    } catch {
+      return false;
+    }
+  },
+};
+
+export function findServer(): Found | undefined {
+  const configured = vscode.workspace.getConfiguration('mercury-ls').get<string[]>('server.command', []);
+  const folders = vscode.workspace.isTrusted ? (vscode.workspace.workspaceFolders ?? []) : [];
+  const local = folders.filter((folder) => folder.uri.scheme === 'file').map((folder) => folder.uri.fsPath);
+  return find(configured, local, MACHINE);
+}
+
+/** Whether the server has been installed. */
+export async function install(log: vscode.LogOutputChannel): Promise<boolean> {
+  const offered = installers('', MACHINE);
+  const choose = 'Choose the Program…';
+  const text = 'Mercury needs its language server, mercury-ls, which was not found on this machine.';
+  const told = offered.length > 0 ? text : `${text} Install uv or pipx to have it installed from here.`;
+  const labels = offered.map((one) => `Install with ${one.label}…`);
+  const answer = await vscode.window.showInformationMessage(told, ...labels, choose);
+  if (answer === choose) {
+    return chooseProgram();
+  }
+  const index = labels.indexOf(answer ?? '');
+  const requirement = index >= 0 ? await source() : undefined;
+  if (requirement === undefined) {
+    return false;
+  }
+  const chosen = installers(requirement, MACHINE)[index];
+  return (await agreed(chosen)) && run(chosen, log);
+}
+
+/** What is installed: never a name that anybody could have taken on a package index, unless the user has set it. */
+async function source(): Promise<string | undefined> {
+  const set = vscode.workspace.getConfiguration('mercury-ls').get('server.package', '');
+  if (set !== '') {
+    return set;
+  }
+  const choice = { title: 'The clone of mercury-ls', canSelectFolders: true, canSelectFiles: false };
+  return (await vscode.window.showOpenDialog(choice))?.[0]?.fsPath;
+}
+
+async function chooseProgram(): Promise<boolean> {
+  const [program] = (await vscode.window.showOpenDialog({ title: 'The program mercury-ls' })) ?? [];
+  if (program === undefined) {
+    return false;
+  }
+  const configuration = vscode.workspace.getConfiguration('mercury-ls');
+  await configuration.update('server.command', [program.fsPath], vscode.ConfigurationTarget.Global);
+  return true;
+}
+
+async function agreed(installer: Installer): Promise<boolean> {
+  const detail = `${installer.command.join(' ')}\n\nIt downloads packages into a folder of its own in your home.`;
+  return (await vscode.window.showWarningMessage('Run this command?', { modal: true, detail }, 'Run')) === 'Run';
+}
+
+function run(installer: Installer, log: vscode.LogOutputChannel): Thenable<boolean> {
+  const title = `Installing mercury-ls with ${installer.label}`;
+  return vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, title }, async () => {
+    log.info(`running ${installer.command.join(' ')}`);
+    const problem = await finished(installer.command, log);
+    if (problem !== '') {
+      const show = 'Show Log';
+      const answer = await vscode.window.showErrorMessage(`mercury-ls was not installed: ${problem}`, show);
+      if (answer === show) {
+        log.show();
+      }
+    }
+    return problem === '';
+  });
+}
+
+/** What went wrong; empty where nothing did. */
+function finished(command: readonly string[], log: vscode.LogOutputChannel): Promise<string> {
+  const [program, ...rest] = command;
+  return new Promise((resolve) => {
+    const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const lines = (data: Buffer) => log.info(data.toString().trimEnd());
+    child.stdout.on('data', lines);
+    child.stderr.on('data', lines);
+    child.on('error', (error) => resolve(error.message));
+    child.on('close', (code) => resolve(code === 0 ? '' : `${program} ended with ${code}`));
+  });
+}

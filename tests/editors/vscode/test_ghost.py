@@ -1,0 +1,231 @@
+"""Ghost text in a real VS Code with the real server: shown, typed through, taken in whole and in part, taken back."""
+
+import os
+import signal
+
+import pytest
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+TEXT = """\
+class Item:
+    def __init__(self, name, price, quantity):
+        self.name = name
+        self.price = price
+        self.quantity = quantity
+
+
+def total(items):
+    return sum(item.price * item.quantity for item in items)
+
+
+def grand_total(items):
+    return"""
+
+BLOCK = """\
+def load(path):
+    with open(path) as file:
+        text = file.read()
+        return text
+
+
+def load_again(path):
+"""
+
+
+@pytest.fixture
+def window(real):
+    real.ready()
+    return real
+
+
+def suggested(window, text: str = TEXT, typed: str = " su") -> str:
+    """The ghost text behind what was typed; it has been on the screen."""
+    window.open(text)
+    window.type(typed)
+    window.first_ghost(typed[-1])
+    return window.until(lambda: settled(window), "ghost text")
+
+
+def settled(window) -> str:
+    """Ghost text that two looks agree on, with the editor at rest between them."""
+    before = window.ghost
+    window.js("await new Promise((done) => setTimeout(done, 150))")
+    return before if before and before == window.ghost else ""
+
+
+def test_it_comes_behind_what_is_typed(window, model):
+    ghost = suggested(window)
+    if model == "fake":
+        assert ghost == "m(item.price * item.quantity for item in items)"
+
+
+def test_tab_takes_exactly_what_was_shown_and_one_undo_takes_it_back(window):
+    ghost = suggested(window)
+    window.press("Tab")
+    window.has(TEXT + " su" + ghost)
+    window.press("Control+z")
+    window.has(TEXT + " su")
+
+
+@pytest.fixture
+def several_lines(window):
+    window.set("mercury.suggest.multiLine", "always")
+    yield window
+    window.set("mercury.suggest.multiLine", None)
+
+
+def test_several_lines_are_shown_and_taken_as_shown(several_lines, model):
+    ghost = suggested(several_lines, BLOCK, "    with")
+    if model == "fake":
+        assert ghost.count("\n") == 2
+    several_lines.press("Tab")
+    several_lines.has(BLOCK + "    with" + ghost)
+
+
+def test_a_word_is_taken_and_the_rest_stays(window):
+    ghost = suggested(window)
+    window.press("Control+ArrowRight")
+    taken = window.until(lambda: window.text.removeprefix(TEXT + " su"), "a word")
+    assert ghost.startswith(taken)
+    assert len(taken) < len(ghost)
+    window.shows(ghost.removeprefix(taken))
+
+
+def test_a_line_is_taken_and_the_rest_stays(several_lines):
+    ghost = suggested(several_lines, BLOCK, "    with")
+    several_lines.run("mercury-ls.acceptLine")
+    taken = several_lines.until(lambda: several_lines.text.removeprefix(BLOCK + "    with"), "a line")
+    assert ghost.startswith(taken.rstrip("\n "))
+    assert taken.count("\n") <= 1
+
+
+def test_typing_along_never_takes_it_off_the_screen(window):
+    ghost = suggested(window)
+    window.page.evaluate(WATCH)
+    window.type(ghost[:12])
+    seen = window.page.evaluate("() => { window.watching = false; return window.seen; }")
+    assert seen
+    assert all(frame and frame in ghost for frame in seen), seen
+    window.until(lambda: settled(window), "what is left of it")
+    window.press("Tab")
+    window.has(TEXT + " su" + ghost)
+
+
+WATCH = """() => {
+  window.seen = [];
+  window.watching = true;
+  const look = () => {
+    const parts = [...document.querySelectorAll('[class*="ghost-text-decoration"]')];
+    window.seen.push(parts.map((part) => part.textContent).join('').replaceAll('\\u00a0', ' '));
+    if (window.watching) requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}"""
+
+
+def test_typing_something_else_takes_it_away(window):
+    ghost = suggested(window)
+    window.type("x")
+    window.until(lambda: window.ghost != ghost, "the suggestion to go")
+    assert window.text == TEXT + " sux"
+
+
+def test_escape_hides_it_and_inserts_nothing(window):
+    suggested(window)
+    window.press("Escape")
+    window.shows("")
+    assert window.text == TEXT + " su"
+
+
+def test_in_the_menu_tab_completes(window):
+    window.set("editor.wordBasedSuggestions", "currentDocument")
+    try:
+        window.open("quantity_of_items = 1\n")
+        window.type("quan")
+        window.run("editor.action.triggerSuggest")
+        window.menu.wait_for()
+        window.press("Tab")
+        window.has("quantity_of_items = 1\nquantity_of_items")
+    finally:
+        window.set("editor.wordBasedSuggestions", "off")
+
+
+def test_in_a_snippet_tab_goes_to_the_next_place(window):
+    window.open(TEXT.removesuffix("    return"))
+    snippet = "await vscode.window.activeTextEditor.insertSnippet(new vscode.SnippetString(given))"
+    window.js(snippet, "    return sum(${1:items}, ${2:start})$0")
+    window.type("it")
+    line = window.cursor[0]
+    window.press("Tab")
+    selected = "const s = vscode.window.activeTextEditor; return s.document.getText(s.selection)"
+    window.until(lambda: window.js(selected) == "start", "the second place")
+    assert window.text.splitlines()[line] == "    return sum(it, start)"
+
+
+def test_before_the_first_character_of_a_line_tab_indents(window):
+    window.open(BLOCK)
+    window.press("Tab")
+    window.has(BLOCK + "    ")
+
+
+def test_with_several_cursors_nothing_is_suggested(window):
+    window.open(TEXT + "\n" + TEXT.splitlines()[-1])
+    window.run("editor.action.insertCursorAbove")
+    window.type(" su")
+    assert window.ghost == ""
+
+
+def test_a_server_that_is_killed_comes_back(window):
+    suggested(window)
+    (pid,) = servers(window)
+    os.kill(pid, signal.SIGKILL)
+    window.until(lambda: servers(window) not in ([], [pid]), "another server")
+    assert suggested(window)
+
+
+def servers(window) -> list[int]:
+    """The language servers that the window's extension host has started."""
+    code = """
+        const { execFileSync } = require('node:child_process');
+        const told = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(process.pid)]).toString();
+        return told.split('\\n').filter((line) => line.includes('--stdio')).map((line) => parseInt(line));
+    """
+    return window.js(code.replace("require(", "process.getBuiltinModule("))
+
+
+def test_snoozed_it_is_silent_and_says_so_until_it_is_woken(window):
+    suggested(window)
+    window.run("mercury-ls.snooze", 5)
+    window.until(lambda: "Snoozed" in window.status, "the status")
+    window.open(TEXT)
+    window.type(" su")
+    assert window.js("await new Promise((done) => setTimeout(done, 300))") is None
+    assert window.ghost == ""
+    window.run("mercury-ls.wake")
+    window.ready()
+    assert suggested(window)
+
+
+def test_a_language_is_turned_off_and_on_again(window):
+    suggested(window)
+    window.run("mercury-ls.toggleLanguage")
+    window.until(lambda: "off for python" in window.status, "the status")
+    window.type("m")
+    window.shows("")
+    window.run("mercury-ls.toggleLanguage")
+    window.ready()
+    assert suggested(window)
+
+
+def test_why_says_the_reason(window):
+    window.open("# nothing is suggested in a comm")
+    window.run("mercury-ls.why")
+    window.until(lambda: any("comment" in message for message in window.messages), "the reason")
+    window.run("notifications.clearAll")
+
+
+def test_metrics_are_a_page_to_read(window):
+    window.open(TEXT)
+    window.run("mercury-ls.metrics")
+    window.until(lambda: "accepted" in window.text and "Last decisions" in window.text, "the page")

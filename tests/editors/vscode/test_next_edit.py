@@ -1,0 +1,240 @@
+"""The next edit in a real VS Code, against a server that offers what the test has written down."""
+
+import json
+
+import pytest
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+TEXT = "# shapes\ndef area(width, height):\n    return width * hight\n\n\nprint(aera(2, 3))\n"
+SPACES = "\n" * 120
+
+
+def edit(line: int, start: int, stop: int, text: str, **more) -> dict:
+    ends = {"start": {"line": line, "character": start}, "end": {"line": more.pop("to", line), "character": stop}}
+    return {"range": ends, "newText": text, "display": "diff", **more}
+
+
+FIRST = edit(2, 19, 24, "height")
+SECOND = edit(5, 6, 10, "area")
+DONE = TEXT.replace("hight", "height").replace("aera", "area")
+
+
+@pytest.fixture(params=["decorations", "auto"])
+def face(request, told):
+    """The stable interface's way, and the editor's own inline edits: code-server lets us have them."""
+    told.set("mercury-ls.nextEdit.display", request.param)
+    return told
+
+
+@pytest.fixture
+def window(told):
+    told.set("mercury-ls.nextEdit.display", "decorations")
+    return told
+
+
+def offered(window, *edits: dict, text: str = TEXT) -> None:
+    """A window whose user has just typed on the first line, after which these edits are offered."""
+    window.open(text, cursor=text.partition("\n")[0])
+    window.past = len(journal(window))
+    answer(window, *edits)
+    window.type(".")
+
+
+def answer(window, *edits: dict) -> None:
+    """Written aside first: the server reads whenever it is asked."""
+    part = window.folder / "answer.part"
+    placed = [{"file": window.name, **edit} for edit in edits]
+    part.write_text(json.dumps({"id": "one", "edits": placed}), encoding="utf-8")
+    part.rename(window.folder / "answer.json")
+
+
+def typed(text: str) -> str:
+    first, _, rest = text.partition("\n")
+    return f"{first}.\n{rest}"
+
+
+def journal(window) -> list[dict]:
+    path = window.folder / "journal.jsonl"
+    window.until(path.exists, "the server to start")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def messages(window, method: str) -> list[dict]:
+    """What the server was told since the edits were offered."""
+    return [message["params"] for message in journal(window)[window.past :] if message["method"] == method]
+
+
+def heard(window, method: str) -> dict:
+    return window.until(lambda: messages(window, method), method)[-1]
+
+
+def shows(window, *wanted: str) -> None:
+    window.until(lambda: sorted(window.marks) == sorted(wanted), f"{wanted}")
+
+
+def test_it_is_asked_for_with_version_and_place(window):
+    offered(window, FIRST)
+    shows(window, "hight", "height")
+    asked = heard(window, "mercury/nextEdit")
+    assert asked["position"] == {"line": 0, "character": 9}
+    assert asked["textDocument"]["version"] == heard(window, "textDocument/didChange")["textDocument"]["version"]
+
+
+def test_all_edits_are_shown_made_at_once_and_undone_at_once(window):
+    offered(window, FIRST, SECOND)
+    shows(window, "hight", "height", "aera", "area")
+    window.press("Tab")
+    window.has(typed(DONE))
+    assert heard(window, "mercury/didAccept") == {"id": "one"}
+    window.press("Control+z")
+    window.has(typed(TEXT))
+
+
+def test_the_first_tab_goes_there_and_the_second_makes_it(window):
+    offered(window, edit(125, 6, 10, "area"), text="# shapes\n" + SPACES + "\n\n\n\nprint(aera(2, 3))\n")
+    window.until(lambda: any("next edit: line 126" in mark for mark in window.marks), "the hint")
+    before = window.text
+    window.press("Tab")
+    window.until(lambda: window.cursor == (125, 6), "the jump")
+    assert window.text == before
+    shows(window, "aera", "area")
+    window.press("Tab")
+    window.has(before.replace("aera", "area"))
+
+
+def test_it_goes_on_in_another_file(window):
+    other = window.open("print(aera(1))\n", "other.py")
+    here = window.folder / "here.py"
+    here.write_text("x = 1\n", encoding="utf-8")
+    window.show(here, len("x = 1"))
+    answer(window, edit(0, 6, 10, "area", file=other.name))
+    window.type("0")
+    window.until(lambda: any("other.py:1" in mark for mark in window.marks), "the hint")
+    window.press("Tab")
+    window.until(lambda: window.name == "other.py", "the other file")
+    shows(window, "aera", "area")
+    window.press("Tab")
+    window.has("print(area(1))\n")
+
+
+def test_only_the_nearest_part_is_made_and_the_other_stays(window):
+    offered(window, FIRST, SECOND)
+    shows(window, "hight", "height", "aera", "area")
+    window.run("mercury-ls.nextEditOne")
+    window.has(typed(TEXT.replace("hight", "height")))
+    shows(window, "aera", "area")
+
+
+def test_escape_refuses_it(window):
+    offered(window, FIRST)
+    shows(window, "hight", "height")
+    window.press("Escape")
+    shows(window)
+    assert heard(window, "mercury/didReject") == {"id": "one"}
+    assert window.text == typed(TEXT)
+
+
+def test_it_moves_along_with_what_is_typed_and_goes_where_it_is_typed_over(window):
+    offered(window, FIRST)
+    shows(window, "hight", "height")
+    window.press("Enter")
+    shows(window, "hight", "height")
+    window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 20, 3, 20)")
+    window.type("x")
+    shows(window)
+
+
+def test_lines_that_come_stand_beside_the_code_and_cover_none_of_it(window):
+    offered(window, edit(2, 24, 24, "\n    # one\n    # two"))
+    shows(window, "↳     # one", "      # two")
+    covered = window.page.evaluate(COVERED)
+    assert covered == []
+    window.press("Tab")
+    window.has(typed(TEXT.replace("hight\n", "hight\n    # one\n    # two\n")))
+
+
+COVERED = """() => {
+  const found = [];
+  for (const line of document.querySelectorAll('.editor-instance .view-lines > .view-line')) {
+    const spans = [...line.querySelectorAll('span > span')];
+    spans.forEach((span, index) => {
+      const next = spans[index + 1];
+      if (next && span.getBoundingClientRect().right > next.getBoundingClientRect().left + 0.5) {
+        found.push(span.textContent);
+      }
+    });
+  }
+  return found;
+}"""
+
+
+def test_tab_indents_where_only_white_space_is_before_the_cursor(window):
+    offered(window, FIRST)
+    shows(window, "hight", "height")
+    window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
+    window.press("Tab")
+    window.until(lambda: window.text.splitlines()[3] == "    ", "the indentation")
+    assert "hight" in window.text
+
+
+def test_in_a_snippet_tab_goes_to_the_next_place(window):
+    offered(window, FIRST)
+    shows(window, "hight", "height")
+    window.js("await vscode.window.activeTextEditor.insertSnippet(new vscode.SnippetString('(${1:a}, ${2:b})'))")
+    window.press("Tab")
+    selected = "const e = vscode.window.activeTextEditor; return e.document.getText(e.selection)"
+    window.until(lambda: window.js(selected) == "b", "the second place")
+    assert "hight" in window.text
+    window.press("Escape")
+
+
+def test_in_the_menu_tab_completes(window):
+    window.set("editor.wordBasedSuggestions", "currentDocument")
+    try:
+        offered(window, FIRST, text=TEXT.replace("# shapes", "# shapes\nwid").replace("2, 3", "2, 3"))
+        window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(1, 3, 1, 3)")
+        window.run("editor.action.triggerSuggest")
+        window.menu.wait_for()
+        window.press("Tab")
+        window.until(lambda: window.text.splitlines()[1] == "width", "the completion")
+        assert "hight" in window.text
+    finally:
+        window.set("editor.wordBasedSuggestions", "off")
+
+
+def test_a_key_of_its_own_works_where_tab_means_something_else(window):
+    offered(window, FIRST)
+    shows(window, "hight", "height")
+    window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
+    window.press("Control+Alt+.")
+    window.has(typed(TEXT.replace("hight", "height")))
+
+
+def test_an_answer_for_an_older_version_is_not_shown(window):
+    offered(window, {**FIRST, "ahead": -1})
+    heard(window, "mercury/nextEdit")
+    shows(window)
+
+
+def test_turned_off_nothing_is_asked(window):
+    window.set("mercury-ls.nextEdit.display", "off")
+    offered(window, FIRST)
+    window.js("await new Promise((done) => setTimeout(done, 700))")
+    assert messages(window, "mercury/nextEdit") == []
+
+
+def test_each_face_makes_what_was_offered(face):
+    """By its own steps: decorations make all at once, the editor one after the other, each jumped to first."""
+    offered(face, FIRST, SECOND)
+    heard(face, "mercury/nextEdit")
+    for _ in range(4):
+        before = face.text, face.cursor
+        if face.text == typed(DONE):
+            break
+        face.until(lambda: face.marks or face.has_inline_edit, "something to take")
+        face.press("Tab")
+        face.until(lambda before=before: (face.text, face.cursor) != before, "a step")
+        assert face.text.replace("hight", "height").replace("aera", "area") == typed(DONE)
+    face.has(typed(DONE))
+    assert heard(face, "mercury/didAccept") == {"id": "one"}
