@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 
 from msgspec import Struct
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import Edit, EngineError
 from mercury_ls.client import EngineUnavailable
 from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Fading, Gate
@@ -48,6 +48,7 @@ class Proposals:
         self._gate = Gate(session.settings.suggest.minimum_probability, adapts=session.settings.suggest.adapt)
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._offer: PendingEdits | None = None
+        self._cause: Edit | None = None
         self._ahead: asyncio.Task[Proposed] | None = None
         self._diagnosed: dict[str, tuple[int, tuple[Diagnosed, ...]]] = {}
         self._refused_at = -QUIET_AFTER_REFUSAL_SECONDS
@@ -56,7 +57,7 @@ class Proposals:
         """What is on offer still, or a new answer once the user's last edit has settled."""
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
-        if offer := self.current():
+        if (offer := self.current()) and not self._typed_on():
             return Proposed(offer)
         if reason := self._session.unavailable(uri, invoked) or self._reason_to_wait(invoked):
             return Proposed(silence=reason)
@@ -68,6 +69,16 @@ class Proposals:
         """What the editor's language servers say of this version of a document."""
         self._diagnosed = {u: said for u, said in self._diagnosed.items() if u in self._session.documents}
         self._diagnosed[uri] = version, found
+
+    def _newest(self) -> Edit | None:
+        return next(iter(self._session.history.edits(1)), None)
+
+    def _typed_on(self) -> bool:
+        """Whether the edit that the offer follows from has grown since: another name, another argument."""
+        cause, newest = self._cause, self._newest()
+        if cause is None or newest is None or newest == cause:
+            return False
+        return (newest.path, newest.line, newest.before) == (cause.path, cause.line, cause.before)
 
     def _reason_to_wait(self, invoked: bool) -> str:
         since = self._session.clock() - self._refused_at
@@ -87,7 +98,9 @@ class Proposals:
         except (EngineUnavailable, EngineError) as error:
             log.info("the engine had no part in a next edit: %s", error)
         if not answer.edits:
+            self._offer = None
             return Proposed(silence=answer.silence or "nothing follows from the last edits")
+        self._cause = self._newest()
         self._offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
         return Proposed(self.current(), "the text changed while the answer was made")
 

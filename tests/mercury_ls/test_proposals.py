@@ -63,6 +63,16 @@ async def test_files_that_are_not_open_are_part_of_the_answer(session, tmp_path)
     assert [USED[e.start : e.end] for e in offer.edits if e.uri == other] == ["fetch_rows", "fetch_rows"]
 
 
+async def test_who_types_on_in_the_edit_gets_another_answer(session, tmp_path):
+    uri = opened(session, tmp_path / "here.py", DEFINED)
+    session.change(uri, 2, [((0, 4, 0, 14), "l")], "utf-16")
+    offer = (await session.proposals.ask(uri, 5, invoked=True)).offer
+    assert {edit.text for edit in offer.edits} == {"l"}
+    session.change(uri, 3, [((0, 5, 0, 5), "oad")], "utf-16")
+    offer = (await session.proposals.ask(uri, 8, invoked=True)).offer
+    assert {edit.text for edit in offer.edits} == {"load"}
+
+
 class Client:
     """As much of the language server as the faces ask for; the client takes versioned edits."""
 
