@@ -1,12 +1,13 @@
 """A language server that says only what a test has written down: one next edit, one inline completion.
 
 `scripted_server.py FOLDER` answers `mercury/nextEdit` once with `FOLDER/answer.json`, made to fit the document's
-version, and `textDocument/inlineCompletion` with `FOLDER/inline.json`. Every message that it gets goes into
-`FOLDER/journal.jsonl`.
+version, as soon as there is no `FOLDER/hold`, and `textDocument/inlineCompletion` with `FOLDER/inline.json`. Every
+message that it gets goes into `FOLDER/journal.jsonl`.
 """
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ def next_edit(folder: Path, versions: dict[str, int]) -> dict[str, Any]:
     script = folder / "answer.json"
     given = json.loads(script.read_text(encoding="utf-8"))
     script.unlink()
+    while (folder / "hold").exists():
+        time.sleep(0.005)
     for edit in given["edits"]:
         uri = (folder / edit.pop("file")).as_uri()
         edit["textDocument"] = {"uri": uri, "version": versions[uri] + edit.pop("ahead", 0)}

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.editors.scenes import SHAPES
+
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 SERVER = str(Path(__file__).with_name("scripted_server.py"))
@@ -61,6 +63,10 @@ def answer(editor, *edits: dict) -> None:
     part = editor.folder / "answer.part"
     part.write_text(json.dumps({"id": "one", "edits": edits}), encoding="utf-8")
     part.rename(editor.folder / "answer.json")
+
+
+def taken(editor) -> None:
+    editor.until(lambda: not (editor.folder / "answer.json").exists(), "the server to take its answer")
 
 
 def shows(editor, *wanted: list) -> None:
@@ -180,9 +186,20 @@ def test_dismissing_clears_it_and_tells_the_server(editor):
 
 def test_an_answer_for_another_version_is_not_shown(editor):
     offered(editor, edit(1, 19, 24, "height", ahead=-1))
-    told(editor, "mercury/nextEdit")
+    taken(editor)
     answer(editor, SECOND)
     editor.keys("x")
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+
+
+def test_an_answer_that_a_change_overtook_does_not_keep_the_next_from_being_asked(editor):
+    editor.lua("require('mercury.options').current.next_edit_debounce_ms = 500")
+    (editor.folder / "hold").touch()
+    offered(editor, FIRST)
+    taken(editor)
+    answer(editor, SECOND)
+    editor.keys("x")
+    (editor.folder / "hold").unlink()
     shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
 
 
@@ -222,19 +239,6 @@ def test_beside_the_copilot_client_another_plugin_shows_next_edits(editor, tmp_p
     editor.keys("1Gx")
     editor.asks()
     assert journal(editor, "mercury/nextEdit") == []
-
-
-SHAPES = """\
-def area(width, height):
-    return width * height
-
-
-def volume(width, height, depth):
-    return area(width, height) * depth
-
-
-print(area(1, 2))
-"""
 
 
 def test_the_real_server_carries_a_rename_through(bare):

@@ -272,14 +272,16 @@ local function ask(buf)
   if not client or deaf[client.id] or quiet.reason(buf) or vim.api.nvim_get_mode().mode ~= "n" then
     return
   end
-  stop_asking()
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
   params.context = { triggerKind = AUTOMATIC }
-  local mine = {}
+  local mine, tick = {}, vim.api.nvim_buf_get_changedtick(buf)
   local ok, id = client:request(METHOD, params, function(err, answer)
-    if pending == mine then
-      pending = nil
+    if pending ~= mine then
+      return
+    end
+    pending = nil
+    if vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick then
       answered(client, err, answer)
     end
   end, buf)
@@ -289,7 +291,9 @@ local function ask(buf)
   end
 end
 
+-- What was asked before is void: its answer would be for a text that is gone.
 local function ask_soon()
+  stop_asking()
   timer:start(options.current.next_edit_debounce_ms, 0, vim.schedule_wrap(function()
     ask(vim.api.nvim_get_current_buf())
   end))
@@ -345,23 +349,30 @@ local function finish()
   ask_soon()
 end
 
+-- The nearest edit, where the cursor is near it; else the cursor goes there, and nothing is made yet.
+local function reached()
+  local target = nearest()
+  if is_near(target) then
+    return target
+  end
+  jump(target)
+end
+
 -- Makes all edits; the first key only goes there where they are out of sight or away from the cursor.
 function M.accept()
   if not M.visible() then
     return false
   end
-  local target = nearest()
-  if not is_near(target) then
-    jump(target)
-    return true
-  end
-  for _, hunk in ipairs(offer.hunks) do
-    if hunk ~= target then
-      apply(hunk)
+  local target = reached()
+  if target then
+    for _, hunk in ipairs(offer.hunks) do
+      if hunk ~= target then
+        apply(hunk)
+      end
     end
+    apply(target)
+    finish()
   end
-  apply(target)
-  finish()
   return true
 end
 
@@ -369,9 +380,8 @@ function M.accept_one()
   if not M.visible() then
     return false
   end
-  local target = nearest()
-  if not is_near(target) then
-    jump(target)
+  local target = reached()
+  if not target then
     return true
   end
   apply(target)
