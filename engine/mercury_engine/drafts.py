@@ -100,8 +100,12 @@ class Copies:
         self._line = line
         self._tokens = [*row.ids.tolist(), PAD, *leading(row, number)[-LONGEST_MATCH:]]
         self._start = len(row.ids) + 1
+        self._array = np.array(self._tokens, np.int32)
 
     def advance(self, token: int) -> None:
+        if len(self._tokens) == len(self._array):
+            self._array = np.concatenate([self._array, np.zeros(LONGEST_COPY, np.int32)])
+        self._array[len(self._tokens)] = token
         self._tokens.append(token)
 
     def rest(self, typed: bytes) -> Proposal:
@@ -128,16 +132,15 @@ class Copies:
 
     def _matches(self) -> list[tuple[int, int]]:
         """Places where the last token stands, with how many tokens up to it are alike: most first, then latest."""
-        tokens = np.array(self._tokens, np.int32)
-        if len(tokens) == self._start:
+        count = len(self._tokens)
+        if count == self._start:
             return []
+        tokens = self._array[:count]
         places = np.flatnonzero(tokens[:-1] == tokens[-1])[-PLACES:]
-        alike, matching = np.ones(len(places), np.int64), np.full(len(places), True)
-        for back in range(1, min(LONGEST_MATCH, len(tokens) - self._start)):
-            matching &= (places >= back) & (tokens[places - back] == tokens[-1 - back])
-            if not matching.any():
-                break
-            alike += matching
+        back = np.arange(1, min(LONGEST_MATCH, count - self._start))
+        earlier = places[:, None] - back
+        matching = (earlier >= 0) & (tokens[earlier] == tokens[count - 1 - back])
+        alike = 1 + np.logical_and.accumulate(matching, 1).sum(1)
         return sorted(zip(alike.tolist(), places.tolist(), strict=True), reverse=True)
 
     def _continuation(self, start: int, typed: bytes) -> list[int]:
