@@ -17,10 +17,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from mercury_training import synthetic
-from mercury_training.cuts import Cut, cuts, is_copy
+from mercury_training.cuts import Cut, cuts, row_of
 from mercury_training.fim_rows import FimRow
-from mercury_training.history import Change, Hunk, commit_rows, edit_rows
+from mercury_training.history import commit_rows, edit_rows, made_up
 from mercury_training.next_edit_rows import next_edit_row
 from mercury_training.shards import EditRow
 from mercury_training.sources import Source, git, language_of
@@ -90,26 +89,22 @@ def one_of_each(found: Sequence[Cut]) -> list[Cut]:
 
 def fim_row(file: File, cut: Cut, commit: str) -> FimRow:
     key = f"{file.path} {cut.start} {cut.stop}".encode()
-    return FimRow(
+    return row_of(
+        file.text,
+        cut,
         id=f"own-{cut.kind}-{hashlib.sha256(key).hexdigest()[:12]}",
         repo=NAME,
         commit=commit,
         licence=file.licence,
         path=file.path,
         language=file.language,
-        kind=cut.kind,
-        sub=cut.sub,
-        copy=is_copy(file.text, cut),
-        prefix=file.text[: cut.start],
-        suffix=file.text[cut.stop :],
-        middle=file.text[cut.start : cut.stop],
     )
 
 
 def next_edit_rows(source: Source, found: Sequence[File]) -> list[dict]:
     """The newest commits first; where they are too few, made-up changes, whose rows name the revision alone."""
     taken: dict[str, dict[str, dict]] = {name: {} for name in PER_CLASS}
-    for row in chain(edit_rows(source, found, MOST_EDITS), made_up(source, found)):
+    for row in chain(edit_rows(source, found, MOST_EDITS), made_up_rows(source, found)):
         written = next_edit_row(row) if row.cursor >= 0 and row.edits else None
         members = taken.get(written["class"]) if written else None
         if members is not None and len(members) < PER_CLASS[written["class"]]:
@@ -117,18 +112,12 @@ def next_edit_rows(source: Source, found: Sequence[File]) -> list[dict]:
     return [row for members in taken.values() for row in members.values()]
 
 
-def made_up(source: Source, found: Sequence[File]) -> Iterator[EditRow]:
-    """A name, a signature or an import carried through one file, as everybody does it."""
+def made_up_rows(source: Source, found: Sequence[File]) -> Iterator[EditRow]:
+    """Of each made-up change its beginning and its end."""
     draw = random.Random(0)
-    python = [file for file in found if file.language == "python"]
-    for file in draw.sample(python, len(python)):
-
-        def make(path: str, licence: str = file.licence, **fields: object) -> EditRow:
-            return EditRow(source.name, source.revision, licence, path, "python", **fields)
-
-        for _, before, hunks, _ in synthetic.changes(file.path, file.text, draw):
-            change = Change("", {file.path: before}, [Hunk(file.path, *hunk) for hunk in hunks])
-            yield from [(rows := list(commit_rows(change, make, draw)))[0], rows[-1]]
+    for made in made_up(source, found, draw):
+        rows = list(commit_rows(made.change, made.make, draw))
+        yield from (rows[0], rows[-1])
 
 
 if __name__ == "__main__":

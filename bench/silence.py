@@ -13,7 +13,7 @@ import os
 import platform
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice, pairwise
 from pathlib import Path
 
@@ -111,10 +111,9 @@ def case_of(file: Source, kind: str, states: States) -> Case:
 def typing(file: Source, draw: random.Random) -> States | None:
     """A statement of the file is being typed: a part of its line stands there."""
     lines = file.text.splitlines(keepends=True)
-    numbers = [n for n, line in enumerate(lines) if STATEMENT.fullmatch(line.rstrip())]
-    if not numbers:
+    number = some_statement(lines, draw)
+    if number is None:
         return None
-    number = draw.choice(numbers)
     line = lines[number].rstrip()
     first = len(line) - len(line.lstrip()) + 1
     typed = line[: draw.randint(first, max(len(line) - 1, first))]
@@ -168,10 +167,9 @@ def reformatted(file: Source, draw: random.Random) -> States | None:
 def retyped(file: Source, draw: random.Random) -> States | None:
     """Lines were deleted and typed again as they were."""
     lines = file.text.splitlines(keepends=True)
-    numbers = [n for n, line in enumerate(lines) if STATEMENT.fullmatch(line.rstrip())]
-    if not numbers:
+    first = some_statement(lines, draw)
+    if first is None:
         return None
-    first = draw.choice(numbers)
     stop = min(first + draw.randint(1, 3), len(lines))
     without = "".join([*lines[:first], *lines[stop:]])
     half = "".join([*lines[:first], lines[first], *lines[stop:]])
@@ -186,6 +184,12 @@ KINDS: dict[str, Callable[[Source, random.Random], States | None]] = {
     "reformatted": reformatted,
     "retyped": retyped,
 }
+
+
+def some_statement(lines: Sequence[str], draw: random.Random) -> int | None:
+    """The number of its line."""
+    numbers = [n for n, line in enumerate(lines) if STATEMENT.fullmatch(line.rstrip())]
+    return draw.choice(numbers) if numbers else None
 
 
 def some_name(file: Source, draw: random.Random) -> tuple[str, list[int]] | None:

@@ -11,35 +11,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mercury_engine.adapter import dequantized
 from mercury_engine.answer import Answer, Presentation
 from mercury_engine.api import Draft, EngineError, EngineInfo, InfillRequest, Span
 from mercury_engine.choice import Choice, Chooser
 from mercury_engine.confidence import read_calibration
 from mercury_engine.config import ModelConfig, read_config
 from mercury_engine.engine import BAR, TOKENIZER_FILE
-from mercury_engine.export import SCALE, read
+from mercury_engine.export import read
 from mercury_engine.layout import EOM, SPECIALS, Row, budget_for, freeze, lay_out
-from mercury_engine.quantize import dequantize
 from mercury_engine.search import HOPELESS, LOW_TOKENS
 from mercury_engine.tokenizer import Tokenizer
 
 __all__ = ["Generate", "Layout", "LeftToRight", "Reader", "dense_weights", "qwen3"]
-
-WHOLE_MODEL = {"embedding.weight": "model.embed_tokens.weight", "norm.weight": "model.norm.weight"}
-LAYER = {
-    "attention_norm": "input_layernorm",
-    "attention.query": "self_attn.q_proj",
-    "attention.key": "self_attn.k_proj",
-    "attention.value": "self_attn.v_proj",
-    "attention.output": "self_attn.o_proj",
-    "attention.query_norm": "self_attn.q_norm",
-    "attention.key_norm": "self_attn.k_norm",
-    "feed_forward_norm": "post_attention_layernorm",
-    "feed_forward.gate": "mlp.gate_proj",
-    "feed_forward.up": "mlp.up_proj",
-    "feed_forward.down": "mlp.down_proj",
-}
-"""What transformers calls the weights of a Qwen3 model."""
 
 
 class Reader(Protocol):
@@ -180,17 +164,15 @@ def dense_weights(folder: Path) -> tuple[ModelConfig, dict[str, np.ndarray]]:
     config, stored = read(folder)
     if config.role_scalars or config.softcap is not None or config.qkv_bias or not config.qk_norm or not config.tied:
         raise ValueError(f"{folder}: {config.name} has layers that Qwen3 does not have; no peer can decode it")
-    return config, {
-        name: dequantize(array, stored[name + SCALE]) if array.dtype == np.int8 else array.astype(np.float32)
-        for name, array in stored.items()
-        if not name.endswith(SCALE)
-    }
+    return config, dequantized(stored)
 
 
 def qwen3(folder: Path, precision: str = "bfloat16") -> Any:
     """The same model as transformers knows it."""
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
+
+    from mercury_training.adapt import their_name
 
     config, weights = dense_weights(folder)
     shape = Qwen3Config(
@@ -210,13 +192,6 @@ def qwen3(folder: Path, precision: str = "bfloat16") -> Any:
         eos_token_id=None,
     )
     model = Qwen3ForCausalLM(shape)
-    named = {qwen3_name(name): torch.from_numpy(np.ascontiguousarray(array)) for name, array in weights.items()}
+    named = {their_name(name): torch.from_numpy(np.ascontiguousarray(array)) for name, array in weights.items()}
     model.load_state_dict(named | {"lm_head.weight": named["model.embed_tokens.weight"]})
     return model.to(getattr(torch, precision)).eval()
-
-
-def qwen3_name(name: str) -> str:
-    if name in WHOLE_MODEL:
-        return WHOLE_MODEL[name]
-    _, layer, part = name.removesuffix(".weight").split(".", 2)
-    return f"model.layers.{layer}.{LAYER[part]}.weight"

@@ -33,7 +33,7 @@ from mercury_engine.model import CONFIG_FILE, Model, save
 from mercury_engine.tokenizer import Tokenizer, untrained
 from mercury_training.shards import Corpus, Document, Split, token_type, write_split
 
-__all__ = ["AdaptError", "Vocabulary", "adapt", "config_of", "main", "recode", "vocabulary_of"]
+__all__ = ["AdaptError", "Vocabulary", "adapt", "config_of", "main", "recode", "their_name", "vocabulary_of"]
 
 CONTEXT = 2048
 FAMILIES = {
@@ -61,6 +61,7 @@ PARTS = {
     "mlp.up_proj": "feed_forward.up",
     "mlp.down_proj": "feed_forward.down",
 }
+OUR_WHOLE, OUR_PARTS = ({ours: theirs for theirs, ours in names.items()} for names in (NAMES, PARTS))
 COMPUTED = "rotary_emb.inv_freq"
 
 LIKE = {
@@ -231,6 +232,15 @@ def _weights(source: Path, config: ModelConfig) -> dict[str, Tensor]:
         if mine and not (mine == "head.weight" and config.tied):
             weights[mine] = read()
     return weights
+
+
+def their_name(ours: str) -> str:
+    """What transformers calls a weight of ours."""
+    if ours in OUR_WHOLE:
+        return OUR_WHOLE[ours]
+    _, index, rest = ours.split(".", 2)
+    part, _, kind = rest.rpartition(".")
+    return f"{LAYER}{index}.{OUR_PARTS[part]}.{kind}"
 
 
 def _name(theirs: str) -> str | None:

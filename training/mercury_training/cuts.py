@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 from tree_sitter import Node, Tree
 
-from mercury_training.fim_rows import Kind
+from mercury_training.fim_rows import FimRow, Kind
 from mercury_training.metrics import parser, problems
 
-__all__ = ["KINDS", "Cut", "cuts", "is_copy", "surroundings"]
+__all__ = ["KINDS", "Cut", "cuts", "is_copy", "row_of", "surroundings"]
 
 PER_FILE, TRIES = 2, 12
 LARGEST_FILE = 40_000
@@ -58,6 +58,19 @@ def is_copy(text: str, cut: Cut) -> bool:
     """Whether what is cut stands elsewhere in the file; a few characters always do."""
     middle = text[cut.start : cut.stop].strip()
     return len(middle) >= SHORTEST_COPY and (middle in text[: cut.start] or middle in text[cut.stop :])
+
+
+def row_of(text: str, cut: Cut, **origin: str) -> FimRow:
+    """The text without what is cut; `origin` is the row's id and where the text is from."""
+    return FimRow(
+        kind=cut.kind,
+        sub=cut.sub,
+        copy=is_copy(text, cut),
+        prefix=text[: cut.start],
+        suffix=text[cut.stop :],
+        middle=text[cut.start : cut.stop],
+        **origin,
+    )
 
 
 def surroundings(text: str, cut: Cut) -> str:

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_training.contamination import code_runs
-from mercury_training.cuts import KINDS, Cut, cuts, is_copy, surroundings
+from mercury_training.cuts import KINDS, Cut, cuts, row_of, surroundings
 from mercury_training.fim_rows import FimRow
 from mercury_training.next_edit_rows import class_of, next_edit_row
 from mercury_training.shards import Corpus, Document, EditRow, Split
@@ -182,21 +182,16 @@ def next_edit_rows(rows: Iterable[EditRow], commits: dict[str, str], seed: int) 
 
 
 def _fim_row(document: Document, commit: str, text: str, cut: Cut) -> FimRow:
-    middle = text[cut.start : cut.stop]
     key = f"{document.repository} {commit} {document.path} {cut.start} {cut.stop}"
-    return FimRow(
+    return row_of(
+        text,
+        cut,
         id=f"held-{cut.kind}-{_digest(key.encode())[:12]}",
         repo=document.repository,
         commit=commit,
         licence=document.licence,
         path=document.path,
         language=document.language,
-        kind=cut.kind,
-        sub=cut.sub,
-        copy=is_copy(text, cut),
-        prefix=text[: cut.start],
-        suffix=text[cut.stop :],
-        middle=middle,
     )
 
 

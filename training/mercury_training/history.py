@@ -13,7 +13,7 @@ from mercury_training import filters, synthetic
 from mercury_training.shards import EditRow, Replacement
 from mercury_training.sources import Source, blobs, git
 
-__all__ = ["Hunk", "commit_rows", "edit_rows", "hunks_between", "in_plausible_order"]
+__all__ = ["Hunk", "commit_rows", "edit_rows", "hunks_between", "in_plausible_order", "made_up"]
 
 WINDOW = 48
 HISTORY = 6
@@ -59,6 +59,28 @@ class Change(Struct, frozen=True):
     commit: str
     before: dict[str, list[str]]
     hunks: list[Hunk]
+
+
+class MadeUp(Struct, frozen=True):
+    """A change that nobody made, of which so many hunks are `known` before the rest is expected; `make` makes rows of
+    it."""
+
+    kind: str
+    change: Change
+    known: int
+    make: Callable[..., EditRow]
+
+
+def made_up(source: Source, texts: Sequence[Text], draw: random.Random) -> Iterator[MadeUp]:
+    """A name, a signature or an import carried through one Python file, as everybody does it."""
+    python = [text for text in texts if text.language == "python"]
+    for text in draw.sample(python, len(python)):
+
+        def make(path: str, licence: str = text.licence, **fields: object) -> EditRow:
+            return EditRow(source.name, source.revision, licence, path, "python", **fields)
+
+        for kind, before, hunks, known in synthetic.changes(text.path, text.text, draw):
+            yield MadeUp(kind, Change("", {text.path: before}, [Hunk(text.path, *hunk) for hunk in hunks]), known, make)
 
 
 def edit_rows(source: Source, texts: Sequence[Text], limit: int) -> Iterator[EditRow]:
@@ -292,18 +314,11 @@ def _all_lines(hunks: Iterable[Hunk]) -> Iterator[str]:
 
 
 def _synthetic_rows(source: Source, texts: Sequence[Text], draw: random.Random) -> Iterator[EditRow]:
-    python = [text for text in texts if text.language == "python"]
-    for text in draw.sample(python, len(python)):
-
-        def make(path: str, licence: str = text.licence, **fields: object) -> EditRow:
-            return EditRow(source.name, source.revision, licence, path, "python", **fields)
-
-        for kind, before, hunks, known in synthetic.changes(text.path, text.text, draw):
-            change = Change("", {text.path: before}, [Hunk(text.path, *hunk) for hunk in hunks])
-            row = _row(change, change.hunks, known, make, draw)
-            if row.expected:
-                yield structs.replace(row, kind=kind)
-            yield _silence(change, change.hunks, make, draw)
+    for made in made_up(source, texts, draw):
+        row = _row(made.change, made.change.hunks, made.known, made.make, draw)
+        if row.expected:
+            yield structs.replace(row, kind=made.kind)
+        yield _silence(made.change, made.change.hunks, made.make, draw)
 
 
 def _interleaved(commits: Iterator[EditRow], made_up: Iterator[EditRow], draw: random.Random) -> Iterator[EditRow]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from mercury_engine.tuning import File
 from mercury_training import history
 from mercury_training.contamination import code_runs
-from mercury_training.cuts import KINDS, PER_FILE, cuts, is_copy, surroundings
+from mercury_training.cuts import KINDS, PER_FILE, cuts, row_of, surroundings
 from mercury_training.dedup import Seen, digest, signature
 from mercury_training.filters import SECRET, Judge
 from mercury_training.fim_rows import FimRow
@@ -171,21 +171,9 @@ def _places(texts: Sequence[Text], draw: random.Random) -> Iterator[tuple[FimRow
     for text in parsed:
         found = dict.fromkeys(cut for _ in range(rounds) for cut in cuts(text.language, text.text, draw))
         for cut in found:
-            row = FimRow(
-                id=f"{text.path} {cut.start} {cut.stop}",
-                repo="",
-                commit="",
-                licence="",
-                path=text.path,
-                language=text.language,
-                kind=cut.kind,
-                sub=cut.sub,
-                copy=is_copy(text.text, cut),
-                prefix=text.text[: cut.start],
-                suffix=text.text[cut.stop :],
-                middle=text.text[cut.start : cut.stop],
-            )
-            yield row, surroundings(text.text, cut)
+            name = f"{text.path} {cut.start} {cut.stop}"
+            origin = {"repo": "", "commit": "", "licence": "", "path": text.path, "language": text.language}
+            yield row_of(text.text, cut, id=name, **origin), surroundings(text.text, cut)
 
 
 def _tells_secrets(row: EditRow) -> bool:

@@ -19,10 +19,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_training.logistic import newton, sigmoid
+
 __all__ = ["Candidate", "Fit", "area", "bar_for", "candidates_in", "fit", "fit_check", "log_loss", "predict", "read"]
 
 RIDGE = 1.0
-ROUNDS = 50
 QUIET = 0.955
 MODEL_FREE = frozenset({"call", "line"})
 """Kinds that say where and not what: without a model they show nothing."""
@@ -121,20 +122,6 @@ def said(opinion: Candidate) -> list[float]:
     return [1.0, ranked, model, opinion.agreement, own, own * ranked, own * model]
 
 
-def newton(inputs: np.ndarray, right: np.ndarray, prior: np.ndarray, ridge: float) -> np.ndarray:
-    """The weights of the likeliest logistic function, held back towards the prior."""
-    weights = prior.copy()
-    for _ in range(ROUNDS):
-        chance = sigmoid(inputs @ weights)
-        gradient = inputs.T @ (chance - right) + ridge * (weights - prior)
-        curvature = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + ridge * np.eye(len(weights))
-        step = np.linalg.solve(curvature, gradient)
-        weights -= step
-        if np.abs(step).max() < 1e-6:
-            break
-    return weights
-
-
 def log_odds(probability: float) -> float:
     """Bounded as the ranking bounds it."""
     bounded = min(max(probability, 0.001), 0.999)
@@ -158,10 +145,6 @@ def matrix(candidates: Sequence[Candidate], kinds: Sequence[str], names: Sequenc
             if name in column:
                 inputs[at, column[name]] = value
     return inputs
-
-
-def sigmoid(values: np.ndarray) -> np.ndarray:
-    return 1.0 / (1.0 + np.exp(-np.clip(values, -30, 30)))
 
 
 def log_loss(chance: np.ndarray, right: np.ndarray) -> float:

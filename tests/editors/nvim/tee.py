@@ -14,6 +14,9 @@ from typing import Any, BinaryIO
 
 from mercury_ls.transport import Frames
 
+Note = Callable[[str, dict[str, Any]], None]
+"""Who said it, and what."""
+
 
 def main(journal: str, command: list[str]) -> int:
     began = time.perf_counter()
@@ -26,16 +29,21 @@ def main(journal: str, command: list[str]) -> int:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
                 file.flush()
 
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        down = threading.Thread(target=pump, args=(server.stdout, sys.stdout.buffer, "server", note))
-        down.start()
-        pump(sys.stdin.buffer, server.stdin, "client", note)
-        server.stdin.close()
-        down.join()
-        return server.wait()
+        return between(command, note)
 
 
-def pump(source: BinaryIO, sink: BinaryIO, sender: str, note: Callable[[str, dict[str, Any]], None]) -> None:
+def between(command: list[str], note: Note) -> int:
+    """Run a server whose editor is at this process' own ends, and have every message noted."""
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    down = threading.Thread(target=pump, args=(server.stdout, sys.stdout.buffer, "server", note))
+    down.start()
+    pump(sys.stdin.buffer, server.stdin, "client", note)
+    server.stdin.close()
+    down.join()
+    return server.wait()
+
+
+def pump(source: BinaryIO, sink: BinaryIO, sender: str, note: Note) -> None:
     frames = Frames()
     while data := os.read(source.fileno(), 1 << 16):
         for body in frames.feed(data):

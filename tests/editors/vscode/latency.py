@@ -4,17 +4,15 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.environment import COMMAND, home, stop_engine
-from tests.editors.nvim.tee import pump
+from tests.editors.nvim.tee import between
 from tests.editors.tools import found
 from tests.editors.vscode.codeserver import CodeServer, Window
 from tests.editors.vscode.package import made
@@ -86,13 +84,7 @@ def tee(journal: str, command: list[str]) -> int:
                 file.write(json.dumps({"ms": time.time() * 1000, "message": message}) + "\n")
                 file.flush()
 
-        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        down = threading.Thread(target=pump, args=(server.stdout, sys.stdout.buffer, "server", note))
-        down.start()
-        pump(sys.stdin.buffer, server.stdin, "client", note)
-        server.stdin.close()
-        down.join()
-        return server.wait()
+        return between(command, note)
 
 
 if __name__ == "__main__":
