@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -29,7 +31,7 @@ from mercury_engine.layout import (
     with_answers,
 )
 from mercury_engine.model import load
-from mercury_training import train
+from mercury_training import loader, train
 from mercury_training.examples import Example
 from mercury_training.optimizer import Rates
 from mercury_training.rows import Shape, pack, stack
@@ -68,7 +70,7 @@ def corpus(tmp_path_factory):
 
 
 def settings(corpus, out, **changed):
-    return Settings(data=corpus, out=out, recipe=RECIPE, **{"steps": 8, "micro": 256} | changed)
+    return Settings(data=corpus, out=out, **{"recipe": RECIPE, "steps": 8, "micro": 256} | changed)
 
 
 def entries(out):
@@ -184,33 +186,107 @@ def test_a_paused_run_waits_and_a_terminated_one_ends_with_a_checkpoint(corpus, 
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+IN_PARTS = msgspec.structs.replace(SMALLEST, layers=2, feed_forward=33)
+"""33 rows are not divided evenly."""
+
+RECIPES = {"small": RECIPE, "uneven": msgspec.structs.replace(RECIPE, config=IN_PARTS)}
+
+
+def under_torchrun(folder, body):
+    """Two processes that know of each other, over gloo; `train` is there, with the recipes above."""
+    script = folder / "script.py"
+    script.write_text(
+        "import sys; sys.path.insert(0, '.')\n"
+        "from torch import distributed; from mercury_training import train; from tests.training import test_train\n"
+        f"train.RECIPES.update(test_train.RECIPES)\n{body}"
+    )
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    launch += ["--local-addr", "127.0.0.1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", script]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(list(map(str, launch)), env=environment, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+def command(corpus, out, *more):
+    fixed = ["--data", corpus, "--device", "cpu", "--no-compile", "--micro", 256, "--update", 1024, "--out", out]
+    return [str(part) for part in (*fixed, *more)]
+
+
+def same_steps(first, second, tolerance):
+    assert len(first) == len(second)
+    assert [e["positions"] for e in first] == [e["positions"] for e in second]
+    for name in ("clean", "canvas", "norm"):
+        found = [[entry[name] or 0 for entry in side] for side in (first, second)]
+        np.testing.assert_allclose(found[0], found[1], rtol=tolerance)
+
+
 @pytest.mark.slow
 def test_two_processes_take_the_steps_of_one(corpus, tmp_path):
-    """The command line under torchrun, with the gloo backend."""
     alone, together = tmp_path / "alone", tmp_path / "together"
-    arguments = ["--data", str(corpus), "--preset", "small", "--steps", "6", "--device", "cpu", "--no-compile"]
-    code = (
-        "import sys; sys.path.insert(0, '.')\n"
-        "from mercury_training import train; from tests.training import test_train\n"
-        "train.RECIPES['small'] = test_train.RECIPE\n"
-        "train.main()\n"
+    run(settings(corpus, alone, steps=6))
+    under_torchrun(tmp_path, f"train.main({command(corpus, together, '--preset', 'small', '--steps', 6)})")
+    assert len(steps(alone)) == 6
+    same_steps(steps(alone), steps(together), 2e-3)
+
+
+@pytest.fixture(scope="module")
+def shared(corpus, tmp_path_factory):
+    """Runs of two processes, each with whole weights or with parts of them, by name."""
+    folder = tmp_path_factory.mktemp("shared")
+    uneven, thin = ["--preset", "uneven", "--steps"], ["--model", folder / "whole/model", "--lora", 4, "--steps", 2]
+    stable = ["--shard", "--stage", "stable", *uneven]
+    runs = {"whole": [*uneven, 6], "parts": [*uneven, 6, "--shard"], "thin": thin, "thin-parts": [*thin, "--shard"]}
+    runs |= {"through": [*stable, 4], "halves": [*stable, 2]}
+    commands = [command(corpus, folder / name, *more) for name, more in runs.items()]
+    commands += [command(corpus, folder / "halves", *stable, 4, "--resume")]
+    under_torchrun(
+        folder,
+        "distributed.init_process_group('gloo')\n"
+        f"for command in {commands}:\n"
+        "    train.run(train._settings(command)[0], distributed.get_rank(), distributed.get_world_size())\n"
+        "distributed.destroy_process_group()\n",
     )
-    script = tmp_path / "script.py"
-    script.write_text(code)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    launch += ["--local-addr", "127.0.0.1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    for command in (
-        [sys.executable, script, *arguments, "--micro", "256", "--out", alone],
-        [*launch, script, *arguments, "--micro", "256", "--out", together],
-    ):
-        subprocess.run(list(map(str, command)), check=True, env=environment, capture_output=True, timeout=300)
-    one, two = steps(alone), steps(together)
-    assert len(one) == len(two) == 6
-    assert [e["positions"] for e in one] == [e["positions"] for e in two]
-    for name in ("clean", "canvas", "norm"):
-        found = [[entry[name] or 0 for entry in side] for side in (one, two)]
-        np.testing.assert_allclose(found[0], found[1], rtol=2e-3)
+    return folder
+
+
+@pytest.mark.slow
+def test_weights_in_parts_learn_as_whole_ones_do(shared):
+    same_steps(steps(shared / "whole"), steps(shared / "parts"), 1e-4)
+    for first, second in (("whole", "parts"), ("thin", "thin-parts")):
+        torch.testing.assert_close(weights(shared / first), weights(shared / second), atol=1e-4, rtol=1e-3)
+    assert not same(weights(shared / "whole"), weights(shared / "thin"))
+
+
+@pytest.mark.slow
+def test_a_run_in_parts_is_resumed_to_the_bit_and_by_any_number_of_processes(corpus, shared, tmp_path):
+    assert same(newest(shared / "through"), newest(shared / "halves"))
+    shutil.copytree(shared / "halves/checkpoints/00000002", tmp_path / "checkpoints/00000002")
+    alone = settings(corpus, tmp_path, recipe=RECIPES["uneven"], stage="stable", steps=4, resume=True)
+    assert run(alone).step == 4
+    torch.testing.assert_close(newest(shared / "through"), newest(tmp_path), atol=1e-4, rtol=1e-3)
+
+
+def test_one_process_alone_has_nobody_to_share_weights_with(corpus, tmp_path):
+    with pytest.raises(SystemExit, match="torchrun"):
+        train.main(command(corpus, tmp_path, "--preset", "tiny", "--shard"))
+
+
+def test_what_measures_a_gpus_memory_leaves_no_gradients(corpus, tmp_path, monkeypatch):
+    for name in ("reset_peak_memory_stats", "memory_allocated", "max_memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: 0)
+    trainer = Trainer(SMALLEST, Rates(), precision=torch.bfloat16)
+    rows = loader.held_out(corpus, tmp_path, RECIPE.shape, 1)
+    assert trainer.footprint(rows, RECIPE.shape) == 0
+    assert all(weight.grad is None for weight in trainer.computing.parameters())
+
+
+@pytest.mark.parametrize(("free", "tokens"), [(50, 512), (200, 1024), (500, 2048), (10_000, 4096)])
+def test_a_gpus_micro_batch_is_a_power_of_two_of_rows_that_fits(free, tokens, monkeypatch):
+    """A row takes 30 bytes, and six tenths of what is free are for rows; one row of the decay is the least."""
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 1 << 20))
+    trainer = SimpleNamespace(device=torch.device("cuda"), footprint=lambda batch, shape: 30)
+    recipe = msgspec.structs.replace(RECIPE, update=4096)
+    assert train._fitting_micro(trainer, None, recipe, 1) == tokens
 
 
 def test_the_schedule():

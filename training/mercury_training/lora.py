@@ -14,6 +14,7 @@ from torch.nn.utils import parametrize
 
 from mercury_engine.adapter import DOWN, UP
 from mercury_engine.model import Model
+from mercury_training.processes import whole
 
 __all__ = ["attach", "factors", "is_factor", "merged"]
 
@@ -60,9 +61,9 @@ def is_factor(name: str) -> bool:
 
 
 def merged(model: Model) -> Model:
-    """A copy with the products added to the weights."""
+    """A copy with the products added to the weights; whole, where the model is in parts."""
     plain = Model(model.config)
-    weights = {name: attrgetter(name)(model).detach().clone() for name in plain.state_dict()}
+    weights = {name: whole(attrgetter(name)(model).detach()).clone() for name in plain.state_dict()}
     plain.load_state_dict(weights, assign=True)
     return plain
 

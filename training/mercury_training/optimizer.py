@@ -1,6 +1,7 @@
 """Muon for the hidden matrices, AdamW for everything else, clipping, and the running mean of the weights.
 
-Weights, gradients and moments are float32; `newton_schulz` runs in the precision that it is told.
+Weights, gradients and moments are float32; `newton_schulz` runs in the precision that it is told. Where weights are in
+parts, every process steps its own; the matrices that Muon makes orthogonal are gathered for that, one shape at a time.
 """
 
 import math
@@ -11,6 +12,7 @@ from msgspec import Struct
 from torch import Tensor
 
 from mercury_training.lora import is_factor
+from mercury_training.processes import joined_norm, local, part, whole, wrapped
 
 __all__ = ["Optimizer", "Rates", "clip", "is_hidden_matrix", "newton_schulz"]
 
@@ -38,60 +40,72 @@ class Optimizer:
 
     def __init__(self, weights: Mapping[str, Tensor], rates: Rates, precision: torch.dtype) -> None:
         self.rates, self.precision = rates, precision
+        self._given = dict(weights)
+        self._weights = {name: local(weight) for name, weight in weights.items()}
         self._matrices = {name: weight for name, weight in weights.items() if is_hidden_matrix(name, weight)}
-        self._others = {name: weight for name, weight in weights.items() if name not in self._matrices}
-        self._weights = dict(weights)
+        self._others = [name for name in weights if name not in self._matrices]
         self.begin()
 
     def begin(self) -> None:
         """Without a past, from the weights as they are."""
         self.steps = 0
-        self.momentum = {name: torch.zeros_like(weight) for name, weight in self._matrices.items()}
-        self.first = {name: torch.zeros_like(weight) for name, weight in self._others.items()}
-        self.second = {name: torch.zeros_like(weight) for name, weight in self._others.items()}
-        self.mean = {name: weight.clone() for name, weight in self._weights.items()}
+        self._momentum = {name: torch.zeros_like(self._weights[name]) for name in self._matrices}
+        self._first = {name: torch.zeros_like(self._weights[name]) for name in self._others}
+        self._second = {name: torch.zeros_like(self._weights[name]) for name in self._others}
+        self._mean = {name: weight.clone() for name, weight in self._weights.items()}
+
+    @property
+    def mean(self) -> dict[str, Tensor]:
+        """The running mean of the weights."""
+        return self._wrapped(self._mean)
 
     @torch.no_grad()
     def step(self, gradients: Mapping[str, Tensor], factor: float) -> None:
-        """One update with all rates times `factor`."""
+        """One update with all rates times `factor`, of gradients divided as the weights are."""
         self.steps += 1
-        self._muon(gradients, factor)
+        here = {name: local(gradient) for name, gradient in gradients.items()}
+        self._muon(here, factor)
         for name in self._others:
-            self._adam(name, gradients[name], factor)
+            self._adam(name, here[name], factor)
         share = 1 - min(EMA, self.steps / (self.steps + 10))
-        torch._foreach_lerp_(list(self.mean.values()), [self._weights[name] for name in self.mean], share)
+        torch._foreach_lerp_(list(self._mean.values()), [self._weights[name] for name in self._mean], share)
 
     def state(self) -> dict[str, Tensor]:
-        groups = {"momentum": self.momentum, "first": self.first, "second": self.second, "mean": self.mean}
-        return {f"{group}/{name}": moment for group, found in groups.items() for name, moment in found.items()}
+        groups = {"momentum": self._momentum, "first": self._first, "second": self._second, "mean": self._mean}
+        return {f"{group}/{name}": m for group, found in groups.items() for name, m in self._wrapped(found).items()}
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, Tensor], steps: int) -> None:
+        """From whole moments."""
         self.steps = steps
         for name, moment in self.state().items():
-            moment.copy_(state[name])
+            local(moment).copy_(part(state[name], moment))
 
     def _muon(self, gradients: Mapping[str, Tensor], factor: float) -> None:
         rate, kept = self.rates.muon * factor, self.rates.momentum
         for names in _by_shape(self._matrices):
             updates = []
             for name in names:
-                moment = self.momentum[name].lerp_(gradients[name], 1 - kept)
-                updates.append(gradients[name].lerp(moment, kept))
+                moment = self._momentum[name].lerp_(gradients[name], 1 - kept)
+                updates.append(whole(wrapped(gradients[name].lerp(moment, kept), self._given[name])))
             orthogonal = newton_schulz(torch.stack(updates).to(self.precision)).float()
             scale = math.sqrt(max(1, orthogonal.shape[1] / orthogonal.shape[2]))
             for name, update in zip(names, orthogonal, strict=True):
-                self._matrices[name].mul_(1 - rate * self.rates.muon_decay).sub_(update, alpha=rate * scale)
+                weight = self._weights[name].mul_(1 - rate * self.rates.muon_decay)
+                weight.sub_(part(update, self._given[name]), alpha=rate * scale)
 
     def _adam(self, name: str, gradient: Tensor, factor: float) -> None:
-        weight, rate = self._others[name], self.rates.adam * factor
+        weight, rate = self._weights[name], self.rates.adam * factor
         (kept_first, kept_second), steps = self.rates.betas, self.steps
-        first = self.first[name].lerp_(gradient, 1 - kept_first)
-        second = self.second[name].lerp_(gradient.square(), 1 - kept_second)
+        first = self._first[name].lerp_(gradient, 1 - kept_first)
+        second = self._second[name].lerp_(gradient.square(), 1 - kept_second)
         scale = (second / (1 - kept_second**steps)).sqrt_().add_(self.rates.epsilon)
         if weight.dim() > 1:
             weight.mul_(1 - rate * self.rates.adam_decay)
         weight.addcdiv_(first, scale, value=-rate / (1 - kept_first**steps))
+
+    def _wrapped(self, moments: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: wrapped(moment, self._given[name]) for name, moment in moments.items()}
 
 
 def is_hidden_matrix(name: str, weight: Tensor) -> bool:
@@ -109,11 +123,12 @@ def newton_schulz(updates_NRC: Tensor) -> Tensor:
     return x.mT if updates_NRC.shape[1] > updates_NRC.shape[2] else x
 
 
-def clip(gradients: Iterable[Tensor], limit: float) -> float:
+def clip(gradients: Iterable[Tensor], limit: float, *, sharded: bool = False) -> float:
     """Scale all gradients so that their common norm is at most `limit`; returns the norm that they had."""
-    found = list(gradients)
-    norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(found))))
-    torch._foreach_mul_(found, min(1.0, limit / (norm + 1e-6)))
+    here = [local(gradient) for gradient in gradients]
+    found = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(here)))
+    norm = float(joined_norm(found) if sharded else found)
+    torch._foreach_mul_(here, min(1.0, limit / (norm + 1e-6)))
     return norm
 
 

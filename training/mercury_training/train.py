@@ -1,7 +1,8 @@
 """A training run: `python -m mercury_training.train --data CORPUS --preset quicksilver --minutes 25 --out DIR`.
 
-Runs on a CPU, on a GPU, or on several under torchrun, where every process holds the whole model and gradients are
-summed. A file PAUSE in the run's folder holds it; SIGTERM ends it with a checkpoint, and --resume goes on.
+Runs on a CPU, on a GPU, or on several under torchrun, where gradients are summed and every process holds the whole
+model or, with --shard, a part of every weight. A file PAUSE in the run's folder holds it; SIGTERM ends it with a
+checkpoint, and --resume goes on.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from msgspec import Struct
 
 from mercury_engine import model as models
 from mercury_engine.config import BOOTSTRAP, QUICKSILVER, TINY, ModelConfig, read_config
-from mercury_training import loader, lora, schedule, state
+from mercury_training import loader, lora, processes, schedule, state
 from mercury_training.journal import Journal
 from mercury_training.optimizer import Rates
 from mercury_training.rows import Packed, Shape
@@ -65,7 +66,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """A run as it was asked for. The budget is `steps` where that is given, else `minutes`; `start` is a checkpoint
     of another run to go on from, `micro` the clean tokens of a micro-batch. With `negatives` a loss before the decay is
     taken over the tokens that occur and so many others, drawn for each update. `model` is a folder whose weights are
-    gone on from; with a `rank` they stay, and a product of that rank beside each matrix learns."""
+    gone on from; with a `rank` they stay, and a product of that rank beside each matrix learns. `sharded`, each of
+    several processes holds a part of every weight."""
 
     data: Path
     out: Path
@@ -80,6 +82,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     device: str = "cpu"
     precision: str = "float32"
     compiled: bool = False
+    sharded: bool = False
     micro: int | None = None
     workers: int = 0
     negatives: int | None = None
@@ -117,12 +120,12 @@ class Session:
             progress = self.place.stage_steps / self.settings.steps
         else:
             progress = self.seconds() / (60 * self.settings.minutes)
-        shared = torch.tensor([progress, float(self._asked_to_end)], dtype=torch.float64)
-        if distributed.is_initialized():
-            shared = shared.to(self.settings.device)
-            distributed.broadcast(shared, 0)
-        progress, ending = shared.tolist()
+        progress, ending = self.agreed(progress, self._asked_to_end)
         return 1.0 if ending else min(1.0, progress)
+
+    def agreed(self, *values: float) -> list[float]:
+        """What the first process says, in all of them."""
+        return processes.agreed(values, torch.device(self.settings.device))
 
     def seconds(self) -> float:
         return time.monotonic() - self._began
@@ -172,6 +175,7 @@ def run(settings: Settings, rank: int = 0, world: int = 1) -> Place:
         device=settings.device,
         precision=PRECISIONS[settings.precision],
         compiled=settings.compiled,
+        sharded=settings.sharded,
         model=_given(settings),
     )
     place = _begin(trainer, settings)
@@ -184,27 +188,26 @@ def run(settings: Settings, rank: int = 0, world: int = 1) -> Place:
     batches = loader.Batches(settings.data, settings.scratch, settings.seed, settings.workers, rank, world)
     with Session(settings, place, micro, rank, world) as session, closing(batches):
         _train(trainer, session, batches, held_out, journal)
-    if rank == 0:
-        _save(trainer, session.place, settings.out / "checkpoints" / f"{session.place.step:08d}")
-        _finish(trainer, settings, held_out, journal)
+    _save(trainer, session.place, settings.out / "checkpoints" / f"{session.place.step:08d}")
+    _finish(trainer, settings, held_out, journal)
     return session.place
 
 
 def _train(trainer: Trainer, session: Session, batches: loader.Batches, held_out: Packed, journal: Journal) -> None:
+    """All processes save and judge when the first one does: it may need their parts."""
     settings = session.settings
     saving, judging = Interval(settings.checkpoint_minutes), Interval(settings.evaluate_minutes)
     while (progress := session.progress()) < 1:
         session.wait_while_paused()
-        if session.rank == 0 and settings.stage == "whole" and schedule.is_decaying(progress, "whole"):
+        if settings.stage == "whole" and schedule.is_decaying(progress, "whole"):
             _keep_undecayed(trainer, session)
         entry = _step(trainer, session, batches, progress)
-        if session.rank > 0:
-            continue
-        if judging.is_over():
+        judge, save = session.agreed(judging.is_over(), saving.is_over())
+        if judge:
             seen = msgspec.to_builtins(trainer.evaluate(held_out, settings.recipe.shape))
             entry |= {f"held_out_{name}": value for name, value in seen.items()}
         journal.step(entry)
-        if saving.is_over():
+        if save:
             _save(trainer, session.place, settings.out / "checkpoints" / f"{session.place.step:08d}")
             journal.plot()
 
@@ -272,13 +275,16 @@ def _begin(trainer: Trainer, settings: Settings) -> Place:
 
 
 def _save(trainer: Trainer, place: Place, folder: Path) -> None:
-    state.write(folder, place, trainer.weights, trainer.optimizer.state())
+    weights, moments = processes.gathered(trainer.weights), processes.gathered(trainer.optimizer.state())
+    if processes.rank() == 0:
+        state.write(folder, place, weights, moments)
 
 
 def _keep_undecayed(trainer: Trainer, session: Session) -> None:
     """What a longer run goes on from, saved once."""
     folder = session.settings.out / "pre-decay"
-    if not folder.exists():
+    (missing,) = session.agreed(not folder.exists())
+    if missing:
         _save(trainer, session.place, folder)
 
 
@@ -293,10 +299,13 @@ def _finish(trainer: Trainer, settings: Settings, held_out: Packed, journal: Jou
         losses[name] = figures.clean + (figures.canvas or 0)
         journal.note({"final": name, **msgspec.to_builtins(figures)})
         journal.say(f"{name} weights, held out: {figures}")
-    trainer.load(candidates[min(losses, key=losses.__getitem__)])
-    models.save(lora.merged(trainer.model), settings.out / "model")
-    shutil.copy(settings.data / TOKENIZER, settings.out / "model")
-    journal.plot()
+    (mean_is_better,) = processes.agreed([losses["mean"] < losses["last"]], trainer.device)
+    trainer.load(candidates["mean" if mean_is_better else "last"])
+    learned = lora.merged(trainer.model)
+    if processes.rank() == 0:
+        models.save(learned, settings.out / "model")
+        shutil.copy(settings.data / TOKENIZER, settings.out / "model")
+        journal.plot()
 
 
 def _fitting_micro(trainer: Trainer, batch: Packed, recipe: Recipe, world: int) -> int:
@@ -306,7 +315,7 @@ def _fitting_micro(trainer: Trainer, batch: Packed, recipe: Recipe, world: int) 
         return min(most, CPU_MICRO_TOKENS)
     used = trainer.footprint(batch, recipe.shape)
     free, _ = torch.cuda.mem_get_info(trainer.device)
-    rows = max(1, int(MEMORY_SHARE * free / used))
+    rows = processes.least(max(1, int(MEMORY_SHARE * free / used)), trainer.device)
     fitting = 1 << (rows.bit_length() - 1)
     return max(recipe.decay_shape.clean, min(most, fitting * recipe.shape.clean))
 
@@ -317,6 +326,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     world = int(os.environ.get("WORLD_SIZE", "1"))
     rank = int(os.environ.get("RANK", "0"))
     if world == 1:
+        if settings.sharded:
+            raise SystemExit("--shard: there is one process to share the weights; start several with torchrun")
         run(settings)
         return
     on_gpu = settings.device.startswith("cuda")
@@ -356,6 +367,7 @@ def _settings(arguments: Sequence[str] | None) -> tuple[Settings, int]:
     option("--device", default="cuda" if on_gpu else "cpu")
     option("--precision", choices=PRECISIONS, default="bfloat16" if on_gpu else "float32")
     option("--compile", action=argparse.BooleanOptionalAction, default=on_gpu)
+    option("--shard", dest="sharded", action="store_true", help="of several processes each holds a part of the weights")
     option("--micro", type=int, metavar="TOKENS", help="clean tokens at once (default: what memory allows)")
     option("--update", type=int, metavar="TOKENS", help="clean tokens an update (default: the preset's)")
     option("--workers", type=int, default=12 if on_gpu else 0, help="processes that lay out rows")

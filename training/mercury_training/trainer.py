@@ -1,7 +1,8 @@
 """One step: micro-batches to gradients, summed over processes, to new weights; the same for CPU and GPU.
 
 Weights, gradients and moments are float32. What is computed in another precision is computed by a cast copy of the
-model, so that the precision of every tensor can be read off its dtype.
+model, so that the precision of every tensor can be read off its dtype. Where the weights are in parts, there is no such
+copy: what is gathered for a layer is cast on the way.
 """
 
 import copy
@@ -10,14 +11,13 @@ from functools import partial
 
 import numpy as np
 import torch
-import torch.distributed as distributed
 from msgspec import Struct
 from torch import Tensor
 
 from mercury_engine import model as models
 from mercury_engine.config import ModelConfig
 from mercury_engine.model import Model
-from mercury_training import attention
+from mercury_training import attention, processes
 from mercury_training.losses import Totals, certainties, linear_cross_entropy, part_of, weigh
 from mercury_training.optimizer import Optimizer, Rates, clip
 from mercury_training.rows import Packed, Shape
@@ -54,7 +54,8 @@ class Computation(Struct, frozen=True):
 class Trainer:
     """Owns the weights and their optimiser, and the copy of the model that computes.
 
-    Goes on from `model` where one is given; weights of it that need no gradient stay as they are.
+    Goes on from `model` where one is given; weights of it that need no gradient stay as they are. `sharded`, each of
+    several processes holds a part of every weight; else each holds all of them.
     """
 
     def __init__(
@@ -66,13 +67,15 @@ class Trainer:
         device: str = "cpu",
         precision: torch.dtype = torch.float32,
         compiled: bool = False,
+        sharded: bool = False,
         model: Model | None = None,
     ) -> None:
-        self.config, self.compiled, self.device = config, compiled, torch.device(device)
-        self.model = (model or models.create(config, seed)).to(self.device)
+        self.config, self.device, self.precision = config, torch.device(device), precision
+        self.compiled, self.sharded = compiled, sharded
+        self.model = self._placed(model or models.create(config, seed))
         self.weights = {name: weight for name, weight in self.model.named_parameters() if weight.requires_grad}
         self.optimizer = Optimizer({name: w.data for name, w in self.weights.items()}, rates, precision)
-        cast = precision != torch.float32
+        cast = precision != torch.float32 and not sharded
         self.computing = copy.deepcopy(self.model).to(precision) if cast else self.model
         self._plain = Computation(
             self.computing, lambda ranges, clean: attention.dense_mask(ranges), attention.attend_dense
@@ -99,10 +102,10 @@ class Trainer:
             sums += seen
             self._gather()
         gradients = {name: weight.grad for name, weight in self.weights.items()}
-        _sum_over_processes([*gradients.values(), sums])
-        norm = clip(gradients.values(), CLIP)
+        processes.sum_up([sums] if self.sharded else [*gradients.values(), sums])
+        norm = clip(gradients.values(), CLIP, sharded=self.sharded)
         self.optimizer.step(gradients, factor)
-        self.compute_with(self.weights)
+        self._cast()
         return _figures(sums), norm
 
     @torch.no_grad()
@@ -111,6 +114,7 @@ class Trainer:
         sums = torch.zeros(5, device=self.device)
         for row in range(len(batch.ids)):
             sums += self._loss(self._plain, _only(batch, row), shape, Totals(1, 1))[1]
+        processes.release(self.model)
         return _figures(sums)
 
     def footprint(self, batch: Packed, shape: Shape) -> int:
@@ -118,20 +122,20 @@ class Trainer:
         torch.cuda.reset_peak_memory_stats(self.device)
         before = torch.cuda.memory_allocated(self.device)
         self._loss(self._plain, _only(batch, 0), shape, Totals(1, 1), certainty=True)[0].backward()
+        self.computing.zero_grad()
         return torch.cuda.max_memory_allocated(self.device) - before
 
     @torch.no_grad()
-    def compute_with(self, weights: Mapping[str, Tensor]) -> None:
-        """Cast these weights into the model that computes."""
-        for name, weight in self._computing():
-            if weight is not weights[name]:
-                weight.copy_(weights[name])
-
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, weight in self.weights.items():
-                weight.copy_(weights[name])
-        self.compute_with(self.weights)
+        """From whole weights, or from some that are divided as these are."""
+        for name, weight in self.weights.items():
+            processes.local(weight).copy_(processes.part(weights[name], weight))
+        self._cast()
+
+    def _placed(self, model: Model) -> Model:
+        if self.sharded:
+            return processes.shard(model, self.device, self.precision, compiled=self.compiled)
+        return model.to(self.device)
 
     def _loss(
         self,
@@ -167,11 +171,12 @@ class Trainer:
         return loss, _sums(weights, losses.view_as(weights), right.view_as(weights), shape.clean)
 
     def _computation(self) -> Computation:
-        forward = torch.compile(self.computing, dynamic=False) if self.compiled else self.computing
+        at_once = self.compiled and not self.sharded
+        forward = torch.compile(self.computing, dynamic=False) if at_once else self.computing
         if self.device.type == "cuda":
             return Computation(forward, lambda ranges, clean: attention.block_mask(ranges), attention.attend_blocks)
-        dtype = self.computing.embedding.weight.dtype
-        tiles = partial(attention.tiles, heads=self.config.heads, kv_heads=self.config.kv_heads, dtype=dtype)
+        heads, kv_heads = self.config.heads, self.config.kv_heads
+        tiles = partial(attention.tiles, heads=heads, kv_heads=kv_heads, dtype=self.precision)
         return Computation(forward, tiles, attention.attend_tiles)
 
     def _tensors(self, batch: Packed, shape: Shape) -> list[Tensor]:
@@ -180,6 +185,14 @@ class Trainer:
             for array in (batch.ids, batch.positions, batch.ranges, batch.targets)
         ]
         return [*found, torch.from_numpy(batch.weights[:, : shape.rows]).to(self.device)]
+
+    @torch.no_grad()
+    def _cast(self) -> None:
+        """The weights as they are now go into the computing copy."""
+        if self.computing is self.model:
+            return
+        for name, weight in self._computing():
+            weight.copy_(self.weights[name])
 
     def _gather(self) -> None:
         """The gradients of the computing copy are summed in float32."""
@@ -198,17 +211,8 @@ class Trainer:
         clean = sum(float(batch.weights[:, : shape.clean].sum()) for batch in batches)
         canvas = sum(float(batch.weights[:, shape.clean : shape.rows].sum()) for batch in batches)
         found = torch.tensor([clean, canvas], device=self.device)
-        _sum_over_processes([found])
+        processes.sum_up([found])
         return Totals(*found.tolist())
-
-
-def _sum_over_processes(tensors: Sequence[Tensor]) -> None:
-    if not distributed.is_initialized():
-        return
-    flat = torch.cat([tensor.flatten() for tensor in tensors])
-    distributed.all_reduce(flat)
-    for tensor, summed in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
-        tensor.copy_(summed.view_as(tensor))
 
 
 def _only(batch: Packed, row: int) -> Packed:
