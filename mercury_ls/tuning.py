@@ -2,10 +2,12 @@
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -15,6 +17,7 @@ from mercury_ls import languages
 from mercury_ls.privacy import Privacy, mask_secrets
 from mercury_ls.repository import read_small, top_of
 from mercury_ls.serve import tuned
+from mercury_ls.serve.local import lock_file
 from mercury_ls.serve.tuned import File, Material, Tuning
 from mercury_ls.workspace import SKIPPED_FOLDERS
 
@@ -24,6 +27,7 @@ LARGEST_FILE = 1 << 18
 LARGEST_PROJECT = 48 << 20
 """Characters; the files changed last are taken first."""
 
+MAKING, LOCK = "making-", "lock"
 INSTALL = "pip install 'mercury-ls[train]'"
 
 Train = Callable[["Order", "Material", Path], int]
@@ -60,8 +64,8 @@ def tune(root: str, privacy: Privacy, order: Order, place: Path, train: Train | 
         train = run
     found = material(root, privacy)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.TemporaryDirectory(dir=place, prefix="making-") as folder:
-        made = Path(folder) / "adapter"
+    with workshop(place) as folder:
+        made = folder / "adapter"
         code = train(order, found, made)
         tuning = tuned.read(made) if code == 0 else None
         if tuning is None:
@@ -69,6 +73,28 @@ def tune(root: str, privacy: Privacy, order: Order, place: Path, train: Train | 
         if tuning.better:
             tuned.install(made, root, place)
     return tuning
+
+
+@contextmanager
+def workshop(place: Path) -> Iterator[Path]:
+    """A folder to train in. What trainings that were killed left of theirs goes first; a living one holds a lock in
+    its own, which the system releases however it ends."""
+    for folder in filter(is_abandoned, place.glob(f"{MAKING}*")):
+        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=place, prefix=MAKING) as name, open(Path(name, LOCK), "w") as file:
+        lock_file(file)
+        yield Path(name)
+
+
+def is_abandoned(folder: Path) -> bool:
+    try:
+        with open(folder / LOCK, "r+") as file:
+            lock_file(file)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def run(order: Order, found: Material, out: Path) -> int:

@@ -9,6 +9,7 @@ import pytest
 from mercury_ls.cli import main
 from mercury_ls.privacy import Privacy
 from mercury_ls.serve import tuned
+from mercury_ls.serve.local import lock_file
 from mercury_ls.settings import PrivacySettings
 from mercury_ls.tuning import Order, TuningError, material, project_of, run, tune
 
@@ -109,6 +110,17 @@ def test_what_was_installed_before_stays_if_training_fails(root, tmp_path):
         tune(str(root), privacy, order(tmp_path), place, trainer(root, True, code=1))
     tune(str(root), privacy, order(tmp_path), place, trainer(root, False))
     assert len(tuned.installed(place)) == 1
+
+
+def test_what_killed_trainings_left_goes_and_living_ones_stay(root, tmp_path):
+    place = tmp_path / "tuned"
+    for name in ("making-killed", "making-living", "making-begun"):
+        (place / name).mkdir(parents=True)
+    (place / "making-killed/lock").touch()
+    with open(place / "making-living/lock", "w") as file:
+        lock_file(file)
+        tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), place, trainer(root, False))
+        assert [path.name for path in place.iterdir()] == ["making-living"]
 
 
 def test_without_torch_the_remedy_is_named(root, tmp_path, monkeypatch):

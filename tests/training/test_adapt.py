@@ -166,6 +166,10 @@ def test_the_tokenizer_is_the_engines_with_the_checkpoints_merges(tmp_path):
         ({"quantization_config": {"bits": 4}}, ["quantization_config"]),
         ({"intermediate_size": 64}, ["feed_forward", "(32, 48)", "(32, 64)"]),
         ({"num_hidden_layers": 3}, ["layers.2", "missing"]),
+        ({"hidden_size": None}, ["config.json", "hidden_size is None", "download"]),
+        ({"num_attention_heads": 0}, ["config.json", "num_attention_heads is 0", "download"]),
+        ({"num_hidden_layers": "2"}, ["config.json", "num_hidden_layers is '2'", "download"]),
+        ({"intermediate_size": None}, ["config.json", "intermediate_size is None", "download"]),
     ],
 )
 def test_what_our_model_has_not_is_named(changed, words, tmp_path):
@@ -194,6 +198,8 @@ def test_only_safetensors_beside_the_config_are_read(tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "../model.safetensors"}}))
     refused(tmp_path, "'../model.safetensors'")
+    index.write_text(json.dumps({"metadata": {}}))
+    refused(tmp_path, "model.safetensors.index.json", "weight_map is None")
     index.unlink()
     save_file(load_file(weights) | {"model.extra.weight": torch.zeros(2)}, weights)
     refused(tmp_path, "model.extra.weight")

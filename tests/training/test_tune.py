@@ -18,7 +18,7 @@ from mercury_engine.tuning import Figure, File, Material, Tuning
 from mercury_training import project as projects
 from mercury_training import tune as tuning
 from mercury_training.project import ProjectError, history_of, split
-from mercury_training.tune import Plan, tune
+from mercury_training.tune import Mark, Plan, tune
 from tests.training.small import GOLDEN, TOKENIZER, source
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
@@ -170,12 +170,39 @@ def figure(name, before, after, reach, count=9):
         ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.LIKENESS, 0.5, 0.4, 0.05)], False),
         ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.LIKENESS, 0.5, 0.4, 0.05, 4)], True),
         ([(tuning.TEXT, 2.0, 1.9, 0.05, 4)], False),
+        ([(tuning.EDITS, 2.0, 1.9, 0.05)], False),
+        ([], False),
     ],
 )
 def test_better_is_certainly_better_and_nothing_certainly_worse(figures, better):
     found, reason = tuning.verdict([figure(*each) for each in figures])
     assert found == better
     assert bool(reason) != better
+
+
+def marks(*files):
+    """For each file so many pieces of ten bytes, all with the same bits."""
+    return [Mark(f"part{number}.py", bits, 10) for number, (bits, pieces) in enumerate(files) for _ in range(pieces)]
+
+
+def test_many_pieces_of_few_files_are_as_few_witnesses():
+    """Three files, of which one got worse: thirty-two pieces taken one by one would be certain."""
+    before, after = marks((20, 20), (20, 6), (20, 6)), marks((18, 20), (18, 6), (21, 6))
+    found = tuning._figure(tuning.TEXT, before, after)
+    assert (found.count, found.before, found.after) == (32, 2.0, 1.8562)
+    assert found.low == -0.2
+    assert found.high > 0
+
+
+def test_files_that_all_get_better_are_certain():
+    found = tuning._figure(tuning.TEXT, marks((20, 4), (20, 4), (20, 4)), marks((18, 4), (19, 4), (17, 4)))
+    assert (found.before, found.after) == (2.0, 1.8)
+    assert (found.low, found.high) == (-0.3, -0.1)
+
+
+def test_one_file_alone_proves_nothing():
+    assert tuning._figure(tuning.TEXT, marks((20, 40)), marks((10, 40))) is None
+    assert tuning._figure(tuning.TEXT, [], []) is None
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +219,7 @@ def model(tmp_path_factory):
 def test_a_project_is_learned_judged_and_answered_with(rank, project, model, tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "LOW_RANK", msgspec.structs.replace(tuning.LOW_RANK, adam=0.02))
     monkeypatch.setattr(projects, "PLACES", 3)
+    monkeypatch.setattr(tuning, "FILES", 1)
     threads = torch.get_num_threads()
     plan = Plan(model=model, out=tmp_path / "made", rank=rank, steps=6)
     report = tune(Material(str(project), files_of(project)), plan)

@@ -149,16 +149,16 @@ def config_of(path: Path, name: str, vocabulary: int, context: int = CONTEXT) ->
             f"{path}: architectures is {found.get('architectures')}; choose a checkpoint of {', '.join(FAMILIES)}"
         )
     _refuse_what_we_lack(path, found)
-    heads = found["num_attention_heads"]
+    heads, width = _size(path, found, "num_attention_heads"), _size(path, found, "hidden_size")
     rope = found.get("rope_parameters") or {}
     return ModelConfig(
         name=name,
-        width=found["hidden_size"],
-        layers=found["num_hidden_layers"],
+        width=width,
+        layers=_size(path, found, "num_hidden_layers"),
         heads=heads,
         kv_heads=found.get("num_key_value_heads") or heads,
-        head_width=found.get("head_dim") or found["hidden_size"] // heads,
-        feed_forward=found["intermediate_size"],
+        head_width=found.get("head_dim") or width // heads,
+        feed_forward=_size(path, found, "intermediate_size"),
         vocabulary=vocabulary,
         context=min(context, found.get("max_position_embeddings") or context),
         rope_theta=float(found.get("rope_theta") or rope.get("rope_theta") or 10_000.0),
@@ -166,6 +166,13 @@ def config_of(path: Path, name: str, vocabulary: int, context: int = CONTEXT) ->
         tied=bool(found.get("tie_word_embeddings", False)),
         **FAMILIES[family],
     )
+
+
+def _size(path: Path, found: Mapping[str, Any], name: str) -> int:
+    value = found.get(name)
+    if not isinstance(value, int) or value < 1:
+        raise AdaptError(f"{path}: {name} is {value!r}, not a number from 1 on; download the checkpoint again")
+    return value
 
 
 def vocabulary_of(path: Path) -> Vocabulary:
@@ -259,7 +266,7 @@ def _name(theirs: str) -> str | None:
 def _stored(source: Path) -> dict[str, Callable[[], Tensor]]:
     """How to read each weight, in one file or in the several that an index names."""
     index = source / "model.safetensors.index.json"
-    names = sorted(set(_json(index)["weight_map"].values())) if index.exists() else ["model.safetensors"]
+    names = _named(index) if index.exists() else ["model.safetensors"]
     found: dict[str, Callable[[], Tensor]] = {}
     for name in names:
         if Path(name).name != name or not name.endswith(".safetensors"):
@@ -272,6 +279,13 @@ def _stored(source: Path) -> dict[str, Callable[[], Tensor]]:
         except (SafetensorError, OSError) as error:
             raise AdaptError(f"{source / name}: damaged ({error}); download the checkpoint again") from error
     return found
+
+
+def _named(index: Path) -> list[str]:
+    weights = _json(index).get("weight_map")
+    if not isinstance(weights, dict):
+        raise AdaptError(f"{index}: weight_map is {weights!r}, which names no files; download the checkpoint again")
+    return sorted(set(map(str, weights.values())))
 
 
 def _reader(path: Path, name: str) -> Callable[[], Tensor]:

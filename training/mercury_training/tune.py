@@ -10,11 +10,10 @@ import itertools
 import math
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -25,7 +24,7 @@ from safetensors.numpy import save_file
 
 from mercury_engine.adapter import ADAPTER_FILE, DELTA, WEIGHTS_FILE, adapted, dequantized, identity
 from mercury_engine.api import Window
-from mercury_engine.config import ModelConfig
+from mercury_engine.config import ModelConfig, ModelError
 from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine
 from mercury_engine.export import Weights, read
 from mercury_engine.layout import budget_for
@@ -64,8 +63,8 @@ PIECE = 1500
 
 PIECES = 96
 
-ENOUGH = 8
-"""Fewer of a kind prove nothing, neither for nor against."""
+ENOUGH, FILES = 8, 2
+"""Fewer of a kind, or of fewer files, prove nothing, neither for nor against."""
 
 PAUSE = 20.0
 """Seconds between two states of progress."""
@@ -95,22 +94,30 @@ class Plan(Struct, frozen=True, kw_only=True):
     steps: int | None = None
 
 
-class Judged(Struct, frozen=True):
-    """Bits and bytes of each held-out piece of text and of each later edit, and the likeness of each answer."""
+class Mark(Struct, frozen=True):
+    """What one question about a file came to: `points` of `size`, as bits of bytes; an answer has size 1."""
 
-    text: list[tuple[float, int]]
-    edits: list[tuple[float, int]]
-    likeness: list[float]
-    exact: list[bool]
+    path: str
+    points: float
+    size: int = 1
+
+
+class Judged(Struct, frozen=True):
+    """A mark for each held-out piece of text, for each later edit, and two for each answer."""
+
+    text: list[Mark]
+    edits: list[Mark]
+    likeness: list[Mark]
+    exact: list[Mark]
 
 
 class Exam(Struct, frozen=True):
-    """What a model is asked; the same before and after."""
+    """What a model is asked; the same before and after. Edits come with the paths of their files."""
 
     tokenizer: Tokenizer
     costs: Costs
     pieces: list[Window]
-    edits: list[Example]
+    edits: list[tuple[str, Example]]
     places: list[FimRow]
 
 
@@ -130,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = Plan(model=options.model, out=options.out, minutes=options.minutes, rank=rank, threads=options.threads)
     try:
         tune(material, plan, say=lambda line: print(line, file=sys.stderr, flush=True))
-    except ProjectError as error:
+    except (ModelError, ProjectError) as error:
         raise SystemExit(f"mercury-ls tune: {error}") from error
 
 
@@ -154,7 +161,7 @@ def tune(material: Material, plan: Plan, say: Callable[[str], None] = lambda lin
     same = msgspec.structs.replace(exam, places=exam.places[: len(before.likeness)])
     after = _judged(same, _runtime(config, adapted(base, added), plan))
     figures = _figures(before, after)
-    better, reason = verdict(figures)
+    better, reason = verdict(figures) if steps else (False, "no time was left to learn: give it more --minutes")
     report = Tuning(
         root=material.root,
         model=config.name,
@@ -267,7 +274,7 @@ def _runtime(config: ModelConfig, weights: Weights, plan: Plan) -> Runtime:
 def _exam(project: Project, tokenizer: Tokenizer, config: ModelConfig, runtime: Runtime) -> Exam:
     pieces = [piece for text in project.held_out for piece in _pieces(text)]
     draw = random.Random(0)
-    edits = [example for row in project.later if (example := _edit(tokenizer, row, config.context))]
+    edits = [(row.path, example) for row in project.later if (example := _edit(tokenizer, row, config.context))]
     chosen = draw.sample(pieces, min(PIECES, len(pieces)))
     return Exam(tokenizer, calibrate(runtime), chosen, edits, project.places)
 
@@ -293,66 +300,64 @@ def _edit(tokenizer: Tokenizer, row: EditRow, context: int) -> Example | None:
 def _judged(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Judged:
     """Places are filled until the time for that is up."""
     engine = Contestant("", MercuryEngine(runtime, exam.tokenizer, costs=exam.costs, bar=0))
-    readings = [held_out.read(runtime, exam.tokenizer, piece) for piece in exam.pieces]
-    edits = [_edit_bits(exam.tokenizer, runtime, example) for example in exam.edits]
+    text = [_reading(exam.tokenizer, runtime, piece) for piece in exam.pieces]
+    edits = [_edit_bits(exam.tokenizer, runtime, path, example) for path, example in exam.edits]
     began = time.monotonic()
     due = itertools.takewhile(lambda row: time.monotonic() - began < seconds, exam.places)
-    answers = [(row.middle, suggest(engine, row).text) for row in due]
-    return Judged(
-        [(reading.bits, reading.bytes) for reading in readings],
-        edits,
-        [similarity(answer, middle) for middle, answer in answers],
-        [exact(answer, middle) for middle, answer in answers],
-    )
+    answers = [(row, suggest(engine, row).text) for row in due]
+    likeness = [Mark(row.path, similarity(answer, row.middle)) for row, answer in answers]
+    return Judged(text, edits, likeness, [Mark(row.path, exact(answer, row.middle)) for row, answer in answers])
 
 
-def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, example: Example) -> tuple[float, int]:
+def _reading(tokenizer: Tokenizer, runtime: Runtime, piece: Window) -> Mark:
+    found = held_out.read(runtime, tokenizer, piece)
+    return Mark(piece.path, found.bits, found.bytes)
+
+
+def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: Example) -> Mark:
     size = len(tokenizer.decode_bytes(example.answers[0]))
-    return sum(held_out.bits(runtime, example.stream.ids, example.base)), size
+    return Mark(path, sum(held_out.bits(runtime, example.stream.ids, example.base)), size)
 
 
 def _figures(before: Judged, after: Judged) -> tuple[Figure, ...]:
     figures = [
-        _rate(TEXT, before.text, after.text),
-        _rate(EDITS, before.edits, after.edits),
-        _mean(LIKENESS, before.likeness, after.likeness),
-        _mean(EXACT, before.exact, after.exact),
+        _figure(TEXT, before.text, after.text),
+        _figure(EDITS, before.edits, after.edits),
+        _figure(LIKENESS, before.likeness, after.likeness),
+        _figure(EXACT, before.exact, after.exact),
     ]
     return tuple(figure for figure in figures if figure is not None)
 
 
-def _rate(name: str, before: Sequence[tuple[float, int]], after: Sequence[tuple[float, int]]) -> Figure | None:
-    """Bits over bytes; pieces are drawn anew for the interval."""
-    triples = [(b, a, size) for (b, size), (a, _) in zip(before, after, strict=True) if size]
-    if not triples:
+def _figure(name: str, before: Sequence[Mark], after: Sequence[Mark]) -> Figure | None:
+    """Points over sizes. For the interval whole files are drawn anew: what is learned of a file shows in all of it, so
+    that its pieces are no independent witnesses."""
+    pairs = [(first, then) for first, then in zip(before, after, strict=True) if first.size]
+    files: dict[str, list[tuple[Mark, Mark]]] = {}
+    for pair in pairs:
+        files.setdefault(pair[0].path, []).append(pair)
+    if len(files) < FILES:
         return None
-    found = bootstrap(triples, lambda some: sum(a - b for b, a, _ in some) / sum(size for *_, size in some))
-    total = sum(size for *_, size in triples)
-    return Figure(
-        name, len(triples), *(round(sum(t[at] for t in triples) / total, 4) for at in (0, 1)), *_bounds(found)
-    )
+    found = bootstrap(list(files.values()), lambda drawn: _change(pair for pairs in drawn for pair in pairs))
+    total = sum(first.size for first, _ in pairs)
+    means = (round(sum(mark.points for mark in marks) / total, 4) for marks in zip(*pairs, strict=True))
+    return Figure(name, len(pairs), *means, round(found.low, 4), round(found.high, 4))
 
 
-def _mean(name: str, before: Sequence[float], after: Sequence[float]) -> Figure | None:
-    if not before:
-        return None
-    found = bootstrap([a - b for b, a in zip(before, after, strict=True)], statistics.fmean)
-    means = (round(statistics.fmean(values), 4) for values in (before, after))
-    return Figure(name, len(before), *means, *_bounds(found))
-
-
-def _bounds(found) -> tuple[float, float]:
-    return round(found.low, 4), round(found.high, 4)
+def _change(pairs: Iterable[tuple[Mark, Mark]]) -> float:
+    found = list(pairs)
+    return sum(then.points - first.points for first, then in found) / sum(first.size for first, _ in found)
 
 
 def verdict(figures: Sequence[Figure]) -> tuple[bool, str]:
     """Better is whose held-out text is certainly better predicted, and nothing else certainly worse."""
-    first, *rest = figures
-    if first.count < ENOUGH:
-        return False, f"{first.name}: {first.count} pieces are too few to judge by, it takes {ENOUGH}"
+    known = {figure.name: figure for figure in figures if figure.count >= ENOUGH}
+    first = known.pop(TEXT, None)
+    if first is None:
+        return False, f"{TEXT}: too few to judge by, it takes {ENOUGH} pieces of {FILES} files"
     if first.high >= 0:
         return False, f"{first.name}: not certainly better ({first.low:+.4f} to {first.high:+.4f})"
-    for figure in (figure for figure in rest if figure.count >= ENOUGH):
+    for figure in known.values():
         if (figure.low > 0) if figure.name in COSTS else (figure.high < 0):
             return False, f"{figure.name}: worse ({figure.low:+.4f} to {figure.high:+.4f})"
     return True, ""
