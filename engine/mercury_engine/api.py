@@ -99,6 +99,7 @@ class EngineInfo(Struct, frozen=True):
     """Who answers: shown by `doctor`, by the status and by the demo.
 
     `batch`: how many requests the engine answers in about the time of one, as long as they take turns.
+    `notes`: what is amiss at the moment, and the remedy. `bytes`: what weights and caches take.
     """
 
     engine: str
@@ -108,6 +109,8 @@ class EngineInfo(Struct, frozen=True):
     characters_per_token: float = 3.5
     costs_ms: dict[str, float] = {}
     batch: int = 1
+    notes: tuple[str, ...] = ()
+    bytes: int = 0
 
 
 class Engine(Protocol):

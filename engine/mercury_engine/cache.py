@@ -1,5 +1,8 @@
 """What is encoded already: rows of tokens with their keys and values, kept from request to request."""
 
+import logging
+import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
@@ -11,8 +14,13 @@ from mercury_engine.runtime import Cache, Forward
 
 __all__ = ["Answered", "Session", "Sessions", "common_prefix"]
 
+log = logging.getLogger(__name__)
+
 ANSWERS = 8
 """How many earlier answers a session keeps: whoever corrects a slip is back where one of them was given."""
+
+LIVE_SECONDS = 60.0
+"""How long somebody is taken to go on where they asked last."""
 
 
 class Answered(Struct, frozen=True):
@@ -65,12 +73,23 @@ class Session:
 
 
 class Sessions:
-    """The sessions used last, in as much memory as their caches may take."""
+    """The sessions used last, in `memory` bytes. Where each client is now stays beyond that, as long as all together
+    have `most`.
 
-    def __init__(self, new_cache: Callable[[], Cache], memory: int) -> None:
+    A client that loses its place waits for its whole context to be read again: that is counted, and logged once.
+    """
+
+    def __init__(
+        self, new_cache: Callable[[], Cache], memory: int, most: int, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.lost = 0
         self._new_cache = new_cache
-        self._memory = memory
-        self._sessions: OrderedDict[Hashable, Session] = OrderedDict()
+        self._memory = min(memory, most)
+        self._most = most
+        self._clock = clock
+        self._lost_at = -math.inf
+        self._sessions: OrderedDict[tuple[str, Hashable], Session] = OrderedDict()
+        self._current: dict[str, tuple[Hashable, float]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -79,16 +98,45 @@ class Sessions:
     def bytes(self) -> int:
         return sum(session.cache.bytes for session in self._sessions.values())
 
-    def open(self, key: Hashable) -> Session:
-        """The session of that name, which from now on is the one used last."""
-        session = self._sessions.pop(key, None) or Session(self._new_cache())
-        self._sessions[key] = session
+    @property
+    def crowded(self) -> bool:
+        """Whether somebody has lost a place a moment ago."""
+        return self._clock() - self._lost_at < LIVE_SECONDS
+
+    def open(self, client: str, place: Hashable) -> Session:
+        """A client's session at a place, which from now on is the one used last."""
+        session = self._sessions.pop((client, place), None) or Session(self._new_cache())
+        self._sessions[client, place] = session
+        self._current[client] = place, self._clock()
         return session
 
     def trim(self) -> None:
         """The ones unused for longest go if all together have grown too large, the one in use never."""
-        while len(self._sessions) > 1 and self.bytes > self._memory:
+        live = self._live()
+        for key in [key for key in self._sessions if key not in live]:
+            if self.bytes <= self._memory:
+                return
+            del self._sessions[key]
+        while len(self._sessions) > 1 and self.bytes > self._most:
             self._sessions.popitem(last=False)
+            self._lose()
+
+    def _live(self) -> set[tuple[str, Hashable]]:
+        """Where each client is that has not been away for long, and the session in use."""
+        since = self._clock() - LIVE_SECONDS
+        self._current = {client: (place, used) for client, (place, used) in self._current.items() if used >= since}
+        return {(client, place) for client, (place, _) in self._current.items()} | {*list(self._sessions)[-1:]}
+
+    def _lose(self) -> None:
+        if not self.lost:
+            log.warning(
+                "%d clients do not fit %d MiB of keys and values: their contexts are read again and again; "
+                "raise engine.memory_mb",
+                len(self._current),
+                self._most >> 20,
+            )
+        self.lost += 1
+        self._lost_at = self._clock()
 
 
 def common_prefix(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> int:

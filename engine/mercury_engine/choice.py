@@ -46,8 +46,10 @@ class Chooser:
         return Choice(token, 1 / total, others)
 
     def log_odds(self, logits_V: np.ndarray, typed: bytes, token: int) -> float:
-        """Of a permitted token against all others that are."""
+        """Of a permitted token against all others that are, but the end."""
         permitted_V = self._permitted(logits_V, typed)
+        if token != EOM:
+            permitted_V[EOM] = -np.inf
         odds_V = np.exp(permitted_V - permitted_V.max())
         own = float(odds_V[token])
         return float(np.log(max(own, LEAST)) - np.log(max(float(odds_V.sum()) - own, LEAST)))

@@ -256,10 +256,7 @@ class Decoding:
         heard = None if echo is None or answer.span.mode == "edit" else self._copies[self.number].heard(answer.typed)
         if heard is None:
             return logits_V
-        own = self._decoder.chooser.log_odds(logits_V, answer.typed, heard.token)
-        leaning_V = logits_V.copy()
-        leaning_V[heard.token] += echo.log_odds(own, heard) - own
-        return leaning_V
+        return echo.lean(logits_V, self._decoder.chooser.log_odds(logits_V, answer.typed, heard.token), heard)
 
     def _observe(self, draft: Proposal, place: int, token: int) -> None:
         evidence = draft.evidence[place] if place < len(draft.ids) else None

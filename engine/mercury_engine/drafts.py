@@ -121,8 +121,12 @@ class Copies:
         return Proposal("copy")
 
     def heard(self, typed: bytes) -> Heard | None:
-        """The token that followed the longest matches that spell the begun word; the latest of equals speaks."""
-        for alike, group in groupby(self._matches(), key=lambda match: match[0]):
+        """The token that followed the longest matches that spell the begun word; the latest of equals speaks.
+
+        Only in the row: an answer that heard itself would go round in circles.
+        """
+        matches = (match for match in self._matches() if match[1] < self._start)
+        for alike, group in groupby(matches, key=lambda match: match[0]):
             latest = islice(group, LISTENED)
             followed = [ids[0] for _, place in latest if (ids := self._continuation(place + 1, typed))]
             if followed:

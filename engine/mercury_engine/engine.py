@@ -42,10 +42,15 @@ from mercury_engine.tokenizer import Tokenizer
 
 __all__ = ["MercuryEngine", "Resources", "open_engine", "open_runtime"]
 
-MEMORY = 96 << 20
-"""Bytes of keys and values kept for all sessions together: four full ones of the default model."""
+MEMORY = 1 << 30
+"""Bytes for the weights and all caches where nothing else is asked for."""
+
+IDLE_MEMORY = 96 << 20
+"""Of them for keys and values of sessions that nobody is at, on a CPU: four full ones of the default model."""
 
 LEAST_MEMORY = 16 << 20
+
+CROWDED = "more clients are at work than engine.memory_mb has room for: their contexts are read again; raise it"
 
 BAR = 0.3
 """An answer less likely to be accepted is cut back to the beginning that is this probable."""
@@ -63,7 +68,8 @@ class MercuryEngine:
     >>> *_, last = engine.infill(request)
 
     `decode` is how answers come about, not what they are: plain autoregression says the same, and is there
-    to compare with. `bar` 0 shows all that was decoded. `report` tells which actions did the work.
+    to compare with. `bar` 0 shows all that was decoded. `report` tells which actions did the work. `memory` is for
+    caches; the bytes of the `weights` are only reported.
     """
 
     def __init__(
@@ -78,6 +84,7 @@ class MercuryEngine:
         redraft: bool | None = None,
         bar: float = BAR,
         memory: int = MEMORY,
+        weights: int = 0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if tokenizer.vocabulary > runtime.config.vocabulary:
@@ -87,9 +94,10 @@ class MercuryEngine:
             )
         self.report = Report()
         self._clock = clock
+        self._weights = weights
         self._budget = budget_for(runtime.config.context)
         self._presentation = Presentation(tokenizer, calibration or Calibration(), bar)
-        self._sessions = Sessions(runtime.cache, memory)
+        self._sessions = Sessions(runtime.cache, IDLE_MEMORY if _on_cpu(runtime) else memory, memory)
         self._together = Together[Draft](runtime)
         gauge = Gauge(runtime, clock=clock)
         self._measuring = gauge.rest() if costs is None else iter(())
@@ -101,7 +109,7 @@ class MercuryEngine:
             Acceptance(),
             self.report,
             decode,
-            not runtime.device.lower().startswith("cpu") if redraft is None else redraft,
+            not _on_cpu(runtime) if redraft is None else redraft,
             echo,
         )
 
@@ -134,7 +142,14 @@ class MercuryEngine:
             context_tokens=runtime.config.context,
             batch=runtime.batch,
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
+            notes=(CROWDED,) if self._sessions.crowded else (),
+            bytes=self._weights + self._sessions.bytes,
         )
+
+    @property
+    def costs(self) -> Costs:
+        """As far as they are measured."""
+        return self._decoder.costs
 
     def _answer(self, asked: InfillRequest, session: Session) -> Steps[Draft]:
         """Part after part, each of which may have another one follow."""
@@ -199,7 +214,7 @@ class MercuryEngine:
         """Completions and rewrites of a file are laid out differently, and each keep their own rows."""
         edited = {span.window for span in request.spans}
         paths = tuple(window.path for index, window in enumerate(request.windows) if index in edited)
-        return self._sessions.open((request.session, request.root, paths, _inserts(request)))
+        return self._sessions.open(request.session, (request.root, paths, _inserts(request)))
 
     def _laid_out(self, session: Session, request: InfillRequest) -> Row:
         """A rewrite always sees the newest edits, which it follows from; a completion what was frozen."""
@@ -286,7 +301,7 @@ class Part(Struct, frozen=True, eq=False):
 
 class Resources(Struct, frozen=True):
     """What a model may use. `threads` 0 chooses; `memory` is for the weights and all caches, in bytes, 0 what serves
-    well."""
+    well. On a CPU caches take that much only while as many clients are at work."""
 
     device: Literal["auto", "cpu", "gpu"] = "auto"
     threads: int = 0
@@ -298,19 +313,26 @@ def open_engine(
     resources: Resources = Resources(),  # noqa: B008  frozen
     *,
     adapter: Path | None = None,
+    costs: Costs | None = None,
     decode: Decode = "policy",
     bar: float = BAR,
 ) -> MercuryEngine:
-    """The model of a folder, with what an adapter adds to it, on a GPU if torch finds one, else by OpenVINO."""
+    """The model of a folder, with what an adapter adds to it, on a GPU if torch finds one, else by OpenVINO.
+
+    `costs` are those of the same model without the adapter, which need no measuring again.
+    """
     runtime = open_runtime(folder, resources, adapter)
+    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
     return MercuryEngine(
         runtime,
         Tokenizer.load(folder / TOKENIZER_FILE),
         calibration=read_calibration(folder),
         echo=read_echo(folder),
+        costs=costs,
         decode=decode,
         bar=bar,
-        memory=_for_caches(resources.memory, folder, runtime),
+        memory=max(LEAST_MEMORY, (resources.memory or MEMORY) - weights),
+        weights=weights,
     )
 
 
@@ -340,12 +362,8 @@ def _finds_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def _for_caches(memory: int, folder: Path, runtime: Runtime) -> int:
-    """What the weights leave of it. A CPU serves few editors: there more than `MEMORY` would only lie about."""
-    if not memory:
-        return MEMORY
-    left = max(LEAST_MEMORY, memory - sum(path.stat().st_size for path in folder.glob("*.safetensors")))
-    return min(left, MEMORY) if runtime.device.lower().startswith("cpu") else left
+def _on_cpu(runtime: Runtime) -> bool:
+    return runtime.device.lower().startswith("cpu")
 
 
 def _is_insertion(span: Span) -> bool:

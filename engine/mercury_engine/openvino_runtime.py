@@ -92,8 +92,8 @@ class Pace:
     """Tells from how long passes take whether another program wants a core that they use.
 
     The threads of a pass wait for each other after every operation, so that one busy core delays them all, and
-    a single thread is faster. Passes that overshoot the best time of their shape give the cores back for a
-    while; then one pass tries again.
+    a single thread is faster. Passes that overshoot the best time of their shape (rows, columns, rows with logits)
+    give the cores back for a while; then one pass tries again.
     """
 
     OVERSHOOT = 1.6
@@ -102,7 +102,7 @@ class Pace:
     SHORTEST_REST, LONGEST_REST = 16, 256
 
     def __init__(self) -> None:
-        self._best: dict[tuple[int, int], float] = {}
+        self._best: dict[tuple[int, ...], float] = {}
         self._late = 0
         self._rest = 0
         self._next_rest = self.SHORTEST_REST
@@ -111,7 +111,7 @@ class Pace:
     def crowded(self) -> bool:
         return self._rest > 0
 
-    def record(self, shape: tuple[int, int], seconds: float) -> None:
+    def record(self, shape: tuple[int, ...], seconds: float) -> None:
         if self.crowded:
             self._rest -= 1
             return
@@ -143,7 +143,7 @@ class OpenvinoRuntime:
         self.config = config
         self.precision = f"{_stored_as(weights)} weights, {precision.get_type_name()}"
         self._type = precision
-        self._threads = threads
+        self.threads = threads
         self._pace = pace or Pace()
         self._weights = weights
         self._last_rows = 0
@@ -159,7 +159,8 @@ class OpenvinoRuntime:
         inputs, compiled = self._inputs(rows, cache), self._fitting()
         started = time.perf_counter()
         logits_WV, key_values_BRE = compiled.run(inputs, cache.tensor())
-        self._pace.record((len(inputs["ids"]), cache.columns), time.perf_counter() - started)
+        shape = len(inputs["ids"]), cache.columns, len(inputs["wanted"])
+        self._pace.record(shape, time.perf_counter() - started)
         fresh_BRE = key_values_BRE[:, : len(rows.ids_R)].view(STORED[self._type])
         return OpenvinoForward(logits_WV[: len(rows.wanted)].copy(), fresh_BRE.copy())
 
@@ -169,7 +170,7 @@ class OpenvinoRuntime:
 
     def _fitting(self) -> "_Compiled":
         """One thread is compiled for when it is first needed: it costs memory and a third of a second."""
-        threads = 1 if self._pace.crowded else self._threads
+        threads = 1 if self._pace.crowded else self.threads
         if threads not in self._compiled:
             self._compiled[threads] = self._compile(threads)
         return self._compiled[threads]

@@ -63,4 +63,8 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report) 
     report(0.1, f"reading {folder.name}")
     resources = Resources(settings.device, settings.threads, settings.memory_mb << 20)
     plain = open_engine(folder, resources)
-    return TunedEngine(plain, lambda adapter: open_engine(folder, resources, adapter=adapter), home())
+
+    def open_tuned(adapter: Path) -> Engine:
+        return open_engine(folder, resources, adapter=adapter, costs=plain.costs)
+
+    return TunedEngine(plain, open_tuned, home(), resources.memory)

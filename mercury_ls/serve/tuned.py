@@ -6,10 +6,12 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
 from mercury_engine.tuning import Figure, File, Material, Tuning
@@ -30,8 +32,9 @@ __all__ = [
 ]
 
 ADAPTER_FILE = "adapter.json"
-OPEN = 2
-"""Tuned engines that are held at once: each has weights and caches of its own."""
+OPENING = "the model tuned for {} is being loaded; until then the plain one answers its files"
+
+Open = Callable[[Path], Engine]
 
 log = logging.getLogger(__name__)
 
@@ -91,14 +94,27 @@ def fits(tuning: Tuning, model: Path) -> bool:
 class TunedEngine:
     """Answers with the engine that was tuned for the project that a request's file lies in, else with the plain one.
 
-    `open_tuned` opens the engine of an adapter's folder: it is called on the first request of a project, and again
-    when another adapter took its place. One that cannot be opened is named in the log, once.
+    `open_tuned` opens the engine of an adapter's folder, on another thread and one at a time: on the first request of a
+    project, and again when another adapter took its place. Until then the plain one answers, and `info` says so. One
+    that cannot be opened is named in the log, once. All engines together keep to `memory` bytes: those unused for
+    longest are closed, but never the one in use.
     """
 
-    def __init__(self, plain: Engine, open_tuned: Callable[[Path], Engine], place: Path) -> None:
+    def __init__(
+        self,
+        plain: Engine,
+        open_tuned: Open,
+        place: Path,
+        memory: int,
+        *,
+        start: Callable[[Open, Path], "Future[Engine]"] | None = None,
+    ) -> None:
         self._plain = plain
         self._open_tuned = open_tuned
         self._place = place
+        self._memory = memory
+        self._start = start or ThreadPoolExecutor(1, "tuned").submit
+        self._opening: dict[Adapter, Future[Engine]] = {}
         self._stamp: int | None = None
         self._adapters: dict[str, Adapter] = {}
         self._nearest: dict[str, Adapter | None] = {}
@@ -111,7 +127,14 @@ class TunedEngine:
         return self._engine_for(request).warm(request)
 
     def info(self) -> EngineInfo:
-        return self._plain.info()
+        """The plain engine's, with what is amiss at any, and the memory of all."""
+        infos = [engine.info() for engine in (self._plain, *self._held())]
+        opening = [OPENING.format(root) for root, adapter in self._adapters.items() if adapter in self._opening]
+        notes = dict.fromkeys([*opening, *(note for info in infos for note in info.notes)])
+        return replace(infos[0], notes=tuple(notes), bytes=sum(info.bytes for info in infos))
+
+    def _held(self) -> list[Engine]:
+        return [engine for engine in self._engines.values() if engine is not self._plain]
 
     def _engine_for(self, request: InfillRequest) -> Engine:
         self._look()
@@ -133,8 +156,9 @@ class TunedEngine:
             found = installed(self._place).items()
             self._adapters = {tuning.root: Adapter(folder, tuning.made) for folder, tuning in found}
             self._nearest = {}
-            for gone in self._engines.keys() - self._adapters.values():
-                del self._engines[gone]
+            for known in (self._engines, self._opening):
+                for gone in known.keys() - self._adapters.values():
+                    del known[gone]
 
     def _adapter_for(self, folder: str) -> "Adapter | None":
         """The adapter of the innermost project around a folder."""
@@ -145,15 +169,20 @@ class TunedEngine:
         return self._nearest[folder]
 
     def _engine_of(self, adapter: "Adapter") -> Engine:
-        engine = self._engines.pop(adapter, None) or self._opened(adapter.folder)
-        self._engines[adapter] = engine
-        while len(self._engines) > OPEN:
+        if adapter not in self._engines:
+            if adapter not in self._opening:
+                self._opening[adapter] = self._start(self._open_tuned, adapter.folder)
+            if not self._opening[adapter].done():
+                return self._plain
+            self._engines[adapter] = self._opened(self._opening.pop(adapter))
+        self._engines.move_to_end(adapter)
+        while len(self._held()) > 1 and self.info().bytes > self._memory:
             self._engines.popitem(last=False)
-        return engine
+        return self._engines[adapter]
 
-    def _opened(self, folder: Path) -> Engine:
+    def _opened(self, opening: "Future[Engine]") -> Engine:
         try:
-            return self._open_tuned(folder)
+            return opening.result()
         except EngineError as error:
             log.warning("the plain model answers instead: %s", error)
             return self._plain

@@ -57,6 +57,7 @@ class Worker:
         self._wishes: OrderedDict[tuple[str, str], Warm] = OrderedDict()
         self._warming: Warm | None = None
         self._stopping = False
+        self._notes: tuple[str, ...] = ()
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -156,6 +157,7 @@ class Worker:
         batch = engine.info().batch
         while (job := self._next(batch)) is not None:
             job(engine)
+            self._tell_notes(engine)
         with self._work:
             begun = list(self._turns)
         for answers in begun:
@@ -164,6 +166,13 @@ class Worker:
 
     def _report(self, progress: float, detail: str) -> None:
         self._tell(Status("loading", detail, progress))
+
+    def _tell_notes(self, engine: Engine) -> None:
+        """What is amiss with an engine that answers, as soon as it is, and until it no longer is."""
+        info = engine.info()
+        if info.notes != self._notes:
+            self._notes = info.notes
+            self._tell(Status("ready", "; ".join(info.notes), info=info))
 
     def _tell(self, status: Status) -> None:
         with suppress(RuntimeError):  # the loop has been closed: nobody is left to tell

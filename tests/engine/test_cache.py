@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.cache import ANSWERS, Answered, Session, Sessions, common_prefix
+from mercury_engine.cache import ANSWERS, LIVE_SECONDS, Answered, Session, Sessions, common_prefix
 from mercury_engine.canvas import fuse
 from tests.engine.tiny import random_runtime
 
@@ -63,27 +63,51 @@ def test_cached_equals_uncached_after_any_edits(sequence):
         np.testing.assert_allclose(cached, fresh, rtol=0, atol=1e-4)
 
 
-def sessions(memory):
-    return Sessions(random_runtime().cache, memory)
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
 
 
-def test_the_sessions_used_last_stay_within_the_memory():
-    kept = sessions(2 * size_of_one())
-    for key in "abcb":
-        encode(kept.open(key), [70] * 10)
-        kept.trim()
-    assert kept.bytes == 2 * size_of_one()
-    assert [kept.open(key).cache.length for key in "abc"] == [0, 10, 10]
+def kept_after(asked, *, memory, most=9):
+    """The places that are still encoded, of clients named by letters at places named by digits; `-1` is a pause of
+    more than a minute. Memory counts sessions."""
+    clock = Clock()
+    kept = Sessions(random_runtime().cache, memory * size_of_one(), most * size_of_one(), clock=clock)
+    for client, place in asked.split():
+        if client == "-":
+            clock.now += LIVE_SECONDS + 1
+        else:
+            encode(kept.open(client, place), [70] * 10)
+            kept.trim()
+    assert kept.crowded == bool(kept.lost)
+    clock.now += LIVE_SECONDS
+    assert not kept.crowded, "what was amiss is over"
+    names = dict.fromkeys(name for name in asked.split() if name[0] != "-")
+    return " ".join(name for name in sorted(names) if kept.open(*name).cache.length), kept.lost
 
 
-def test_a_session_larger_than_the_memory_still_works():
-    kept = sessions(1)
-    encode(kept.open("a"), [70] * 10)
-    kept.trim()
-    assert kept.open("a").cache.length == 10
-    kept.open("b")
-    kept.trim()
-    assert len(kept) == 1
+@pytest.mark.parametrize(
+    ("asked", "memory", "most", "left"),
+    [
+        ("a1 a2 a3 a2", 2, 9, "a2 a3"),
+        ("a1 a2 a3", 9, 2, "a2 a3"),
+        ("a1 a2 b1 b2 c1", 2, 9, "a2 b2 c1"),
+        ("a1 b1 c1 -1 d1", 2, 9, "c1 d1"),
+        ("a1 a2", 0, 0, "a2"),
+    ],
+    ids=["the oldest go", "there may be less in all", "nobody's place goes", "who is away has none", "the last stays"],
+)
+def test_memory_goes_to_where_clients_are_and_then_to_what_was_used_last(asked, memory, most, left):
+    assert kept_after(asked, memory=memory, most=most) == (left, 0)
+
+
+def test_a_client_that_loses_its_place_is_counted_and_the_remedy_is_said_once(caplog):
+    assert kept_after("a1 b1 c1 a1", memory=1, most=2) == ("a1 c1", 2)
+    (record,) = caplog.records
+    assert record.message.startswith("3 clients do not fit 0 MiB of keys and values")
+    assert record.message.endswith("raise engine.memory_mb")
 
 
 def size_of_one():

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Filled
 from mercury_engine.layout import EOM, HOLES, SPECIALS, freeze, lay_out
 from mercury_engine.policy import Costs
+from mercury_engine.torch_runtime import TorchRuntime
 from tests.engine.tiny import BUDGET, DOCUMENT, FLAT, STEEP, TOKENIZER, engine, final, random_runtime, request
 
 CPU = Costs((1, 8, 16, 32, 64), (4.5, 7.3, 12.0, 17.0, 29.0))
@@ -145,6 +146,32 @@ def test_drafts_end_in_one_final_and_never_show_a_special_token(asked, effort, s
             assert not any(special in filled.text for special in SPECIALS)
             assert "\ufffd" not in filled.text
             assert 0 <= filled.p_accept <= 1
+
+
+class Counting(TorchRuntime):
+    forwards_run = 0
+
+    def _together(self, passes):
+        self.forwards_run += 1
+        return super()._together(passes)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=25)
+@given(st.one_of(cursors, holes, insertions), st.sampled_from(["instant", "low", "medium", "high"]), st.integers(0, 2))
+def test_whoever_cancels_waits_for_one_forward_at_most(asked, effort, seed):
+    runtime = Counting(random_runtime().model)
+    answering = engine(runtime)
+    text = long_document().replace("$0", "") + asked.windows[0].text
+    moved = len(text) - len(asked.windows[0].text)
+    spans = tuple(replace(span, start=span.start + moved, end=span.end + moved) for span in asked.spans)
+    long = replace(asked, windows=(replace(asked.windows[0], text=text),), spans=spans, effort=effort, seed=seed)
+    for steps in (answering.warm(long), answering.infill(long)):
+        before = runtime.forwards_run
+        for _ in steps:
+            assert runtime.forwards_run - before <= 1
+            before = runtime.forwards_run
+        assert runtime.forwards_run - before <= 1
 
 
 def long_document(lines=40):

@@ -133,6 +133,11 @@ def test_what_is_heard_spells_the_begun_word():
     assert heard("a.height = 1\na.width = 2\na.hei$0\n")[0].strip().startswith(("h", "."))
 
 
+def test_an_answer_does_not_hear_itself():
+    assert heard("x = 1\ny = $0\n", said="f(alpha) + f(") is None
+    assert heard("x = f(beta)\ny = $0\n", said="f(alpha) + f(")[0] == "b"
+
+
 def test_what_stands_before_a_hole_leads_to_the_copy():
     marked = "print(size)\nprint(size)\nprint([[x]])\n"
     assert copied(marked, mode="edit", line=False)[0].startswith("(size)")

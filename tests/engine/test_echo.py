@@ -1,10 +1,15 @@
 """An echo corrects the model where something was heard, nowhere else, and the same in every way to decode."""
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mercury_engine.config import ModelError
+from mercury_engine.choice import Chooser
+from mercury_engine.config import TINY, ModelError
 from mercury_engine.echo import ECHO_FILE, Echo, Heard, features, read_echo
-from tests.engine.tiny import engine, final, random_runtime, request
+from mercury_engine.layout import EOM, SPECIALS
+from tests.engine.tiny import TOKENIZER, engine, final, random_runtime, request
 
 MARKED = "total = price * count\nsize = 1\ntotal = pri$0\n"
 PARROT = Echo(bias=50.0, model=0.0, alike=0.0, places=0.0, agreeing=0.0)
@@ -48,6 +53,40 @@ def test_more_alike_and_more_agreement_are_likelier():
 
     assert odds(alike=8) > odds()
     assert odds(agreeing=1.0) > odds()
+
+
+def chances(logits_V):
+    """Of what may be said at all."""
+    permitted_V = logits_V[[EOM, *range(len(SPECIALS), TOKENIZER.vocabulary)]].astype(float)
+    odds_V = np.exp(permitted_V - permitted_V.max())
+    return odds_V / odds_V.sum()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.floats(-6, 6),
+    st.integers(len(SPECIALS), TOKENIZER.vocabulary - 1),
+    st.floats(-8, 8),
+    st.floats(-8, 8),
+    st.integers(1, 8),
+)
+def test_what_is_heard_never_makes_the_end_less_likely(bias, token, end, own, alike):
+    logits_V = np.random.default_rng(token).normal(size=TINY.vocabulary)
+    logits_V[[EOM, token]] = end, own
+    echo, heard = Echo(bias=bias, model=0.4, alike=0.6, places=0.2, agreeing=1.8), Heard(token, alike, 2, 0.5)
+    log_odds = Chooser(TOKENIZER, TINY.vocabulary).log_odds(logits_V, b"", token)
+    before, after = chances(logits_V), chances(echo.lean(logits_V, log_odds, heard))
+    assert after[0] == pytest.approx(before[0], rel=1e-5)
+    said = after[1 + token - len(SPECIALS)]
+    assert np.log(said / (1 - after[0] - said)) == pytest.approx(echo.log_odds(log_odds, heard), abs=1e-4)
+
+
+def test_an_end_that_is_heard_is_like_any_other_token():
+    logits_V = np.zeros(TINY.vocabulary)
+    heard = Heard(EOM, 3, 1, 1.0)
+    log_odds = Chooser(TOKENIZER, TINY.vocabulary).log_odds(logits_V, b"", EOM)
+    end = chances(HALF.lean(logits_V, log_odds, heard))[0]
+    assert np.log(end / (1 - end)) == pytest.approx(HALF.log_odds(log_odds, heard))
 
 
 def test_certainty_is_bounded():

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span
 from mercury_engine.cache import Sessions
 from mercury_engine.config import TINY, ModelError
-from mercury_engine.engine import LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
+from mercury_engine.engine import CROWDED, IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
 from mercury_engine.model import create, save
 from mercury_engine.torch_runtime import TorchRuntime
 from tests.engine.tiny import (
@@ -246,9 +246,16 @@ def test_a_gpu_that_is_asked_for_and_missing_is_an_error(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("memory", "caches"), [(0, MEMORY), (1, LEAST_MEMORY), (64 << 20, 64 << 20), (9 << 30, MEMORY)]
+    ("memory", "idle", "most"),
+    [
+        (0, IDLE_MEMORY, MEMORY - 100),
+        (1, IDLE_MEMORY, LEAST_MEMORY),
+        (64 << 20, IDLE_MEMORY, (64 << 20) - 100),
+        (9 << 30, IDLE_MEMORY, (9 << 30) - 100),
+    ],
 )
-def test_an_engine_keeps_to_the_resources_that_it_is_given(tmp_path, monkeypatch, memory, caches):
+def test_an_engine_keeps_to_the_resources_that_it_is_given(tmp_path, monkeypatch, memory, idle, most):
+    (tmp_path / "model.safetensors").write_bytes(b"\0" * 100)
     shutil.copy(Path(__file__).parent / "golden" / "tokenizer.json", tmp_path)
     given = {}
 
@@ -257,9 +264,28 @@ def test_an_engine_keeps_to_the_resources_that_it_is_given(tmp_path, monkeypatch
         return random_runtime()
 
     monkeypatch.setattr("mercury_engine.openvino_runtime.load", load)
-    monkeypatch.setattr(Sessions, "__init__", lambda self, cache, memory: given.update(memory=memory))
+    monkeypatch.setattr(Sessions, "__init__", lambda self, cache, *sizes: given.update(sizes=sizes))
     open_engine(tmp_path, Resources("cpu", threads=3, memory=memory))
-    assert (given["threads"], given["memory"]) == (3, caches)
+    assert (given["threads"], given["sizes"]) == (3, (idle, most))
+
+
+def test_a_gpu_keeps_as_much_as_there_is(monkeypatch):
+    given = []
+    monkeypatch.setattr(Sessions, "__init__", lambda self, cache, *sizes: given.extend(sizes))
+    runtime = TorchRuntime(create(TINY, 0))
+    runtime.device = "cuda"
+    engine(runtime, memory=5 << 30)
+    assert given == [5 << 30, 5 << 30]
+
+
+def test_info_tells_of_clients_that_lost_their_place_and_of_what_is_used():
+    answering = engine(random_runtime(), memory=1, weights=5 << 20)
+    list(answering.infill(request(DOCUMENT + "$0", session="a")))
+    info = answering.info()
+    assert info.notes == ()
+    assert info.bytes > 5 << 20
+    list(answering.infill(request(DOCUMENT + "$0", session="b")))
+    assert answering.info().notes == (CROWDED,)
 
 
 @pytest.mark.slow

@@ -334,6 +334,18 @@ def test_shapes_are_judged_apart():
     assert not pace.crowded
 
 
+def test_a_pass_with_few_logits_is_no_measure_for_one_with_many(model):
+    class Listening(Pace):
+        def record(self, shape, seconds):
+            shapes.append(shape)
+
+    shapes = []
+    runtime = runtime_of(model, pace=Listening())
+    for wanted in ([15], range(16), [14]):
+        runtime.forward(clean(ids_of(16), wanted=wanted), runtime.cache())
+    assert shapes == [(16, 64, 1), (16, 64, 16), (16, 64, 1)]
+
+
 def test_a_machine_that_has_become_slower_for_good_is_the_new_measure():
     pace = Pace()
     pace.record((1, 64), 1.0)

@@ -1,6 +1,8 @@
 """A request is answered by the engine that was tuned for the project of its file, as long as that is installed."""
 
 import os
+from concurrent.futures import Future
+from threading import Event, current_thread
 
 import msgspec
 import pytest
@@ -23,7 +25,7 @@ class Engine:
         yield self.name
 
     def info(self):
-        return EngineInfo("test", self.name, "cpu", 512)
+        return EngineInfo("test", self.name, "cpu", 512, bytes=1)
 
 
 class Opener:
@@ -50,9 +52,38 @@ def opener():
     return Opener()
 
 
+class Hand:
+    """Another thread, that works when it is told to: at once, unless `waits`."""
+
+    def __init__(self):
+        self.waits = False
+        self._orders = []
+
+    def __call__(self, open_tuned, folder):
+        self._orders.append((Future(), open_tuned, folder))
+        future = self._orders[-1][0]
+        if not self.waits:
+            self.work()
+        return future
+
+    def work(self):
+        for future, open_tuned, folder in self._orders:
+            try:
+                future.set_result(open_tuned(folder))
+            except Exception as error:
+                future.set_exception(error)
+        self._orders.clear()
+
+
 @pytest.fixture
-def engine(place, opener):
-    return TunedEngine(Engine("plain"), opener, place)
+def hand():
+    return Hand()
+
+
+@pytest.fixture
+def engine(place, opener, hand):
+    """With memory for the plain engine and two others."""
+    return TunedEngine(Engine("plain"), opener, place, 3, start=hand)
 
 
 def tuned(root, place, name, made="today"):
@@ -112,11 +143,48 @@ def test_what_is_installed_replaced_and_removed_counts_at_once(engine, place, tm
     assert not remove(os.path.realpath(tmp_path / "web"), place)
 
 
-def test_only_a_few_engines_are_held(engine, opener, place, tmp_path):
+def test_what_is_not_open_yet_is_said_and_the_plain_model_answers(engine, hand, place, tmp_path):
+    hand.waits = True
+    tuned(tmp_path / "web", place, "for web")
+    assert [who(engine, tmp_path / "web/app.py") for _ in range(2)] == ["plain"] * 2
+    (note,) = engine.info().notes
+    assert note == f"the model tuned for {tmp_path / 'web'} is being loaded; until then the plain one answers its files"
+    hand.work()
+    assert who(engine, tmp_path / "web/app.py") == "for web"
+    assert engine.info().notes == ()
+
+
+def test_what_was_removed_while_it_was_opened_answers_nothing(engine, hand, place, tmp_path):
+    hand.waits = True
+    tuned(tmp_path / "web", place, "for web")
+    assert who(engine, tmp_path / "web/app.py") == "plain"
+    remove(os.path.realpath(tmp_path / "web"), place)
+    hand.work()
+    assert who(engine, tmp_path / "web/app.py") == "plain"
+    assert engine.info().notes == ()
+
+
+def test_engines_are_opened_on_another_thread(place, tmp_path):
+    threads, done = [], Event()
+
+    def opened(folder):
+        threads.append(current_thread())
+        done.set()
+        return Engine("tuned")
+
+    engine = TunedEngine(Engine("plain"), opened, place, 3)
+    tuned(tmp_path / "web", place, "for web")
+    who(engine, tmp_path / "web/app.py")
+    assert done.wait(10)
+    assert threads[0] is not current_thread()
+
+
+def test_as_many_engines_are_held_as_memory_has_room_for(engine, opener, place, tmp_path):
     for name in "abc":
         tuned(tmp_path / name, place, name)
     assert [who(engine, tmp_path / name / "x.py") for name in "abcba"] == ["a", "b", "c", "b", "a"]
     assert opener.opened == ["a", "b", "c", "a"]
+    assert engine.info().bytes == 3
 
 
 def test_what_cannot_be_opened_is_said_once_and_the_plain_model_answers(engine, opener, place, tmp_path, caplog):

@@ -469,6 +469,24 @@ async def test_loading_reports_its_progress():
     assert (refused.kind, refused.detail) == ("unavailable", "weights")
 
 
+async def test_what_is_amiss_with_an_engine_is_in_the_status_as_long_as_it_is():
+    class Ailing(FakeEngine):
+        notes = ()
+
+        def info(self):
+            return replace(super().info(), notes=self.notes)
+
+    engine = Ailing()
+    async with running(engine) as worker:
+        for notes, detail in ((("too little memory", "too hot"), "too little memory; too hot"), ((), "")):
+            statuses = worker.statuses()
+            await anext(statuses)
+            engine.notes = notes
+            await everything(worker.infill("a", request()))
+            status = await anext(statuses)
+            assert (status.state, status.detail, status.info.notes) == ("ready", detail, notes)
+
+
 async def test_an_engine_that_does_not_load_says_why_to_everybody():
     def load(report):
         raise EngineError("model.safetensors is missing: run mercury-ls doctor")

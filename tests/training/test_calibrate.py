@@ -8,8 +8,11 @@ import numpy as np
 from mercury_engine import model as models
 from mercury_engine.confidence import CALIBRATION_FILE, Calibration, read_calibration
 from mercury_engine.config import TINY
-from mercury_engine.echo import ECHO_FILE, read_echo
+from mercury_engine.drafts import Copies
+from mercury_engine.echo import ECHO_FILE, Heard, read_echo
 from mercury_engine.export import export, read
+from mercury_engine.layout import EOM
+from mercury_engine.torch_runtime import TorchRuntime
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_confidence, main, report
 from mercury_training.fim_rows import FimRow
@@ -86,6 +89,20 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
     fitting, judged = ({each.features for each in side} for side in sides)
     assert len(fitting) == len(judged) == 2
     assert fitting.isdisjoint(judged)
+    assert read_calibration(tmp_path / "int8").bias < Calibration().bias, "all answers were wrong"
+
+
+def listened(monkeypatch, heard):
+    """Whether each token of an answer was what is heard everywhere."""
+    monkeypatch.setattr(Copies, "heard", lambda self, typed: Heard(heard, 1, 1, 1.0))
+    runtime = TorchRuntime(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0))
+    return [each.right for each in calibrate.listen(runtime, TOKENIZER, [row(1)])]
+
+
+def test_where_an_answer_ends_only_an_end_can_be_heard(monkeypatch):
+    of_a_token, of_the_end = listened(monkeypatch, 70), listened(monkeypatch, EOM)
+    assert of_the_end == [*of_a_token, True]
+    assert not any(of_a_token)
 
 
 def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_path, capsys):
@@ -95,6 +112,5 @@ def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_
     assert "answers, 0 right" in out
     assert read_echo(tmp_path / "int8").bias > 0, "all of these copies are right, and the model knows nothing"
     assert ECHO_FILE in (tmp_path / "int8/checksums.sha256").read_text()
-    assert read_calibration(tmp_path / "int8").length < Calibration().length, "long answers were wrong"
     assert CALIBRATION_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     read(tmp_path / "int8")

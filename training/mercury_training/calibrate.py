@@ -23,7 +23,7 @@ from mercury_engine.drafts import Copies
 from mercury_engine.echo import ECHO_FILE, Echo
 from mercury_engine.engine import BAR, TOKENIZER_FILE, MercuryEngine, open_runtime
 from mercury_engine.export import seal
-from mercury_engine.layout import Row, answer_ids, budget_for, freeze, lay_out
+from mercury_engine.layout import EOM, Row, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.policy import calibrate as measure_costs
 from mercury_engine.runtime import Runtime
 from mercury_engine.tokenizer import Tokenizer
@@ -79,7 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> Iterator[Observation]:
-    """Along each true answer: the model's odds of the token that is heard, what speaks for it, whether it comes."""
+    """Along each true answer: the model's odds of the token that is heard, what speaks for it, whether it comes.
+
+    Where the answer ends nobody knows what would have come; an end that is heard may be right or wrong.
+    """
     chooser, budget = Chooser(tokenizer, runtime.config.vocabulary), budget_for(runtime.config.context)
     for row in rows:
         asked = request(row, row.id, "medium")
@@ -88,7 +91,8 @@ def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> It
         copies = Copies(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
         typed = laid_out.holes[0].part.encode("utf-8", "replace")
         for logits_V, token in zip(_predictions(runtime, laid_out, answer), answer, strict=False):
-            if heard := copies.heard(typed):
+            heard = copies.heard(typed)
+            if heard is not None and (token != EOM or heard.token == EOM):
                 own = chooser.log_odds(logits_V, typed, heard.token)
                 yield Observation(echo.features(own, heard), heard.token == token)
             copies.advance(token)
