@@ -19,21 +19,31 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from bench import plot
-from bench.answers import compare
-from bench.openvino_shapes import busy, filled, ids, random_model, started
+from bench.agreement import ROWS, SHIPPED, agreement
+from bench.answers import compare, read
+from bench.openvino_shapes import filled, ids, random_model, started
 from bench.peers import QUANTISATIONS, LlamaPeer, write_gguf
+from bench.replaying.usage import busy
+from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.cache import common_prefix
 from mercury_engine.config import PRESETS
+from mercury_engine.engine import TOKENIZER_FILE
+from mercury_engine.layout import budget_for, freeze, lay_out
 from mercury_engine.openvino_runtime import OpenvinoRuntime, load
 from mercury_engine.runtime import Cache, Rows
+from mercury_engine.tokenizer import Tokenizer
 
 CONTEXT = 1024
 ANSWERS = (16, 32, 64)
 FORWARDS = (1, 2, 4)
 LINE_TOKENS = 9
-LINE_MOVE_TOKENS = 80
+CANVAS = 16
+LINE_MOVE_TOKENS = 94
+"""What moving down a line encodes, in the median: see `moved_tokens`."""
 SUFFIX_TOKENS = 256
 MEASURED = """
 import sys
@@ -63,7 +73,7 @@ def main() -> None:
         runtime = load(folder)
         print(
             f"{runtime.config.name}, {runtime.precision}, {platform.machine()}, {os.cpu_count()} cores, "
-            f"context {CONTEXT}, medians of {options.rounds} alternating rounds [p10 p90], milliseconds"
+            f"{runtime.threads} threads, context {CONTEXT}, medians of {options.rounds} turns [p10 p90], milliseconds"
         )
         figures = {
             **answers(runtime, Path(directory), options.rounds),
@@ -73,9 +83,17 @@ def main() -> None:
         }
         if options.plot:
             figures["growth"] = growth(folder, runtime, options.plot, options.rounds)
+        figures["line_move_tokens"] = moved_tokens(Tokenizer.load(SHIPPED / TOKENIZER_FILE), runtime.config.context)
         if options.set:
             figures["matched"] = compare(folder, options.set, options.limit)
-    about = {"machine": platform.platform(), "cores": os.cpu_count(), "precision": runtime.precision}
+            figures["agreement"] = agreement(folder, read(options.set, options.limit))
+    about = {
+        "machine": platform.platform(),
+        "cores": os.cpu_count(),
+        "threads": runtime.threads,
+        "shape": msgspec.to_builtins(runtime.config),
+        "precision": runtime.precision,
+    }
     print(json.dumps({"model": runtime.config.name, **about, "context": CONTEXT, **figures}))
 
 
@@ -132,19 +150,27 @@ def canvas_answer(runtime: OpenvinoRuntime, cache: Cache, tokens: int, forwards:
 
     def once() -> None:
         cache.truncate(CONTEXT)
-        first = runtime.forward(rows(runtime, CONTEXT, 1 + tokens), cache)
+        first = runtime.forward(rows(runtime, CONTEXT, 1, tokens), cache)
         cache.append(first, range(1))
         for _ in range(forwards - 1):
-            runtime.forward(rows(runtime, CONTEXT + 1, tokens), cache)
+            runtime.forward(rows(runtime, CONTEXT + 1, 0, tokens), cache)
 
     return once
 
 
-def rows(runtime: OpenvinoRuntime, start: int, count: int) -> Rows:
-    positions = np.minimum(start + np.arange(count), runtime.config.context - 1).astype(np.int32)
+def rows(runtime: OpenvinoRuntime, start: int, new: int, canvas: int) -> Rows:
+    """Clean rows and a canvas behind them, with the logits that the decoder reads: of the last clean row, and of all
+    slots but the last."""
+    count = new + canvas
     mask = np.ones((count, start + count), bool)
-    mask[0, start + 1 :] = False
-    return Rows(ids(count), positions, mask_RC=mask, drafting_R=np.arange(count) > 0)
+    mask[:new, start:] = np.tri(new, count, dtype=bool)
+    drafting, wanted = np.arange(count) >= new, range(max(new - 1, 0), count - 1)
+    return Rows(ids(count), places(runtime, start, count), mask_RC=mask, drafting_R=drafting, wanted=wanted)
+
+
+def places(runtime: OpenvinoRuntime, start: int, count: int) -> np.ndarray:
+    """Positions, as far as the model knows any: what a pass costs does not depend on them."""
+    return np.minimum(start + np.arange(count), runtime.config.context - 1).astype(np.int32)
 
 
 def peer_answer(peer: LlamaPeer, tokens: int) -> Callable[[], None]:
@@ -222,14 +248,13 @@ def resident_mb(folder: Path) -> int:
 
 
 def verified_line(runtime: OpenvinoRuntime, cache: Cache, new: int) -> Callable[[], None]:
-    """Two forwards: what is new with a canvas of 16, then the draft of nine, causally."""
+    """Two forwards: what is new with a canvas, then the draft of nine, causally."""
 
     def once() -> None:
         cache.truncate(CONTEXT - LINE_MOVE_TOKENS)
-        first = runtime.forward(rows(runtime, cache.length, new + 16), cache)
+        first = runtime.forward(rows(runtime, cache.length, new, CANVAS), cache)
         cache.append(first, range(new))
-        positions = np.arange(cache.length, cache.length + LINE_TOKENS, dtype=np.int32)
-        draft = runtime.forward(Rows(ids(LINE_TOKENS), positions), cache)
+        draft = runtime.forward(Rows(ids(LINE_TOKENS), places(runtime, cache.length, LINE_TOKENS)), cache)
         cache.append(draft, range(LINE_TOKENS))
 
     return once
@@ -239,10 +264,34 @@ def stepped_line(runtime: OpenvinoRuntime, cache: Cache) -> Callable[[], None]:
     def once() -> None:
         cache.truncate(CONTEXT - LINE_MOVE_TOKENS)
         for _ in range(1 + LINE_TOKENS):
-            positions = np.array([cache.length], np.int32)
-            cache.append(runtime.forward(Rows(ids(1), positions), cache), range(1))
+            cache.append(runtime.forward(Rows(ids(1), places(runtime, cache.length, 1)), cache), range(1))
 
     return once
+
+
+def moved_tokens(tokenizer: Tokenizer, context: int) -> dict[str, float]:
+    """How many tokens a move by a line encodes in real files: the text nearby, which moves along, and what came to
+    stand before the cursor. Counted, so that no other program disturbs it."""
+    counts: dict[str, list[int]] = {"up": [], "down": []}
+    budget = budget_for(context)
+    for row in {row["path"]: row for row in read(ROWS, 1 << 30)}.values():
+        here, *moved = around_the_middle(row)
+        frozen = freeze(tokenizer, here, budget)
+        before = lay_out(tokenizer, here, frozen, budget).ids
+        for found, asked in zip(counts.values(), moved, strict=True):
+            after = lay_out(tokenizer, asked, frozen, budget).ids
+            found.append(len(after) - common_prefix([before], [after]))
+    print("\ntokens encoded by moving a line: " + ", ".join(f"{name} {shown(found)}" for name, found in counts.items()))
+    return {name: statistics.median(found) for name, found in counts.items()}
+
+
+def around_the_middle(row: dict) -> list[InfillRequest]:
+    """At the end of a file's middle line, of the one above it and of the one below."""
+    lines = (row["prefix"] + row["middle"] + row["suffix"]).splitlines(keepends=True)
+    middle = len(lines) // 2 + 1
+    ends = [len("".join(lines[:until]).removesuffix("\n")) for until in (middle, middle - 1, middle + 1)]
+    window = Window(row["path"], row["language"], "".join(lines))
+    return [InfillRequest(session="", windows=(window,), spans=(Span(0, end, end, "line"),)) for end in ends]
 
 
 # How cost grows
@@ -275,7 +324,7 @@ def stretched(runtime: OpenvinoRuntime, length: int) -> Cache:
 
 
 def canvas_pass(runtime: OpenvinoRuntime, cache: Cache, size: int) -> Callable[[], None]:
-    wanted = rows(runtime, cache.length, size)
+    wanted = rows(runtime, cache.length, 0, size)
 
     def once() -> None:
         runtime.forward(wanted, cache)

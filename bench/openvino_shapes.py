@@ -14,14 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
 
+from bench.replaying.usage import busy
 from mercury_engine.config import PRESETS, write_config
 from mercury_engine.export import export, read, shapes
 from mercury_engine.openvino_runtime import OpenvinoCache, OpenvinoRuntime, Pace, native_precision
@@ -56,7 +56,7 @@ print(json.dumps(found))
 class Steady(Pace):
     """Never gives a core back."""
 
-    def record(self, shape: tuple[int, int], seconds: float) -> None:
+    def record(self, shape: tuple[int, ...], seconds: float) -> None:
         """Nothing: every pass keeps its threads."""
 
 
@@ -210,16 +210,6 @@ def processor_times(once: Callable[[], None], rounds: int) -> list[float]:
         once()
         times.append(1e3 * (time.process_time() - begun))
     return times
-
-
-@contextmanager
-def busy() -> Iterator[None]:
-    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 def summary(times: list[float]) -> list[float]:
