@@ -57,8 +57,9 @@ test-editors: $(READY)
 	$(BIN)/python -m pytest -m editor -rs
 
 bench: $(READY)
+	$(PIP) -e '.[dev,peers,train]'
 	$(BIN)/python -m bench.report $(QUICK)
-	$(BIN)/python -m bench.ratchet --update
+	$(if $(QUICK),,$(BIN)/python -m bench.ratchet --update)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

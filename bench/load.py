@@ -1,40 +1,47 @@
 """Several editors on one engine server: how latency grows, whether anybody starves, whether anything is lost.
 
-python -m bench.load SESSION… [--clients N…] [--client NAME] [--pause-cap SECONDS] [--model fake|FOLDER|config]
-python -m bench.load SESSION… --clients 4 --minutes 30
+    python -m bench.load SESSION… [--clients N…] [--client NAME] [--pause-cap SECONDS] [--model NAME]
+    python -m bench.load SESSION… --clients 4 --minutes 30      the soak: memory over time, which must not grow
 
-Every editor plays the sessions in an order of its own, at the speed at which they were typed. With --minutes each goes
-on for so long, and memory is told over time.
+Every editor has a language server of its own and plays the sessions in an order of its own, at the speed at which they
+were typed; with --minutes all of them again while there is time. It fails where a request was lost, a text went wrong
+or an editor starved, and in a soak where the engine or a language server kept growing.
 """
 
 import argparse
 import asyncio
 import json
 import math
+import sys
 import time
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
 from bench.client import running
-from bench.replay import engine_pid, engine_server, is_ready, machine, measured, outcome, project
-from bench.replaying.figures import Played, Spread, latencies, share, spread
+from bench.replay import CONFIGURED, MODELS, engine_pid, engine_server, is_ready, machine, measured, outcome, project
+from bench.replaying.figures import Played, Spread, latencies, lost, share, spread
 from bench.replaying.habits import CLIENTS, Habits
 from bench.replaying.pace import Pace
 from bench.replaying.player import INLINE, Asked, Player
 from bench.replaying.session import Session, read
 from bench.replaying.usage import Usage
 
-__all__ = ["Crowd", "lost", "ratio"]
+__all__ = ["Crowd", "ratio", "starved", "wrong"]
+
+STARVED = 0.5
+GROWTH_MB = 24.0
+"""What an allocator keeps, or gives back, from one minute to the next."""
 
 
 class Crowd(Struct):
-    """What several editors at once have seen, each with its sessions, and the engine that they shared."""
+    """What several editors at once have seen, each with its sessions and its server, and the engine they shared."""
 
     editors: list[list[Played]]
+    servers: list[Usage]
     engine: Usage
 
     def answers(self, editor: int) -> Spread:
@@ -55,8 +62,8 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--client", choices=sorted(CLIENTS), default="vscode")
     parser.add_argument("--pause-cap", type=float, default=1.0, help="no pause is longer, in seconds")
-    parser.add_argument("--model", default="config", help="a folder, `fake`, or `config` for the one that is set up")
-    parser.add_argument("--minutes", type=float, default=0.0, help="go on for so long")
+    parser.add_argument("--model", default=CONFIGURED, help=MODELS)
+    parser.add_argument("--minutes", type=float, default=0.0, help="a soak: go on for so long")
     given = parser.parse_args()
     sessions, habits = [read(path) for path in given.sessions], CLIENTS[given.client]
     crowds = []
@@ -64,6 +71,9 @@ def main() -> None:
         crowds.append(crowded(number, sessions, habits, given.pause_cap * 1000, given.minutes, given.model))
         print(table(crowds[-1]), flush=True)
     print(json.dumps({"client": habits.name, "model": Path(given.model).name, "machine": machine(), **summary(crowds)}))
+    growth_mb = GROWTH_MB if given.minutes else math.inf
+    complaints = [each for crowd in crowds for each in wrong(crowd, growth_mb)]
+    sys.exit("\n".join(complaints) or 0)
 
 
 def crowded(
@@ -92,7 +102,8 @@ async def together(
                     group.create_task(editor(turned(sessions, n), habits, cap_ms, until, environment))
                     for n in range(number)
                 ]
-    return Crowd([task.result() for task in tasks], engine)
+    editors, servers = zip(*(task.result() for task in tasks), strict=True)
+    return Crowd(list(editors), list(servers), engine)
 
 
 def turned(sessions: Sequence[Session], by: int) -> list[Session]:
@@ -102,27 +113,44 @@ def turned(sessions: Sequence[Session], by: int) -> list[Session]:
 
 async def editor(
     sessions: Sequence[Session], habits: Habits, cap_ms: float, until: float, environment: dict[str, str]
-) -> list[Played]:
-    """One after the other, each in an editor that is started for it; all of them again while there is time."""
+) -> tuple[list[Played], Usage]:
+    """One session after the other, each in a project of its own name; all of them again while there is time."""
     played = []
-    for again in count():
-        if again and time.monotonic() >= until:
-            return played
-        for session in sessions:
-            with TemporaryDirectory() as folder:
-                root = project(session, Path(folder).resolve())
-                async with running(root, **environment) as client:
-                    await is_ready(client)
-                    async with measured(client.process.pid) as server:
-                        player = Player(client, habits, session, root, Pace())
-                        await player.play(cap_ms)
-                        played.append(await outcome(player, client, session, server))
-    return played
+    with TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        async with running(root, **environment) as client:
+            await is_ready(client)
+            async with measured(client.process.pid) as server:
+                for number, session in enumerate(cycle(sessions)):
+                    if number >= len(sessions) and time.monotonic() >= until:
+                        return played, server
+                    player = Player(client, habits, session, project(session, root / session.name), Pace())
+                    await player.play(cap_ms)
+                    played.append(await outcome(player, client, session, server))
+                    player.close()
+    raise ValueError("there is no session to play; name one")
 
 
-def lost(asked: Sequence[Asked]) -> int:
-    """Requests that were neither answered nor cancelled."""
-    return sum(math.isnan(each.final_ms) or each.silence.startswith("error") for each in asked)
+def wrong(crowd: Crowd, growth_mb: float) -> Iterator[str]:
+    """What must not happen, however slow the machine is."""
+    number = len(crowd.editors)
+    if missing := lost(crowd.all_asked):
+        yield f"{number} editors: {missing} requests were not answered"
+    yield from (f"{number} editors: another text than the editor's: {uri}" for uri in wrong_texts(crowd))
+    yield from (f"{number} editors: editor {each + 1} starved" for each in starved(crowd))
+    for name, usage in [("the engine", crowd.engine), *((f"server {n}", u) for n, u in enumerate(crowd.servers, 1))]:
+        if usage.growth_mb > growth_mb:
+            yield f"{number} editors: {name} grew by {usage.growth_mb:.0f} MB after its caches were full"
+
+
+def wrong_texts(crowd: Crowd) -> list[str]:
+    return [uri for editor in crowd.editors for played in editor for uri in played.wrong_texts]
+
+
+def starved(crowd: Crowd) -> list[int]:
+    """Who was answered less than half as often as the luckiest."""
+    shares = [answered_share(crowd.asked(number)) for number in range(len(crowd.editors))]
+    return [number for number, share in enumerate(shares) if share < max(shares) * STARVED]
 
 
 def ratio(slow: float, quick: float) -> float | None:
@@ -138,10 +166,9 @@ def table(crowd: Crowd) -> str:
         found = crowd.answers(number)
         lines.append(f"  {f'editor {number + 1}':28}{found.n:6}{found.p50:9.1f}{found.p90:9.1f}{found.most:9.1f}")
     lines.append(f"  engine MB over time: {crowd.engine.course()}")
-    servers = [played.server.most_mb for editor in crowd.editors for played in editor]
-    wrong = [uri for editor in crowd.editors for played in editor for uri in played.wrong_texts]
-    lines.append(f"  language servers at most {max(servers, default=0.0):.0f} MB each, lost {lost(crowd.all_asked)}")
-    return "\n".join([*lines, *(f"  wrong text: {uri}" for uri in wrong), ""])
+    most = max((server.most_mb for server in crowd.servers), default=0.0)
+    lines.append(f"  language servers at most {most:.0f} MB each, lost {lost(crowd.all_asked)}")
+    return "\n".join([*lines, *(f"  wrong text: {uri}" for uri in wrong_texts(crowd)), ""])
 
 
 def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
@@ -161,17 +188,22 @@ def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
             "p90_ratio": ratio(answered.p90, alone.p90),
             "fairness": ratio(min(s.p90 for s in each), max(s.p90 for s in each)),
             "fewest_answered_share": min(answered_share(crowd.asked(number)) for number in range(n)),
+            "starved": len(starved(crowd)),
             "lost": lost(all_asked),
             "texts_compared": sum(played.texts for editor in crowd.editors for played in editor),
-            "texts_wrong": sum(len(played.wrong_texts) for editor in crowd.editors for played in editor),
+            "texts_wrong": len(wrong_texts(crowd)),
             "engine_rss_mb": round(crowd.engine.most_mb, 1),
-            "engine_rss_growth_mb": round(crowd.engine.last_mb - crowd.engine.first_mb, 1),
+            "engine_growth_mb": round(crowd.engine.growth_mb, 1),
+            "engine_memory_mb": crowd.engine.line(),
+            "server_rss_mb": round(max((server.most_mb for server in crowd.servers), default=0.0), 1),
+            "server_growth_mb": round(max((server.growth_mb for server in crowd.servers), default=0.0), 1),
+            "server_memory_mb": crowd.servers[0].line() if crowd.servers else [],
             "engine_cpu_s": round(crowd.engine.processor_s, 1),
         }
     return {"crowds": found, "p90_ratio": found[str(len(crowds[-1].editors))]["p90_ratio"]}  # type: ignore[index]
 
 
-def answered_share(asked: Sequence[Asked]) -> float | None:
+def answered_share(asked: Sequence[Asked]) -> float:
     """Of what an editor did not cancel itself: 0 would be starving."""
     inline = [a for a in asked if a.method == INLINE and a.silence != "cancelled"]
     return share(sum(bool(a.source) for a in inline), len(inline)) or 0.0

@@ -1,9 +1,16 @@
-"""The table of numbers in the README, made from what was measured."""
+"""The table of numbers in the README, made from what was measured: `python -m bench.numbers` writes it there again."""
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-__all__ = ["table"]
+__all__ = ["FIGURES", "README", "section", "table", "write"]
+
+HERE = Path(__file__).parents[1]
+FIGURES, README = HERE / "docs/benchmarks/figures.json", HERE / "README.md"
+BEGIN, END = "<!-- numbers: written by `make bench` -->", "<!-- end of numbers -->"
 
 Figures = Mapping[str, Any]
 Row = tuple[str, str, str]
@@ -14,6 +21,38 @@ REPLAYED = {
     "kept_after_30_s_share": "still there after 30 s",
     "characters_saved_share": "keystrokes saved",
 }
+
+PEERS = {
+    "ar": "the same engine, token by token",
+    "ar+copy": "the same engine, token by token with copies",
+    "llama": "llama.cpp with the same weights, without their echo",
+    "transformers": "`generate` of transformers, same weights, without their echo, reading the context each time",
+    "copy": "no model, copying the longest match",
+    "ngram": "no model, n-grams",
+}
+
+
+def main() -> None:
+    write(README, json.loads(FIGURES.read_bytes()))
+
+
+def write(readme: Path, found: Figures) -> None:
+    before, _, after = parts(readme.read_text(encoding="utf-8"))
+    readme.write_text(before + section(found) + after, encoding="utf-8")
+
+
+def parts(text: str) -> tuple[str, str, str]:
+    """Up to the numbers, the numbers, and what follows them."""
+    found = re.fullmatch(f"(.*{re.escape(BEGIN)}\n)(.*)({re.escape(END)}.*)", text, re.DOTALL)
+    if found is None:
+        raise ValueError(f"README.md: the numbers have no place; put {BEGIN} and {END} where they belong")
+    return found[1], found[2], found[3]
+
+
+def section(found: Figures) -> str:
+    machine = of(found, "quality").get("machine", "a machine that did not say what it is")
+    told = f"Measured on {machine}. Shares have the range in which they lie 19 times in 20."
+    return f"\n{told}\n\n{table(found)}\n\n"
 
 
 def table(found: Figures) -> str:
@@ -27,7 +66,7 @@ def server(found: Figures) -> Iterator[Row]:
     if given := of(found, "server"):
         command = given["command"]
         yield "`initialize` answered, CPU time from spawn", f"{given['initialize_cpu_s']:.2f} s", command
-        what = "language server, resident, with a 5,000-line file after 1,000 keystrokes"
+        what = f"language server, resident, with a 5,000-line file after {given['keystrokes']:,} keystrokes"
         yield what, f"{given['server_rss_mb']:.0f} MB", command
 
 
@@ -47,36 +86,59 @@ def engine_call(found: Figures) -> Iterator[Row]:
 
 def replay(found: Figures) -> Iterator[Row]:
     if given := of(found, "replay"):
-        levels = [given[f"inline_p{percent}_ms"] for percent in (50, 90, 99)]
-        what = (
-            f"a suggestion while typing, {given['inline_requests']} requests of the committed sessions: p50, p90, p99"
-        )
-        yield what, milliseconds(levels), given["command"]
+        command, shown = given["command"], given["inline_answers"]
+        what = f"{given['inline_requests']} requests while typing, as {given['client']} sends them"
+        yield f"{what}: p50, p90, p99 of {shown} shown by the model", milliseconds(levels(given, "inline")), command
+        what = f"of all {given['model_answers']} that the model answered, shown or silent"
+        yield what, milliseconds(levels(given, "model")), command
+        yield "of those, in a file just opened", milliseconds(levels(given, "cold")), command
+        yield from busy(found)
+        if given["type_through_share"] is not None:
+            what = "of what is shown, typed through without asking the model: share; p50, p90, p99"
+            yield what, f"{given['type_through_share']:.0%}; {milliseconds(levels(given, 'cached'), 1)}", command
+        yield "next edits shown: p50, p90, p99", milliseconds(levels(given, "next_edit")), command
         shares = [f"{given[name]:.0%}" for name in REPLAYED if given[name] is not None]
         if len(shares) == len(REPLAYED):
-            yield f"of {given['shown']} shown: {', '.join(REPLAYED.values())}", "; ".join(shares), given["command"]
+            yield f"of {given['shown']} shown: {', '.join(REPLAYED.values())}", "; ".join(shares), command
+
+
+def busy(found: Figures) -> Iterator[Row]:
+    if given := of(found, "replay_busy"):
+        value = f"{milliseconds(levels(given, 'inline'))}; {milliseconds(levels(given, 'model'))}"
+        shown, answered = given["inline_answers"], given["model_answers"]
+        what = f"with one core busy: of {shown} shown by the model; of {answered} that it answered"
+        yield what, value, given["command"]
 
 
 def load(found: Figures) -> Iterator[Row]:
     if given := of(found, "load"):
-        crowds = given["crowds"]
+        crowds, command = given["crowds"], given["command"]
         what = f"{', '.join(crowds)} editors at once: nine of ten answers of the model within"
-        yield what, milliseconds([crowd["p90_ms"] for crowd in crowds.values()]), given["command"]
+        yield what, milliseconds([crowd["p90_ms"] for crowd in crowds.values()]), command
+        number, last = list(crowds.items())[-1]
+        if last["p90_ratio"] is not None:
+            what = f"{number} editors: times as long as one alone; starved; requests lost"
+            yield what, f"{last['p90_ratio']:.1f}; {last['starved']}; {last['lost']}", command
 
 
-def milliseconds(levels: Sequence[float | None]) -> str:
-    return ", ".join("none" if level is None else f"{level:.0f}" for level in levels) + " ms"
+def levels(given: Figures, name: str) -> list[float | None]:
+    return [given[f"{name}_p{percent}_ms"] for percent in (50, 90, 99)]
+
+
+def milliseconds(levels: Sequence[float | None], digits: int = 0) -> str:
+    told = ["none" if level is None else f"{level:.{digits}f}" for level in levels]
+    return "none" if set(told) == {"none"} else f"{', '.join(told)} ms"
 
 
 def decode(found: Figures) -> Iterator[Row]:
     if given := of(found, "decode"):
         command = given["command"]
-        what = "random weights of the default model's shape: from a typed character to a verified line of nine tokens"
-        busy = f"{given['keystroke_p50_ms']} ms; {given['keystroke_one_core_busy_ms']} ms with one core busy"
-        yield what, busy, command
-        yield "the same, token by token", f"{given['keystroke_ar_ms']} ms", command
+        shape = f"random weights of {given['model']}'s shape"
+        busy = f"{given['keystroke_p50_ms']:.0f} ms; {given['keystroke_one_core_busy_ms']:.0f} ms with one core busy"
+        yield f"{shape}: from a typed character to a drafted and verified line of nine tokens", busy, command
+        yield f"{shape}: the same, token by token", f"{given['keystroke_ar_ms']:.0f} ms", command
         started = f"{given['cold_start_s']:.1f} s; {given['engine_rss_mb']} MB"
-        yield "start to first answer; resident memory", started, command
+        yield f"{shape}: start to first answer; resident memory", started, command
         ratios = [given[f"speedup_k{forwards}_s64"] for forwards in (1, 2, 4)]
         if all(ratios):
             what = "llama.cpp, same shape, 64 tokens: times as long as one, two, four of our forwards"
@@ -96,11 +158,9 @@ def completions(found: Figures) -> Iterator[Row]:
             yield f"{name}: pass@1", share(part["pass_at_1"]), command
         if part["ece"] is not None:
             yield f"{name}: calibration error of P(accept)", str(part["ece"]), command
-        yield (
-            f"{name}: passes for an answer; characters a pass",
-            f"{part['passes']}; {part['characters_per_pass']}",
-            command,
-        )
+        if part["passes"] is not None:
+            what = f"{name}: passes for an answer; characters a pass"
+            yield what, f"{part['passes']:.1f}; {part['characters_per_pass']:.1f}", command
 
 
 def next_edits(found: Figures) -> Iterator[Row]:
@@ -116,7 +176,8 @@ def peers(found: Figures) -> Iterator[Row]:
     for name, contenders in given.get("fim", {}).items():
         for by, part in contenders.items():
             if time := part.get("times_our_time"):
-                what = f"{by} on {part['n']} rows of {name}, exact {share(part['exact'])}: time and passes ÷ ours"
+                who = PEERS.get(by, by)
+                what = f"{who}, on {part['n']} rows of {name}, exact {share(part['exact'])}: time and passes ÷ ours"
                 value = f"{time[0]:.2f} [{time[1]:.2f} {time[2]:.2f}]; {part['times_our_passes']}"
                 yield what, value, given["command"]
 
@@ -142,3 +203,7 @@ def of(found: Figures, name: str) -> Figures:
 
 def share(found: Sequence[float] | None) -> str:
     return f"{found[0]:.0%} [{found[1]:.0%} {found[2]:.0%}]" if found else "none"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
 """Plays recorded sessions to the real server as real editors would, and measures what comes back and when.
 
 python -m bench.replay SESSION… [--client neovim-0.12|neovim-plugin|sidekick|vscode] [--speed 1|max|N]
-                       [--pause-cap SECONDS] [--model fake|FOLDER|config]
+                       [--pause-cap SECONDS] [--busy CORES] [--model fake|shipped|config|FOLDER]
 
 Time passes as recorded while an answer is awaited, and --speed times as fast while none is: `max` skips every pause in
 which nothing was to come, and with it what the server would have encoded ahead meanwhile. `--speed 1 --pause-cap 2`
@@ -30,14 +30,28 @@ from bench.replaying.habits import CLIENTS, Habits
 from bench.replaying.pace import Pace
 from bench.replaying.player import Player
 from bench.replaying.session import Opened, Session, Texts, capped, digest, read
-from bench.replaying.usage import Usage, watched
+from bench.replaying.usage import Usage, busy, watched
 from bench.server import isolated
 from mercury_ls.serve.local import LOCK
 
-__all__ = ["engine_pid", "engine_server", "is_ready", "measured", "outcome", "project", "speed"]
+__all__ = [
+    "CONFIGURED",
+    "MODELS",
+    "SHIPPED",
+    "engine_pid",
+    "engine_server",
+    "is_ready",
+    "measured",
+    "outcome",
+    "project",
+    "speed",
+]
 
 REDRAW_SECONDS = 0.5
 LOADING_SECONDS = 120.0
+
+SHIPPED, CONFIGURED = "shipped", "config"
+MODELS = "a folder, `fake`, `shipped` with all settings as shipped, or `config` for what is set up on this machine"
 
 
 class Progress:
@@ -75,19 +89,20 @@ def main() -> None:
     parser.add_argument("--client", choices=sorted(CLIENTS), default="neovim-0.12")
     parser.add_argument("--speed", type=speed, default=1.0)
     parser.add_argument("--pause-cap", type=float, default=5.0, help="no pause is longer, in seconds; 0 for no cap")
-    parser.add_argument("--model", default="config", help="a folder, `fake`, or `config` for the one that is set up")
+    parser.add_argument("--model", default=CONFIGURED, help=MODELS)
+    parser.add_argument("--busy", type=int, default=0, help="so many cores have something else to do meanwhile")
     given = parser.parse_args()
     sessions = [read(path) for path in given.sessions]
     cap = given.pause_cap * 1000 or None
     habits = CLIENTS[given.client]
-    with engine_server(given.model) as (runtime, environment):
+    with engine_server(given.model) as (runtime, environment), busy(given.busy):
         played, engine = asyncio.run(everything(sessions, habits, given.speed, cap, runtime, environment))
     found = figures(played, engine)
     print(f"{len(sessions)} sessions as {habits.name} plays them ({habits.source}), model {given.model}\n")
     print(table(played, found))
     print(f"{'engine MB over time':30}  {engine.course()}")
     pace = {"speed": "max" if math.isinf(given.speed) else given.speed, "pause_cap_s": given.pause_cap}
-    about = {"client": habits.name, "model": Path(given.model).name, **pace, "machine": machine()}
+    about = {"client": habits.name, "model": Path(given.model).name, **pace, "busy": given.busy, "machine": machine()}
     print(json.dumps({**about, **found}))
 
 
@@ -103,9 +118,10 @@ def machine() -> str:
 def engine_server(model: str) -> Iterator[tuple[Path, dict[str, str]]]:
     """A folder of its own for the engine server, and the environment in which it and the language servers run."""
     with TemporaryDirectory() as folder:
-        environment = isolated(Path(folder).resolve())
-        environment["MERCURY_ENGINE_MODEL"] = model
-        if model == "config":
+        environment = isolated(Path(folder).resolve()) | {"MERCURY_ENGINE_MODEL": model}
+        if model == SHIPPED:
+            del environment["MERCURY_ENGINE_MODEL"]
+        elif model == CONFIGURED:
             environment = {"MERCURY_LS_RUNTIME_DIR": environment["MERCURY_LS_RUNTIME_DIR"]}
         try:
             yield Path(environment["MERCURY_LS_RUNTIME_DIR"]), environment
@@ -149,7 +165,7 @@ def length(session: Session, cap_ms: float | None) -> float:
 
 def project(session: Session, root: Path) -> Path:
     """The session's files as it found them, in a folder that looks like a working tree."""
-    (root / ".git").mkdir()
+    (root / ".git").mkdir(parents=True, exist_ok=True)
     texts = Texts(session)
     for event in session.events:
         if isinstance(event, Opened) and event.d not in texts.documents:

@@ -4,7 +4,7 @@
     python -m bench.report --draw        the tables and plots again, from what was measured before
 
 Each measurement is a command of its own whose last line is JSON; all of it is kept in figures.json. One that fails is
-said to have failed, and the report is made without it.
+said to have failed, and the report is made without it. The README's numbers are those in docs/benchmarks.
 """
 
 import argparse
@@ -22,27 +22,33 @@ from msgspec import Struct
 
 from bench import plot
 from bench.asking.contenders import model_folder
-from bench.numbers import table
+from bench.numbers import README, table, write
+from bench.replay import SHIPPED
+from bench.server import children_cpu
 
 __all__ = ["Run", "draw", "page", "runs"]
 
 OUT, QUICK_OUT = Path("docs/benchmarks"), Path("build/benchmarks")
 SETS = Path("bench/sets")
 SESSIONS = Path("bench/sessions")
+CROWD = tuple(str(SESSIONS / f"{name}.jsonl") for name in ("neovim-lua", "mercury-ls-383e163d"))
+"""Two of them in which the model is asked often."""
+
 TAIL = 400
 READING = "Times are of this machine; shares have the range in which they lie 19 times in 20."
 PATIENCE_SECONDS = 1200
 
-MODEL = {"local": "config"}
+MODEL = {"local": SHIPPED}
 """What the replay calls an engine that `bench.quality` calls otherwise."""
 
 WITHOUT_MODEL = ("copy", "ngram")
-WITH_MODEL = {"ar": (), "llama": ("gguf", "llama_cpp"), "transformers": ("torch", "transformers")}
+WITH_MODEL = {"ar": (), "ar+copy": (), "llama": ("gguf", "llama_cpp"), "transformers": ("torch", "transformers")}
 """And what has to be installed for each."""
 
 TYPED = {
     "draft": "first draft",
     "inline": "suggestion",
+    "model": "or silence",
     "cold": "file just opened",
     "cached": "typed through",
     "next_edit": "next edit",
@@ -80,6 +86,8 @@ def main() -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     draw(found, given.out)
+    if given.out == OUT:
+        write(README, found)
     print(table(found))
     failed = {name: run["error"] for name, run in found.items() if "error" in run}
     for name, error in failed.items():
@@ -90,20 +98,22 @@ def main() -> None:
 def runs(given: argparse.Namespace) -> Iterator[Run]:
     """In the order in which a failure is noticed soonest. Quick is enough to see that everything runs."""
     quick, engine, model = given.quick, ("--engine", given.engine), ("--model", MODEL.get(given.engine, given.engine))
-    small, median, every = sessions()
-    yield Run("server", ("-m", "bench.server"))
-    yield Run("documents", ("-m", "bench.documents"))
+    small, recorded, every = sessions()
+    yield Run("server", ("-m", "bench.server", *(("--keystrokes", "200") if quick else ())))
+    yield Run("documents", ("-m", "bench.documents", *(("--edits", "100") if quick else ())))
     yield Run("engine_call", ("-m", "bench.engine_call", "--calls", "300" if quick else "2000"))
-    played = (*small, "--speed", "max") if quick else (*every, "--pause-cap", "1")
-    yield Run("replay", ("-m", "bench.replay", *played, *model))
-    crowds = (small[-1], "--clients", "1", "2") if quick else (median, "--clients", "1", "2", "4", "8")
+    pace = ("--speed", "max" if quick else "2", "--pause-cap", "1")
+    yield Run("replay", ("-m", "bench.replay", *(small if quick else every), *pace, *model))
+    yield Run("replay_busy", ("-m", "bench.replay", *(small[:3] if quick else recorded), *pace, "--busy", "1", *model))
+    crowds = (small[-2], "--clients", "1", "2") if quick else (*CROWD, "--clients", "1", "4", "8")
     yield Run("load", ("-m", "bench.load", *crowds, *model))
-    yield Run("decode", ("-m", "bench.decode", *(("--rounds", "3") if quick else ("--plot", str(given.out)))))
+    shape = ("--preset", "bootstrap", "--rounds", "3") if quick else ("--plot", str(given.out))
+    yield Run("decode", ("-m", "bench.decode", *shape))
     peers = [*WITHOUT_MODEL, *(installed_peers() if model_folder(given.engine) else ())]
     asked = ("-m", "bench.quality", *engine, "--fim", *map(str, given.fim))
     yield Run("peers", (*asked, "--peers", ",".join(peers), "--limit", "4" if quick else "40"))
     next_edit = ("--next-edit", *map(str, given.next_edit))
-    yield Run("quality", (*asked, *next_edit, *(("--limit", "12") if quick else ())))
+    yield Run("quality", (*asked, *next_edit, *(("--limit", "8") if quick else ())))
 
 
 def installed_peers() -> Iterator[str]:
@@ -116,22 +126,23 @@ def installed_peers() -> Iterator[str]:
             yield name
 
 
-def sessions() -> tuple[list[str], str, list[str]]:
-    """The smallest of the committed sessions, the median one, and all of them."""
+def sessions() -> tuple[list[str], list[str], list[str]]:
+    """The smallest of the committed sessions, those typed by hand in a real editor, and all of them."""
     found = sorted(SESSIONS.glob("*.jsonl"), key=lambda path: (path.stat().st_size, path.name))
     names = list(map(str, found))
-    return names[:4], names[len(names) // 2], names
+    return names[:4], [name for name in names if "neovim" in name], names
 
 
 def measured(run: Run) -> Figures:
     print(f"{run.name}: {run.command}", file=sys.stderr, flush=True)
-    began = time.monotonic()
+    began, used = time.monotonic(), children_cpu()
     command = [sys.executable, *run.arguments]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
         return {"command": run.command, "error": f"not done within {PATIENCE_SECONDS} s"}
-    about = {"command": run.command, "seconds": round(time.monotonic() - began, 1)}
+    seconds, cpu_s = time.monotonic() - began, children_cpu() - used
+    about = {"command": run.command, "seconds": round(seconds, 1), "cpu_s": round(cpu_s, 1)}
     if ended.returncode:
         return {**about, "error": ended.stderr[-TAIL:].strip() or f"code {ended.returncode}"}
     try:
@@ -151,7 +162,6 @@ def draw(found: Figures, out: Path) -> None:
         if lines := lines_of(found):
             plot.write(out / f"{name}.svg", title, x, y, lines, logarithmic=logarithmic)
             drawn.append(name)
-    (out / "numbers.md").write_text(table(found) + "\n", encoding="utf-8")
     (out / "index.html").write_text(page(found, drawn), encoding="utf-8")
 
 
@@ -190,19 +200,23 @@ def growth(found: Figures) -> plot.Lines:
 
 
 def typing(found: Figures) -> plot.Lines:
-    """What the replay of the sessions tells: the milliseconds within which half, nine tenths and nearly all came."""
-    replay = found.get("replay", {})
-    lines = {}
-    for name, what in TYPED.items():
-        points = [(replay.get(f"{name}_p{percent}_ms"), percent / 100) for percent in (50, 90, 99)]
-        if known := [(ms, share) for ms, share in points if ms is not None]:
-            lines[what] = known
-    return lines
+    """What the replay of the sessions tells: the milliseconds within which so many of the answers came."""
+    levels = found.get("replay", {}).get("levels", {})
+    return {what: shares(levels[name]) for name, what in TYPED.items() if levels.get(name)}
+
+
+def shares(levels: Sequence[float]) -> list[tuple[float, float]]:
+    return [(ms, number / (len(levels) - 1)) for number, ms in enumerate(levels)]
 
 
 def memory(found: Figures) -> plot.Lines:
-    line = found.get("quality", {}).get("memory_mb", [])
-    return {"engine and sessions": list(map(tuple, line))} if line else {}
+    crowds = found.get("load", {}).get("crowds", {})
+    lines = {
+        "engine, sessions replayed": found.get("replay", {}).get("engine_memory_mb", []),
+        **{f"engine, {number} editors": crowd["engine_memory_mb"] for number, crowd in list(crowds.items())[-1:]},
+        "engine and editor, rows": found.get("quality", {}).get("memory_mb", []),
+    }
+    return {name: list(map(tuple, line)) for name, line in lines.items() if line}
 
 
 def crowds(found: Figures) -> plot.Lines:
@@ -229,7 +243,7 @@ PLOTS = {
     "latency-editors": ("Answered to several editors at once", "editors", "milliseconds", crowds, False),
     "decode-growth": ("One forward by context, default shape", "tokens in the cache", "milliseconds", growth, False),
     "quality-passes": ("Likeness of the draft to the true text", "passes", "similarity", passes, False),
-    "memory": ("Memory while rows are answered", "minutes", "MB", memory, False),
+    "memory": ("Memory over time", "minutes", "MB", memory, False),
     "calibration": ("P(accept) against what is right", "predicted", "share that is exact", calibration, False),
 }
 

@@ -1,5 +1,9 @@
-"""Start-up, keystrokes and memory of the language server process itself, as an editor meets it."""
+"""Start-up, keystrokes and memory of the language server process itself, as an editor meets it.
 
+python -m bench.server [--keystrokes 1000]
+"""
+
+import argparse
 import asyncio
 import json
 import os
@@ -14,16 +18,18 @@ from typing import Any
 from bench.client import COMMAND, Client, capabilities, running, until_ready
 
 STARTS = 7
-KEYSTROKES = 1000
 LINES = 5000
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keystrokes", type=int, default=1000)
+    count = parser.parse_args().keystrokes
     with TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         environment = isolated(root)
         starts = [start(root, environment) for _ in range(STARTS)]
-        typed = asyncio.run(typing(root, environment))
+        typed = asyncio.run(typing(root, environment, count))
         subprocess.run(
             [*COMMAND[:3], "serve", "--stop"],
             env={**os.environ, **environment},
@@ -38,7 +44,8 @@ def main() -> None:
     print(f"{'':32}{'median':>10}{'least':>10}{'most':>10}")
     for name, (median, least, most) in rows.items():
         print(f"{name:32}{median:10.3f}{least:10.3f}{most:10.3f}")
-    print(json.dumps({name: round(median, 4) for name, (median, _, _) in rows.items()}))
+    medians = {name: round(median, 4) for name, (median, _, _) in rows.items()}
+    print(json.dumps({**medians, "keystrokes": count}))
 
 
 def isolated(root: Path) -> dict[str, str]:
@@ -79,8 +86,8 @@ def children_cpu() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-async def typing(root: Path, environment: dict[str, str]) -> dict[str, tuple[float, float, float]]:
-    """A 5,000-line file, a thousand keystrokes with a request each: answers, memory before and after."""
+async def typing(root: Path, environment: dict[str, str], count: int) -> dict[str, tuple[float, float, float]]:
+    """A 5,000-line file, so many keystrokes with a request each: answers, memory before and after."""
     text = "".join(f"def function_{n}(argument):\n    return argument + {n}\n\n\n\n" for n in range(LINES // 5))
     async with running(root, **environment) as client:
         await until_ready(client)
@@ -88,7 +95,7 @@ async def typing(root: Path, environment: dict[str, str]) -> dict[str, tuple[flo
         client.open(uri, "python", text)
         await client.request("mercury/status", {})
         before = resident_mb(client.process.pid)
-        answered = await keystrokes(client, uri)
+        answered = await keystrokes(client, uri, count)
         after = resident_mb(client.process.pid)
         status = await client.request("mercury/status", {})
     return {
@@ -98,9 +105,9 @@ async def typing(root: Path, environment: dict[str, str]) -> dict[str, tuple[flo
     }
 
 
-async def keystrokes(client: Client, uri: str) -> list[float]:
+async def keystrokes(client: Client, uri: str, count: int) -> list[float]:
     answered = []
-    for number in range(KEYSTROKES):
+    for number in range(count):
         client.insert(uri, LINES // 2, number, "x")
         began = time.perf_counter()
         await client.request(

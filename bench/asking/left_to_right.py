@@ -1,7 +1,7 @@
 """Our weights decoded token by token by others: llama.cpp with a prompt cache, and plain transformers `generate`.
 
-Both get the rows that our engine lays out, choose tokens as it does and present answers as it does. They differ in
-nothing but who computes, and that every token costs a forward.
+Both get the rows that our engine lays out, choose tokens as it does and present answers as it does. They differ in who
+computes, in that every token costs a forward, and in that no echo corrects what the weights say: answers are not ours.
 """
 
 from collections.abc import Iterator

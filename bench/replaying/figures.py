@@ -13,8 +13,17 @@ from bench.replaying.fate import Fate, fates, saved
 from bench.replaying.player import INLINE, SUPERSEDED, Asked, Log, Shown
 from bench.replaying.usage import Usage
 
-__all__ = ["Played", "Spread", "figures", "latencies", "reason", "spread", "table"]
+__all__ = ["Played", "Spread", "figures", "latencies", "lost", "reason", "spread", "table"]
 
+NAMES = {
+    "inline": "ghost text by the model",
+    "model": "by the model, shown or silent",
+    "draft": "ghost text, first draft",
+    "warm": "  on what was encoded",
+    "cold": "  cold, shown or silent",
+    "cached": "ghost text typed through",
+    "next_edit": "next edit shown",
+}
 RESTS_MS = 5_000
 """A pause that is longer is none of typing."""
 
@@ -32,11 +41,14 @@ class Played(Struct):
 
 
 class Spread(Struct, frozen=True):
+    """`levels`: at 0, 5, … 100 percent."""
+
     n: int
     p50: float = math.nan
     p90: float = math.nan
     p99: float = math.nan
     most: float = math.nan
+    levels: tuple[float, ...] = ()
 
 
 def spread(values: Iterable[float]) -> Spread:
@@ -44,8 +56,12 @@ def spread(values: Iterable[float]) -> Spread:
     ordered = sorted(value for value in values if not math.isnan(value))
     if not ordered:
         return Spread(0)
-    ranks = [ordered[max(0, math.ceil(share * len(ordered)) - 1)] for share in (0.5, 0.9, 0.99)]
-    return Spread(len(ordered), *ranks, ordered[-1])
+    ranks = [rank(ordered, share) for share in (0.5, 0.9, 0.99)]
+    return Spread(len(ordered), *ranks, ordered[-1], tuple(rank(ordered, each / 20) for each in range(21)))
+
+
+def rank(ordered: Sequence[float], share: float) -> float:
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def reason(silence: str) -> str:
@@ -78,6 +94,7 @@ def latencies(asked: Sequence[Asked]) -> dict[str, Spread]:
         "ghost text by the model": spread(a.final_ms for a in model if a.is_shown),
         "  on what was encoded": spread(a.final_ms for a in model if a.is_shown and not a.cold),
         "  cold, shown or silent": spread(a.final_ms for a in model if a.cold),
+        "by the model, shown or silent": spread(a.final_ms for a in model),
         "ghost text typed through": spread(a.final_ms for a in inline if a.is_shown and not a.by_model),
         "silent, by the model": spread(a.final_ms for a in model if not a.is_shown),
         "silent, no model asked": spread(a.final_ms for a in inline if not a.by_model and not a.is_shown and a.source),
@@ -103,17 +120,15 @@ def figures(all_played: Sequence[Played], engine: Usage) -> dict[str, Any]:
         "requests": len(asked),
         "inline_requests": len(inline),
         "next_edit_requests": len(next_edit),
-        **named("inline", spreads["ghost text by the model"]),
-        **named("draft", spreads["ghost text, first draft"]),
-        **named("warm", spreads["  on what was encoded"]),
-        **named("cold", spreads["  cold, shown or silent"]),
-        **named("cached", spreads["ghost text typed through"]),
-        **named("next_edit", spreads["next edit shown"]),
+        "inline_answers": spreads[NAMES["inline"]].n,
+        "model_answers": spreads[NAMES["model"]].n,
+        **{level: ms for name, kind in NAMES.items() for level, ms in named(name, spreads[kind]).items()},
+        "levels": {name: [round(ms, 2) for ms in spreads[kind].levels] for name, kind in NAMES.items()},
         "type_through_share": share(spreads["ghost text typed through"].n, sum(a.is_shown for a in inline)),
         "cancelled": dropped.pop("cancelled", 0),
         "superseded": dropped.pop(SUPERSEDED, 0),
         "dropped": sum(dropped.values()),
-        "lost": sum(math.isnan(a.final_ms) for a in asked),
+        "lost": lost(asked),
         "reasons": dict(dropped.most_common()),
         "engine_passes": sum(a.steps for a in inline if a.by_model),
         "engine_tokens": sum(a.tokens for a in inline if a.by_model),
@@ -133,14 +148,20 @@ def figures(all_played: Sequence[Played], engine: Usage) -> dict[str, Any]:
         "server_rss_mb": round(max((played.server.most_mb for played in all_played), default=0.0), 1),
         "engine_rss_mb": round(engine.most_mb, 1),
         "engine_rss_growth_mb": round(engine.last_mb - engine.first_mb, 1),
+        "engine_memory_mb": engine.line(),
         "texts_compared": sum(played.texts for played in all_played),
         "texts_wrong": sum(len(played.wrong_texts) for played in all_played),
     }
 
 
+def lost(asked: Iterable[Asked]) -> int:
+    """Requests that were neither answered nor cancelled."""
+    return sum(math.isnan(each.final_ms) or each.silence.startswith("error") for each in asked)
+
+
 def reasons(asked: Sequence[Asked]) -> Counter[str]:
     """Of what was answered; what never was is lost, and counted as that."""
-    return Counter(reason(a.silence) for a in asked if not a.is_shown and not math.isnan(a.final_ms))
+    return Counter(reason(a.silence) for a in asked if not a.is_shown and not lost([a]))
 
 
 def named(name: str, found: Spread) -> dict[str, float | None]:
@@ -163,6 +184,6 @@ def table(all_played: Sequence[Played], found: dict[str, Any]) -> str:
         counted = reasons([a for a in asked if (a.method == INLINE) == is_inline])
         lines += [f"  {count:6}  {why}" for why, count in counted.most_common()]
     lines.append("")
-    skipped = ("reasons", "_ms")
+    skipped = ("reasons", "_ms", "levels", "engine_memory_mb")
     lines += [f"{name:30}{value!s:>12}" for name, value in found.items() if not name.endswith(skipped)]
     return "\n".join(lines)

@@ -11,8 +11,10 @@ class Habits(Struct, frozen=True, kw_only=True):
     """Changes are sent together, at most every `changes_ms` and before each request. Ghost text is asked for
     `inline_ms` after the last keystroke; what was asked before is cancelled at the next key, or by the next request.
 
-    A `modal` editor is typed into in insert mode, which is left before going elsewhere, and asks for next edits in
-    normal mode; any other asks for them after each change, and after each move soon after one.
+    A `modal` editor is typed into in insert mode, which is left before going elsewhere, and asks for next edits when
+    that is left and after changes in normal mode; any other asks after each change. It does so `next_edit_ms` later, or
+    `next_edit_word_ms` behind a letter. A change cancels what was asked before, or is about to be; of a client that
+    `insists` only typing cancels, and only what was asked.
     """
 
     name: str
@@ -23,6 +25,8 @@ class Habits(Struct, frozen=True, kw_only=True):
     modal: bool
     next_edit: Literal["mercury/nextEdit", "textDocument/copilotInlineEdit"]
     next_edit_ms: float
+    next_edit_word_ms: float
+    insists: bool = False
 
 
 CLIENTS = {
@@ -35,6 +39,7 @@ CLIENTS = {
         modal=True,
         next_edit="mercury/nextEdit",
         next_edit_ms=100,
+        next_edit_word_ms=100,
     ),
     "neovim-plugin": Habits(
         name="neovim-plugin",
@@ -45,25 +50,29 @@ CLIENTS = {
         modal=True,
         next_edit="mercury/nextEdit",
         next_edit_ms=100,
+        next_edit_word_ms=100,
     ),
     "sidekick": Habits(
         name="sidekick",
-        source="its sources, not a recording: 100 ms after TextChanged and leaving insert mode; ghost text is Neovim's",
+        source="bench/wire/sidekick.jsonl; ghost text is Neovim's own",
         changes_ms=150,
         inline_ms=200,
         cancels="never",
         modal=True,
         next_edit="textDocument/copilotInlineEdit",
         next_edit_ms=100,
+        next_edit_word_ms=100,
+        insists=True,
     ),
     "vscode": Habits(
         name="vscode",
-        source="its sources, not a recording: ghost text after 50 ms; next edits after 100 ms, as Copilot's",
+        source="bench/wire/vscode.jsonl",
         changes_ms=0,
         inline_ms=50,
         cancels="key",
         modal=False,
         next_edit="mercury/nextEdit",
         next_edit_ms=100,
+        next_edit_word_ms=400,
     ),
 }

@@ -39,7 +39,7 @@ CANCELLED = -32800
 AUTOMATIC = 2
 LEAVE_MS = 300
 """How long after the last key insert mode is left, at most half of the pause."""
-SOON_MS = 10_000
+WORD_END = re.compile(r"\w\Z")
 FAR_LINES = 100
 """A move over more lines than that leaves what the engine has encoded around the cursor."""
 AT_ONCE = 3
@@ -116,11 +116,15 @@ class Player:
         self._inserting = False
         self._d = 0
         self._cursor = 0
-        self._changed_at = -math.inf
 
     async def play(self, cap_ms: float | None, ticked: Callable[[float], None] = lambda moment: None) -> None:
         """All of the session, then what is still to come of it; `ticked` is told where it has got to."""
-        for moment, event in script(self._session, self.habits.modal, cap_ms):
+        await self.perform(script(self._session, self.habits.modal, cap_ms), ticked)
+
+    async def perform(
+        self, events: Iterable[tuple[float, Event | Left]], ticked: Callable[[float], None] = lambda moment: None
+    ) -> None:
+        for moment, event in events:
             await self._until(moment)
             self._happened(event)
             ticked(moment)
@@ -131,6 +135,11 @@ class Player:
             for task in lost:
                 task.cancel()
             await asyncio.gather(*answered)
+
+    def close(self) -> None:
+        """All documents, as when a project is left."""
+        for d in sorted(self._texts.open):
+            self._closed(Closed(t=0, d=d))
 
     def texts(self) -> dict[str, str]:
         """Of all open documents."""
@@ -200,20 +209,27 @@ class Player:
             log.edits.append(Edit(t, start, end, text, keys_of(event, text)))
             self._unsent[d].append({"range": self._range(before, start, end), "text": text})
             self._d, self._cursor = d, start + len(text)
-        self._changed_at = self.pace.now
         self._after("changes", max(0.0, self._sent_at + self.habits.changes_ms - self.pace.now))
         self._inserting = self.habits.modal and not normal
-        self._typed(inline=not normal, next_edit=normal or not self.habits.modal)
+        if not normal:
+            self._typed()
+        self._edited(event, typed=not normal)
 
-    def _typed(self, *, inline: bool, next_edit: bool) -> None:
+    def _typed(self) -> None:
         if self.habits.cancels == "key":
             self._cancel(INLINE)
-        if inline:
-            self._after(INLINE, self.habits.inline_ms)
-        self._timers.pop(self.habits.next_edit, None)
-        self._cancel(self.habits.next_edit)
-        if next_edit:
-            self._after(self.habits.next_edit, self.habits.next_edit_ms)
+        self._after(INLINE, self.habits.inline_ms)
+
+    def _edited(self, event: Changed, *, typed: bool) -> None:
+        """What becomes of next edits."""
+        habits = self.habits
+        if not habits.insists:
+            self._timers.pop(habits.next_edit, None)
+        if typed or not habits.insists:
+            self._cancel(habits.next_edit)
+        if not (typed and habits.modal):
+            in_word = any(WORD_END.search(str(entry[-1])) for entry in event.c)
+            self._after(habits.next_edit, habits.next_edit_word_ms if in_word else habits.next_edit_ms)
 
     def _moved(self, event: Cursor) -> None:
         """Just behind a change it says where that has left the cursor; in insert mode the keys start to count anew."""
@@ -222,8 +238,6 @@ class Player:
         self._d, self._cursor = event.d, self._texts.offset(event.d, *event.sel[0][2:])
         if INLINE in self._timers:
             self._after(INLINE, self.habits.inline_ms)
-        if not self.habits.modal and self.pace.now - self._changed_at <= SOON_MS:
-            self._after(self.habits.next_edit, self.habits.next_edit_ms)
 
     def _leave(self) -> None:
         if not self._inserting:

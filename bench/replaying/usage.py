@@ -2,15 +2,21 @@
 
 import asyncio
 import os
+import statistics
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Usage", "processor_seconds", "resident_mb", "watched"]
+__all__ = ["Usage", "busy", "processor_seconds", "resident_mb", "watched"]
 
 EVERY_SECONDS = 1.0
 MOMENTS = 10
+POINTS = 60
 
 
 class Usage(Struct):
@@ -42,6 +48,20 @@ class Usage(Struct):
     def most_mb(self) -> float:
         return max((mb for _, mb in self.memory), default=0.0)
 
+    @property
+    def growth_mb(self) -> float:
+        """How much more the last quarter of the time needed than the second: in the first, caches fill."""
+        quarter = len(self.memory) // 4
+        if not quarter:
+            return self.last_mb - self.first_mb
+        early, late = self.memory[quarter : 2 * quarter], self.memory[-quarter:]
+        return statistics.median(mb for _, mb in late) - statistics.median(mb for _, mb in early)
+
+    def line(self) -> list[list[float]]:
+        """Minutes and MB, for a plot."""
+        steps = self.memory[:: max(1, len(self.memory) // POINTS)]
+        return [[round((at - steps[0][0]) / 60, 3), round(mb, 1)] for at, mb in steps]
+
     def course(self) -> str:
         """A few moments of it, for people."""
         steps = self.memory[:: max(1, len(self.memory) // MOMENTS)]
@@ -52,6 +72,18 @@ async def watched(pid: int, into: Usage, every: float = EVERY_SECONDS) -> None:
     """Fills `into` until it is cancelled or the process ends; systems without /proc leave it empty."""
     while into.look(pid):
         await asyncio.sleep(every)
+
+
+@contextmanager
+def busy(processes: int = 1) -> Iterator[None]:
+    """So many cores have something else to do meanwhile."""
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
 
 
 def processor_seconds(pid: int) -> float | None:

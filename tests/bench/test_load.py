@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from bench.load import Crowd, answered_share, crowded, lost, ratio, summary, turned
-from bench.replaying.figures import Played
+from bench.load import Crowd, answered_share, crowded, ratio, summary, turned, wrong
+from bench.replaying.figures import Played, lost
 from bench.replaying.habits import CLIENTS
 from bench.replaying.player import INLINE, Asked
 from bench.replaying.session import Changed, Header, Opened, ended
@@ -15,7 +15,11 @@ def asked(milliseconds: float, **more) -> Asked:
 
 
 def crowd(*editors: list[Asked]) -> Crowd:
-    return Crowd([[Played("one", each, [], [], Usage())] for each in editors], Usage())
+    return Crowd([[Played("one", each, [], [], Usage())] for each in editors], [Usage() for _ in editors], Usage())
+
+
+def usage(*memory: float) -> Usage:
+    return Usage(memory=list(enumerate(memory)))
 
 
 def test_a_request_without_an_answer_is_lost_and_a_cancelled_one_is_not():
@@ -26,12 +30,29 @@ def test_who_is_never_answered_is_seen():
     starved = [asked(5.0, source="", steps=0, silence="a newer request took its place")]
     found = summary([crowd([asked(5.0)]), crowd([asked(9.0), asked(11.0)], starved)])["crowds"]
     assert (found["1"]["fewest_answered_share"], found["2"]["fewest_answered_share"]) == (1.0, 0.0)
+    assert (found["1"]["starved"], found["2"]["starved"]) == (0, 1)
+    assert list(wrong(crowd([asked(5.0)], starved), 0.0)) == ["2 editors: editor 2 starved"]
 
 
 def test_growth_is_told_against_the_smallest_crowd():
     found = summary([crowd([asked(10.0)]), crowd([asked(30.0)], [asked(15.0)])])
     assert (found["p90_ratio"], found["crowds"]["2"]["fairness"]) == (3.0, 0.5)
     assert ratio(math.nan, 1.0) is None
+
+
+def test_a_soak_fails_where_memory_goes_on_growing_and_not_where_caches_fill():
+    fills, leaks = usage(100, 150, 200, 200, 200, 200, 200, 200), usage(*range(100, 180, 10))
+    assert (fills.growth_mb, leaks.growth_mb) == (0, 40)
+    grown = Crowd([[]], [leaks], fills)
+    assert list(wrong(grown, 24)) == ["1 editors: server 1 grew by 40 MB after its caches were full"]
+    assert list(wrong(grown, math.inf)) == []
+
+
+def test_lost_requests_and_wrong_texts_are_complained_of():
+    (complaint,) = wrong(crowd([asked(math.nan), asked(1.0)]), math.inf)
+    assert complaint == "1 editors: 1 requests were not answered"
+    astray = Crowd([[Played("one", [], [], [], Usage(), 1, ("file:///a.py",))]], [Usage()], Usage())
+    assert list(wrong(astray, math.inf)) == ["1 editors: another text than the editor's: file:///a.py"]
 
 
 def test_cancelled_requests_do_not_count_as_unanswered():
@@ -54,5 +75,5 @@ def test_two_editors_on_one_engine_lose_nothing():
     session = ended(Header(v=1), events, "typed")
     found = crowded(2, [session], CLIENTS["vscode"], 1000, 0.0, "fake")
     assert [len(editor) for editor in found.editors] == [1, 1]
-    assert lost(found.all_asked) == 0
+    assert list(wrong(found, math.inf)) == []
     assert [(played.texts, played.wrong_texts) for editor in found.editors for played in editor] == [(1, ()), (1, ())]

@@ -49,13 +49,14 @@ def answers(notes: list[dict]) -> list[dict]:
 
 
 async def test_known_delays_are_measured_within_two_milliseconds(tmp_path):
-    player, notes = await play(tmp_path, typed("x" * 16, gap=1000), "neovim-0.12", [3, 9, 17])
+    player, notes = await play(tmp_path, typed("x" * 32, gap=1000), "neovim-0.12", [3, 9, 17])
     own = [note["ms"] for note in answers(notes)]
     beyond = sorted(asked.final_ms - ms for asked, ms in zip(player.asked, own, strict=False))
-    assert len(own) == 16
-    # What is measured holds the server's own time and both ways through a pipe; a busy machine only adds to some.
+    assert len(own) == 32
+    # What is measured holds the server's own time and both ways through a pipe; a busy machine adds to most of them, an
+    # error of the client's to all.
     assert beyond[0] >= 0
-    assert beyond[len(beyond) // 4] < 2
+    assert beyond[len(beyond) // 8] < 2
     assert all(asked.draft_ms <= asked.final_ms for asked in player.asked if asked.source)
 
 
@@ -211,6 +212,15 @@ def test_neovim_sends_changes_as_often_as_its_recording_does():
     moments = pairwise(wire("neovim-0.12"))
     gaps = [later - earlier for (earlier, a), (later, b) in moments if a == b == "textDocument/didChange"]
     assert statistics.median(gaps) == pytest.approx(CLIENTS["neovim-0.12"].changes_ms, abs=10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "named"), [("fake", "fake"), ("shipped", None), ("config", None)])
+def test_only_what_is_set_up_here_is_read_from_this_users_settings(model, named):
+    with engine_server(model) as (runtime, environment):
+        assert environment.get("MERCURY_ENGINE_MODEL") == named
+        assert ("XDG_CONFIG_HOME" in environment) == (model != "config")
+        assert environment["MERCURY_LS_RUNTIME_DIR"] == str(runtime)
 
 
 @pytest.mark.slow

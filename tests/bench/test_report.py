@@ -1,6 +1,12 @@
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
 from bench import plot, report
-from bench.numbers import table
-from bench.report import Run, draw, measured, page
+from bench.numbers import BEGIN, END, FIGURES, README, parts, section, table, write
+from bench.report import Run, draw, measured, page, runs
 
 QUALITY = {
     "n": 4,
@@ -38,9 +44,43 @@ def test_the_table_has_what_was_measured_with_its_command():
     found = table(FOUND)
     shown = "shown under the default bar; right when shown | 50% [20% 80%]; 100% [30% 100%]"
     assert f"| sets/fim, 4 rows, fake: {shown}" in found
-    what = "ar on 4 rows of sets/fim, exact 50% [20% 80%]: time and passes ÷ ours"
+    what = "the same engine, token by token, on 4 rows of sets/fim, exact 50% [20% 80%]: time and passes ÷ ours"
     assert f"| {what} | 2.00 [1.50 2.50]; 4.0 | `python -m bench.quality` |" in found
     assert "initialize" not in found
+
+
+LEVELS = {
+    f"{name}_p{p}_ms": 3.0 * p for name in ("inline", "model", "cold", "cached", "next_edit") for p in (50, 90, 99)
+}
+REPLAY = LEVELS | {
+    "command": "python -m bench.replay x.jsonl --speed 2",
+    "client": "neovim-0.12",
+    "inline_requests": 40,
+    "inline_answers": 5,
+    "model_answers": 20,
+    "type_through_share": 0.255,
+    "shown": 9,
+    "line_exact_share": 0.1,
+    "kept_after_30_s_share": None,
+    "characters_saved_share": 0.02,
+}
+
+
+def test_what_was_replayed_is_told_quiet_and_with_a_core_busy():
+    found = table({"replay": REPLAY, "replay_busy": REPLAY | {"inline_p50_ms": None}})
+    asked = "40 requests while typing, as neovim-0.12 sends them: p50, p90, p99 of 5 shown by the model"
+    assert f"| {asked} | 150, 270, 297 ms | `python -m bench.replay` |" in found
+    assert "| of what is shown, typed through without asking the model: share; p50, p90, p99 | 26%; 150.0, " in found
+    assert "with one core busy: of 5 shown by the model; of 20 that it answered | none, 270, 297 ms; 150, 270" in found
+    assert "of 9 shown" not in found
+
+
+def test_a_crowd_is_told_beside_one_editor_alone():
+    alone = {"p90_ms": 50.0, "p90_ratio": 1.0, "starved": 0, "lost": 0}
+    crowds = {"1": alone, "8": {"p90_ms": 120.0, "p90_ratio": 2.4, "starved": 0, "lost": 0}}
+    found = table({"load": {"command": "python -m bench.load x.jsonl", "crowds": crowds}})
+    assert "| 1, 8 editors at once: nine of ten answers of the model within | 50, 120 ms |" in found
+    assert "| 8 editors: times as long as one alone; starved; requests lost | 2.4; 0; 0 |" in found
 
 
 def test_the_page_says_what_failed_and_escapes_what_it_shows():
@@ -54,7 +94,53 @@ def test_plots_are_drawn_of_what_is_there_and_old_ones_go(tmp_path):
     (tmp_path / "memory.svg").write_text("of an earlier report")
     draw(FOUND, tmp_path)
     drawn = {path.name for path in tmp_path.iterdir()}
-    assert drawn == {"latency-peers.svg", "quality-passes.svg", "calibration.svg", "numbers.md", "index.html"}
+    assert drawn == {"latency-peers.svg", "quality-passes.svg", "calibration.svg", "index.html"}
+
+
+def test_what_came_while_typing_is_drawn_level_by_level():
+    found = {"replay": {"levels": {"inline": [1.0, 2.0, 9.0], "cold": []}}}
+    assert report.typing(found) == {"suggestion": [(1.0, 0.0), (2.0, 0.5), (9.0, 1.0)]}
+
+
+def test_memory_is_drawn_of_the_sessions_of_the_largest_crowd_and_of_the_rows():
+    line = [[0.0, 100.0], [1.0, 110.0]]
+    found = {
+        "replay": {"engine_memory_mb": line},
+        "load": {"crowds": {"1": {"engine_memory_mb": line}, "8": {"engine_memory_mb": line}}},
+        "quality": {"memory_mb": []},
+    }
+    assert list(report.memory(found)) == ["engine, sessions replayed", "engine, 8 editors"]
+
+
+def test_numbers_go_between_their_marks_and_nothing_else_is_touched(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write(readme, FOUND)
+    assert parts(readme.read_text()) == (f"before\n{BEGIN}\n", section(FOUND), f"{END}\nafter\n")
+    assert "old" not in readme.read_text()
+
+
+def test_a_readme_without_a_place_for_numbers_is_refused(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("nothing")
+    with pytest.raises(ValueError, match="have no place"):
+        write(readme, FOUND)
+
+
+def test_the_readme_says_what_was_measured():
+    assert parts(README.read_text(encoding="utf-8"))[1] == section(json.loads(FIGURES.read_bytes()))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_measurement_is_of_a_part_of_the_table_and_reads_what_is_committed(quick):
+    sets = {"fim": [Path("bench/sets/fim.jsonl")], "next_edit": [Path("bench/sets/next_edit.jsonl")]}
+    given = argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets)
+    planned = list(runs(given))
+    assert [run.name for run in planned] == [
+        *("server", "documents", "engine_call", "replay", "replay_busy", "load", "decode", "peers", "quality")
+    ]
+    named = [part for run in planned for part in run.arguments if part.endswith(".jsonl")]
+    assert all((README.parent / name).exists() for name in named)
 
 
 def measure(code: str) -> dict:

@@ -1,7 +1,8 @@
 """What a real Neovim 0.12 says while somebody types: `python -m tests.editors.nvim.wire` records it for the replay.
 
 The editor is bare: Neovim's own client and inline completion, set up as Neovim's help says, without our plugin.
-A second recording is of our plugin's own ghost text in the same editor.
+A second recording is of our plugin's own ghost text in the same editor. With `--sidekick CLONE` the only recording is
+of sidekick.nvim in the bare editor, as it lies in that clone.
 """
 
 import argparse
@@ -11,11 +12,15 @@ import random
 import select
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.editors.nvim.neovim import Neovim
 from tests.editors.tools import found
+
+SetUp = Callable[[Neovim, list[str]], None]
 
 WIRE = Path(__file__).parents[3] / "bench/wire"
 TEE = str(Path(__file__).with_name("tee.py"))
@@ -67,7 +72,30 @@ KEYS = [
 ]
 """With a mistake that is taken back, a leave inside a word, pauses to look, two accepts, a leave before an answer."""
 
-MEDIAN_GAP, PAUSE, ASKED = 0.113, 1.2, 0.2
+SIDEKICK_KEYS = [
+    *("Go", "<CR>", "<CR>"),
+    *"def dearest(items):",
+    "<CR>",
+    *"    return max(items)",
+    "<Esc>",
+    "PAUSE",
+    *("F(", "x", "x", "x", "u", "PAUSE"),
+    *("A", "#", " ", *"the most", "<Esc>", "o", *"    pass", "PAUSE", "<Esc>", "PAUSE"),
+    *("dd", "x", "PAUSE", "o", *"the", "<Esc>", "PAUSE", "u", "u", "PAUSE"),
+]
+"""Insert mode is left and come back to, with and without a pause to look, and something is done in normal mode."""
+
+MEDIAN_GAP, PAUSE, ASKED, STARTING = 0.113, 1.2, 0.2, 4.0
+WAITS, NEAR = (0.05, 0.1, 0.2, 0.4), 0.022
+TELL_KEYS = """
+vim.on_key(function(_, typed)
+  local client = vim.lsp.get_clients({ bufnr = 0 })[1]
+  if client and typed ~= "" then
+    client.rpc.notify("$/key", { key = vim.fn.keytrans(typed), mode = vim.api.nvim_get_mode().mode })
+  end
+end)
+"""
+
 SLOW_MS = 300
 """How long the bare editor waits for answers, so that some are under way when the next key comes."""
 
@@ -75,13 +103,17 @@ SLOW_MS = 300
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=WIRE)
-    folder = parser.parse_args().folder
-    folder.mkdir(parents=True, exist_ok=True)
-    record(folder / "neovim-0.12.jsonl", bare, "vim.lsp.inline_completion.get()")
-    record(folder / "neovim-0.12-plugin.jsonl", plugin, "require('mercury').accept()")
+    parser.add_argument("--sidekick", type=Path, metavar="CLONE")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    if given.sidekick:
+        record(given.folder / "sidekick.jsonl", partial(sidekick, given.sidekick.resolve()), SIDEKICK_KEYS)
+        return
+    record(given.folder / "neovim-0.12.jsonl", bare, KEYS, "vim.lsp.inline_completion.get()")
+    record(given.folder / "neovim-0.12-plugin.jsonl", plugin, KEYS, "require('mercury').accept()")
 
 
-def record(path: Path, set_up, accept: str) -> None:
+def record(path: Path, set_up: SetUp, keys: Sequence[str], accept: str = "") -> None:
     program = found("neovim-0.12")
     if program is None:
         raise SystemExit("Neovim 0.12 is not here; `python -m tests.editors.tools` brings it")
@@ -94,9 +126,9 @@ def record(path: Path, set_up, accept: str) -> None:
         try:
             set_up(editor, [sys.executable, TEE, str(root / "wire.jsonl"), *COMMAND, "--stdio"])
             editor.open(TEXT)
-            editor.attached()
-            wait(2.0)
-            perform(editor, accept)
+            editor.until(lambda: editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })"), "the server to attach")
+            wait(STARTING)
+            perform(editor, keys, accept)
         finally:
             editor.close()
             stop_engine(variables)
@@ -115,10 +147,22 @@ def plugin(editor: Neovim, command: list[str]) -> None:
     editor.start(command, ghost="own")
 
 
-def perform(editor: Neovim, accept: str) -> None:
+def sidekick(clone: Path, editor: Neovim, command: list[str]) -> None:
+    """Our server as its Copilot, ghost text by the editor itself. Each key is written into the conversation as well,
+    past the client, which would send changes early for it: only from keys can be told when insert mode was left."""
+    editor.lua("vim.opt.runtimepath:prepend(...)", str(clone))
+    editor.lua("require('sidekick').setup({})")
+    config = {"cmd": command, "root_markers": [".git"], "init_options": {"suggest": {"delay_ms": SLOW_MS}}}
+    editor.lua("vim.lsp.config('mercury-copilot', ...)", config)
+    editor.lua("vim.lsp.enable('mercury-copilot'); vim.lsp.inline_completion.enable(true)")
+    editor.command("autocmd! mercury")
+    editor.lua(TELL_KEYS)
+
+
+def perform(editor: Neovim, keys: Sequence[str], accept: str) -> None:
     """The same rhythm every time: gaps as people have them, most of them short."""
     chance = random.Random(12)
-    for key in KEYS:
+    for key in keys:
         if key == "PAUSE":
             wait(PAUSE)
         elif key == "LEAVE":
@@ -128,8 +172,16 @@ def perform(editor: Neovim, accept: str) -> None:
             editor.keys(f"<Cmd>lua {accept}<CR>")
         else:
             editor.keys("<lt>" if key == "<" else key)
-        wait(min(0.8, MEDIAN_GAP * chance.lognormvariate(0, 0.7)))
+        wait(gap(chance))
     wait(PAUSE)
+
+
+def gap(chance: random.Random, near: float = NEAR) -> float:
+    """As long as people's are, most of them short; never so near to what an editor waits that chance decides."""
+    while True:
+        seconds = min(0.8, MEDIAN_GAP * chance.lognormvariate(0, 0.7))
+        if all(abs(seconds - each) > near for each in WAITS):
+            return seconds
 
 
 def wait(seconds: float) -> None:
