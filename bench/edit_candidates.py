@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.edit_cases import Case, cases, verdict
 from bench.next_edit import budget_of, engine_of, question_of
@@ -63,7 +64,7 @@ def judged(number: int, case: Case) -> Iterator[Judged]:
 
 
 def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
-    question = question_of(case, 0.0, budget_of(engine))
+    question = replace(question_of(case, 0.0, budget_of(engine)), asks="always")
     found = next_edit(question.snapshot, question.offset, case.history.edits())
     found = [] if isinstance(found, Silence) else admissible(question, found)
     asked = requests(question, regions_of(question, found))
@@ -74,7 +75,7 @@ def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
             number,
             case.kind,
             each.candidate.kind,
-            {},
+            each.candidate.features,
             *verdict(question.snapshot, each.candidate, wanted),
             each.candidate.p_edit,
             each.p_model,

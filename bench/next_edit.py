@@ -1,12 +1,14 @@
 """How good next edits are: shown when one is due, quiet when none is, in the right place, with the right text.
 
-python -m bench.next_edit FILE [--engine fake|none|FOLDER] [--parts] [--bar P] [--limit N] [--every K]
+python -m bench.next_edit FILE [--engine fake|none|shipped|FOLDER] [--parts] [--bar P] [--limit N] [--every K]
                           [--mirrors FOLDER] [--rows OUT.jsonl]
 
 FILE holds rows of git history with whole files (.jsonl) or the edit rows of a corpus (.jsonl.xz). An answer is exact
 when its edits are some of those that were still to come, and nothing else. deltaChrF compares with those of them that
 the answer touches, and is 0 where an edit was due and none came; score = deltaChrF/100 · harmonic mean(show, quiet).
 With --parts the rules alone, the model alone and both answer every row, and the differences come with intervals.
+What the model costs is told by the forwards and the processor's milliseconds of a silent row: the clock of a busy
+machine has no part in them.
 """
 
 import argparse
@@ -24,7 +26,9 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+import mercury_engine
 from bench.edit_cases import Case, applied, cases, verdict
 from mercury_engine.api import Draft, Engine, InfillRequest
 from mercury_engine.fake import FakeEngine
@@ -43,6 +47,7 @@ __all__ = [
     "answer_of",
     "assessed",
     "budget_of",
+    "cost_of",
     "engine_of",
     "measure",
     "parted",
@@ -50,19 +55,28 @@ __all__ = [
     "score",
 ]
 
+SHIPPED = Path(mercury_engine.__file__).parent / "models" / "bootstrap"
 PARTS = ("rules", "model", "both")
 RESAMPLED = 2000
 
 
 class Local:
-    """An engine of this process, as the straight path wants it."""
+    """An engine of this process, as the straight path wants it; it counts what it does."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        self.requests = 0
+        self.forwards = 0
+        self.processor_seconds = 0.0
 
     async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
+        self.requests += 1
+        step, began = 0, time.process_time()
         for draft in self.engine.infill(request):
+            step = draft.step
             yield draft
+        self.forwards += step
+        self.processor_seconds += time.process_time() - began
 
 
 class Outcome(Struct, frozen=True):
@@ -80,6 +94,8 @@ class Outcome(Struct, frozen=True):
     label: str = ""
     silence: str = ""
     lost: str = ""
+    forwards: int = 0
+    model_ms: float = 0.0
 
 
 def main() -> None:
@@ -111,7 +127,7 @@ def engine_of(name: str) -> Local | None:
         return Local(FakeEngine())
     from mercury_engine.engine import open_engine
 
-    return Local(open_engine(Path(name)))
+    return Local(open_engine(SHIPPED if name == "shipped" else Path(name)))
 
 
 async def measure(rows: Iterable[Case], engine: Local | None, bar: float) -> list[Outcome]:
@@ -146,13 +162,18 @@ async def outcome(case: Case, engine: Local | None, bar: float, part: str = "bot
     question = question_of(case, bar, engine and budget_of(engine.engine))
     # The tree is made while the user types: it is there before anything is asked.
     _ = question.snapshot.tree
+    forwards, seconds = (engine.forwards, engine.processor_seconds) if engine else (0, 0.0)
     began = time.perf_counter()
     answer = await answer_of(question, engine, part)
     elapsed = (time.perf_counter() - began) * 1000
     changes = [Change(edit.start, edit.end, edit.text) for edit in answer.edits]
     due = (*case.expected, *case.also_ok)
     known = {"rank": rank(question, due), "label": answer.label, "silence": answer.silence}
-    return assessed(case, changes, answer.p_accept, elapsed, lost=lost(case, question, changes, due), **known)
+    found = assessed(case, changes, answer.p_accept, elapsed, lost=lost(case, question, changes, due), **known)
+    if engine is None:
+        return found
+    spent = (engine.processor_seconds - seconds) * 1000
+    return replace(found, forwards=engine.forwards - forwards, model_ms=spent)
 
 
 def assessed(
@@ -285,9 +306,19 @@ def score(outcomes: Sequence[Outcome]) -> dict[str, float]:
         "recall_at_1": round(share(each.rank == 1 for each in due), 1),
         "recall_at_3": round(share(1 <= each.rank <= 3 for each in due), 1),
         "right_when_shown": round(share(each.exact for each in outcomes if each.shown), 1),
+        **cost_of([each for each in outcomes if not each.shown]),
         "p50_ms": round(times[len(times) // 2], 2) if times else 0.0,
         "p90_ms": round(times[len(times) * 9 // 10], 2) if times else 0.0,
         "n": len(outcomes),
+    }
+
+
+def cost_of(silent: Sequence[Outcome]) -> dict[str, float]:
+    """What the model costs where nothing is shown, on average."""
+    count = max(len(silent), 1)
+    return {
+        "silent_forwards": round(sum(each.forwards for each in silent) / count, 2),
+        "silent_model_ms": round(sum(each.model_ms for each in silent) / count, 1),
     }
 
 
@@ -320,10 +351,10 @@ def report(outcomes: Sequence[Outcome], engine: str) -> None:
 
 def report_parts(outcomes: dict[str, list[Outcome]], engine: str) -> None:
     found = parted(outcomes)
-    cells = ("score", "show", "quiet", "delta_chrf", "exact", "location", "p50_ms")
-    print(f"{found['n']} rows, engine {engine}\n{'':8}" + "".join(f"{cell:>12}" for cell in cells))
+    cells = ("score", "show", "quiet", "delta_chrf", "exact", "location", "silent_forwards", "p50_ms")
+    print(f"{found['n']} rows, engine {engine}\n{'':8}" + "".join(f"{cell:>16}" for cell in cells))
     for part in PARTS:
-        print(f"{part:8}" + "".join(f"{found[part][cell]:12}" for cell in cells))
+        print(f"{part:8}" + "".join(f"{found[part][cell]:16}" for cell in cells))
     print(json.dumps({**found, "engine": engine, "machine": f"{platform.machine()}, {os.cpu_count()} CPUs"}))
 
 

@@ -1,6 +1,10 @@
 """How long one answer takes that renames five places in two files, the second file parsed already or not.
 
-python -m bench.rename_latency [--rounds 100] [--lines 400] [--engine fake|none|FOLDER]
+python -m bench.rename_latency [--rounds 100] [--lines 400] [--engine fake|none|shipped|FOLDER]
+
+By the rules alone; with an engine also as a server asks it, where its word can change what is shown, and checked by it
+in any case. Every round is of other files, so that a model has read neither of them. Of each the middle, and what a
+tenth of the times is below and above.
 """
 
 import argparse
@@ -9,6 +13,8 @@ import json
 import os
 import platform
 import time
+from collections.abc import Sequence
+from typing import Literal
 
 from bench.next_edit import answer_of, engine_of
 from mercury_ls.context import Budget, Related
@@ -18,9 +24,10 @@ from mercury_ls.next_edit import NextQuestion
 from mercury_ls.settings import SuggestSettings
 from mercury_ls.suggest import Infill
 
-__all__ = ["PLACES", "renaming", "timed"]
+__all__ = ["PLACES", "renaming", "spread", "timed"]
 
 PLACES = 5
+WAYS = ("rules", "asked", "checked")
 OLD, NEW = "load_rows", "read_rows"
 DEFINITION = f"def {OLD}(path, limit):\n    return open(path).readlines()[:limit]\n"
 HERE = f"\n\ndef first(path):\n    return {OLD}(path, 1)\n\n\ndef some(path):\n    return {OLD}(path, 9)\n"
@@ -36,18 +43,28 @@ def main() -> None:
     given = arguments.parse_args()
     engine = engine_of(given.engine)
     figures = {}
-    for name, is_warm in (("warm", True), ("cold", False)):
-        times = sorted(asyncio.run(timed(given.lines, engine, is_warm)) for _ in range(given.rounds))
-        p50, p90 = times[len(times) // 2], times[len(times) * 9 // 10]
-        print(f"the second file {name}: p50 {p50:.1f} ms, p90 {p90:.1f} ms")
-        figures |= {f"{name}_p50_ms": round(p50, 2), f"{name}_p90_ms": round(p90, 2)}
+    for way in WAYS if engine else WAYS[:1]:
+        asked = None if way == "rules" else engine
+        for name, is_warm in (("warm", True), ("cold", False)):
+            rounds = (renaming(given.lines, asks_of(way), f"{way} {name} {n}") for n in range(given.rounds))
+            times = [asyncio.run(timed(question, asked, is_warm)) for question in rounds]
+            figures |= {f"{way}_{name}_{key}": value for key, value in spread(times).items()}
+            print(f"{way:8} the second file {name}: " + ", ".join(f"{k} {v}" for k, v in spread(times).items()))
     machine = f"{platform.machine()}, {os.cpu_count()} CPUs"
     print(json.dumps({**figures, "places": PLACES, "lines": given.lines, "engine": given.engine, "machine": machine}))
 
 
-async def timed(lines: int, engine: Infill | None, is_warm: bool) -> float:
+def spread(times: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(times)
+    return {f"p{share}_ms": round(ordered[len(ordered) * share // 100], 2) for share in (10, 50, 90)}
+
+
+def asks_of(way: str) -> Literal["deciding", "always"]:
+    return "always" if way == "checked" else "deciding"
+
+
+async def timed(question: NextQuestion, engine: Infill | None, is_warm: bool) -> float:
     """Milliseconds of one answer; it has to have all the places."""
-    question = renaming(lines)
     warm = (question.snapshot, *question.others) if is_warm else (question.snapshot,)
     # Trees are made on demand; the file that was typed in has its own.
     _ = [each.tree for each in warm]
@@ -59,10 +76,11 @@ async def timed(lines: int, engine: Infill | None, is_warm: bool) -> float:
     return elapsed
 
 
-def renaming(lines: int) -> NextQuestion:
+def renaming(lines: int, asks: Literal["deciding", "always"] = "deciding", title: str = "") -> NextQuestion:
     """The definition in the first file has just got a new name."""
+    head = f'"""{title}"""\n' if title else ""
     filler = "".join(FILLER.format(number) for number in range(lines // 5))
-    before = DEFINITION + HERE + filler
+    before = head + DEFINITION + HERE + filler
     now = before.replace(OLD, NEW, 1)
     history = History()
     history.record("rows.py", before, difference(before, now), 0.0)
@@ -77,7 +95,8 @@ def renaming(lines: int) -> NextQuestion:
         session="bench",
         bar=0.0,
         invoked=True,
-        others=(snapshot_of("report.py", THERE + filler),),
+        asks=asks,
+        others=(snapshot_of("report.py", head + THERE + filler),),
     )
 
 

@@ -1,6 +1,6 @@
 """Whether next edits keep quiet where nothing is due: while a statement is typed, after an undo, a finished rename, …
 
-python -m bench.silence FOLDER [--rows 360] [--seed 0] [--engine fake|none|FOLDER]
+python -m bench.silence FOLDER [--rows 360] [--seed 0] [--engine fake|none|shipped|FOLDER]
 
 FOLDER holds source files, or is a corpus, of which the held-out documents are taken. Every row is made from one of
 them, the same rows for the same seed. The rate is printed for each kind, with its interval, and all as JSON.
@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.edit_cases import PAUSE, Case
-from bench.next_edit import Outcome, engine_of, measure
+from bench.next_edit import Outcome, cost_of, engine_of, measure
 from mercury_ls import languages, syntax
 from mercury_ls.documents import Document, difference
 from mercury_ls.history import History
@@ -225,7 +225,8 @@ def report(outcomes: list[Outcome], engine: str) -> None:
         rate = wilson(sum(quiet), len(quiet))
         rates[kind] = round(100 * rate.value, 1)
         print(f"{kind:14}{len(quiet):6} rows, quiet {rate.value:7.1%}  ({rate.low:.1%} to {rate.high:.1%})")
-    print(json.dumps({"quiet": rates, "n": len(outcomes), "engine": engine, "machine": machine}))
+    cost = cost_of([each for each in outcomes if not each.shown])
+    print(json.dumps({"quiet": rates, **cost, "n": len(outcomes), "engine": engine, "machine": machine}))
 
 
 if __name__ == "__main__":

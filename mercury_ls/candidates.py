@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit
 from mercury_ls import imports, occurrences, ranking, scopes, syntax
 from mercury_ls.documents import Snapshot
+from mercury_ls.habits import COPIED, stands_alone
 from mercury_ls.imports import Diagnosed
 from mercury_ls.places import Place
 from mercury_ls.propagation import IMPORT, KEYWORDS, Rule, balanced, rules, touches_of
@@ -27,15 +28,19 @@ ABOUT = 0.7
 KINDS = {"import": "lacking", "unused": "unused"}
 WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 LITERAL = re.compile(r"\d[\w.]*|\"[^\"]*\"|'[^']*'")
-COPIED = frozenset({"argument", "clone", "insert", "phrase"})
-OF_NAMES = frozenset({"rename", "part", "import", "unused"})
-OF_LINES = frozenset({"clone", "delete", "insert"})
+OF_NAMES = frozenset({"rename", "part", "import", "unused", "entry", "stored", "signature", "trim"})
+OF_LINES = frozenset({"clone", "delete", "entry", "insert", "stored"})
+
+
+RARE = frozenset({"signature", "stored"})
+"""History has them too seldom to learn when they are right: they are narrow enough to be so mostly."""
 
 
 class Candidate(Struct, frozen=True):
     """An edit that may come next: `[start, end)` of a snapshot becomes `text`, or what a model writes if that is None.
 
-    `p_edit` is the chance that the user would make it, from `features`; `rule` is what it follows from, and `reach` the
+    `p_edit` is the chance that the user would make it, from `features`, and `p_due` that of having anything left to do
+    where this is the likeliest; `rule` is what it follows from, and `reach` the
     lines that it does all of the rule's edit for.
     """
 
@@ -47,6 +52,7 @@ class Candidate(Struct, frozen=True):
     rule: Rule | None
     features: dict[str, float]
     p_edit: float = 0.0
+    p_due: float = 1.0
     reach: tuple[int, int] | None = None
 
 
@@ -75,7 +81,12 @@ def find(
 
 def judged(found: Iterable[Candidate]) -> list[Candidate]:
     known = ranking.load()
-    return [replace(each, p_edit=known.probability(each.kind, each.features)) for each in found]
+    return [chanced(each, known) for each in found]
+
+
+def chanced(candidate: Candidate, known: ranking.Ranking) -> Candidate:
+    chance = known.probability(candidate.kind, candidate.features)
+    return replace(candidate, p_edit=chance, p_due=known.is_due(candidate.kind, candidate.features, chance))
 
 
 def distinct(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -111,6 +122,8 @@ def following(
         surroundings = Surroundings(snapshot, current, offset, edits, lines, known)
         for place in free:
             if rule.count == 1 and rule.kind in COPIED and unknown_names(place, surroundings):
+                continue
+            if stands_alone(rule, place, snapshot):
                 continue
             features = features_of(rule, place, surroundings, homes.get(rule.path))
             kind = rule.kind if place.text is not None else "call"
@@ -163,6 +176,8 @@ class Surroundings(Struct, frozen=True):
 
 def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot | None) -> dict[str, float]:
     """What the chance of an edit depends on; every number grows slowly, so that none decides alone."""
+    if rule.kind in RARE:
+        return {"age": math.log2(1 + rule.age)}
     snapshot, current, lines = around.snapshot, around.current, around.lines
     line = snapshot.line_of(place.start)
     here = rule.path == snapshot.path
@@ -241,7 +256,8 @@ def ranges_of_locals(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> l
         return []
     at = home.line_start(min(rule.line, home.line_count - 1)) + rule.column
     found = []
-    for name in sorted(set(WORD.findall(rule.after or rule.lines_after)) - KEYWORDS)[:MOST_NAMES]:
+    came = rule.lines_after if rule.kind == "insert" else rule.after
+    for name in sorted(set(WORD.findall(came)) - KEYWORDS)[:MOST_NAMES]:
         if any(start <= at <= end for start, end in scopes.binding_ranges(home, name)):
             found.append(scopes.binding_ranges(snapshot, name))
     return found

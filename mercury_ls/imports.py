@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from mercury_engine.api import Edit
-from mercury_ls import scopes, syntax
+from mercury_ls import scopes, standard, syntax
 from mercury_ls.documents import Snapshot
 from mercury_ls.places import Place
 from mercury_ls.propagation import IMPORT, KEYWORDS, Rule
@@ -22,9 +22,12 @@ LATEST = 3
 MOST_NAMES = 8
 MOST_USES = 16
 UNUSED = re.compile(r"\bunused\b|\bnot (?:used|accessed)\b|\bnever (?:used|read)\b", re.IGNORECASE)
-WORD = re.compile(r"(?<![\w.$\"'])[^\W\d]\w{2,}")
+WORD = re.compile(r"(?<![\w.$\"'])[^\W\d]\w+")
+UNSEEN = frozenset({".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs"})
+"""There a name may come from what an included file includes, or from the module or macro around it."""
 BUILTIN = frozenset(dir(builtins))
 BOUND = re.compile(r"^\s*(?:from\s+\S+\s+import|import|use|using|#include)\b(?P<rest>.*)", re.DOTALL)
+GROUP = re.compile(r"import[ \t]*\(")
 NAMED = {".py": re.compile(r"from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*|[\w, \t]+)")}
 IN_BRACES = re.compile(
     r"(?:import|use|export)\b[^{]*\{(?P<names>[^{}]*)\}(?:[ \t]+from[ \t]+(?P<module>[\"'][^\"']+))?"
@@ -68,6 +71,8 @@ def missing(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[P
 
 def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]) -> Iterator[tuple[Rule, Place]]:
     """The imports of other files for names that the last edits began to use here; of Python also its own modules."""
+    if suffix(snapshot.path) in UNSEEN:
+        return
     for age, edit in enumerate(reversed(edits[-LATEST:])):
         if edit.path != snapshot.path or IMPORT.match(edit.after):
             continue
@@ -89,8 +94,7 @@ def statement_for(name: str, snapshot: Snapshot, others: Sequence[Snapshot]) -> 
             text = other.text[start:end]
             if "\n" not in text and name in bound_by(text) and means_the_same(text, other.path, snapshot.path):
                 return text
-    is_module = suffix(snapshot.path) == ".py" and name in sys.stdlib_module_names
-    return f"import {name}" if is_module and re.search(rf"(?<![\w.]){name}\.\w", snapshot.text) else ""
+    return standard.statement(name, suffix(snapshot.path), snapshot.text)
 
 
 def unbound(snapshot: Snapshot, name: str) -> bool:
@@ -99,10 +103,20 @@ def unbound(snapshot: Snapshot, name: str) -> bool:
         return False
     uses = [match.start() for match in islice(re.finditer(whole(name), snapshot.text), MOST_USES)]
     used = [at for at in uses if snapshot.text[at - 1 : at] != "." and syntax.inside(snapshot, at) is None]
-    if not used or any(start <= at < end for at in used for start, end in syntax.imports(snapshot)):
+    statements = syntax.imports(snapshot)
+    if not used or any(start <= at < end for at in uses for start, end in statements):
+        return False
+    if re.search(rf"^[ \t]*(?:from|import|use)\b.*{whole(name)}", snapshot.text, re.MULTILINE):
+        return False
+    if any(brings_unseen(snapshot.text[start:end], name) for start, end in statements):
         return False
     nodes = [scopes.node_at(snapshot, at) for at in used]
     return not any(node is not None and scopes.declares(node) for node in nodes)
+
+
+def brings_unseen(text: str, name: str) -> bool:
+    """A star may bring any name, a path in quotes the last of its own."""
+    return bool(re.search(rf"[/\"]{re.escape(name)}\"|(?:::|\.|\bimport[ \t]+)\*", text))
 
 
 def bound_by(text: str) -> list[str]:
@@ -115,6 +129,10 @@ def bound_by(text: str) -> list[str]:
 def statement(snapshot: Snapshot, text: str, is_used: bool) -> Iterator[Place]:
     """Among the imports, in the order of the alphabet where they are in it, on a line of its own."""
     found = syntax.imports(snapshot)
+    if place := one_more(snapshot, found, text) or grouped(snapshot, found, text):
+        yield place
+        return
+    found = section(snapshot, found, text)
     like = [span for span in found if first_word(snapshot.text[slice(*span)]) == first_word(text)] or found
     if not like:
         return
@@ -124,6 +142,49 @@ def statement(snapshot: Snapshot, text: str, is_used: bool) -> Iterator[Place]:
         start = snapshot.line_start(line)
         ending = ";" if snapshot.text[like[0][0] : like[0][1]].endswith(";") else ""
         yield Place(start, start, text.rstrip(";") + ending + "\n", float(is_used))
+
+
+def section(snapshot: Snapshot, found: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """Of Python's imports those of its own modules, for one more of these: they stand together, in a block."""
+    if suffix(snapshot.path) != ".py" or not is_own(text):
+        return found
+    own = [span for span in found if is_own(snapshot.text[slice(*span)])]
+    return own or found
+
+
+def is_own(text: str) -> bool:
+    """Whether an import statement is of a module that comes with Python."""
+    match = re.match(r"(?:from|import)[ \t]+(\w+)", text)
+    return bool(match) and match[1] in sys.stdlib_module_names - {"__future__"}
+
+
+def one_more(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
+    """`from a import c` where there is `from a import b`; the names stay in the order of the alphabet."""
+    wanted = NAMED[".py"].match(text) if suffix(snapshot.path) == ".py" else None
+    for start, end in found if wanted else ():
+        match = NAMED[".py"].match(snapshot.text, start, end)
+        if match and match["module"] == wanted["module"]:
+            names = list(re.finditer(r"\w+(?:[ \t]+as[ \t]+\w+)?", match["names"]))
+            name, base = wanted["names"].strip(), match.start("names")
+            later = next((each.start() for each in names if each.group() > name), None)
+            if later is not None:
+                return Place(base + later, base + later, f"{name}, ", 1.0)
+            return Place(base + names[-1].end(), base + names[-1].end(), f", {name}", 1.0) if names else None
+    return None
+
+
+def grouped(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
+    """Go lists its imports in brackets, those of its own library first."""
+    around = next((span for span in found if GROUP.match(snapshot.text, *span)), None)
+    if around is None or suffix(snapshot.path) != ".go":
+        return None
+    path = text.removeprefix("import").strip()
+    numbers = range(snapshot.line_of(around[0]) + 1, snapshot.line_of(around[1]))
+    own = [number for number in numbers if snapshot.line(number).strip().startswith('"')]
+    own = [number for number in own if "." not in snapshot.line(number).partition("/")[0]]
+    later = next((number for number in own if snapshot.line(number).strip() > path), None)
+    start = snapshot.line_start(later if later is not None else own[-1] + 1 if own else numbers.start)
+    return Place(start, start, f"\t{path}\n", 1.0)
 
 
 def imported_from(snapshot: Snapshot, path: str, name: str) -> Iterator[Place]:

@@ -20,7 +20,7 @@ from mercury_ls.candidates import Candidate, distinct
 from mercury_ls.documents import Change, Snapshot, reparse
 from mercury_ls.imports import Diagnosed
 from mercury_ls.languages import find
-from mercury_ls.occurrences import minimal
+from mercury_ls.lexemes import minimal
 from mercury_ls.polish import in_the_files_manner, without_sentinels
 from mercury_ls.propagation import on_the_way
 from mercury_ls.suggest import Infill, Question
@@ -45,16 +45,18 @@ MOST_REQUESTS = 3
 MOST_CHECKED = 5
 MOST_QUESTIONS = 3
 LEAST_CHANCE = 0.05
-"""Where an edit is less likely than that, no model is asked."""
+"""Below that nothing is asked of a model."""
 LONGEST_LABEL = 40
 
 
 class NextQuestion(Question, frozen=True, kw_only=True):
     """`others` are the files besides the current one that may be edited as well: open ones, and those of the
-    workspace that have been read for it; `diagnosed` is what the editor's language servers say of the current one."""
+    workspace that have been read for it; `diagnosed` is what the editor's language servers say of the current one. A
+    model is asked where its word can change what is shown, or `always`: to learn what its word is worth."""
 
     others: tuple[Snapshot, ...] = ()
     diagnosed: tuple[Diagnosed, ...] = ()
+    asks: Literal["deciding", "always"] = "deciding"
 
 
 class NextEdit(Struct, frozen=True):
@@ -171,16 +173,21 @@ def reverses(question: NextQuestion, snapshot: Snapshot, edit: Candidate | Chang
 def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> list[Candidate]:
     """The likeliest edit, the others that the same edit taught, and what else is due on their lines; nothing below
     the bar."""
-    bar = min(question.bar, fitted) if question.invoked else max(question.bar, fitted)
+    likely = [each for each in found if each.text is not None and each.p_edit >= bar_of(question, each, fitted)]
     # A value has its new name wherever it stands, or the file says the same thing in two ways.
-    halved = [each.rule for each in found if each.kind == "extract" and each.p_edit < bar]
-    sure = [each for each in found if each.text is not None and each.p_edit >= bar and each.rule not in halved]
+    halved = [each.rule for each in found if each.kind == "extract" and each not in likely]
+    sure = [each for each in likely if each.rule not in halved]
     if not sure:
         return []
     leader = max(sure, key=lambda each: each.p_edit)
     chosen = [each for each in sure if each is leader or taught_together(each, leader)]
     lines = {line_of(question, each) for each in chosen}
     return [each for each in sure if line_of(question, each) in lines]
+
+
+def bar_of(question: NextQuestion, candidate: Candidate, fitted: float) -> float:
+    """How likely it has to be: the more so, the likelier it is that nothing is due."""
+    return min(question.bar, fitted) if question.invoked else max(question.bar, fitted / candidate.p_due)
 
 
 def taught_together(one: Candidate, other: Candidate) -> bool:
@@ -264,6 +271,14 @@ def what(candidate: Candidate) -> str:
             return "insert the same lines"
         case "clone":
             return "change this line alike"
+        case "entry":
+            return "add an entry like the new one"
+        case "stored":
+            return f"keep {after}"
+        case "signature":
+            return f"change the parameters of {short(rule.name)}"
+        case "trim":
+            return "remove blanks at the ends of lines"
     if rule.before.strip() and rule.after.strip():
         return f"replace {before} → {after}"
     return f"add {after}" if rule.after.strip() else f"remove {before}"
@@ -280,7 +295,7 @@ def short(text: str) -> str:
 def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Region]:
     """The lines of the likeliest edits to check and those around the likeliest places to write."""
     known = files(question)
-    ranked = sorted((each for each in found if each.p_edit >= LEAST_CHANCE), key=lambda each: -each.p_edit)
+    ranked = sorted((each for each in found if is_worth_asking(question, each)), key=lambda each: -each.p_edit)
     certain = [each for each in ranked if each.text is not None]
     asked = asked_lines(question, [each for each in ranked if each.text is None])
     leader = certain[0].rule if certain else None
@@ -291,6 +306,14 @@ def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Regio
         numbers = [number for _, (_, number) in stretch]
         regions.append(region(known[uri], numbers[0], numbers[-1], ranked))
     return regions
+
+
+def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
+    """A word that cannot change what is shown is not worth the wait."""
+    known = ranking.load()
+    bar = bar_of(question, candidate, known.checked_bar or known.bar)
+    decides = question.asks == "always" or known.is_open(candidate.p_edit, candidate.text is not None, bar)
+    return candidate.p_edit >= LEAST_CHANCE and decides
 
 
 def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
@@ -392,7 +415,8 @@ def written_edit(question: NextQuestion, region: Region, text: str, found: Itera
         text += "\n"
     change = minimal(region.old, text)
     start, end = region.start + change.start, region.start + change.end
-    edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(asked))
+    due = ranking.load().is_due("line", {}, max(asked))
+    edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(asked), due)
     return None if reverses(question, region.snapshot, edit) else edit
 
 

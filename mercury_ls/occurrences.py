@@ -8,22 +8,21 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls import imports, scopes, syntax
-from mercury_ls.documents import Change, Document, Snapshot, difference
+from mercury_ls import imports, mirrors, scopes, syntax
+from mercury_ls.documents import Document, Snapshot
+from mercury_ls.lexemes import MARK, cased, closing, minimal
 from mercury_ls.places import Place
 from mercury_ls.propagation import FIXED, KEYWORDS, PARTS, Rule, Token, shape, tokens, touches_of
 from mercury_ls.referents import Referent, declares_anew, is_meant, referent
 
-__all__ = ["find", "minimal"]
+__all__ = ["find"]
 
 MOST_PLACES = 64
-LONGEST_ARGUMENTS = 2000
 LONGEST_TEMPLATE = 120
-MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
-"""A string, or what arguments are told apart by."""
 LINES = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r"[^\W\d]\w*")
 MOST_INSERTIONS = 24
+TRAILING = re.compile(r"[ \t]+(?=\r?$)", re.MULTILINE)
 TELLING = 5
 """A shape of so many tokens says something by itself."""
 LONGEST_LINE = 400
@@ -47,6 +46,10 @@ def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
         "extract": extractions,
         "unused": imports.unused,
         "import": imports.missing,
+        "entry": mirrors.entries,
+        "stored": mirrors.stored,
+        "signature": mirrors.signatures,
+        "trim": trailing_blanks,
     }
     found: list[Place] = []
     for place in finders[rule.kind](rule, snapshot, home):
@@ -121,14 +124,6 @@ def names_with_part(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> It
             changed = with_part(changed, before, after) if changed == name else changed
         if changed != name and syntax.inside(snapshot, start) == own:
             yield seen(rule, snapshot, Place(start, end, changed))
-
-
-def cased(name: str) -> tuple[str, ...]:
-    """The name as `snake_case`, `CamelCase`, `camelCase` and `UPPER_CASE` have it, itself first."""
-    words = [word for word in PARTS.findall(name) if word.strip("_")]
-    joined = "".join(word[:1].upper() + word[1:].lower() for word in words)
-    snake = "_".join(word.lower() for word in words)
-    return name, snake, joined, joined[:1].lower() + joined[1:], snake.upper()
 
 
 def with_part(name: str, before: str, after: str) -> str:
@@ -224,8 +219,9 @@ def phrase_patterns(rule: Rule) -> tuple[re.Pattern[str], ...]:
     went = [token.text for token in tokens(rule.before)]
     if any(len(word) > 1 and word.isidentifier() and word not in KEYWORDS for word in went):
         return (re.compile(f"(?P<phrase>{sequence(went)})"),)
-    sizes = ((1, 0), (0, 1)) if went else ((2, 0), (1, 1), (0, 2))
-    return tuple(pattern for size in sizes if (pattern := between(rule, went, *size)))
+    near, further = (((1, 0), (0, 1)), ((2, 0), (0, 2))) if went else (((2, 0), (1, 1), (0, 2)), ((2, 1), (1, 2)))
+    found = [tuple(each for size in sizes if (each := between(rule, went, *size))) for sizes in (near, further)]
+    return found[0] or found[1]
 
 
 def between(rule: Rule, went: list[str], on_the_left: int, on_the_right: int) -> re.Pattern[str] | None:
@@ -308,19 +304,6 @@ def is_definition(snapshot: Snapshot, end: int) -> bool:
     return node is not None and "parameter" in node.type
 
 
-def closing(text: str, start: int) -> int | None:
-    """The bracket that ends what opened right before `start`."""
-    depth = 0
-    for piece in MARK.finditer(text, start, start + LONGEST_ARGUMENTS):
-        if piece.group() in "([{":
-            depth += 1
-        elif piece.group() in ")]}":
-            if depth == 0:
-                return piece.start()
-            depth -= 1
-    return None
-
-
 def split_arguments(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """The ranges of the arguments, without the blanks around them."""
     depth, first, found = 0, start, []
@@ -372,6 +355,11 @@ def clones(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Pl
     """Lines of the same shape, other names in it: what went has to be there, the rest may differ."""
     rare = rule.count > 1 or len(tokens(rule.lines_before)) >= TELLING
     yield from templated(rule.lines_before, rule.lines_after, snapshot, rare)
+
+
+def trailing_blanks(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    for start, end in nearest(TRAILING, snapshot, rule):
+        yield Place(start, end, "", float(snapshot.text[start - 1 : start] in ("", "\n")))
 
 
 def deletions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
@@ -575,29 +563,3 @@ def extractions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterat
 
 def indentation_of(text: str) -> int:
     return len(text) - len(text.lstrip(" \t"))
-
-
-def minimal(old: str, new: str) -> Change:
-    """The difference, widened to whole words and operators."""
-    change = difference(old, new)
-    start, end, text = change.start, change.end, change.text
-    while start > 0 and (glued(old[start - 1], old[start : start + 1]) or glued(old[start - 1], text[:1])):
-        start -= 1
-        text = old[start] + text
-    while end < len(old) and (glued(old[end - 1 : end], old[end]) or glued(text[-1:], old[end])):
-        text += old[end]
-        end += 1
-    return Change(start, end, text)
-
-
-def glued(left: str, right: str) -> bool:
-    """Whether two neighbours belong to one word or one operator."""
-    return bool(left and right) and any(kind(left) and kind(right) for kind in (is_word, is_operator))
-
-
-def is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
-
-def is_operator(character: str) -> bool:
-    return character in "=<>!&|+-*/%^?:"

@@ -21,6 +21,7 @@ __all__ = [
     "Token",
     "Touch",
     "balanced",
+    "changed_part",
     "on_the_way",
     "openness",
     "pieces",
@@ -31,12 +32,14 @@ __all__ = [
     "travelling",
 ]
 
-Kind = Literal[
-    "rename", "part", "phrase", "argument", "parameter", "clone", "delete", "insert", "extract", "unused", "import"
-]
+Kind = (
+    Literal["rename", "part", "phrase", "argument", "parameter", "clone", "delete", "insert", "extract", "unused"]
+    | Literal["import", "entry", "stored", "signature", "trim"]
+)
 """What a rule speaks of: a name, a part of names, a piece of code, an argument at calls, a parameter that the calls
 must follow, lines of one shape that changed, went or came, an expression that a new variable stands for, an import
-that nothing uses any more, a name that other files may have to import."""
+that nothing uses any more, a name that other files may have to import; an entry that a list got, a parameter that its
+function may have to keep, or that other declarations lack, blanks at the ends of lines that went."""
 
 KEYWORDS = frozenset(
     re.findall(
@@ -57,6 +60,7 @@ FIXED = KEYWORDS - {"bool", "boolean", "char", "double", "float", "int", "long",
 LONGEST_EDIT = 4000
 MOST_TOKENS = 600
 MOST_RULES = 40
+LONGEST_ENTRY = 4
 NEIGHBOURS = 4
 LATEST = 3
 SHORT_NAME = 3
@@ -74,6 +78,7 @@ MADE = re.compile(
     r"|(?P<constant>[A-Z][A-Z\d_]{2,})[ \t]*(?::[^=\n]+)?=[^=]",
 )
 ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
+SIGNATURE = re.compile(r"(?P<name>[^\W\d]\w*)[ \t]*\((?P<parameters>(?:[^()]|\([^()]*\))*)\)")
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 ASSIGNED = re.compile(
     r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=\s*(?P<value>[^=].*?);?\s*$"
@@ -130,6 +135,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> tuple[str, ...]:
         """What makes two edits the same: lines count by their shape, a parameter by its function."""
+        if self.kind == "entry":
+            return self.kind, self.lines_after
         if self.kind in ("clone", "delete", "insert"):
             return self.kind, shape(self.lines_before), shape(self.lines_after), self.before, self.after
         return self.kind, self.before, self.after, self.name
@@ -214,6 +221,9 @@ def learned(edit: Edit, age: int) -> Iterator[Rule]:
         return
     lines = max(edit.before.count("\n"), edit.after.count("\n"), 1)
     known = {"path": edit.path, "age": age, "since": age, "lines": lines, "places": ((edit.path, edit.line),)}
+    if trimmed(edit):
+        yield Rule(kind="trim", before="", after="", line=edit.line, **known)
+        return
     if not edit.before.strip():
         yield from of_insertion(edit, known)
         return
@@ -229,6 +239,12 @@ def learned(edit: Edit, age: int) -> Iterator[Rule]:
         yield from of_stretch(before, after, edit.line + number, known)
 
 
+def trimmed(edit: Edit) -> bool:
+    """Whether nothing but blanks at the ends of lines went."""
+    lines = edit.before.split("\n"), edit.after.split("\n")
+    return edit.before != edit.after and [line.rstrip() for line in lines[0]] == lines[1]
+
+
 def gone(edit: Edit) -> list[str]:
     """The names that the edit took away, not those of an import statement."""
     if IMPORT.match(edit.before):
@@ -241,6 +257,8 @@ def of_insertion(edit: Edit, known: dict) -> Iterator[Rule]:
     yield from of_imports(edit, known)
     known = {**known, "line": edit.line, "lines_after": edit.after}
     yield Rule(kind="insert", before="", after="", **known)
+    if edit.after.count("\n") <= LONGEST_ENTRY and all(line.strip() for line in LINE.findall(edit.after)):
+        yield Rule(kind="entry", before="", after="", **known)
     for line in LINE.findall(edit.after):
         found = ASSIGNED.match(line)
         if found and len(tokens(found["value"])) > 1:
@@ -285,13 +303,18 @@ def of_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
     """The rules of one stretch of lines that became another."""
     old = tokens(before)
     if not alike(before, after):
+        known = {**known, "lines_before": before, "lines_after": after}
         if old and TOKEN.findall(before) != TOKEN.findall(after):
-            yield Rule(kind="clone", before=before, after=after, **known, lines_before=before, lines_after=after)
+            yield Rule(kind="clone", before=before, after=after, **known)
+        elif old and before.count("\n") != after.count("\n"):
+            # Broken into lines, or joined: nothing went and nothing came.
+            yield Rule(kind="clone", before="", after="", **known)
         return
     found = touches_of(before, after)
     changed = sum(len(tokens(before[t.start : t.end])) + len(tokens(after[t.new_start : t.new_end])) for t in found)
     share = changed / max(len(old) + len(tokens(after)), 1)
     known = {**known, "lines_before": before, "lines_after": after, "changed": share}
+    yield from of_signature(before, after, known)
     for touch in balanced(before, after, found):
         if not moved(before, after, touch, found):
             yield from of_touch(before, after, old, touch, known)
@@ -299,6 +322,21 @@ def of_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
         # What went and what came make the template's identity; everything else may differ between its uses.
         went, came = map("\0".join, zip(*(pieces(before, after, touch) for touch in found), strict=True))
         yield Rule(kind="clone", before=went, after=came, column=found[0].new_end, **known)
+
+
+def of_signature(before: str, after: str, known: dict) -> Iterator[Rule]:
+    """The parameters in the first brackets that follow a name; whether it is declared there, the tree will say."""
+    old, new = signature(before), signature(after)
+    if not old or not new or old["name"] != new["name"]:
+        return
+    if TOKEN.findall(old["parameters"]) != TOKEN.findall(new["parameters"]):
+        line, column = after.count("\n", 0, new.start()), new.start() - (after.rfind("\n", 0, new.start()) + 1)
+        place = {**known, "line": known["line"] + line, "column": column}
+        yield Rule(kind="signature", before=old["parameters"], after=new["parameters"], name=old["name"], **place)
+
+
+def signature(text: str) -> re.Match[str] | None:
+    return next((match for match in SIGNATURE.finditer(text) if match["name"] not in KEYWORDS), None)
 
 
 def moved(before: str, after: str, touch: Touch, found: Iterable[Touch]) -> bool:
@@ -352,6 +390,17 @@ def of_argument(
     position = -1 if closing else index
     kind = "parameter" if defines or (right and defined_by_brace(right)) else "argument"
     yield Rule(kind=kind, before=went, after=came, name=name, index=index if went else position, **known)
+    added = WORD.search(came)
+    for neighbour in neighbours_of(left, right, index) if kind == "parameter" and added and not went.strip() else ():
+        yield Rule(kind="stored", before=neighbour, after=added.group(), name=name, index=index, **known)
+
+
+def neighbours_of(left: list[Token], right: list[Token], index: int) -> list[str]:
+    """What the parameter beside a new one may be called: its first word, or its last where types come first."""
+    beside = left[::-1] if index else right
+    words = [token.text for token in takewhile(lambda token: token.text not in ("(", ",", ")"), beside)]
+    names = [word for word in words if WORD.fullmatch(word) and word not in KEYWORDS]
+    return list(dict.fromkeys([*names[-1:], *names[:1]]))
 
 
 def balanced(before: str, after: str, found: list[Touch]) -> Iterator[Touch]:

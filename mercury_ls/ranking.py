@@ -14,20 +14,30 @@ __all__ = ["Ranking", "load"]
 
 class Ranking(Struct, frozen=True):
     """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds, `check` how a model's opinion
-    is added; `bar` is the least probability that is shown without a model, `checked_bar` with one, and `fitted` says
-    from what and how well.
+    is added; `due` tells from the likeliest edit whether anything is due at all. `bar` is the least that both chances
+    together come to where an edit is shown without a model, `checked_bar` with one. A model is as sure of what it
+    writes as `surest` once in twenty times. `fitted` says from what and how well.
     """
 
     kinds: dict[str, float]
     weights: dict[str, float]
     check: dict[str, float]
     bar: float
+    due: dict[str, float] = {}
     checked_bar: float | None = None
+    surest: float = 0.95
     fitted: dict[str, Any] = {}
 
     def probability(self, kind: str, features: Mapping[str, float]) -> float:
         known = self.weights
         return logistic(self.kinds[kind] + sum(known[name] * value for name, value in features.items()))
+
+    def is_due(self, kind: str, features: Mapping[str, float], probability: float) -> float:
+        """The chance that anything is left to do where this edit is the likeliest; its kind is a feature too."""
+        if not self.due:
+            return 1.0
+        given = {"bias": 1.0, "ranked": odds(probability), f"is {kind}": 1.0, **features}
+        return logistic(sum(self.due.get(name, 0.0) * value for name, value in given.items()))
 
     def checked(self, probability: float, p_model: float, agreement: float) -> float:
         """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
@@ -40,6 +50,14 @@ class Ranking(Struct, frozen=True):
             + check["agreement"] * agreement
             + own * (check["own"] + check["own ranked"] * ranked + check["own model"] * model)
         )
+
+    def is_open(self, probability: float, is_known: bool, bar: float) -> bool:
+        """Whether a model's word can decide if the edit is shown: of a known text by being for it or against it, of a
+        place by writing something there."""
+        words = (1.0, -1.0) if is_known else (0.0,)
+        said = [(p_model, word) for word in words for p_model in (self.surest, 0.0)]
+        shown = [self.checked(probability, *each) >= bar for each in said]
+        return any(each != (is_known and probability >= bar) for each in shown)
 
 
 @cache

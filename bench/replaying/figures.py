@@ -141,6 +141,7 @@ def figures(all_played: Sequence[Played], engine: Usage) -> dict[str, Any]:
         "characters_saved": sum(map(saved, ghost)),
         "characters_saved_share": share(sum(map(saved, ghost)), keys),
         "next_edits_shown": len(edits),
+        "next_edit_shows_per_hour": round(len(edits) / hours, 1) if hours else None,
         "next_edits_made_share": share(sum(fate.typed for fate in edits), len(edits)),
         "typing_hours": round(hours, 4),
         "server_cpu_s": round(sum(played.server.processor_s for played in all_played), 2),

@@ -1,16 +1,20 @@
 import json
 
 import msgspec
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bench.edit_cases import Case, cases
-from bench.next_edit import Local, Outcome, is_exact, likeness, measure_parts, parted, score, touched
+from bench.next_edit import Local, Outcome, cost_of, is_exact, likeness, measure_parts, parted, score, touched
 from bench.next_edit import outcome as outcome_of
-from bench.rename_latency import timed
+from bench.rename_latency import renaming, spread, timed
 from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
 from mercury_ls.documents import Change, Document, difference
 from mercury_ls.history import History
+from mercury_ls.ranking import Ranking
+from mercury_training.rank_edits import Candidate, due_chances
 from mercury_training.shards import EditRow, Replacement, write_edits
 
 TEXT = "a = old(1)\nb = old(2)\nc = old(3)\n"
@@ -154,8 +158,22 @@ async def test_a_row_says_where_its_edit_was_lost(expected, stage):
 
 
 async def test_a_rename_over_two_files_is_one_answer():
-    assert await timed(20, None, is_warm=True) > 0
-    assert await timed(20, Local(FakeEngine()), is_warm=False) > 0
+    assert await timed(renaming(20), None, is_warm=True) > 0
+    engine = Local(FakeEngine())
+    assert await timed(renaming(20, "always", "round 1"), engine, is_warm=False) > 0
+    assert engine.requests > 0
+    assert engine.forwards >= engine.requests
+
+
+def test_a_spread_is_the_middle_and_what_a_tenth_is_below_and_above():
+    assert spread([float(n) for n in range(100)]) == {"p10_ms": 10.0, "p50_ms": 50.0, "p90_ms": 90.0}
+
+
+def test_what_a_model_costs_is_counted_where_nothing_is_shown():
+    silent = [replace(outcome("none", False), forwards=n, model_ms=10.0 * n) for n in (1, 3)]
+    shown = replace(outcome("repeat", True), forwards=90, model_ms=900.0)
+    assert cost_of([*silent]) == {"silent_forwards": 2.0, "silent_model_ms": 20.0}
+    assert score([*silent, shown])["silent_forwards"] == 2.0
 
 
 def range_of(first: int, stop: int) -> dict:
@@ -175,3 +193,11 @@ def test_a_row_of_a_corpus_becomes_its_window_with_the_edits_made_again(tmp_path
         Edit("b.py", 3, "old\n", "new\n"),
     )
     assert (found.expected, found.also_ok) == ((SECOND,), (THIRD,))
+
+
+def test_the_ranking_reads_what_is_due_as_the_fit_writes_it():
+    candidate = Candidate(0, "repeat", "clone", {"likeness": 0.5}, True)
+    due = {"bias": -0.3, "ranked": 0.7, "is clone": 0.4, "likeness": 1.1}
+    (fitted,) = due_chances(due, [candidate], np.array([0.6]))
+    assert Ranking({}, {}, {}, 0.5, due).is_due("clone", candidate.features, 0.6) == pytest.approx(fitted)
+    assert Ranking({}, {}, {}, 0.5).is_due("clone", candidate.features, 0.6) == 1.0

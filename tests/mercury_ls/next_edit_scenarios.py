@@ -19,6 +19,22 @@ class Scenario(Struct, frozen=True):
 
 PYTHON = (
     Scenario(
+        "an expression gets the name of its new variable",
+        "python",
+        """\
+def show(settings):
+⟦→    folder = settings.paths.root
+⟧$0    print(settings.paths.root)
+    walk(settings.paths.root)
+""",
+        """\
+def show(settings):
+    folder = settings.paths.root
+    print(«folder»)
+    walk(«folder»)
+""",
+    ),
+    Scenario(
         "a parameter is renamed throughout its function",
         "python",
         """\
@@ -1280,7 +1296,310 @@ int f(int a) {
     ),
 )
 
+GROWN = (
+    Scenario(
+        "silence where the entry stands in the other list as well",
+        "typescript",
+        """\
+import { load } from "./load";
+⟦→import { save } from "./save";
+⟧$0
+export const names = [
+  "load",
+  "save",
+];
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where the neighbour of a new entry opens a block",
+        "python",
+        """\
+ACTIONS = {
+    "load": load,
+⟦→    "save": save,
+⟧$0}
+
+
+def load(path):
+    return path
+
+
+def dump(path):
+    return path
+""",
+        "- ",
+    ),
+    Scenario(
+        "a parameter more of a constructor is kept as the one beside it",
+        "python",
+        """\
+class Waiter:
+    def __init__(self, children, timeout⟦→, quiet=()⟧$0):
+        self.children = children
+        self.timeout = timeout
+        self.done = False
+""",
+        """\
+class Waiter:
+    def __init__(self, children, timeout, quiet=()):
+        self.children = children
+        self.timeout = timeout
+«        self.quiet = quiet
+»        self.done = False
+""",
+    ),
+    Scenario(
+        "a parameter more of a constructor of TypeScript",
+        "typescript",
+        """\
+class Waiter {
+  constructor(children: Child[], timeout: number⟦→, quiet: boolean⟧$0) {
+    this.children = children;
+    this.timeout = timeout;
+  }
+}
+""",
+        """\
+class Waiter {
+  constructor(children: Child[], timeout: number, quiet: boolean) {
+    this.children = children;
+    this.timeout = timeout;
+«    this.quiet = quiet;
+»  }
+}
+""",
+    ),
+    Scenario(
+        "silence after a parameter more where none is kept",
+        "python",
+        """\
+def area(width, height⟦→, scale⟧$0):
+    return width * height
+""",
+        "- ",
+    ),
+    Scenario(
+        "a prototype follows its function",
+        "c",
+        """\
+static int area(int width, int height);
+
+static int area(int width, int height⟦→, int scale⟧$0) {
+    return width * height * scale;
+}
+""",
+        """\
+static int area(int width, int height«, int scale»);
+
+static int area(int width, int height, int scale) {
+    return width * height * scale;
+}
+""",
+    ),
+    Scenario(
+        "an override follows the method",
+        "python",
+        """\
+class Shape:
+    def draw(self, canvas⟦→, color⟧$0):
+        raise NotImplementedError
+
+
+class Square(Shape):
+    def draw(self, canvas):
+        canvas.line()
+""",
+        """\
+class Shape:
+    def draw(self, canvas, color):
+        raise NotImplementedError
+
+
+class Square(Shape):
+    def draw(self, canvas«, color»):
+        canvas.line()
+""",
+    ),
+    Scenario(
+        "silence where a function of the same name takes something else",
+        "python",
+        """\
+class Shape:
+    def draw(self, canvas⟦→, color⟧$0):
+        raise NotImplementedError
+
+
+class Lottery:
+    def draw(self, tickets):
+        return tickets.pop()
+""",
+        "- ",
+    ),
+    Scenario(
+        "a package of Go that is used has to be imported",
+        "go",
+        """\
+package files
+
+import (
+	"fmt"
+	"strings"
+)
+
+func Names(path string) []string {
+⟦→	fmt.Println(os.Getenv("HOME"))
+⟧$0	return strings.Split(path, "/")
+}
+""",
+        """\
+package files
+
+import (
+	"fmt"
+«	"os"
+»	"strings"
+)
+
+func Names(path string) []string {
+	fmt.Println(os.Getenv("HOME"))
+	return strings.Split(path, "/")
+}
+""",
+    ),
+    Scenario(
+        "a name of `typing` joins those that are imported already",
+        "python",
+        """\
+from typing import Any, Sequence
+
+
+def first(rows: Sequence[Any]) -> ⟦Any→Optional[Any]⟧$0:
+    return rows[0] if rows else None
+""",
+        """\
+from typing import Any, «Optional, »Sequence
+
+
+def first(rows: Sequence[Any]) -> Optional[Any]:
+    return rows[0] if rows else None
+""",
+    ),
+    Scenario(
+        "silence where a star may have brought the name",
+        "python",
+        """\
+from shapes import *
+
+
+def first(rows) -> ⟦list→Path⟧$0:
+    return rows[0]
+""",
+        "- ",
+    ),
+    Scenario(
+        "a statement moves to a line of its own for the second time",
+        "python",
+        """\
+def check(user, entry, slug):
+    if not user:⟦ →
+        ⟧raise Missing(user)
+    if not entry:⟦ →
+        ⟧raise Missing(entry)$0
+    if not slug: raise Missing(slug)
+""",
+        """\
+def check(user, entry, slug):
+    if not user:
+        raise Missing(user)
+    if not entry:
+        raise Missing(entry)
+    if not slug:«
+       » raise Missing(slug)
+""",
+    ),
+    Scenario(
+        "a number without a name of its own, between the names around it",
+        "go",
+        """\
+package forms
+
+func parse(req *Request) error {
+	req.ParseForm(⟦32 << 10→defaultMemory⟧$0)
+	return req.ParseForm(32 << 10)
+}
+""",
+        """\
+package forms
+
+func parse(req *Request) error {
+	req.ParseForm(defaultMemory)
+	return req.ParseForm(«defaultMemory»)
+}
+""",
+    ),
+    Scenario(
+        "a host goes from one string and from the next",
+        "go",
+        """\
+package web
+
+func address(port string) string {
+	if port != "" {
+		return "⟦localhost→⟧$0:" + port
+	}
+	return "localhost:8080"
+}
+""",
+        """\
+package web
+
+func address(port string) string {
+	if port != "" {
+		return ":" + port
+	}
+	return "«»:8080"
+}
+""",
+    ),
+)
+
 ASKED = (
+    Scenario(
+        "an arm more of one match is one more of the other",
+        "rust",
+        """\
+fn name(shape: &Shape) -> &str {
+    match shape {
+        Shape::Square(side) => square_name(side),
+⟦→        Shape::Circle(radius) => circle_name(radius),
+⟧$0    }
+}
+
+fn area(shape: &Shape) -> f64 {
+    match shape {
+        Shape::Line(length) => line_area(length),
+        Shape::Square(side) => square_area(side),
+    }
+}
+""",
+        """\
+fn name(shape: &Shape) -> &str {
+    match shape {
+        Shape::Square(side) => square_name(side),
+        Shape::Circle(radius) => circle_name(radius),
+    }
+}
+
+fn area(shape: &Shape) -> f64 {
+    match shape {
+        Shape::Line(length) => line_area(length),
+        Shape::Square(side) => square_area(side),
+«        Shape::Circle(radius) => circle_area(radius),
+»    }
+}
+""",
+    ),
     Scenario(
         "an import that nothing uses any more goes",
         "python",
@@ -1304,23 +1623,7 @@ def where(name):
 print(sys.argv)
 """,
     ),
-    Scenario(
-        "an expression gets the name of its new variable",
-        "python",
-        """\
-def show(settings):
-⟦→    folder = settings.paths.root
-⟧$0    print(settings.paths.root)
-    walk(settings.paths.root)
-""",
-        """\
-def show(settings):
-    folder = settings.paths.root
-    print(«folder»)
-    walk(«folder»)
-""",
-    ),
 )
 """Less likely than what is shown unasked."""
 
-SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C)
+SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN)

@@ -38,6 +38,28 @@ def test_a_module_of_python_that_is_used_but_not_imported():
     )
 
 
+def test_modules_of_python_stand_together():
+    check_needed(
+        "import abc\nimport sys\n\nimport attrs\n\n⟦print(json.dumps(attrs))\n⟧",
+        "import abc\n«import json\n»import sys\n\nimport attrs\n\nprint(json.dumps(attrs))\n",
+    )
+
+
+def test_a_name_joins_the_import_of_its_module():
+    check_needed(
+        "from typing import (\n    Any,\n    Union,\n)\n\n⟦def f(x: Optional[int]): ...\n⟧",
+        "from typing import (\n    Any,\n    «Optional, »Union,\n)\n\ndef f(x: Optional[int]): ...\n",
+    )
+
+
+def test_a_package_of_go_stands_with_those_of_its_library():
+    check_needed(
+        'package a\n\nimport (\n\t"fmt"\n\n\t"github.com/a/b"\n)\n\n⟦var home = os.Getenv("HOME")\n⟧',
+        'package a\n\nimport (\n\t"fmt"\n«\t"os"\n»\n\t"github.com/a/b"\n)\n\nvar home = os.Getenv("HOME")\n',
+        language="go",
+    )
+
+
 def test_what_another_file_imports_by_that_name():
     check_needed(
         "import abc\nfrom one import a\n\n⟦x = helper(1)\n⟧",
@@ -55,6 +77,7 @@ def test_what_another_file_imports_by_that_name():
         "print('json.dumps')\n",
         "json = 1\njson.a\n",
         "x = len(y)\n",
+        "def f():\n    import json\n    json.dumps(1)\n",
     ],
 )
 def test_nothing_is_needed_for_what_is_known_or_no_name(typed):

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Filled
 from mercury_engine.fake import FakeEngine
+from mercury_ls import ranking
 from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.history import History
@@ -152,6 +153,14 @@ async def test_other_files_are_part_of_the_same_answer():
     assert answer.label == "rename `fetch` → `load` in 3 places and 2 files"
 
 
+async def test_a_header_follows_the_implementation():
+    header = "#ifndef AREA_H\n#define AREA_H\n\nint area(int width, int height);\n\n#endif\n"
+    others = (Document("file:///project/area.h", "/project/area.h", "c", 3, header).snapshot(),)
+    drawn = "int area(int width, int height⟦→, int scale⟧$0) {\n    return width * height * scale;\n}\n"
+    answer = await last_of(question_of(drawn, "c", others=others, bar=0.05, invoked=True))
+    assert [(edit.uri, edit.text) for edit in answer.edits] == [("file:///project/area.h", ", int scale")]
+
+
 async def test_a_local_of_this_file_is_none_of_another():
     answer = await last_of(question_of(RENAME, "python", others=(other_file("w = 1\nprint(w)\n"),)))
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
@@ -176,7 +185,7 @@ async def test_nothing_is_proposed_before_anything_was_done():
 
 async def test_what_the_rules_know_comes_before_the_model_answers():
     engine = Engine(FakeEngine())
-    answers = [answer async for answer in next_edits(question_of(RENAME, "python"), engine)]
+    answers = [answer async for answer in next_edits(question_of(RENAME, "python", asks="always"), engine)]
     assert answers[0].edits
     assert not answers[0].final
     assert answers[-1].edits
@@ -189,7 +198,7 @@ async def test_places_that_lie_close_are_asked_about_at_once_with_their_old_text
     others = (other_file("from file import fetch\n\nresult = fetch(2)\n"),)
     filler = "x = 1\n" * 9
     drawn = f"def ⟦fetch→load⟧$0(name):\n    return name\n\n\n{filler}value = fetch(1)\n{filler}fetch(2)\n"
-    await last_of(question_of(drawn, "python", others=others), engine)
+    await last_of(question_of(drawn, "python", others=others, asks="always"), engine)
     asked = {request.windows[0].path: request for request in engine.requests}
     here = asked["/project/file.py"]
     old = [here.windows[0].text[s.start : s.end] for s in here.spans]
@@ -201,22 +210,24 @@ async def test_places_that_lie_close_are_asked_about_at_once_with_their_old_text
 
 
 async def test_a_model_moves_the_chance_of_what_the_rules_say():
-    alone = await last_of(question_of(RENAME, "python"))
-    against = await last_of(question_of(RENAME, "python"), Engine(Opinion(lambda old: old, p_accept=0.02)))
-    same = await last_of(question_of(RENAME, "python"), Engine(Opinion(lambda old: old.replace("w", "width"))))
-    assert against.p_accept < alone.p_accept < same.p_accept
+    question = question_of(RENAME, "python", asks="always")
+    against = await last_of(question, Engine(Opinion(lambda old: old)))
+    same = await last_of(question, Engine(Opinion(lambda old: old.replace("w", "width"))))
+    assert against.p_accept < same.p_accept
 
 
 async def test_nonsense_of_a_model_is_not_shown():
-    alone = await last_of(question_of(THIRD, "python"))
-    answer = await last_of(question_of(THIRD, "python"), Engine(Opinion(lambda old: "))) nonsense(\n", p_accept=0.1)))
+    question = question_of(THIRD, "python", asks="always")
+    alone = await last_of(question)
+    answer = await last_of(question, Engine(Opinion(lambda old: "))) nonsense(\n", p_accept=0.1)))
     assert {edit.text for edit in answer.edits} <= {edit.text for edit in alone.edits}
 
 
 async def test_a_model_writes_where_no_rule_knows_the_text():
     drawn = "def area(width):\n    height = ⟦1→width⟧$0\n    return width\n"
     write = lambda old: old.replace("return width", "return width * height")  # noqa: E731
-    answer = await last_of(question_of(drawn, "python", invoked=True, bar=0.01), Engine(Opinion(write, 0.99)))
+    question = question_of(drawn, "python", invoked=True, bar=0.001, asks="always")
+    answer = await last_of(question, Engine(Opinion(write, 0.99)))
     assert [edit.text for edit in answer.edits] == [" * height"]
 
 
@@ -226,7 +237,7 @@ async def test_an_unfinished_text_of_the_model_is_not_shown():
             yield Draft(1, tuple(Filled("return", p_accept=0.99) for _ in request.spans), True)
 
     drawn = "def area(width):\n    height = ⟦1→width⟧$0\n    return width\n"
-    answer = await last_of(question_of(drawn, "python", invoked=True, bar=0.01), Engine(Cut()))
+    answer = await last_of(question_of(drawn, "python", invoked=True, bar=0.001, asks="always"), Engine(Cut()))
     assert all(edit.text.strip() != "return" for edit in answer.edits)
 
 
@@ -235,15 +246,25 @@ async def test_an_engine_without_a_draft_leaves_what_the_rules_know():
         def infill(self, request):
             yield from ()
 
-    answer = await last_of(question_of(RENAME, "python"), Engine(Mute()))
+    answer = await last_of(question_of(RENAME, "python", asks="always"), Engine(Mute()))
     assert len(answer.edits) == 3
+
+
+async def test_a_model_is_not_asked_where_its_word_changes_nothing(monkeypatch):
+    deaf = {**dict.fromkeys(ranking.load().check, 0.0), "ranked": 1.0, "own": -20.0}
+    known = replace(ranking.load(), check=deaf)
+    monkeypatch.setattr(ranking, "load", lambda: known)
+    engine = Engine(FakeEngine())
+    answer = await last_of(question_of(RENAME, "python"), engine)
+    assert len(answer.edits) == 3
+    assert not engine.requests
 
 
 async def test_edits_far_apart_come_in_windows_of_their_own():
     engine = Engine(FakeEngine())
     far = "x = 1\n" * 3000
     drawn = f"def ⟦fetch→load⟧$0(name):\n    return name\n\n\n{far}value = fetch(1)\n"
-    await last_of(question_of(drawn, "python"), engine)
+    await last_of(question_of(drawn, "python", asks="always"), engine)
     assert len(engine.requests) == 2
     assert all(len(request.windows[0].text) < Budget().characters for request in engine.requests)
 
@@ -251,7 +272,8 @@ async def test_edits_far_apart_come_in_windows_of_their_own():
 async def test_a_line_too_long_for_the_model_is_not_asked_about():
     engine = Engine(FakeEngine())
     long = f"value = fetch({'1 + ' * 3000}1)"
-    await last_of(question_of(f"def ⟦fetch→load⟧$0(name):\n    return name\n\n\n{long}\n", "python"), engine)
+    drawn = f"def ⟦fetch→load⟧$0(name):\n    return name\n\n\n{long}\n"
+    await last_of(question_of(drawn, "python", asks="always"), engine)
     assert all(len(request.windows[0].text) < Budget().characters for request in engine.requests)
 
 

@@ -8,11 +8,6 @@ import pytest
 from tests.mercury_ls.next_edit_scenarios import Scenario
 from tests.mercury_ls.test_next_edit import check
 
-
-def unkept(reason: str, scenario: Scenario):
-    return pytest.param(scenario, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason))
-
-
 PYTHON = (
     Scenario(
         "a method renamed where it is defined is renamed where it is called",
@@ -317,12 +312,10 @@ b = load("b", "w")
 """,
         "- ",
     ),
-    unkept(
-        "should be silent: the reason is proposed for another comment",
-        Scenario(
-            "silence after one reminder was given a reason",
-            "python",
-            """\
+    Scenario(
+        "silence after one reminder was given a reason",
+        "python",
+        """\
 def load():
     pass  # TODO⟦→: when the format is settled⟧$0
 
@@ -330,8 +323,7 @@ def load():
 def save():
     pass  # TODO
 """,
-            "- ",
-        ),
+        "- ",
     ),
     Scenario(
         "silence after a line was cut here and pasted there",
@@ -546,20 +538,17 @@ const c = ⟦'c'→"c"⟧$0;
 """,
         "- ",
     ),
-    unkept(
-        "should be silent: one line commented out says nothing of the next",
-        Scenario(
-            "silence after one line was commented out",
-            "typescript",
-            """\
+    Scenario(
+        "silence after one line was commented out",
+        "typescript",
+        """\
 function run(jobs: Job[]): void {
   ⟦→// ⟧$0cache.warm(jobs);
   start(jobs);
   cache.drop(jobs);
 }
 """,
-            "- ",
-        ),
+        "- ",
     ),
     Scenario(
         "silence after a rename was undone and something else was typed",
@@ -793,12 +782,10 @@ func main() {
 """,
         "- ",
     ),
-    unkept(
-        "should be silent: `size, err = stat(b)` assigns to a variable that nobody declared",
-        Scenario(
-            "silence after one declaration became an assignment",
-            "go",
-            """\
+    Scenario(
+        "silence after one declaration became an assignment",
+        "go",
+        """\
 package files
 
 func Copy(a, b string) error {
@@ -811,8 +798,7 @@ func Copy(a, b string) error {
 	return err
 }
 """,
-            "- ",
-        ),
+        "- ",
     ),
     Scenario(
         "silence while a condition is typed",
@@ -967,20 +953,17 @@ fn sum(rows: &[u32]) -> u32 {
 """,
         "- ",
     ),
-    unkept(
-        "should be silent: one derive is no habit, and a struct with a vector cannot be `Copy`",
-        Scenario(
-            "silence after one type was made copyable beside one that cannot be",
-            "rust",
-            """\
+    Scenario(
+        "silence after one type was made copyable beside one that cannot be",
+        "rust",
+        """\
 #[derive(Debug, Clone⟦→, Copy⟧$0)]
 struct Point(u32, u32);
 
 #[derive(Debug, Clone)]
 struct Shape(Vec<Point>);
 """,
-            "- ",
-        ),
+        "- ",
     ),
     Scenario(
         "silence while a method is being chained",
@@ -1143,19 +1126,16 @@ std::vector<std::string> names;
 """,
         "- ",
     ),
-    unkept(
-        "should be silent: the key that a status is compared with is replaced by the message",
-        Scenario(
-            "silence after one message was reworded where a key is the same",
-            "cpp",
-            """\
+    Scenario(
+        "silence after one message was reworded where a key is the same",
+        "cpp",
+        """\
 void check(const Job& job) {
   if (!job.ready) throw Error("⟦failed→job is not ready⟧$0");
   if (job.status == "failed") retry(job);
 }
 """,
-            "- ",
-        ),
+        "- ",
     ),
     Scenario(
         "silence after one method was made const",
@@ -1317,12 +1297,10 @@ class Box<Item> {
 }
 """,
     ),
-    unkept(
-        "should be silent: nobody asked for the other method to be public",
-        Scenario(
-            "silence after one method was opened to others",
-            "java",
-            """\
+    Scenario(
+        "silence after one method was opened to others",
+        "java",
+        """\
 class Store {
     ⟦private→public⟧$0 void load() {
         read();
@@ -1333,8 +1311,7 @@ class Store {
     }
 }
 """,
-            "- ",
-        ),
+        "- ",
     ),
     Scenario(
         "silence after the comment above a method was reworded",

@@ -4,12 +4,15 @@ import pytest
 from mercury_training.rank_edits import (
     GUESS,
     Candidate,
+    Fit,
     area,
     bar_for,
     candidates_in,
     checked_bar,
+    due_chances,
     fit,
     fit_check,
+    fit_due,
     predict,
     read,
 )
@@ -39,6 +42,14 @@ def test_what_few_rows_say_moves_an_earlier_fit_little():
     assert again.weights["good"] == pytest.approx(known.weights["good"], abs=0.2)
 
 
+def test_a_kind_that_the_rows_lack_keeps_what_is_known_of_it():
+    known = Fit({"clone": 0.5, "line": -1.5}, {"good": 2.0, "line far": 0.3})
+    again = fit(drawn(200), known=known)
+    assert again.kinds["line"] == pytest.approx(-1.5)
+    assert again.weights["line far"] == pytest.approx(0.3)
+    assert again.kinds["rename"] != 0.0
+
+
 def test_right_candidates_rank_above_wrong_ones():
     rows = drawn(2000, seed=1)
     right = np.array([each.right for each in rows])
@@ -56,7 +67,7 @@ def test_the_bar_keeps_silent_rows_quiet_as_often_as_wanted():
     rows = [Candidate(row, "none", "rename", {}, False) for row in range(100)]
     chance = np.linspace(0.0, 0.99, 100)
     bar = bar_for(rows, chance, silent=100)
-    assert (chance >= bar).sum() == int(100 * 0.04)
+    assert (chance >= bar).sum() == 5
     assert bar_for(rows, chance, silent=10_000) == 0.0
 
 
@@ -76,12 +87,17 @@ def test_without_opinions_of_a_model_the_guess_stands():
 
 
 def test_the_bar_of_what_a_model_has_checked_counts_its_own_edits():
-    rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 100, 0.0) for n in range(100)]
-    rows += [Candidate(n, "none", "nothing", {}, False) for n in range(100, 200)]
+    rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 400, 0.0) for n in range(400)]
+    rows += [Candidate(n, "none", "nothing", {}, False) for n in range(400, 800)]
     bar = checked_bar(rows, GUESS)
-    assert checked_bar([], GUESS) is None
     assert bar is not None
-    assert checked_bar(rows[:100], GUESS) > bar
+    assert checked_bar(rows[:400], GUESS) > bar
+
+
+def test_a_few_silent_rows_set_no_bar():
+    rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 100, 0.0) for n in range(100)]
+    assert checked_bar(rows, GUESS) is None
+    assert checked_bar([], GUESS) is None
 
 
 def test_a_model_that_knows_nothing_loses_its_say():
@@ -94,3 +110,21 @@ def test_a_model_that_knows_nothing_loses_its_say():
     assert found["ranked"] == pytest.approx(1.0, abs=0.1)
     assert found["model"] == pytest.approx(0.0, abs=0.1)
     assert found["agreement"] == pytest.approx(0.0, abs=0.1)
+
+
+def test_whether_anything_is_due_is_told_by_the_likeliest_edit():
+    draw = np.random.default_rng(3)
+    rows = [
+        Candidate(n, "none" if draw.random() < 0.8 - 0.6 * (n % 2) else "repeat", ("clone", "phrase")[n % 2], {}, False)
+        for n in range(2000)
+    ]
+    due = fit_due(rows, np.full(2000, 0.6))
+    clone, phrase = due_chances(due, rows[:2], np.array([0.6, 0.6]))
+    assert clone == pytest.approx(0.2, abs=0.05)
+    assert phrase == pytest.approx(0.8, abs=0.05)
+
+
+def test_without_a_word_on_what_is_due_something_always_is():
+    rows = drawn(3)
+    assert fit_due(rows, np.zeros(3)) == {}
+    assert due_chances({}, rows, np.zeros(3)).tolist() == [1.0, 1.0, 1.0]

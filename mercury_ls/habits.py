@@ -1,0 +1,78 @@
+"""What one example does not make a habit: a modifier, a negation, a note in a comment, what a type derives, a key."""
+
+import re
+from collections.abc import Sequence
+
+from mercury_ls import scopes, syntax
+from mercury_ls.documents import Snapshot
+from mercury_ls.places import Place
+from mercury_ls.propagation import Rule, tokens
+
+__all__ = ["COPIED", "stands_alone"]
+
+COPIED = frozenset({"argument", "clone", "insert", "phrase"})
+MODIFIERS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    abstract const export extern final inline internal mut override private protected pub public readonly sealed static
+    virtual
+    """,
+    )
+)
+LAYOUT = " \t\r\n\0,"
+"""The comma is the one behind the last of several lines."""
+NEGATIONS = frozenset({"!", "not"})
+QUOTES = frozenset("\"'`")
+COMPARING = frozenset({"==", "!=", "===", "!==", "case"})
+WORD = re.compile(r"[^\W\d]\w*")
+COMMENT_MARK = re.compile(r"\s*(?://|#|--|/\*|\*/)\s*")
+DERIVED = re.compile(r"\s*#!?\[derive\(")
+DECLARED = re.compile(r"(?P<names>[\w ,]+?)\s*:=")
+
+
+def stands_alone(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether a person who saw the edit once would not think of this place."""
+    if rule.count > 1 or rule.kind not in COPIED:
+        return False
+    if is_of_its_own(rule) or compares(rule.left, rule.right) != compares(*around(snapshot, place)):
+        return True
+    if (rule.before.strip(), rule.after.strip()) == (":=", "="):
+        return declares_more(snapshot, place.start)
+    return not rule.before.strip() and rule.kind != "insert" and syntax.inside(snapshot, place.start) == "comment"
+
+
+def is_of_its_own(rule: Rule) -> bool:
+    """Modifiers, negations, what a type derives, breaks of lines and what is commented out are decided one by one."""
+    changed = f"{rule.before} {rule.after}"
+    words = WORD.findall(changed)
+    marks = [text for text in (rule.before, rule.after) if text.strip()]
+    return (
+        changed.strip() in NEGATIONS
+        or (rule.kind == "clone" and not changed.strip(LAYOUT))
+        or (bool(words) and MODIFIERS.issuperset(words))
+        or (bool(marks) and all(COMMENT_MARK.fullmatch(text) for text in marks))
+        or bool(DERIVED.match(rule.lines_before))
+    )
+
+
+def compares(left: Sequence[str], right: Sequence[str]) -> bool:
+    """Whether a string between these tokens is one that something is compared with: such a string is a key."""
+    quoted = left[-1:] and left[-1] in QUOTES and right[:1] and right[0] in QUOTES
+    return bool(quoted) and bool(COMPARING.intersection((*left[-2:-1], *right[1:2])))
+
+
+def around(snapshot: Snapshot, place: Place) -> tuple[list[str], list[str]]:
+    line = snapshot.line_of(place.start)
+    left = snapshot.text[snapshot.line_start(line) : place.start]
+    right = snapshot.text[place.end : snapshot.line_end(snapshot.line_of(place.end))]
+    return [token.text for token in tokens(left)], [token.text for token in tokens(right)]
+
+
+def declares_more(snapshot: Snapshot, offset: int) -> bool:
+    """Whether a name before `:=` is not known before: it needs the declaration."""
+    start = snapshot.line_start(snapshot.line_of(offset))
+    found = DECLARED.match(snapshot.text[start : snapshot.line_end(snapshot.line_of(offset))].lstrip())
+    known = snapshot.text[scopes.function_range(snapshot, offset)[0] : start]
+    names = WORD.findall(found["names"]) if found else []
+    return any(name != "_" and not re.search(rf"\b{name}\b", known) for name in names)
