@@ -58,11 +58,15 @@ export class Connection implements vscode.Disposable {
       getState: () => ({ kind: 'static' }),
       clear: () => undefined,
     });
-    client.onNotification('mercury/didChangeStatus', (engine: Engine) => this.hearing.engineChanged(engine));
+    let told = false;
+    client.onNotification('mercury/didChangeStatus', (engine: Engine) => {
+      told = true;
+      this.hearing.engineChanged(engine);
+    });
     client.onDidChangeState(({ newState }) => this.changed(client, newState));
     await client.start();
     const engine = await client.sendRequest<Engine | null>('mercury/status', {}).catch(() => null);
-    if (engine !== null) {
+    if (engine !== null && !told) {  // what the server has told meanwhile is newer than its answer
       this.hearing.engineChanged(engine);
     }
   }

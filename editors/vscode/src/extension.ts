@@ -37,6 +37,8 @@ class Mercury implements vscode.Disposable {
   private readonly context: vscode.ExtensionContext;
   private latest = '';
   private wakes: NodeJS.Timeout | undefined;
+  private signedIn = true;
+  private asked = false;
 
   constructor(context: vscode.ExtensionContext) {
     this.context = context;
@@ -77,6 +79,7 @@ class Mercury implements vscode.Disposable {
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.state.server === 'missing' && void this.start()),
       vscode.window.onDidChangeActiveTextEditor(() => this.become({})),
       vscode.extensions.onDidChange(() => this.become({})),
+      vscode.authentication.onDidChangeSessions(() => void this.lookAtAccounts()),
       ...this.commands(),
     ];
     this.item.name = 'Mercury';
@@ -104,7 +107,7 @@ class Mercury implements vscode.Disposable {
       this.become({ server: 'stopped', engine: undefined });
       void this.failed(`${found.command.join(' ')} could not be started: ${String(error)}`);
     }
-    void this.askAboutCopilot();
+    void this.lookAtAccounts();
   }
 
   private async install(): Promise<void> {
@@ -160,14 +163,36 @@ class Mercury implements vscode.Disposable {
     if (!(languages[document.languageId] ?? languages['*'] ?? true)) {
       return `off for ${document.languageId}`;
     }
-    return speaks(copilot(), document.languageId) ? 'GitHub Copilot suggests here' : '';
+    return speaks(this.copilot(), document.languageId) ? 'GitHub Copilot suggests here' : '';
+  }
+
+  private copilot(): Copilot {
+    const configuration = vscode.workspace.getConfiguration();
+    return {
+      active: COPILOTS.some((id) => vscode.extensions.getExtension(id)?.isActive),
+      signedIn: this.signedIn,
+      enable: configuration.get('github.copilot.enable', {}),
+      aiDisabled: configuration.get('chat.disableAIFeatures', false),
+    };
+  }
+
+  /** Older editors cannot tell; there, who has Copilot has chosen it. */
+  private async lookAtAccounts(): Promise<void> {
+    const { getAccounts } = vscode.authentication as { getAccounts?(provider: string): Thenable<readonly unknown[]> };
+    const enterprise = vscode.workspace.getConfiguration('github-enterprise').get('uri', '') !== '';
+    const providers = enterprise ? ['github', 'github-enterprise'] : ['github'];
+    const found = providers.map((one) => getAccounts?.(one).then((all) => all.length > 0, () => false) ?? true);
+    this.signedIn = (await Promise.all(found)).includes(true);
+    this.become({});
+    await this.askAboutCopilot();
   }
 
   private async askAboutCopilot(): Promise<void> {
     const language = vscode.window.activeTextEditor?.document.languageId ?? '*';
-    if (this.context.globalState.get('asked about Copilot') || !speaks(copilot(), language)) {
+    if (this.asked || this.context.globalState.get('asked about Copilot') || !speaks(this.copilot(), language)) {
       return;
     }
+    this.asked = true;
     const [mercury, theirs] = ['Use Mercury', 'Leave It to Copilot'];
     const text = 'GitHub Copilot suggests code here too. Mercury keeps quiet where it does, so that nothing is suggested twice.';
     const answer = await vscode.window.showInformationMessage(text, mercury, theirs);
@@ -176,7 +201,7 @@ class Mercury implements vscode.Disposable {
     }
     if (answer === mercury) {
       const settings = vscode.workspace.getConfiguration('github.copilot');
-      await settings.update('enable', silenced(copilot().enable), vscode.ConfigurationTarget.Global);
+      await settings.update('enable', silenced(this.copilot().enable), vscode.ConfigurationTarget.Global);
     }
   }
 
@@ -287,13 +312,4 @@ class Mercury implements vscode.Disposable {
 function hasSeveralCursors(document: vscode.TextDocument): boolean {
   const editor = vscode.window.activeTextEditor;
   return editor?.document === document && editor.selections.length > 1;
-}
-
-function copilot(): Copilot {
-  const configuration = vscode.workspace.getConfiguration();
-  return {
-    active: COPILOTS.some((id) => vscode.extensions.getExtension(id)?.isActive),
-    enable: configuration.get('github.copilot.enable', {}),
-    aiDisabled: configuration.get('chat.disableAIFeatures', false),
-  };
 }

@@ -14,6 +14,7 @@ interface Offered {
 
 export class Ghost {
   private offered: Offered[] = [];
+  private told = false;
   private readonly connection: () => Connection;
 
   constructor(connection: () => Connection) {
@@ -30,12 +31,21 @@ export class Ghost {
       const text = typeof item.insertText === 'string' ? item.insertText : item.insertText.value;
       return [{ uri: document.uri.toString(), start: item.range.start, text, id, command: item.command }];
     });
-    void vscode.commands.executeCommand('setContext', 'mercury-ls.suggested', this.offered.length > 0);
+    this.tell();
   }
 
   forget(): void {
     this.offered = [];
-    void vscode.commands.executeCommand('setContext', 'mercury-ls.suggested', false);
+    this.tell();
+  }
+
+  /** Only what is new: the editor hears it before the answer, and looks at all its keys again. */
+  private tell(): void {
+    const suggested = this.offered.length > 0;
+    if (suggested !== this.told) {
+      this.told = suggested;
+      void vscode.commands.executeCommand('setContext', 'mercury-ls.suggested', suggested);
+    }
   }
 
   /** Whether a suggestion was offered for this line and the cursor is on it. */

@@ -48,11 +48,12 @@ test('only what somebody has set is told, near values over far ones, tables merg
   });
 });
 
-test('Copilot speaks where it is active and on', () => {
-  const copilot = { active: true, enable: { '*': true, markdown: false }, aiDisabled: false };
+test('Copilot speaks where it is active, signed in and on', () => {
+  const copilot = { active: true, signedIn: true, enable: { '*': true, markdown: false }, aiDisabled: false };
   assert.ok(speaks(copilot, 'python'));
   assert.ok(!speaks(copilot, 'markdown'));
   assert.ok(!speaks({ ...copilot, active: false }, 'python'));
+  assert.ok(!speaks({ ...copilot, signedIn: false }, 'python'));
   assert.ok(!speaks({ ...copilot, aiDisabled: true }, 'python'));
   assert.ok(!speaks({ ...copilot, enable: silenced({ ...copilot.enable, python: true }) }, 'python'));
 });

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from tests.e2e.environment import COMMAND
 from tests.editors.tools import found, prefix
+from tests.editors.vscode.closed import closed
 from tests.editors.vscode.package import PACKAGE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
 DRIVER = Path(__file__).with_name("driver")
-SECONDS = 60
+SECONDS = 180
 PATIENCE = 5
 
-SETTINGS = {  # one test must not be what the next one's suggestions are made of
+SETTINGS = {  # one test must not be what the next one's suggestions are made of, nor a model's doubts what is tested
     "chat.disableAIFeatures": True,
     "editor.fontFamily": "DejaVu Sans Mono",
     "editor.inlineSuggest.showToolbar": "never",
@@ -39,6 +40,7 @@ SETTINGS = {  # one test must not be what the next one's suggestions are made of
     "mercury.context.snippets": 0,
     "mercury.context.workspaceDefinitions": False,
     "mercury.suggest.adapt": False,
+    "mercury.suggest.minimumProbability": 0,
     "window.commandCenter": False,
     "workbench.editor.enablePreview": False,
     "workbench.secondarySideBar.defaultVisibility": "hidden",
@@ -57,13 +59,17 @@ class CodeServer:
         *,
         command: Sequence[str] = COMMAND,
         package: bool = True,
+        proposals: bool = False,
+        more: Sequence[Path] = (),
+        options: Mapping[str, Any] = MappingProxyType({}),
         machine: Mapping[str, Any] = MappingProxyType({}),
         **settings: Any,
     ):
         self.folder = folder
         self.socket = folder / "s"
         self.extensions = folder / "extensions"
-        install(DRIVER, self.extensions)
+        for extension in (DRIVER, *more):
+            install(extension, self.extensions)
         if package:
             unpack(PACKAGE, self.extensions)
         write(folder / "data/User/settings.json", {**SETTINGS, **settings})
@@ -72,9 +78,12 @@ class CodeServer:
             {**machine, **({"mercury-ls.server.command": command} if command else {})},
         )
         self.runtime = TemporaryDirectory(prefix="vscode-")
-        self.process, self.port = self.started(environment)
+        program = found("code-server") if proposals else closed()
+        self.process, self.port = self.started(program, options, environment)
 
-    def started(self, environment: dict[str, str]) -> tuple[subprocess.Popen, int]:
+    def started(
+        self, program: Path, more: Mapping[str, Any], environment: dict[str, str]
+    ) -> tuple[subprocess.Popen, int]:
         port = free_port()
         options = {
             "host": "127.0.0.1",
@@ -83,8 +92,9 @@ class CodeServer:
             "server-data-dir": self.folder / "server",
             "extensions-dir": self.extensions,
             "telemetry-level": "off",
+            **more,
         }
-        command = [str(found("code-server")), "--without-connection-token", "--accept-server-license-terms"]
+        command = [str(program), "--without-connection-token", "--accept-server-license-terms"]
         command += [f"--{name}={value}" for name, value in options.items()]
         sockets = {"TMPDIR": self.runtime.name, "XDG_RUNTIME_DIR": self.runtime.name}
         variables = {**environment, **sockets, "MERCURY_TEST_SOCKET": str(self.socket)}
@@ -93,12 +103,16 @@ class CodeServer:
         until(lambda: listens(port), f"code-server to listen on {port}; see {self.folder / 'log'}")
         return process, port
 
-    def window(self, browser: "Browser", folder: Path, **context: Any) -> "Window":
+    def window(
+        self, browser: "Browser", folder: Path, prepare: Callable[["Page"], None] = lambda _: None, **context: Any
+    ) -> "Window":
         self.socket.unlink(missing_ok=True)
         page = browser.new_context(viewport={"width": 1100, "height": 640}, **context).new_page()
+        page.set_default_timeout(SECONDS * 1000)
+        prepare(page)
         page.goto(f"http://127.0.0.1:{self.port}/?folder={folder}")
-        until(self.socket.exists, "the window's extensions to start")
-        return Window(page, self.socket, folder)
+        driver = until(lambda: connected(self.socket), "the window's extensions to start")
+        return Window(page, driver, folder)
 
     def close(self) -> None:
         self.process.terminate()
@@ -138,6 +152,15 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def connected(path: Path) -> socket.socket | None:
+    """A socket is there before anybody listens at it."""
+    found = socket.socket(socket.AF_UNIX)
+    if found.connect_ex(str(path)) == 0:
+        return found
+    found.close()
+    return None
+
+
 def until(holds: Callable[[], Any], what: str, told: Callable[[], str] = str) -> Any:
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
@@ -150,11 +173,10 @@ def until(holds: Callable[[], Any], what: str, told: Callable[[], str] = str) ->
 class Window:
     """One window: keys go through the browser, the screen is read from its page, the rest from the driver."""
 
-    def __init__(self, page: "Page", path: Path, folder: Path):
+    def __init__(self, page: "Page", driver: socket.socket, folder: Path):
         self.page = page
         self.folder = folder
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(str(path))
+        self._socket = driver
         self._socket.settimeout(SECONDS)
         self._opened = 0
         self._lines = self._socket.makefile("rw", encoding="utf-8")
@@ -207,6 +229,11 @@ class Window:
 
     def press(self, key: str) -> None:
         self.page.keyboard.press(key)
+
+    def answer(self, button: str) -> None:
+        """To what the editor asks; a question that has waited for long is in the list of all."""
+        self.run("notifications.showList")
+        self.page.get_by_role("button", name=button).click()
 
     def run(self, command: str, *arguments: Any) -> Any:
         code = "return await vscode.commands.executeCommand(given.command, ...given.arguments)"
@@ -301,7 +328,7 @@ GHOST = """() => {
     .filter((line) => line !== '');
   const below = [...(editor?.querySelectorAll('.suggest-preview-text .view-line') ?? [])]
     .map((line) => line.textContent);
-  return [...inline, ...below].join('\\n');
+  return [...(inline.length || !below.length ? inline : ['']), ...below].join('\\n');
 }"""
 
 MARKS = """() => {

@@ -1,4 +1,4 @@
-"""One real VS Code for all tests that need one: a server, a browser, and a window for each module."""
+"""One real VS Code for all tests that need one: a browser, and a window for each server that may be behind it."""
 
 import os
 import sys
@@ -8,23 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.environment import COMMAND, home, stop_engine
+from tests.e2e.environment import COMMAND, home
 from tests.editors.tools import found
 from tests.editors.vscode.codeserver import CodeServer, Window, brought
 from tests.editors.vscode.package import made
 
 SCRIPTED = str(Path(__file__).parents[1] / "nvim/scripted_server.py")
-
-
-@pytest.fixture(scope="session")
-def model() -> str:
-    """The engine model under test: the fake one, or what `MERCURY_TEST_MODEL` names."""
-    return os.environ.get("MERCURY_TEST_MODEL", "fake")
-
-
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory, model) -> dict[str, str]:
-    return home(tmp_path_factory.mktemp("h"), PYTHONPATH=os.getcwd(), MERCURY_ENGINE_MODEL=model)
 
 
 @pytest.fixture(scope="session")
@@ -42,30 +31,35 @@ def browser(package):
         yield playwright.chromium.launch(executable_path=str(found("chromium")))
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Path:
-    root = tmp_path_factory.mktemp("project").resolve()
-    (root / ".git").mkdir()
-    return root
-
-
-@pytest.fixture(scope="module")
-def real(browser, environment, project, tmp_path_factory) -> Iterator[Window]:
+@pytest.fixture(scope="session")
+def real(browser, environment, tmp_path_factory) -> Iterator[Window]:
     """A window whose server is ours."""
-    yield from windows(browser, environment, project, tmp_path_factory.mktemp("vs"), COMMAND)
-    stop_engine(environment)
+    folder = tmp_path_factory.mktemp("vs")
+    yield from windows(browser, environment, folder, COMMAND)
 
 
-@pytest.fixture(scope="module")
-def told(browser, environment, project, tmp_path_factory) -> Iterator[Window]:
+@pytest.fixture(scope="session")
+def told(browser, tmp_path_factory) -> Iterator[Window]:
     """A window whose server says only what a test has written down."""
-    command = [sys.executable, SCRIPTED, str(project)]
-    yield from windows(browser, environment, project, tmp_path_factory.mktemp("vs"), command)
+    yield from scripted(browser, tmp_path_factory.mktemp("vs"))
 
 
-def windows(browser, environment, project, folder, command) -> Iterator[Window]:
+@pytest.fixture(scope="session")
+def trusted(browser, tmp_path_factory) -> Iterator[Window]:
+    """The same in an editor that lets extensions have proposed API."""
+    yield from scripted(browser, tmp_path_factory.mktemp("vs"), proposals=True)
+
+
+def scripted(browser, folder: Path, **options) -> Iterator[Window]:
+    command = [sys.executable, SCRIPTED, str(folder.resolve() / "project")]
+    yield from windows(browser, home(folder, PYTHONPATH=os.getcwd()), folder, command, **options)
+
+
+def windows(browser, environment, folder, command, **options) -> Iterator[Window]:
+    project = folder.resolve() / "project"
+    (project / ".git").mkdir(parents=True)
     with (
-        closing(CodeServer(folder, environment, command=command)) as server,
+        closing(CodeServer(folder / "vs", environment, command=command, **options)) as server,
         closing(server.window(browser, project)) as window,
     ):
         yield window

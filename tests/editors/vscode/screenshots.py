@@ -98,7 +98,8 @@ def take(browser, folder: Path, theme: str, out: Path) -> None:
         with ExitStack() as stack:
             if name == "real":
                 stack.callback(stop_engine, variables)
-            server = stack.enter_context(closing(CodeServer(folder / name, variables, command=command, **settings)))
+            opened = CodeServer(folder / name, variables, command=command, proposals=True, **settings)
+            server = stack.enter_context(closing(opened))
             window = stack.enter_context(closing(server.window(browser, project, color_scheme=theme)))
             window.run("workbench.action.closeSidebar")
             shots(window, theme, out)

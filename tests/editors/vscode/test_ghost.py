@@ -5,32 +5,11 @@ import signal
 
 import pytest
 
+from tests.editors.scenes import BLOCK, SHOP, Scene
+
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
-TEXT = """\
-class Item:
-    def __init__(self, name, price, quantity):
-        self.name = name
-        self.price = price
-        self.quantity = quantity
-
-
-def total(items):
-    return sum(item.price * item.quantity for item in items)
-
-
-def grand_total(items):
-    return"""
-
-BLOCK = """\
-def load(path):
-    with open(path) as file:
-        text = file.read()
-        return text
-
-
-def load_again(path):
-"""
+PART = "def load(path):\n"
 
 
 @pytest.fixture
@@ -39,11 +18,11 @@ def window(real):
     return real
 
 
-def suggested(window, text: str = TEXT, typed: str = " su") -> str:
-    """The ghost text behind what was typed; it has been on the screen."""
-    window.open(text)
-    window.type(typed)
-    window.first_ghost(typed[-1])
+def suggested(window, scene: Scene = SHOP) -> str:
+    """The ghost text behind a scene's last key; it has been on the screen."""
+    window.open(scene.before[:-1])
+    window.type(scene.before[-1])
+    window.first_ghost(scene.before[-1])
     return window.until(lambda: settled(window), "ghost text")
 
 
@@ -54,18 +33,18 @@ def settled(window) -> str:
     return before if before and before == window.ghost else ""
 
 
-def test_it_comes_behind_what_is_typed(window, model):
+def test_it_comes_behind_what_is_typed(window, copies):
     ghost = suggested(window)
-    if model == "fake":
-        assert ghost == "m(item.price * item.quantity for item in items)"
+    if copies:
+        assert ghost == SHOP.rest
 
 
 def test_tab_takes_exactly_what_was_shown_and_one_undo_takes_it_back(window):
     ghost = suggested(window)
     window.press("Tab")
-    window.has(TEXT + " su" + ghost)
+    window.has(SHOP.before + ghost)
     window.press("Control+z")
-    window.has(TEXT + " su")
+    window.has(SHOP.before)
 
 
 @pytest.fixture
@@ -75,41 +54,46 @@ def several_lines(window):
     window.set("mercury.suggest.multiLine", None)
 
 
-def test_several_lines_are_shown_and_taken_as_shown(several_lines, model):
-    ghost = suggested(several_lines, BLOCK, "    with")
-    if model == "fake":
-        assert ghost.count("\n") == 2
+def test_several_lines_are_shown_taken_as_shown_and_taken_back_at_once(several_lines, copies):
+    ghost = suggested(several_lines, BLOCK)
+    assert ghost.count("\n") == BLOCK.rest.count("\n") if copies else "\n" in ghost
     several_lines.press("Tab")
-    several_lines.has(BLOCK + "    with" + ghost)
+    several_lines.has(BLOCK.before + ghost)
+    several_lines.press("Control+z")
+    several_lines.has(BLOCK.before)
 
 
 def test_a_word_is_taken_and_the_rest_stays(window):
     ghost = suggested(window)
     window.press("Control+ArrowRight")
-    taken = window.until(lambda: window.text.removeprefix(TEXT + " su"), "a word")
+    taken = window.until(lambda: window.text.removeprefix(SHOP.before), "a word")
     assert ghost.startswith(taken)
     assert len(taken) < len(ghost)
     window.shows(ghost.removeprefix(taken))
+    window.press("Control+z")
+    window.has(SHOP.before)
 
 
 def test_a_line_is_taken_and_the_rest_stays(several_lines):
-    ghost = suggested(several_lines, BLOCK, "    with")
+    ghost = suggested(several_lines, BLOCK)
     several_lines.run("mercury-ls.acceptLine")
-    taken = several_lines.until(lambda: several_lines.text.removeprefix(BLOCK + "    with"), "a line")
+    taken = several_lines.until(lambda: several_lines.text.removeprefix(BLOCK.before), "a line")
     assert ghost.startswith(taken.rstrip("\n "))
     assert taken.count("\n") <= 1
 
 
-def test_typing_along_never_takes_it_off_the_screen(window):
+def test_typing_along_never_takes_it_off_the_screen(window, copies):
     ghost = suggested(window)
+    along, rest = ghost[: len(ghost) // 2], ghost[len(ghost) // 2 :]
     window.page.evaluate(WATCH)
-    window.type(ghost[:12])
+    window.type(along)
     seen = window.page.evaluate("() => { window.watching = false; return window.seen; }")
     assert seen
     assert all(frame and frame in ghost for frame in seen), seen
-    window.until(lambda: settled(window), "what is left of it")
+    left = window.until(lambda: settled(window), "what is left of it")
+    assert left == rest if copies else left.startswith(rest)
     window.press("Tab")
-    window.has(TEXT + " su" + ghost)
+    window.has(SHOP.before + along + left)
 
 
 WATCH = """() => {
@@ -128,14 +112,14 @@ def test_typing_something_else_takes_it_away(window):
     ghost = suggested(window)
     window.type("x")
     window.until(lambda: window.ghost != ghost, "the suggestion to go")
-    assert window.text == TEXT + " sux"
+    assert window.text == SHOP.before + "x"
 
 
 def test_escape_hides_it_and_inserts_nothing(window):
     suggested(window)
     window.press("Escape")
     window.shows("")
-    assert window.text == TEXT + " su"
+    assert window.text == SHOP.before
 
 
 def test_in_the_menu_tab_completes(window):
@@ -152,7 +136,7 @@ def test_in_the_menu_tab_completes(window):
 
 
 def test_in_a_snippet_tab_goes_to_the_next_place(window):
-    window.open(TEXT.removesuffix("    return"))
+    window.open(SHOP.text.removesuffix("    "))
     snippet = "await vscode.window.activeTextEditor.insertSnippet(new vscode.SnippetString(given))"
     window.js(snippet, "    return sum(${1:items}, ${2:start})$0")
     window.type("it")
@@ -164,16 +148,17 @@ def test_in_a_snippet_tab_goes_to_the_next_place(window):
 
 
 def test_before_the_first_character_of_a_line_tab_indents(window):
-    window.open(BLOCK)
+    window.open(PART)
     window.press("Tab")
-    window.has(BLOCK + "    ")
+    window.has(PART + "    ")
 
 
 def test_with_several_cursors_nothing_is_suggested(window):
-    window.open(TEXT + "\n" + TEXT.splitlines()[-1])
+    ghost = suggested(window)
     window.run("editor.action.insertCursorAbove")
-    window.type(" su")
-    assert window.ghost == ""
+    window.type(ghost[0])
+    window.run("editor.action.inlineSuggest.trigger")
+    window.shows("")
 
 
 def test_a_server_that_is_killed_comes_back(window):
@@ -198,8 +183,8 @@ def test_snoozed_it_is_silent_and_says_so_until_it_is_woken(window):
     suggested(window)
     window.run("mercury-ls.snooze", 5)
     window.until(lambda: "Snoozed" in window.status, "the status")
-    window.open(TEXT)
-    window.type(" su")
+    window.open(SHOP.before[:-1])
+    window.type(SHOP.before[-1])
     assert window.js("await new Promise((done) => setTimeout(done, 300))") is None
     assert window.ghost == ""
     window.run("mercury-ls.wake")
@@ -211,7 +196,7 @@ def test_a_language_is_turned_off_and_on_again(window):
     suggested(window)
     window.run("mercury-ls.toggleLanguage")
     window.until(lambda: "off for python" in window.status, "the status")
-    window.type("m")
+    window.type("e")
     window.shows("")
     window.run("mercury-ls.toggleLanguage")
     window.ready()
@@ -226,6 +211,6 @@ def test_why_says_the_reason(window):
 
 
 def test_metrics_are_a_page_to_read(window):
-    window.open(TEXT)
+    window.open(SHOP.text)
     window.run("mercury-ls.metrics")
     window.until(lambda: "accepted" in window.text and "Last decisions" in window.text, "the page")

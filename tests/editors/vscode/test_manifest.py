@@ -67,5 +67,6 @@ def test_the_lock_file_names_no_registry():
 
 
 def test_the_readme_is_there_with_its_licence():
-    assert (EXTENSION / "LICENSE").read_text(encoding="utf-8").startswith("MIT License")
+    assert (EXTENSION / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    assert manifest()["license"] == "Apache-2.0"
     assert (ROOT / "editors/vscode/media/icon.png").read_bytes().startswith(b"\x89PNG")

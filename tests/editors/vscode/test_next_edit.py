@@ -20,17 +20,21 @@ SECOND = edit(5, 6, 10, "area")
 DONE = TEXT.replace("hight", "height").replace("aera", "area")
 
 
-@pytest.fixture(params=["decorations", "auto"])
-def face(request, told):
-    """The stable interface's way, and the editor's own inline edits: code-server lets us have them."""
-    told.set("mercury-ls.nextEdit.display", request.param)
-    return told
-
-
 @pytest.fixture
 def window(told):
-    told.set("mercury-ls.nextEdit.display", "decorations")
+    """As people have it: proposed API is not to be had, and no setting says how an edit is shown."""
+    told.set("mercury-ls.nextEdit.display", None)
     return told
+
+
+@pytest.fixture(params=["not to be had", "not wanted", "the editor's own"])
+def face(request):
+    """Decorations where the editor lets us have no inline edit, or where the user wants none, and inline edits."""
+    if request.param == "not to be had":
+        return request.getfixturevalue("window")
+    trusted = request.getfixturevalue("trusted")
+    trusted.set("mercury-ls.nextEdit.display", "decorations" if request.param == "not wanted" else "auto")
+    return trusted
 
 
 def offered(window, *edits: dict, text: str = TEXT) -> None:
@@ -126,13 +130,19 @@ def test_only_the_nearest_part_is_made_and_the_other_stays(window):
     shows(window, "aera", "area")
 
 
-def test_escape_refuses_it(window):
-    offered(window, FIRST)
-    shows(window, "hight", "height")
-    window.press("Escape")
-    shows(window)
-    assert heard(window, "mercury/didReject") == {"id": "one"}
-    assert window.text == typed(TEXT)
+def test_escape_refuses_it(face):
+    offered(face, FIRST)
+    face.until(lambda: face.marks or face.has_inline_edit, "the edit")
+    face.press("Escape")
+    assert heard(face, "mercury/didReject") == {"id": "one"}
+    face.until(lambda: not face.marks and not face.has_inline_edit, "it to go")
+    assert face.text == typed(TEXT)
+
+
+def test_only_where_the_editor_lets_us_its_own_inline_edits_are_used(face, request):
+    offered(face, FIRST)
+    face.until(lambda: face.marks or face.has_inline_edit, "the edit")
+    assert face.has_inline_edit == ("the editor's own" in request.node.callspec.params.values())
 
 
 def test_it_moves_along_with_what_is_typed_and_goes_where_it_is_typed_over(window):
@@ -214,7 +224,8 @@ def test_a_key_of_its_own_works_where_tab_means_something_else(window):
 def test_an_answer_for_an_older_version_is_not_shown(window):
     offered(window, {**FIRST, "ahead": -1})
     heard(window, "mercury/nextEdit")
-    shows(window)
+    window.run("mercury-ls.suggest")  # answered after it
+    assert window.marks == []
 
 
 def test_turned_off_nothing_is_asked(window):

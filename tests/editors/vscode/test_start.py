@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.environment import stop_engine
+from mercury_ls.serve.models import FAKE
+from tests.editors.scenes import SHOP
 from tests.editors.tools import found
 from tests.editors.vscode.codeserver import DRIVER, CodeServer, install
 from tests.editors.vscode.package import EXTENSION
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
-TEXT = "def total(items):\n    return sum(item.price for item in items)\n\n\ndef grand_total(items):\n    return"
 TOOLS = "/usr/bin:/bin"
+WITH_THE_FAKE_ENGINE = pytest.mark.parametrize("model", [FAKE], indirect=True)
 
 
 @pytest.fixture
@@ -37,14 +38,13 @@ def start(browser, environment, tmp_path):
     yield started
     for one in opened:
         one.close()
-    stop_engine(environment)
 
 
 def suggests(window) -> None:
     window.ready()
-    window.open(TEXT)
-    window.type(" sum")
-    assert window.first_ghost("m")
+    window.open(SHOP.before[:-1])
+    window.type(SHOP.before[-1])
+    assert window.first_ghost(SHOP.before[-1])
 
 
 def script(path: Path, *lines: str) -> None:
@@ -66,9 +66,10 @@ def test_three_steps_lead_to_the_first_suggestion(start, tmp_path):
         [found("code-server"), target, "--install-extension", package], capture_output=True, text=True, check=True
     )
     assert "successfully installed" in told.stdout
-    suggests(start(f"{installed.parent}:{TOOLS}", package=False))
+    suggests(start(f"{installed.parent}:{TOOLS}", package=False, **{"chat.disableAIFeatures": False}))
 
 
+@WITH_THE_FAKE_ENGINE
 def test_without_a_server_it_is_installed_only_after_the_exact_command_was_agreed_to(start, tmp_path):
     tools, ran = tmp_path / "home/.local/bin", tmp_path / "ran"
     server = f'exec {sys.executable} -m mercury_ls "$@"'
@@ -76,7 +77,7 @@ def test_without_a_server_it_is_installed_only_after_the_exact_command_was_agree
     script(tools / "uv", *install, f"chmod +x {tools}/mercury-ls")
     window = start(machine={"mercury-ls.server.package": "/the clone"})
     window.until(lambda: "not found" in window.status, "the status")
-    window.page.get_by_role("button", name="Install with uv…").click()
+    window.answer("Install with uv…")
     dialog = window.page.locator(".monaco-dialog-box")
     dialog.wait_for()
     assert f"{tools}/uv tool install /the clone" in dialog.inner_text()
@@ -86,6 +87,7 @@ def test_without_a_server_it_is_installed_only_after_the_exact_command_was_agree
     assert ran.read_text(encoding="utf-8") == "tool install /the clone"
 
 
+@WITH_THE_FAKE_ENGINE
 def test_a_folder_that_is_not_trusted_names_no_program(start, tmp_path):
     marker = tmp_path / "ran"
     script(tmp_path / "project/.venv/bin/mercury-ls", f"touch {marker}")

@@ -1,10 +1,13 @@
-"""The Zed extension: its manifest fits the server, and its code compiles and behaves, against the API's signatures."""
+"""The Zed extension: its manifest fits the server, its code compiles and behaves, against the API's signatures, and
+what it starts suggests to a client like Zed."""
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,9 @@ from mercury_ls import __version__
 from mercury_ls.cli import parser
 from mercury_ls.languages import LANGUAGES, find
 from mercury_ls.settings import find as setting
+from tests.e2e.raw import Raw
 from tests.editors.documented import EDITORS, blocks
+from tests.editors.scenes import SHOP
 
 HERE = Path(__file__).parent
 EXTENSION = EDITORS / "zed"
@@ -48,6 +53,38 @@ def test_the_documented_address_is_where_the_server_listens():
     predictions = json.loads(blocks("zed", "json")[1])["edit_predictions"]
     address = parser().parse_args(["serve", "--http"]).http
     assert predictions["open_ai_compatible_api"]["api_url"] == f"http://{address}/v1/completions"
+
+
+MENU = {"completion": {"completionItem": {"snippetSupport": True, "insertReplaceSupport": True}}}
+"""What Zed can, as far as it is asked for here: a menu, and neither ghost text nor next edits of language servers."""
+
+
+@pytest.mark.editor
+@pytest.mark.slow
+def test_what_it_starts_carries_on_what_was_typed_in_one_entry_of_the_menu(environment, tmp_path, copies):
+    """With the documented settings, handed over as the extension does; how sure a model is, is its own affair."""
+    own = json.loads(blocks("zed", "json")[0])["lsp"]["mercury"]
+    assert own["binary"]["arguments"] == ["--stdio"]
+    own["settings"]["suggest"]["minimum_probability"] = 0
+    with ThreadPoolExecutor() as elsewhere:  # a browser of other tests may have this thread's event loop
+        (entry,) = elsewhere.submit(asyncio.run, menu(environment, tmp_path, own["settings"])).result()
+    assert entry["filterText"].startswith("it")
+    if copies:
+        assert entry["textEdit"]["newText"].endswith(SHOP.rest)
+
+
+async def menu(environment: dict[str, str], folder: Path, settings: dict) -> list[dict]:
+    async with Raw(environment, folder, initialize=False) as server:
+        await server.request("initialize", {"rootUri": folder.as_uri(), "capabilities": {"textDocument": MENU}})
+        server.send({"jsonrpc": "2.0", "method": "initialized", "params": {}})
+        changed = {"settings": {"mercury": settings}}
+        server.send({"jsonrpc": "2.0", "method": "workspace/didChangeConfiguration", "params": changed})
+        uri = server.open("shop.py", SHOP.before)
+        while (await server.request("mercury/status", {}))["state"] != "ready":
+            pass
+        line, character = SHOP.before.count("\n"), len(SHOP.before.rpartition("\n")[2])
+        place = {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
+        return (await server.request("textDocument/completion", place))["items"]
 
 
 @pytest.fixture

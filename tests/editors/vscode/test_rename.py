@@ -1,0 +1,48 @@
+"""A rename that the real server carries on, in an editor as people have it."""
+
+import pytest
+
+from tests.editors.scenes import CARRIED, RENAMED, SHAPES
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+
+@pytest.fixture
+def window(real):
+    """The user has renamed a function where it is defined; the server knows of nothing that was before."""
+    real.run("mercury-ls.restart")
+    real.ready()
+    real.open(SHAPES, cursor="def area")
+    real.run("deleteWordLeft")
+    real.type("surface")
+    assert real.text == RENAMED
+    real.until(lambda: sorted(real.marks) == ["area", "area", "surface", "surface"], "both calls to be struck")
+    return real
+
+
+def test_it_is_made_as_it_was_shown_and_undone_at_once(window):
+    window.press("Control+Alt+.")
+    window.until(lambda: window.cursor[0] == SHAPES[: SHAPES.index("return area")].count("\n"), "the jump")
+    assert window.text == RENAMED
+    window.press("Control+Alt+.")
+    window.has(CARRIED)
+    window.press("Control+z")
+    window.has(RENAMED)
+
+
+def test_one_call_is_taken_and_the_other_stays(window):
+    window.press("Control+Alt+.")
+    window.until(lambda: window.cursor[0] > 0, "the jump")
+    window.run("mercury-ls.nextEditOne")
+    window.has(RENAMED.replace("return area", "return surface"))
+    window.until(lambda: sorted(window.marks) == ["area", "surface"], "the other call")
+    window.run("mercury-ls.nextEdit")
+    window.run("mercury-ls.nextEdit")
+    window.has(CARRIED)
+
+
+def test_refused_it_goes(window):
+    window.run("editor.action.inlineSuggest.hide")
+    window.press("Escape")
+    window.until(lambda: not window.marks, "it to go")
+    assert window.text == RENAMED
