@@ -54,10 +54,10 @@ class Proposals:
         self._refused_at = -QUIET_AFTER_REFUSAL_SECONDS
 
     async def ask(self, uri: str, offset: int, invoked: bool = False) -> Proposed:
-        """What is on offer still, or a new answer once the user's last edit has settled."""
+        """What is on offer still, or a new answer once an edit that the offer does not know has settled."""
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
-        if (offer := self.current()) and not self._typed_on():
+        if (offer := self.current()) and self._newest() == self._cause:
             return Proposed(offer)
         if reason := self._session.unavailable(uri, invoked) or self._reason_to_wait(invoked):
             return Proposed(silence=reason)
@@ -72,13 +72,6 @@ class Proposals:
 
     def _newest(self) -> Edit | None:
         return next(iter(self._session.history.edits(1)), None)
-
-    def _typed_on(self) -> bool:
-        """Whether the edit that the offer follows from has grown since: another name, another argument."""
-        cause, newest = self._cause, self._newest()
-        if cause is None or newest is None or newest == cause:
-            return False
-        return (newest.path, newest.line, newest.before) == (cause.path, cause.line, cause.before)
 
     def _reason_to_wait(self, invoked: bool) -> str:
         since = self._session.clock() - self._refused_at
@@ -101,7 +94,9 @@ class Proposals:
             self._offer = None
             return Proposed(silence=answer.silence or "nothing follows from the last edits")
         self._cause = self._newest()
-        self._offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
+        offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
+        if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
+            self._offer = offer
         return Proposed(self.current(), "the text changed while the answer was made")
 
     def _question(self, uri: str, offset: int, invoked: bool) -> NextQuestion:
@@ -136,11 +131,16 @@ class Proposals:
         return [*opened, *islice(closed, MOST_CLOSED)]
 
     def current(self) -> PendingEdits | None:
-        """The offer in the texts as they are now; typing over it, or finishing it by hand, ends it."""
-        if self._offer is not None:
+        """The offer in the texts as they are now; typing over it, or finishing it by hand, ends it.
+
+        Whoever makes a part of it is still about it; any other edit may lead elsewhere.
+        """
+        if (before := self._offer) is not None:
             documents = self._session.documents
-            snapshots = {uri: documents[uri].snapshot() for uri in self._offer.texts if uri in documents}
-            self._offer = self._offer.on({**snapshots, **self._closed(self._offer)})
+            snapshots = {uri: documents[uri].snapshot() for uri in before.texts if uri in documents}
+            self._offer = before.on({**snapshots, **self._closed(before)})
+            if self._offer is not None and len(self._offer.edits) < len(before.edits):
+                self._cause = self._newest()
         return self._offer
 
     def _closed(self, offer: PendingEdits) -> dict[str, Snapshot]:

@@ -73,6 +73,33 @@ async def test_who_types_on_in_the_edit_gets_another_answer(session, tmp_path):
     assert {edit.text for edit in offer.edits} == {"load"}
 
 
+async def test_who_begins_another_change_elsewhere_gets_what_follows_from_that(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    await session.proposals.ask(uri, 13, invoked=True)
+    text = "def shape(side):\n    return side\n\n\nprint(shape(1))\nprint(shape(2))\n"
+    shapes = opened(session, tmp_path / "shapes.py", text)
+    session.change(shapes, 2, [((0, 4, 0, 9), "square")], "utf-16")
+    offer = (await session.proposals.ask(shapes, 10, invoked=True)).offer
+    assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
+
+
+async def test_an_offer_of_which_a_part_is_made_stays_the_same_offer(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    session.change(uri, 3, [((4, 8, 4, 18), "load_rows")], "utf-16")
+    rest = (await session.proposals.ask(uri, 70, invoked=True)).offer
+    assert rest.id == offer.id
+    assert len(rest.edits) == len(offer.edits) - 1
+
+
+async def test_a_line_typed_elsewhere_leaves_the_offer_as_it_is(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    session.change(uri, 3, [((2, 0, 2, 0), "count = 0")], "utf-16")
+    moved = (await session.proposals.ask(uri, 40, invoked=True)).offer
+    assert [edit.text for edit in moved.edits] == [edit.text for edit in offer.edits]
+
+
 class Client:
     """As much of the language server as the faces ask for; the client takes versioned edits."""
 
