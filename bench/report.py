@@ -284,7 +284,7 @@ def about(found: Mapping[str, Any]) -> str:
 
 def as_html(markdown: str) -> str:
     """A table of Markdown, which is all that `table` writes."""
-    rows = [line.strip("| ").split(" | ") for line in markdown.splitlines() if not line.startswith("|--")]
+    rows = [line.strip("|").split("|") for line in markdown.splitlines() if not line.startswith("|--")]
     lines = ["<tr>" + "".join(f"<td>{code(cell)}</td>" for cell in row) + "</tr>" for row in rows]
     return "<table>" + "\n".join(lines) + "</table>"
 
