@@ -1,29 +1,39 @@
-"""What the tests of editors share: a home of their own, the server as a command on the path, one engine for all."""
+"""What the tests of editors share: the engines, a home of their own, the server as a command on the path.
+
+Every test that talks to the real server runs with each model of `models.py`.
+"""
 
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.e2e.environment import home, stop_engine
+from tests.editors.models import FAKE, MODELS, named
+
+STEADY = {"MERCURY_ENGINE_DEADLINE_MS": "60000", "MERCURY_SUGGEST_MINIMUM_PROBABILITY": "0.05"}
+"""An answer then depends on text and weights alone: not on how busy the machine is, nor on how sure a model is."""
+
+
+@pytest.fixture(scope="session", params=MODELS)
+def model(request) -> str:
+    """The setting `engine.model`."""
+    return named(request.param)
 
 
 @pytest.fixture(scope="session")
-def environment(tmp_path_factory) -> Iterator[dict[str, str]]:
-    """With the fake engine, or the model folder that `MERCURY_ENGINE_MODEL` names."""
-    folder = tmp_path_factory.mktemp("h")
-    command = folder / "bin/mercury-ls"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mercury_ls "$@"\n', encoding="utf-8")
-    command.chmod(0o755)
-    more = {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": os.getcwd()}
-    variables = home(folder, MERCURY_ENGINE_MODEL=os.environ.get("MERCURY_ENGINE_MODEL", "fake"), **more)
+def environment(tmp_path_factory, model) -> Iterator[dict[str, str]]:
+    """One engine for all tests with this model; `mercury-ls` is what was installed beside this Python."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    more = {**STEADY, "MERCURY_ENGINE_MODEL": model, "PATH": path, "PYTHONPATH": os.getcwd()}
+    variables = home(tmp_path_factory.mktemp("h"), **more)
     yield variables
     stop_engine(variables)
 
 
 @pytest.fixture
-def copies(environment) -> bool:
+def copies(model) -> bool:
     """Whether the engine is the one that copies: then it is known, to the letter, what is suggested."""
-    return environment["MERCURY_ENGINE_MODEL"] == "fake"
+    return model == FAKE

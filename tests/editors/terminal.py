@@ -16,6 +16,8 @@ from typing import Any
 import pyte
 
 SECONDS = 60
+MOMENT = 0.5
+"""Longer than any of the editors waits before it asks for a suggestion."""
 ROWS, COLUMNS = 30, 100
 
 
@@ -36,13 +38,16 @@ class Screen(pyte.Screen):
 
 
 class Terminal:
-    """A running program. `lines` is what a person would see."""
+    """A running editor. `lines` is what a person would see; `log` is what its language servers of ours have to say."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], folder: Path):
         self.folder = folder
+        self.log = folder / "server.log"
+        self.log.touch()
         self._end, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        variables = {**environment, "TERM": "xterm-256color", "LINES": str(ROWS), "COLUMNS": str(COLUMNS)}
+        size = {"LINES": str(ROWS), "COLUMNS": str(COLUMNS)}
+        variables = {**environment, **size, "TERM": "xterm-256color", "MERCURY_LOG_FILE": str(self.log)}
         streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
         self.process = subprocess.Popen(["setsid", "--ctty", *command], env=variables, cwd=folder, **streams)
         os.close(theirs)
@@ -51,6 +56,11 @@ class Terminal:
 
     def keys(self, keys: str) -> None:
         os.write(self._end, keys.encode())
+
+    def ready(self, servers: int = 1) -> None:
+        """Once that many servers have said in their log that there is an engine."""
+        told = "engine ready"
+        self.until(lambda: self.log.read_text(encoding="utf-8").count(told) >= servers, told)
 
     @property
     def lines(self) -> list[str]:
@@ -65,13 +75,21 @@ class Terminal:
             self._read(0.02)
         return value
 
-    def _read(self, seconds: float) -> None:
+    def settle(self) -> None:
+        """Until nothing new is painted for a moment."""
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline and self._read(MOMENT):
+            pass
+
+    def _read(self, seconds: float) -> bool:
+        """Whether there was something to read."""
         ready, _, _ = select.select([self._end], [], [], seconds)
         if ready:
             try:
                 self._stream.feed(os.read(self._end, 1 << 16))
             except OSError as error:
                 raise AssertionError("the editor is gone\n" + "\n".join(self.lines)) from error
+        return bool(ready)
 
     def children(self) -> list[int]:
         """The programs that this one has started, by whichever of its threads."""

@@ -21,11 +21,9 @@ class Emacs(Terminal):
         self.path.write_text(text, encoding="utf-8")
         besides = BESIDES.format(folder=folder, lsp="t" if "lsp-mode" in configuration else "nil")
         (folder / "init.el").write_text(configuration + besides, encoding="utf-8")
-        self.log = folder / "server.log"
-        self.log.touch()
         command = [str(program), "-nw", "-Q", "-l", str(folder / "init.el"), self.path.name]
-        super().__init__(command, {**environment, "MERCURY_LOG_FILE": str(self.log)}, folder)
-        self.until(lambda: "engine ready" in self.log.read_text(encoding="utf-8"), "engine ready")
+        super().__init__(command, environment, folder)
+        self.ready()
 
     @property
     def line(self) -> str:
@@ -38,6 +36,13 @@ class Emacs(Terminal):
             before = (self.line, self.screen.cursor.x)
             self.keys(character)
             self.until(lambda before=before: (self.line, self.screen.cursor.x) != before, f"{character!r} to arrive")
+
+    def suggested(self) -> str:
+        """The cursor's line with ghost text behind the cursor, once the screen is at rest."""
+        silent = f"ghost text; the model stayed silent at {self.line!r}"
+        self.until(lambda: len(self.line) > self.screen.cursor.x, silent)
+        self.settle()
+        return self.line
 
     def saved(self) -> str:
         self.keys("\x18\x13")

@@ -128,14 +128,14 @@
 
 (ert-deftest mercury-eglot-survives-a-killed-server ()
   (mercury-eglot (mercury-scene 'shop 'text))
-  (mercury-type "return s")
+  (mercury-type "return t")
   (let ((server (eglot-current-server)))
     (mercury-until "Eglot to trust the server" (null (eglot--inhibit-autoreconnect server)))
     (signal-process (jsonrpc--process server) 'SIGKILL)
     (mercury-until "another server"
       (and (eglot-current-server) (not (eq server (eglot-current-server))))))
   (mercury-eglot-ready)
-  (mercury-type "um(it")
+  (mercury-type "ax(it")
   (should (string-prefix-p "it" (mercury-offered))))
 
 ;;; lsp-mode
@@ -197,5 +197,36 @@
   (should (equal (buffer-string) (mercury-scene 'carried)))
   (undo)
   (should (equal (buffer-string) (mercury-scene 'renamed))))
+
+(ert-deftest mercury-lsp-mode-takes-a-refused-suggestion-away ()
+  (mercury-lsp (mercury-scene 'shop 'text))
+  (mercury-type (mercury-scene 'shop 'typed))
+  (let ((before (buffer-string)))
+    (mercury-ghost)
+    (call-interactively (keymap-lookup lsp-inline-completion-active-map "C-g"))
+    (should-not lsp-inline-completion--overlay)
+    (should (equal (buffer-string) before))))
+
+;;; TAB, without a server
+
+(defun mercury-tab-takes-p ()
+  (eq 'lsp-inline-completion-accept (keymap-lookup lsp-inline-completion-active-map "TAB")))
+
+(ert-deftest mercury-tab-indents-where-only-white-space-is-before ()
+  (require 'lsp-inline-completion)
+  (with-temp-buffer
+    (insert "    ")
+    (should-not (mercury-tab-takes-p))
+    (insert "return")
+    (should (mercury-tab-takes-p))))
+
+(ert-deftest mercury-tab-is-left-to-menus-and-snippets ()
+  (require 'lsp-inline-completion)
+  (with-temp-buffer
+    (insert "return")
+    (let ((completion-in-region-mode t))
+      (should-not (mercury-tab-takes-p)))
+    (cl-letf (((symbol-function 'yas-active-snippets) (lambda () '(one))))
+      (should-not (mercury-tab-takes-p)))))
 
 ;;; mercury-tests.el ends here

@@ -7,29 +7,40 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.environment import home
 from tests.editors.documented import blocks
-from tests.editors.scenes import BLOCK, RENAMED, SHAPES, SHOP
+from tests.editors.scenes import BLOCK, CARRIED, RENAMED, SHAPES, SHOP
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 FILE = Path(__file__).with_name("mercury-tests.el")
 TESTS = re.findall(r"^\(ert-deftest (\S+)", FILE.read_text(encoding="utf-8"), re.MULTILINE)
+SERVERLESS = [name for name in TESTS if name.startswith("mercury-tab-")]
 SCENES = {
     "shop": SHOP._asdict(),
     "block": BLOCK._asdict(),
     "shapes": SHAPES,
     "renamed": RENAMED,
-    "carried": SHAPES.replace("area", "surface"),
+    "carried": CARRIED,
 }
 
 
-@pytest.mark.parametrize("name", TESTS)
-def test_emacs(emacs, environment, tmp_path, name):
+@pytest.mark.parametrize("name", [name for name in TESTS if name not in SERVERLESS])
+def test_with_a_server(emacs, environment, tmp_path, name):
+    check(emacs, environment, tmp_path, name)
+
+
+@pytest.mark.parametrize("name", SERVERLESS)
+def test_without_a_server(emacs, tmp_path, name):
+    check(emacs, home(tmp_path), tmp_path, name)
+
+
+def check(emacs: Path, environment: dict[str, str], folder: Path, name: str) -> None:
     eglot, lsp_mode = blocks("emacs", "elisp")
-    init = tmp_path / "init.el"
-    init.write_text(lsp_mode if "lsp-mode" in name else eglot, encoding="utf-8")
-    (tmp_path / ".git").mkdir()
-    more = {"MERCURY_TEST_FOLDER": str(tmp_path), "MERCURY_TEST_SCENES": json.dumps(SCENES)}
+    init = folder / "init.el"
+    init.write_text(eglot if "eglot" in name else lsp_mode, encoding="utf-8")
+    (folder / ".git").mkdir()
+    more = {"MERCURY_TEST_FOLDER": str(folder), "MERCURY_TEST_SCENES": json.dumps(SCENES)}
     command = [emacs, "-Q", "--batch", "-l", init, "-l", FILE, "--eval", f"(ert-run-tests-batch-and-exit '{name})"]
-    ran = subprocess.run(command, env=environment | more, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run(command, env=environment | more, cwd=folder, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr

@@ -9,21 +9,28 @@ pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 WAYS = {"eglot": 0, "lsp-mode": 1}
 TYPED = SHOP.typed + "em"
+"""Emacs previews what at least three letters are typed of."""
 
 
 @pytest.fixture(params=WAYS)
-def editor(request, emacs, environment, tmp_path):
-    """An Emacs in which the scene was typed and that shows how it could go on."""
+def fresh(request, emacs, environment, tmp_path):
+    """An Emacs as the README says, with the cursor at the end of the scene."""
     from tests.editors.emacs.emacs import Emacs
 
     configuration = blocks("emacs", "elisp")[WAYS[request.param]]
     made = Emacs(emacs, environment, tmp_path, configuration, SHOP.text)
     made.keys("\x1b>")
     made.until(lambda: made.screen.cursor.x == 4, "the end of the file")
-    made.type(TYPED)
-    made.until(lambda: len(made.line) > len(f"    {TYPED}"), "ghost text")
     yield made
     made.close()
+
+
+@pytest.fixture
+def editor(fresh):
+    """One in which the scene was typed and that shows how it could go on."""
+    fresh.type(TYPED)
+    fresh.suggested()
+    return fresh
 
 
 def test_tab_inserts_exactly_what_was_shown(editor, copies):
@@ -34,6 +41,32 @@ def test_tab_inserts_exactly_what_was_shown(editor, copies):
     assert editor.saved() == SHOP.text.removesuffix("    ") + shown + "\n"
 
 
+def test_one_undo_takes_back_just_what_was_taken(editor):
+    editor.keys("\t\x1f")
+    assert editor.saved() == f"{SHOP.text}{TYPED}\n"
+
+
 def test_nothing_is_inserted_that_was_not_taken(editor):
     editor.type(" + 1)")
     assert editor.saved() == f"{SHOP.text}{TYPED} + 1)\n"
+
+
+def test_tab_indents_where_nothing_is_shown(fresh):
+    fresh.keys("\x01\x0b")
+    fresh.until(lambda: fresh.screen.cursor.x == 0, "an empty line")
+    fresh.keys("\t")
+    fresh.until(lambda: fresh.screen.cursor.x == 4, "the indentation")
+    fresh.type("1")
+    assert fresh.saved() == f"{SHOP.text}1\n"
+
+
+@pytest.mark.parametrize("fresh", ["lsp-mode"], indirect=True)
+def test_a_killed_server_leaves_the_text_alone_and_is_started_again_when_told_so(editor):
+    editor.kill_server()
+    editor.until(lambda: "(y or n)" in editor.lines[-1], "the question")
+    editor.keys("y")
+    editor.ready(servers=2)
+    editor.type(".")
+    shown = editor.suggested()
+    editor.keys("\t")
+    assert editor.saved() == SHOP.text.removesuffix("    ") + shown + "\n"

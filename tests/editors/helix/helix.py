@@ -19,16 +19,9 @@ class Helix(Terminal):
         (folder / ".git").mkdir()
         self.path = folder / "shop.py"
         self.path.write_text(text, encoding="utf-8")
-        self.log = folder / "server.log"
-        self.log.touch()
-        more = {"XDG_CONFIG_HOME": str(folder / "config"), "MERCURY_LOG_FILE": str(self.log)}
-        super().__init__([str(program), self.path.name], {**environment, **more}, folder)
+        variables = {**environment, "XDG_CONFIG_HOME": str(folder / "config")}
+        super().__init__([str(program), self.path.name], variables, folder)
         self.ready()
-
-    def ready(self, servers: int = 1) -> None:
-        """Once that many servers have said in their log that there is an engine."""
-        told = "engine ready"
-        self.until(lambda: self.log.read_text(encoding="utf-8").count(told) >= servers, told)
 
     @property
     def status(self) -> str:
@@ -59,7 +52,10 @@ class Helix(Terminal):
             self.until(lambda before=before: self.screen.cursor.x != before, f"{character!r} to arrive")
 
     def suggested(self) -> str:
-        return self.until(lambda: self.entry, "an entry of ours")
+        """Our entry, once the menu is at rest."""
+        self.until(lambda: self.entry, f"an entry of ours; the model stayed silent at {self.line!r}")
+        self.settle()
+        return self.entry
 
     def normal(self) -> None:
         self.keys("\x1b")

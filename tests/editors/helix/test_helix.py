@@ -2,12 +2,16 @@
 
 import pytest
 
-from tests.editors.scenes import BLOCK, RENAMED, SHAPES, SHOP
+from tests.editors.scenes import BLOCK, CARRIED, RENAMED, SHAPES, SHOP, Scene
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 
-def suggesting(helix, scene=SHOP, ask: str = ""):
+BEFORE = "    return tax("
+"""What stands before the word that an entry begins with."""
+
+
+def suggesting(helix, scene: Scene = SHOP, ask: str = ""):
     """An editor in which the scene was typed, and that shows a suggestion for it."""
     editor = helix(scene.text)
     editor.insert()
@@ -17,29 +21,33 @@ def suggesting(helix, scene=SHOP, ask: str = ""):
     return editor
 
 
+def take(editor) -> None:
+    editor.keys("\r")
+    editor.until(lambda: not editor.entry, "the menu to close")
+    editor.normal()
+
+
 def test_a_suggestion_is_an_entry_of_the_menu(helix, copies):
     editor = suggesting(helix)
-    assert not copies or editor.entry == "item.price * item.quantity for item in items"
+    assert not copies or editor.entry == "it" + SHOP.rest.removesuffix(")")
 
 
 def test_typing_along_keeps_it(helix):
     editor = suggesting(helix)
-    editor.type("em")
-    editor.until(lambda: editor.entry.startswith("item"), "an entry for what is typed")
-    assert editor.line.startswith("    return sum(item")
+    begun = editor.entry[:4]
+    editor.type(begun.removeprefix("it"))
+    editor.until(lambda: editor.entry.startswith(begun), "an entry for what is typed")
+    assert editor.line == f"{BEFORE}{begun})"
 
 
 def test_accepting_inserts_exactly_what_was_shown(helix, copies):
     editor = suggesting(helix)
     shown = editor.entry
     editor.keys("\t")
-    before = "    return sum("
-    editor.until(lambda: editor.line.startswith(before + shown), "the preview")
-    editor.keys("\r")
-    editor.until(lambda: not editor.entry, "the menu to close")
-    editor.normal()
+    editor.until(lambda: editor.line.startswith(BEFORE + shown), "the preview")
+    take(editor)
     saved = editor.saved()
-    assert saved == SHOP.text.removesuffix("    ") + f"{before}{shown})\n"
+    assert saved == SHOP.text.removesuffix("    ") + f"{BEFORE}{shown})\n"
     assert not copies or saved == SHOP.whole + "\n"
 
 
@@ -50,9 +58,7 @@ def test_several_lines_are_shown_whole_and_inserted_as_shown(helix, copies):
     editor.keys("\t")
     editor.until(lambda: editor.screen.cursor.y > before, "the preview")
     shown = editor.lines[start : editor.screen.cursor.y + 1]
-    editor.keys("\r")
-    editor.until(lambda: not editor.entry, "the menu to close")
-    editor.normal()
+    take(editor)
     saved = editor.saved()
     assert saved == BLOCK.text[: BLOCK.text.index("def again")] + "\n".join(shown) + "\n"
     assert not copies or saved == BLOCK.whole + "\n"
@@ -60,11 +66,30 @@ def test_several_lines_are_shown_whole_and_inserted_as_shown(helix, copies):
 
 def test_what_was_taken_is_undone_in_one_step(helix):
     editor = suggesting(helix)
-    editor.keys("\t\r")
+    shown = editor.entry
+    editor.keys("\t")
+    editor.until(lambda: editor.line.startswith(BEFORE + shown), "the preview")
+    take(editor)
+    editor.keys("u")
+    editor.until(lambda: editor.line == f"{BEFORE}it)", "the text before")
+
+
+def test_refused_it_leaves_the_text_alone(helix):
+    editor = suggesting(helix)
+    editor.keys("\x03")
     editor.until(lambda: not editor.entry, "the menu to close")
     editor.normal()
-    editor.keys("u")
-    editor.until(lambda: "price" not in editor.line, "the text before")
+    assert editor.saved() == SHOP.before + ")\n"
+
+
+def test_tab_indents_where_no_menu_is(helix):
+    editor = helix(SHOP.text)
+    editor.insert()
+    editor.keys("\t")
+    editor.until(lambda: editor.screen.cursor.x == 8, "the indentation")
+    editor.type("1")
+    editor.normal()
+    assert editor.saved() == SHOP.text + "    1\n"
 
 
 def test_a_next_edit_is_a_code_action_over_several_places_and_one_undo_step(helix):
@@ -75,24 +100,21 @@ def test_a_next_edit_is_a_code_action_over_several_places_and_one_undo_step(heli
     editor.keys(" a")
     editor.until(lambda: "mercury: rename" in "".join(editor.lines), "the code action")
     editor.keys("\r")
-    after = SHAPES.replace("area", "surface")
-    editor.until(lambda: editor.lines[:9] == after.splitlines(), "the edits")
+    editor.until(lambda: editor.lines[:9] == CARRIED.splitlines(), "the edits")
     editor.keys("u")
     editor.until(lambda: editor.lines[:9] == RENAMED.splitlines(), "the text before the edits")
     editor.keys("U")
-    editor.until(lambda: editor.lines[:9] == after.splitlines(), "the edits again")
-    assert editor.saved() == after
+    editor.until(lambda: editor.lines[:9] == CARRIED.splitlines(), "the edits again")
+    assert editor.saved() == CARRIED
 
 
 def test_a_killed_server_leaves_the_text_alone_and_can_be_started_again(helix):
     editor = suggesting(helix)
     editor.kill_server()
     editor.until(lambda: "exited: mercury" in editor.lines[-1], "the notice")
-    editor.type("em")
     editor.normal()
     editor.command("lsp-restart mercury")
     editor.ready(servers=2)
-    editor.keys("i")
-    editor.type(".pr")
+    editor.keys("i\x18")
     editor.suggested()
-    assert editor.line.startswith("    return sum(item.pr")
+    assert editor.line == f"{BEFORE}it)"

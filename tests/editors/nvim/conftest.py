@@ -1,47 +1,67 @@
-"""Real Neovims, each with a server of its own; all share one fake engine."""
+"""Real Neovims, each with a server of its own: alone, beside an engine, or with ghost text by each of its faces."""
 
-import os
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.environment import home, stop_engine
+from tests.e2e.environment import home
+from tests.editors.models import SHIPPED
 from tests.editors.tools import found
 
 FACES = [("0.11", "own"), ("0.12", "own"), ("0.12", "native")]
+REPEATED = [("0.12", "own"), ("0.11", None)]
+"""What the shipped model need not go through as well: it meets each editor and each face once."""
 
 
-@pytest.fixture(scope="session")
-def environment(tmp_path_factory) -> Iterator[dict[str, str]]:
-    variables = home(tmp_path_factory.mktemp("h"))
-    variables["PYTHONPATH"] = os.getcwd()
-    yield variables
-    stop_engine(variables)
+def pytest_generate_tests(metafunc):
+    if "face" in metafunc.fixturenames:
+        metafunc.parametrize(("version", "face"), FACES)
+    elif "version" in metafunc.fixturenames:
+        metafunc.parametrize("version", ["0.11", "0.12"])
 
 
-def neovim(version: str, environment, folder):
+def pytest_collection_modifyitems(items):
+    items[:] = [item for item in items if not repeats(getattr(item, "callspec", None))]
+
+
+def repeats(chosen) -> bool:
+    given = chosen.params if chosen else {}
+    return given.get("model") == SHIPPED and (given.get("version"), given.get("face")) in REPEATED
+
+
+@pytest.fixture
+def program(version) -> Path:
+    path = found(f"neovim-{version}")
+    if path is None:
+        pytest.skip(f"Neovim {version} is not here; `python -m tests.editors.tools` brings it")
+    return path
+
+
+@pytest.fixture
+def bare(program, tmp_path):
+    """An editor with the plugin in which no server was enabled yet, and without an engine."""
     from tests.editors.nvim.neovim import Neovim
 
-    program = found(f"neovim-{version}")
-    if program is None:
-        pytest.skip(f"Neovim {version} is not here; `python -m tests.editors.tools` brings it")
-    return Neovim(program, environment, folder)
-
-
-@pytest.fixture(params=["0.11", "0.12"])
-def bare(request, environment, tmp_path):
-    """An editor with the plugin in which no server was enabled yet."""
-    editor = neovim(request.param, environment, tmp_path)
+    house = tmp_path / "home"
+    house.mkdir()
+    editor = Neovim(program, home(house), tmp_path)
     yield editor
     editor.close()
 
 
-@pytest.fixture(params=FACES, ids=["-".join(face) for face in FACES])
-def editor(request, environment, tmp_path):
-    """An editor with the plugin, by each face that ghost text has."""
-    version, face = request.param
-    made = neovim(version, environment, tmp_path)
-    made.face = face
-    made.start(ghost=face)
-    yield made
-    made.close()
+@pytest.fixture
+def served(program, environment, tmp_path):
+    """The same beside an engine, for the real server."""
+    from tests.editors.nvim.neovim import Neovim
+
+    editor = Neovim(program, environment, tmp_path)
+    yield editor
+    editor.close()
+
+
+@pytest.fixture
+def editor(served, face):
+    """An editor whose ghost text has this face."""
+    served.face = face
+    served.start(ghost=face)
+    return served

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.environment import COMMAND
+from tests.editors.models import FAKE
 from tests.editors.nvim.rpc import SECONDS, Rpc
 
 PLUGIN = Path(__file__).parents[3] / "editors/nvim"
@@ -43,15 +44,38 @@ vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace("test.frames"
     table.insert(_G.frames, { line, ghost })
   end,
 })
-_G.asked = 0
+local function place()
+  local cursor = vim.api.nvim_win_get_cursor(0)
+  return table.concat({ vim.api.nvim_get_current_buf(), vim.b.changedtick, unpack(cursor) }, ":")
+end
+local waiting, answered = {}, nil
+_G.asked, _G.turns = 0, {}
 vim.api.nvim_create_autocmd("LspRequest", {
   callback = function(event)
-    local request = event.data.request
-    if request.type == "pending" and request.method == "textDocument/inlineCompletion" then
+    local request, id = event.data.request, event.data.client_id .. ":" .. event.data.request_id
+    if request.method ~= "textDocument/inlineCompletion" then
+      return
+    elseif request.type == "pending" then
       _G.asked = _G.asked + 1
+      waiting[id] = place()
+    elseif request.type == "cancel" then
+      waiting[id] = nil
+    elseif waiting[id] then
+      vim.schedule(function() -- the handler comes first
+        answered = waiting[id]
+        table.insert(_G.turns, _G.ghosts())
+      end)
     end
   end,
 })
+vim.api.nvim_create_autocmd("InsertLeave", {
+  callback = function()
+    waiting, answered = {}, nil
+  end,
+})
+function _G.settled()
+  return answered == place()
+end
 _G.notes = {}
 vim.notify = function(message) table.insert(_G.notes, message) end
 vim.notify_once = vim.notify
@@ -59,16 +83,18 @@ vim.notify_once = vim.notify
 
 
 class Neovim:
-    """One editor. `ghost` is all ghost text of the buffer, whoever draws it."""
+    """One editor, with the plugin or started by an `init.lua`. `ghost` is all ghost text, whoever draws it."""
 
-    def __init__(self, program: Path, environment: dict[str, str], folder: Path):
-        command = [str(program), "--embed", "--headless", "-u", "NONE", "-i", "NONE", "-n"]
+    def __init__(self, program: Path, environment: dict[str, str], folder: Path, init: Path | None = None):
+        command = [str(program), "--embed", "--headless", "-u", str(init or "NONE"), "-i", "NONE", "-n"]
         (folder / ".git").mkdir(exist_ok=True)
         self.rpc = Rpc(command, environment, folder)
         self.folder = folder
+        self.copies = environment["MERCURY_ENGINE_MODEL"] == FAKE
         self.rpc("nvim_ui_attach", 100, 30, {"rgb": True, "ext_linegrid": True})
         self.lua(WATCH)
-        self.lua("vim.opt.runtimepath:prepend(...); vim.cmd.runtime('plugin/mercury.lua')", str(PLUGIN))
+        if init is None:
+            self.lua("vim.opt.runtimepath:prepend(...); vim.cmd.runtime('plugin/mercury.lua')", str(PLUGIN))
         self.lua("vim.o.swapfile, vim.o.updatetime, vim.o.autoindent = false, 50, true")
 
     def start(self, command: list[str] | None = None, name: str = "mercury", **options: Any) -> None:
@@ -145,6 +171,12 @@ class Neovim:
     @property
     def ghost(self) -> str:
         return "".join(text for _, _, text in self.ghosts)
+
+    def suggestion(self) -> str:
+        """The ghost text at the cursor, once what was typed is answered."""
+        self.until(lambda: self.lua("return _G.settled()"), "an answer")
+        assert self.ghost, f"the model stayed silent at {self.line!r}\n{self.told()}"
+        return self.ghost
 
     def shows(self, text: str) -> None:
         self.until(lambda: self.ghost == text, f"ghost text {text!r}")

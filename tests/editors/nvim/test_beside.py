@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.editors.nvim.test_ghost import REST, SHOP, TYPED, suggested
-from tests.editors.nvim.test_next_edit import SCREEN, SHAPES
+from tests.editors.nvim.test_ghost import suggested
+from tests.editors.nvim.test_next_edit import SCREEN
+from tests.editors.nvim.test_rename import rename
+from tests.editors.scenes import SHAPES
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
@@ -21,36 +23,34 @@ def both(editor, **options) -> None:
     editor.start(name="mercury-copilot", **options)
 
 
-def test_a_next_edit_goes_to_sidekick_alone(bare):
-    both(bare)
-    bare.open(SHAPES)
-    bare.attached("mercury-copilot")
-    bare.ready()
-    bare.keys("1G4lcwsurface<Esc>")
-    bare.until(lambda: bare.line.startswith("def surface("), "the rename")
-    edits = bare.until(lambda: bare.lua(ASK), "sidekick's edits")
+def test_a_next_edit_goes_to_sidekick_alone(served):
+    both(served)
+    served.open(SHAPES)
+    served.attached("mercury-copilot")
+    served.ready()
+    rename(served)
+    edits = served.until(lambda: served.lua(ASK), "sidekick's edits")
     assert {edit["text"] for edit in edits} == {"surface"}
-    bare.asks()
-    assert bare.lua(SCREEN) == []
+    served.asks()
+    assert served.lua(SCREEN) == []
 
 
-def test_neither_of_our_clients_is_in_the_menu_beside_ghost_text(bare):
-    both(bare, ghost="own")
-    bare.open(SHOP)
-    bare.attached("mercury-copilot")
-    suggested(bare)
+def test_neither_of_our_clients_is_in_the_menu_beside_ghost_text(served):
+    both(served, ghost="own")
+    suggested(served)
+    served.attached("mercury-copilot")
     menu = "return #vim.lsp.get_clients({ bufnr = 0, method = 'textDocument/completion' })"
-    assert bare.lua(menu) == 0
+    assert served.lua(menu) == 0
 
 
-def test_what_the_menu_is_told_to_offer_is_not_painted_beside_it(bare):
+def test_what_the_menu_is_told_to_offer_is_not_painted_beside_it(served):
     """Whoever wants suggestions in the menu as well gets them there, and the ghost text waits until it is closed."""
-    bare.lua("vim.lsp.config('mercury', { init_options = { suggest = { completion_fallback = 'on' } } })")
-    bare.start(ghost="own")
-    suggested(bare)
-    bare.lua("vim.bo.omnifunc = 'v:lua.vim.lsp.omnifunc'; vim.o.completeopt = 'menu,menuone,noselect'")
-    bare.keys("<C-x><C-o>")
-    bare.until(lambda: bare.lua("return vim.fn.pumvisible()"), "the menu")
-    bare.shows("")
-    offered = [item["abbr"] for item in bare.lua("return vim.fn.complete_info({ 'items' }).items")]
-    assert offered == [(TYPED + REST).removeprefix("return sum(")]
+    served.lua("vim.lsp.config('mercury', { init_options = { suggest = { completion_fallback = 'on' } } })")
+    served.start(ghost="own")
+    shown = suggested(served)
+    served.lua("vim.bo.omnifunc = 'v:lua.vim.lsp.omnifunc'; vim.o.completeopt = 'menu,menuone,noselect'")
+    served.keys("<C-x><C-o>")
+    served.until(lambda: served.lua("return vim.fn.pumvisible()"), "the menu")
+    served.shows("")
+    offered = [item["abbr"] for item in served.lua("return vim.fn.complete_info({ 'items' }).items")]
+    assert offered == ["it" + shown]

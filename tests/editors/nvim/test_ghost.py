@@ -1,40 +1,24 @@
 """Ghost text in real Neovims: seen, typed through, taken in parts, refused, undone."""
 
+from collections.abc import Callable
+
 import pytest
+
+from tests.editors.scenes import BLOCK, SHOP, WIDE, Scene
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
-SHOP = """\
-def total(items):
-    return sum(item.price * item.quantity for item in items)
 
-
-def count(items):
-    """
-LINE = "    return sum(item.price * item.quantity for item in items)"
-TYPED = "return sum(it"
-REST = LINE.removeprefix(f"    {TYPED}")
-
-BLOCK = """\
-def load(path):
-    with open(path) as file:
-        data = file.read()
-        return data.strip()
-
-
-def again(path):
-    with open(path) as file:"""
-LINES = "\n        data = file.read()\n        return data.strip()"
-
-
-def suggested(editor, text: str = SHOP, typed: str = TYPED, rest: str = REST) -> None:
-    """An editor that shows `rest` after `typed` was typed at the end of `text`."""
-    editor.open(text)
+def suggested(editor, scene: Scene = SHOP) -> str:
+    """What an editor shows in which the scene was typed."""
+    editor.open(scene.text)
     editor.ready()
     editor.keys("G")
     editor.press("A", "i")
-    editor.type(typed)
-    editor.shows(rest)
+    editor.type(scene.typed)
+    shown = editor.suggestion()
+    assert not editor.copies or shown == scene.rest
+    return shown
 
 
 def mapped(editor) -> None:
@@ -47,34 +31,39 @@ def reach(editor, text: str) -> None:
 
 
 def test_it_appears_where_the_cursor_is(editor):
-    suggested(editor)
+    shown = suggested(editor)
     row, column = editor.cursor
-    assert editor.ghosts == [[row - 1, column, REST]]
+    assert editor.ghosts == [[row - 1, column, shown]]
+
+
+def test_it_appears_in_the_very_turn_that_brings_the_answer(editor):
+    suggested(editor)
+    assert editor.lua("return _G.turns")[-1] == editor.ghosts
 
 
 def test_accepting_inserts_what_was_shown_and_undoing_takes_just_that(editor):
-    suggested(editor)
+    shown = suggested(editor)
     mapped(editor)
     editor.keys("<C-l>")
-    reach(editor, SHOP + TYPED + REST)
-    assert editor.cursor == [6, len(LINE)]
+    reach(editor, SHOP.before + shown)
+    assert editor.cursor == [len(editor.text.splitlines()), len(editor.line)]
     editor.press("<Esc>", "n")
     editor.keys("u")
-    reach(editor, SHOP + TYPED)
+    reach(editor, SHOP.before)
     editor.keys("u")
-    reach(editor, SHOP)
+    reach(editor, SHOP.text)
 
 
 def test_what_is_typed_after_accepting_is_undone_by_itself(editor):
-    suggested(editor)
+    shown = suggested(editor)
     mapped(editor)
     editor.keys("<C-l>  # all")
-    reach(editor, SHOP + TYPED + REST + "  # all")
+    reach(editor, SHOP.before + shown + "  # all")
     editor.press("<Esc>", "n")
     editor.keys("u")
-    reach(editor, SHOP + TYPED + REST)
+    reach(editor, SHOP.before + shown)
     editor.keys("u")
-    reach(editor, SHOP + TYPED)
+    reach(editor, SHOP.before)
 
 
 def test_the_server_hears_of_an_accepted_suggestion(editor):
@@ -85,55 +74,64 @@ def test_the_server_hears_of_an_accepted_suggestion(editor):
 
 
 def test_words_are_taken_one_by_one_and_the_rest_stays(editor):
-    suggested(editor)
+    shown = suggested(editor)
     mapped(editor)
     editor.keys("<C-j>")
-    reach(editor, SHOP + TYPED + "em")
-    editor.shows(REST.removeprefix("em"))
-    editor.keys("<C-j><C-j>")
-    reach(editor, SHOP + TYPED + "em.price")
-    editor.shows(REST.removeprefix("em.price"))
+    taken = one_word(editor, shown, 0)
+    editor.shows(shown[taken:])
+    editor.keys("<C-j>")
+    taken = one_word(editor, shown, taken)
+    editor.shows(shown[taken:])
+
+
+def one_word(editor, shown: str, taken: int) -> int:
+    """How much of the suggestion is in the text when one more word of it is, and no more than a word."""
+    now = editor.until(lambda: max(0, len(editor.text) - len(SHOP.before + shown[:taken])), "a word") + taken
+    assert editor.text == SHOP.before + shown[:now]
+    assert len(shown[taken:now].split()) == 1
+    return now
 
 
 def test_a_word_is_one_undo_step(editor):
-    suggested(editor)
+    shown = suggested(editor)
     mapped(editor)
     editor.keys("<C-j>")
-    reach(editor, SHOP + TYPED + "em")
+    one_word(editor, shown, 0)
     editor.press("<Esc>", "n")
     editor.keys("u")
-    reach(editor, SHOP + TYPED)
+    reach(editor, SHOP.before)
 
 
 def test_a_line_is_taken_and_the_lines_below_stay(editor):
-    block(editor)
-    editor.keys("<C-k>")
-    reach(editor, BLOCK + "\n        data = file.read()")
-    editor.shows("\n        return data.strip()")
-
-
-def block(editor) -> None:
-    suggested(editor, BLOCK.removesuffix("e:"), "e:", LINES)
+    shown = suggested(editor, BLOCK)
+    line = "\n" + shown.splitlines()[1]
+    assert shown.startswith(line + "\n"), f"the model stayed within a line: {shown!r}"
     mapped(editor)
+    editor.keys("<C-k>")
+    reach(editor, BLOCK.before + line)
+    editor.shows(shown.removeprefix(line))
 
 
 def test_several_lines_are_one_undo_step(editor):
-    block(editor)
+    shown = suggested(editor, BLOCK)
+    mapped(editor)
     editor.keys("<C-l>")
-    reach(editor, BLOCK + LINES)
+    reach(editor, BLOCK.before + shown)
     editor.press("<Esc>", "n")
     editor.keys("u")
-    reach(editor, BLOCK)
+    reach(editor, BLOCK.before)
 
 
 def test_typing_through_never_takes_it_off_the_screen(editor):
-    suggested(editor)
+    shown = suggested(editor)
+    line = editor.line + shown
+    half = len(shown) // 2
     editor.lua("_G.frames = {}")
-    editor.type("em.price * item")
-    editor.shows(" * item.quantity for item in items)".removeprefix(" * item"))
+    editor.type(shown[:half])
+    assert editor.suggestion() == shown[half:]
     frames = editor.lua("return _G.frames")
-    assert len(frames) > 5
-    assert {line + ghost for line, ghost in frames} == {LINE}
+    assert len(frames) > half // 2
+    assert {before + ghost for before, ghost in frames} == {line}
 
 
 def test_typing_something_else_takes_it_off_the_screen_at_once(editor):
@@ -148,14 +146,14 @@ def test_nothing_is_inserted_that_was_not_shown(editor):
     suggested(editor)
     mapped(editor)
     editor.keys("Q<C-l>R")
-    reach(editor, SHOP + TYPED + "QR")
+    reach(editor, SHOP.before + "QR")
 
 
 def test_accepting_right_after_typing_through_does_not_double_a_character(editor):
-    suggested(editor)
+    shown = suggested(editor)
     mapped(editor)
-    editor.keys("em<C-l>")
-    reach(editor, SHOP + TYPED + REST)
+    editor.keys(shown[:2] + "<C-l>")
+    reach(editor, SHOP.before + shown)
 
 
 def test_leaving_insert_mode_clears_it(editor):
@@ -170,53 +168,64 @@ def test_dismissing_clears_it_and_tells_the_server(editor):
     editor.keys("<C-x>")
     editor.shows("")
     editor.until(lambda: status(editor)["rejected"] == 1, "the server to count it")
+    assert editor.text == SHOP.before
 
 
 def test_columns_are_right_behind_wide_characters(editor):
-    suggested(editor, SHOP + "'née 🦀'; ")
+    shown = suggested(editor, WIDE)
     mapped(editor)
     editor.keys("<C-l>")
-    reach(editor, SHOP + "'née 🦀'; " + TYPED + REST)
+    reach(editor, WIDE.before + shown)
 
 
 def test_it_is_painted_into_the_line_and_covers_nothing(editor):
-    suggested(editor)
-    assert editor.screen_line == LINE
+    shown = suggested(editor)
+    assert editor.screen_line == editor.line + shown
 
 
 def test_a_bracket_that_was_closed_ahead_is_neither_covered_nor_doubled(editor):
     editor.lua("vim.keymap.set('i', '(', '()<Left>')")
-    editor.open(SHOP)
+    editor.open(SHOP.text)
     editor.ready()
     editor.keys("G")
     editor.press("A", "i")
-    editor.type("return sum")
+    editor.type("return tax")
     editor.keys("(it")
-    editor.until(lambda: editor.line == "    return sum(it)", "the pair")
-    editor.until(lambda: editor.ghost, "ghost text")
-    assert editor.screen_line == LINE
+    editor.until(lambda: editor.line == "    return tax(it)", "the pair")
+    editor.suggestion()
+    painted = editor.screen_line
+    assert painted.count("(") == painted.count(")")
+    assert not editor.copies or painted == SHOP.whole.splitlines()[-1]
     mapped(editor)
     editor.keys("<C-l>")
-    reach(editor, SHOP + TYPED + REST)
+    reach(editor, SHOP.text.removesuffix("    ") + painted)
 
 
 def test_there_is_no_entry_in_the_ordinary_menu_beside_it(editor):
-    editor.open(SHOP)
+    editor.open(SHOP.text)
     editor.ready()
     assert not editor.lua("return vim.lsp.get_clients({ bufnr = 0 })[1].server_capabilities.completionProvider")
 
 
 def test_it_comes_back_after_the_server_was_killed(editor):
-    suggested(editor)
+    shown = suggested(editor)
+    mapped(editor)
     editor.press("<Esc>", "n")
+    replaced(editor, lambda: kill_server(editor))
+    editor.press("A", "i")
+    editor.type(shown[:2])
+    more = editor.suggestion()
+    editor.keys("<C-l>")
+    reach(editor, SHOP.before + shown[:2] + more)
+
+
+def replaced(editor, end: Callable[[], None]) -> None:
+    """The server is ended, and another one is ready."""
     before = editor.lua("return vim.lsp.get_clients({ bufnr = 0 })[1].id")
-    kill_server(editor)
+    end()
     again = "local c = vim.lsp.get_clients({ bufnr = 0 })[1]; return c and c.initialized and c.id ~= ..."
     editor.until(lambda: editor.lua(again, before), "another server")
     editor.ready()
-    editor.press("A", "i")
-    editor.type("em")
-    editor.shows(REST.removeprefix("em"))
 
 
 def kill_server(editor) -> None:

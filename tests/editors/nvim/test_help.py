@@ -5,9 +5,7 @@ import shutil
 
 import pytest
 
-from tests.e2e.environment import COMMAND
 from tests.editors.nvim.neovim import PLUGIN
-from tests.editors.nvim.test_ghost import REST, SHOP, TYPED, reach, suggested
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
@@ -76,12 +74,3 @@ def test_the_readme_names_every_file():
     listed = set(re.findall(r"^((?:plugin|lsp|lua|doc)/\S*)", README, re.MULTILINE))
     files = [path.relative_to(PLUGIN).as_posix() for path in PLUGIN.rglob("*.*") if path.suffix in (".lua", ".txt")]
     assert [file for file in files if file not in listed and not file.startswith("lsp/")] == []
-
-
-def test_the_three_steps_of_the_readme_lead_to_a_suggestion(bare):
-    (steps,) = re.findall(r"2\. .*?```lua\n(.*?)```", README, re.DOTALL)
-    bare.lua("vim.lsp.config('mercury', { cmd = ... })", [*COMMAND, "--stdio"])
-    bare.lua(steps.replace("/path/to/mercury-ls/editors/nvim", str(PLUGIN)))
-    suggested(bare)
-    bare.keys("<Tab>")
-    reach(bare, SHOP + TYPED + REST)

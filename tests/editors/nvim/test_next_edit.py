@@ -1,12 +1,10 @@
-"""The next edit in real Neovims, against a server that offers what the test has written down."""
+"""The next edit in real Neovims, against a server that offers what the test has written down: no model is asked."""
 
 import json
 import sys
 from pathlib import Path
 
 import pytest
-
-from tests.editors.scenes import SHAPES
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
@@ -239,16 +237,3 @@ def test_beside_the_copilot_client_another_plugin_shows_next_edits(editor, tmp_p
     editor.keys("1Gx")
     editor.asks()
     assert journal(editor, "mercury/nextEdit") == []
-
-
-def test_the_real_server_carries_a_rename_through(bare):
-    bare.start()
-    bare.lua("vim.keymap.set('n', '<Tab>', '<Plug>(mercury-next-edit)')")
-    bare.open(SHAPES)
-    bare.ready()
-    bare.keys("1G4lcwsurface<Esc>")
-    shows(bare, ["-", 5, "area"], ["+", 5, "surface"], ["-", 8, "area"], ["+", 8, "surface"])
-    bare.keys("<Tab>")
-    bare.until(lambda: bare.cursor[0] == 6, "the jump")
-    bare.keys("<Tab>")
-    reach(bare, SHAPES.replace("area", "surface"))

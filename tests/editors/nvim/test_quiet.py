@@ -2,36 +2,36 @@
 
 import pytest
 
-from tests.editors.nvim.test_ghost import REST, SHOP, TYPED, suggested
+from tests.editors.nvim.test_ghost import suggested
+from tests.editors.scenes import SHOP
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
 
 def quiet(editor, begin: str, end: str) -> None:
     """Nothing is asked or shown between what `begin` and `end` do in Lua, and then again."""
+    shown = suggested(editor)
     editor.lua(begin)
     before = editor.asks()
-    editor.type("e")
+    editor.type(shown[0])
     assert editor.asks() == before
     assert editor.ghosts == []
     editor.lua(end)
-    editor.type("m")
-    editor.shows(REST.removeprefix("em"))
+    editor.type(shown[1])
+    assert editor.suggestion() == shown[2:]
 
 
 def test_while_several_cursors_are_at_work(editor):
-    suggested(editor)
     quiet(editor, "vim.b.visual_multi = 1", "vim.b.visual_multi = nil")
 
 
 def test_while_another_completion_menu_is_open(editor):
-    suggested(editor)
     menu = "package.loaded['blink.cmp'] = { is_visible = function() return true end }"
     quiet(editor, menu, "package.loaded['blink.cmp'] = nil")
 
 
 def test_while_a_snippet_is_filled_in(editor):
-    editor.open(SHOP)
+    editor.open(SHOP.text)
     editor.ready()
     editor.keys("G")
     editor.press("A", "i")
@@ -46,39 +46,39 @@ def test_while_a_snippet_is_filled_in(editor):
 
 
 def test_while_a_macro_is_recorded(editor):
-    suggested(editor)
+    shown = suggested(editor)
     editor.press("<Esc>", "n")
     editor.keys("qa")
     editor.press("A", "i")
     before = editor.asks()
-    editor.type("e")
+    editor.type(shown[0])
     assert editor.asks() == before
     assert editor.ghosts == []
     editor.press("<Esc>", "n")
     editor.keys("q")
     editor.press("A", "i")
-    editor.shows(REST.removeprefix("e"))
+    assert editor.suggestion() == shown[1:]
 
 
 def test_while_a_macro_is_played(editor):
-    editor.open(SHOP)
+    editor.open(SHOP.text)
     editor.ready()
-    editor.lua("vim.fn.setreg('a', vim.keycode('GA' .. ... .. '<Esc>'))", TYPED)
+    editor.lua("vim.fn.setreg('a', vim.keycode('GA' .. ... .. '<Esc>'))", SHOP.typed)
     before = editor.asks()
     editor.keys("@a")
-    editor.until(lambda: editor.text == SHOP + TYPED and editor.mode == "n", "the macro")
+    editor.until(lambda: editor.text == SHOP.before and editor.mode == "n", "the macro")
     assert editor.asks() == before
 
 
 def test_where_the_buffer_cannot_be_changed(editor):
-    editor.open(SHOP)
+    editor.open(SHOP.text)
     editor.ready()
     editor.lua("vim.bo.modifiable = false")
     assert editor.lua("return require('mercury.quiet').reason(0)") == "the buffer cannot be changed"
 
 
 def test_in_special_buffers_no_server_is_attached(editor):
-    editor.open(SHOP)
+    editor.open(SHOP.text)
     editor.ready()
     editor.lua("vim.cmd.new(); vim.bo.buftype = 'nofile'; vim.bo.filetype = 'python'")
     assert editor.lua("return require('mercury.quiet').reason(0)") == "a special buffer"
@@ -86,16 +86,16 @@ def test_in_special_buffers_no_server_is_attached(editor):
 
 
 def test_while_snoozing(editor):
-    suggested(editor)
+    shown = suggested(editor)
     editor.lua("vim.cmd('Mercury snooze 5')")
     editor.shows("")
     editor.says("no suggestions for 5 minutes")
     assert editor.lua("return require('mercury').status()") == "mercury: snoozed 5 min"
-    editor.type("e")
+    editor.type(shown[0])
     editor.asks()
     assert editor.ghosts == []
     editor.lua("vim.cmd('Mercury snooze 0')")
     editor.says("on again")
-    editor.type("m")
-    editor.shows(REST.removeprefix("em"))
+    editor.type(shown[1])
+    assert editor.suggestion() == shown[2:]
     assert editor.lua("return require('mercury').status()") == "mercury"

@@ -1,4 +1,5 @@
 -- Our own ghost text: asked for at every keystroke, newest wins; typed through without ever leaving the screen.
+local asking = require("mercury.asking").new()
 local client_of = require("mercury.client")
 local options = require("mercury.options")
 local quiet = require("mercury.quiet")
@@ -12,8 +13,6 @@ local space = vim.api.nvim_create_namespace("mercury.ghost")
 
 local offered = {} ---@type mercury.Suggestion[] what the newest answer offered
 local chosen = 1
-local pending = nil ---@type { client: vim.lsp.Client, id: integer }?
-local timer = assert(vim.uv.new_timer())
 
 local function virtual_lines(text)
   local lines = {}
@@ -63,14 +62,6 @@ local function draw(buf, rest)
   end
 end
 
-local function stop_asking()
-  timer:stop()
-  if pending then
-    pending.client:cancel_request(pending.id)
-    pending = nil
-  end
-end
-
 local function hide()
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     vim.api.nvim_buf_clear_namespace(buf, space, 0, -1)
@@ -79,7 +70,7 @@ local function hide()
 end
 
 function M.clear()
-  stop_asking()
+  asking.stop()
   hide()
 end
 
@@ -125,21 +116,12 @@ local function ask(buf, kind, index)
   if not client or quiet.reason(buf) then
     return
   end
-  stop_asking()
   local asked = suggestion.place(buf)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
-  local mine = {}
-  local ok, id = client:request(METHOD, params, function(err, result)
-    if pending == mine then
-      pending = nil
-      answered(client, buf, asked, not err and result and (result.items or result) or {}, index)
-    end
-  end, buf)
-  if ok then
-    mine.client, mine.id = client, id
-    pending = mine
-  end
+  asking.ask(client, METHOD, params, buf, function(err, result)
+    answered(client, buf, asked, not err and result and (result.items or result) or {}, index)
+  end)
 end
 
 -- Shows what is left of the suggestion, and asks for the next as soon as the keys pause.
@@ -149,13 +131,13 @@ function M.refresh(buf)
   end
   show()
   if quiet.reason(buf) then
-    return stop_asking()
+    return asking.stop()
   end
-  timer:start(options.current.debounce_ms, 0, vim.schedule_wrap(function()
+  asking.soon(options.current.debounce_ms, function()
     if buf == vim.api.nvim_get_current_buf() and in_insert_mode() then
       ask(buf, AUTOMATIC, 1)
     end
-  end))
+  end)
 end
 
 -- Ask now, and for alternatives too.

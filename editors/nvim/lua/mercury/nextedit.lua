@@ -1,4 +1,5 @@
 -- The next edit: asked for in normal mode, shown as a diff in place, jumped to when out of sight, made on a key.
+local asking = require("mercury.asking").new()
 local client_of = require("mercury.client")
 local options = require("mercury.options")
 local quiet = require("mercury.quiet")
@@ -27,9 +28,7 @@ local anchors = vim.api.nvim_create_namespace("mercury.nextedit.anchors")
 ---@field taken boolean whether a part of it was accepted already
 
 local offer = nil ---@type mercury.Offer?
-local pending = nil ---@type { client: vim.lsp.Client, id: integer }?
 local deaf = {} ---@type table<integer, true> clients whose server knows no next edits
-local timer = assert(vim.uv.new_timer())
 
 local function line_of(buf, row)
   return vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
@@ -203,16 +202,8 @@ end
 
 -- Asking
 
-local function stop_asking()
-  timer:stop()
-  if pending then
-    pending.client:cancel_request(pending.id)
-    pending = nil
-  end
-end
-
 function M.clear()
-  stop_asking()
+  asking.stop()
   clear_display()
   if offer then
     forget(offer)
@@ -275,28 +266,20 @@ local function ask(buf)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
   params.context = { triggerKind = AUTOMATIC }
-  local mine, tick = {}, vim.api.nvim_buf_get_changedtick(buf)
-  local ok, id = client:request(METHOD, params, function(err, answer)
-    if pending ~= mine then
-      return
-    end
-    pending = nil
+  local tick = vim.api.nvim_buf_get_changedtick(buf)
+  asking.ask(client, METHOD, params, buf, function(err, answer)
     if vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick then
       answered(client, err, answer)
     end
-  end, buf)
-  if ok then
-    mine.client, mine.id = client, id
-    pending = mine
-  end
+  end)
 end
 
 -- What was asked before is void: its answer would be for a text that is gone.
 local function ask_soon()
-  stop_asking()
-  timer:start(options.current.next_edit_debounce_ms, 0, vim.schedule_wrap(function()
+  asking.stop()
+  asking.soon(options.current.next_edit_debounce_ms, function()
     ask(vim.api.nvim_get_current_buf())
-  end))
+  end)
 end
 
 local function changed()

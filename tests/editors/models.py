@@ -1,0 +1,22 @@
+"""Which models the tests of editors run with: the fake one and the one that ships, or what `MERCURY_TEST_MODEL` names.
+
+That is the one variable for all of them: the name or the folder of a model that takes the place of the shipped one.
+"""
+
+import os
+
+from mercury_ls.serve.models import FAKE, installed
+
+__all__ = ["FAKE", "MODELS", "SHIPPED", "named"]
+
+SHIPPED = "shipped"
+MODELS = (FAKE, SHIPPED)
+
+
+def named(model: str) -> str:
+    """The value of `engine.model` for one of `MODELS`."""
+    if model == FAKE:
+        return FAKE
+    chosen = os.environ.get("MERCURY_TEST_MODEL") or next(iter(installed()), "")
+    assert chosen, "no model is installed below mercury_engine/models; set MERCURY_TEST_MODEL to a folder with one"
+    return chosen

@@ -1,0 +1,81 @@
+"""A rename that the real server carries on, in real Neovims: shown, made whole and in parts, refused, undone."""
+
+import pytest
+
+from tests.editors.nvim.test_ghost import kill_server, replaced, status
+from tests.editors.nvim.test_next_edit import reach, shows
+from tests.editors.scenes import CARRIED, RENAMED, SHAPES
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+FIRST = [["-", 5, "area"], ["+", 5, "surface"]]
+SECOND = [["-", 8, "area"], ["+", 8, "surface"]]
+
+
+@pytest.fixture
+def shapes(served):
+    """An editor with our keys for next edits."""
+    served.start()
+    for key, name in {"<Tab>": "next-edit", "g<Tab>": "next-edit-one", "<C-x>": "dismiss"}.items():
+        served.lua("vim.keymap.set('n', ...)", key, f"<Plug>(mercury-{name})")
+    served.open(SHAPES)
+    served.ready()
+    return served
+
+
+@pytest.fixture
+def renamed(shapes):
+    """One that shows how a rename goes on."""
+    rename(shapes)
+    shows(shapes, *FIRST, *SECOND)
+    return shapes
+
+
+def rename(editor) -> None:
+    editor.keys("1G0wcwsurface<Esc>")
+    reach(editor, RENAMED)
+
+
+def carry(editor) -> None:
+    """The first key goes to the nearest place, the second one makes all edits."""
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.cursor[0] == 6, "the jump")
+    reach(editor, RENAMED)
+    editor.keys("<Tab>")
+    reach(editor, CARRIED)
+
+
+def test_all_places_are_made_at_once_and_undone_in_one_step(renamed):
+    carry(renamed)
+    renamed.keys("u")
+    reach(renamed, RENAMED)
+
+
+def test_places_are_made_one_by_one(renamed):
+    renamed.keys("g<Tab>")
+    renamed.until(lambda: renamed.cursor[0] == 6, "the jump")
+    renamed.keys("g<Tab>")
+    reach(renamed, CARRIED.replace("print(surface", "print(area"))
+    shows(renamed, *SECOND)
+    renamed.keys("u")
+    reach(renamed, RENAMED)
+
+
+def test_refused_it_goes_and_the_server_hears_of_it(renamed):
+    renamed.keys("<C-x>")
+    shows(renamed)
+    reach(renamed, RENAMED)
+    renamed.until(lambda: status(renamed)["rejected"] == 1, "the server to count it")
+
+
+def test_another_server_carries_on_after_a_kill(shapes):
+    replaced(shapes, lambda: kill_server(shapes))
+    rename(shapes)
+    shows(shapes, *FIRST, *SECOND)
+    carry(shapes)
+
+
+def test_a_kill_takes_what_was_offered_off_the_screen(renamed):
+    replaced(renamed, lambda: kill_server(renamed))
+    shows(renamed)
+    reach(renamed, RENAMED)
