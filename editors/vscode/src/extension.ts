@@ -8,6 +8,9 @@ import { findServer, install } from './install.ts';
 import { NextEdits } from './nextedit.ts';
 import { type Engine, type Metrics, type State, face, page } from './state.ts';
 
+/** Settings that may forbid a next edit; editors change others of their own accord, most of them while they start. */
+const OURS = ['mercury', 'mercury-ls', 'github.copilot', 'chat.disableAIFeatures'];
+
 const SAMPLE = `def area(width, height):
     return width * height
 
@@ -136,7 +139,9 @@ class Mercury implements vscode.Disposable {
     } else if (event.affectsConfiguration('mercury')) {
       this.connection.configure();
     }
-    this.nextEdits.clear();
+    if (OURS.some((section) => event.affectsConfiguration(section))) {
+      this.nextEdits.clear();
+    }
     this.become({});
   }
 

@@ -228,6 +228,28 @@ def test_an_answer_for_an_older_version_is_not_shown(window):
     assert window.marks == []
 
 
+def test_what_is_set_of_others_takes_nothing_away(window):
+    hold = window.folder / "hold"
+    hold.touch()
+    try:
+        offered(window, FIRST)
+        heard(window, "mercury/nextEdit")
+        window.js(SET, {"name": "editor.fontLigatures", "value": True})
+    finally:
+        hold.unlink()
+    shows(window, "hight", "height")
+    window.js(SET, {"name": "editor.fontLigatures"})
+    window.press("Tab")
+    window.has(typed(TEXT.replace("hight", "height")))
+
+
+SET = """
+    const heard = new Promise((done) => vscode.workspace.onDidChangeConfiguration(done));
+    await vscode.workspace.getConfiguration().update(given.name, given.value, true);
+    await heard;
+"""
+
+
 def test_turned_off_nothing_is_asked(window):
     window.set("mercury-ls.nextEdit.display", "off")
     offered(window, FIRST)
