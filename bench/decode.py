@@ -42,7 +42,7 @@ ANSWERS = (16, 32, 64)
 FORWARDS = (1, 2, 4)
 LINE_TOKENS = 9
 CANVAS = 16
-LINE_MOVE_TOKENS = 94
+LINE_MOVE_TOKENS = 78
 """What moving down a line encodes, in the median: see `moved_tokens`."""
 SUFFIX_TOKENS = 256
 MEASURED = """

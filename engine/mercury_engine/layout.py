@@ -3,7 +3,7 @@
 A completion is laid out as
 
     <bos> <lang:x> <path> p {<snip> path text}* <edits> edits <suf> far suffix
-    <pre> lines before <near> rest of the line and 64 tokens <mode> <cur> head of the line <part> bytes ▸
+    <pre> lines before <near> rest of the line and 48 tokens <mode> <cur> head of the line <part> bytes ▸
 
 and anything else (a span to rewrite, several spans) as
 
@@ -157,7 +157,7 @@ class Budget(Struct, frozen=True):
     edit: int = 48
     suffix: int = 192
     rest: int = 64
-    near: int = 64
+    near: int = 48
     head: int = 128
     quantum: int = 256
 
