@@ -28,13 +28,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-import mercury_engine
 from bench.edit_cases import Case, applied, cases, verdict
 from mercury_engine.api import Draft, Engine, InfillRequest
 from mercury_engine.fake import FakeEngine
 from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Change, Document, Snapshot
 from mercury_ls.next_edit import NextAnswer, NextQuestion, answers, next_edits
+from mercury_ls.serve import models
 from mercury_ls.settings import SuggestSettings
 from mercury_ls.suggest import Infill
 from mercury_ls.targets import Silence, next_edit
@@ -44,18 +44,17 @@ __all__ = [
     "PARTS",
     "Local",
     "Outcome",
-    "answer_of",
     "assessed",
     "budget_of",
     "cost_of",
     "engine_of",
+    "last_of",
     "measure",
     "parted",
     "question_of",
     "score",
 ]
 
-SHIPPED = Path(mercury_engine.__file__).parent / "models" / "bootstrap"
 PARTS = ("rules", "model", "both")
 RESAMPLED = 2000
 
@@ -127,7 +126,7 @@ def engine_of(name: str) -> Local | None:
         return Local(FakeEngine())
     from mercury_engine.engine import open_engine
 
-    return Local(open_engine(SHIPPED if name == "shipped" else Path(name)))
+    return Local(open_engine(models.resolve("auto") if name == "shipped" else Path(name)))
 
 
 async def measure(rows: Iterable[Case], engine: Local | None, bar: float) -> list[Outcome]:
@@ -150,9 +149,9 @@ def answers_of(question: NextQuestion, engine: Infill | None, part: str) -> Asyn
     return answers(question, places, engine)
 
 
-async def answer_of(question: NextQuestion, engine: Infill | None, part: str = "both") -> NextAnswer:
+async def last_of(given: AsyncGenerator[NextAnswer]) -> NextAnswer:
     answer = NextAnswer(silence="no answer")
-    async with aclosing(answers_of(question, engine, part)) as given:
+    async with aclosing(given):
         async for latest in given:
             answer = latest
     return answer
@@ -164,7 +163,7 @@ async def outcome(case: Case, engine: Local | None, bar: float, part: str = "bot
     _ = question.snapshot.tree
     forwards, seconds = (engine.forwards, engine.processor_seconds) if engine else (0, 0.0)
     began = time.perf_counter()
-    answer = await answer_of(question, engine, part)
+    answer = await last_of(answers_of(question, engine, part))
     elapsed = (time.perf_counter() - began) * 1000
     changes = [Change(edit.start, edit.end, edit.text) for edit in answer.edits]
     due = (*case.expected, *case.also_ok)

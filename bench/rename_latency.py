@@ -2,9 +2,9 @@
 
 python -m bench.rename_latency [--rounds 100] [--lines 400] [--engine fake|none|shipped|FOLDER]
 
-By the rules alone; with an engine also as a server asks it, where its word can change what is shown, and checked by it
-in any case. Every round is of other files, so that a model has read neither of them. Of each the middle, and what a
-tenth of the times is below and above.
+By the rules alone; with an engine also as a server asks it, where its word can change what is shown, and with each of
+the places checked by it in any case. Every round is of other files, so that a model has read neither of them. Of each
+the middle, and what a tenth of the times is below and above.
 """
 
 import argparse
@@ -13,16 +13,17 @@ import json
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal
 
-from bench.next_edit import answer_of, engine_of
+from bench.next_edit import engine_of, last_of
 from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.history import History
-from mercury_ls.next_edit import NextQuestion
+from mercury_ls.next_edit import NextAnswer, NextQuestion, admissible, answers, edits_of, next_edits
 from mercury_ls.settings import SuggestSettings
 from mercury_ls.suggest import Infill
+from mercury_ls.targets import Silence, next_edit
 
 __all__ = ["PLACES", "renaming", "spread", "timed"]
 
@@ -69,11 +70,19 @@ async def timed(question: NextQuestion, engine: Infill | None, is_warm: bool) ->
     # Trees are made on demand; the file that was typed in has its own.
     _ = [each.tree for each in warm]
     began = time.perf_counter()
-    answer = await answer_of(question, engine)
+    way = checked if question.asks == "always" else next_edits
+    answer = await last_of(way(question, engine))
     elapsed = (time.perf_counter() - began) * 1000
     if len(answer.edits) != PLACES:
         raise ValueError(f"{len(answer.edits)} edits instead of {PLACES}: {answer.silence or answer.label}")
     return elapsed
+
+
+def checked(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
+    """What the rules say, put to a model; nothing else is asked."""
+    found = next_edit(question.snapshot, question.offset, edits_of(question), question.others)
+    assert not isinstance(found, Silence), "a rename is due"
+    return answers(question, [each for each in admissible(question, found) if each.text is not None], engine)
 
 
 def renaming(lines: int, asks: Literal["deciding", "always"] = "deciding", title: str = "") -> NextQuestion:

@@ -8,6 +8,7 @@ and writes what no rule knows. The last answer is final. Offsets are of the snap
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from functools import lru_cache
 from itertools import groupby
 from typing import Literal
 
@@ -33,6 +34,7 @@ __all__ = [
     "Opinion",
     "admissible",
     "answers",
+    "edits_of",
     "next_edits",
     "opinions",
     "regions_of",
@@ -83,13 +85,14 @@ class NextAnswer(Struct, frozen=True):
 
 
 class Region(Struct, frozen=True):
-    """Whole lines of a file that a model is asked to write again, what the rules would make of them, and how likely it
-    is that they change."""
+    """Whole lines of a file that a model is asked to write again, what the rules would make of them, whether the model
+    has to find something there itself, and how likely it is that they change."""
 
     snapshot: Snapshot
     start: int
     end: int
     candidates: tuple[Candidate, ...]
+    is_open: bool
     chance: float
 
     @property
@@ -233,10 +236,15 @@ def parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
 
 
 def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate]) -> bool:
+    return bool(chosen) and _parses_worse(snapshot, *(Change(c.start, c.end, c.text or "") for c in reversed(chosen)))
+
+
+@lru_cache(maxsize=16)
+def _parses_worse(snapshot: Snapshot, *changes: Change) -> bool:
+    """Remembered from draft to draft: most say the same."""
     language = find(snapshot.language, snapshot.path)
-    if not chosen or language is None or snapshot.tree is None:
+    if language is None or snapshot.tree is None:
         return False
-    changes = [Change(each.start, each.end, each.text or "") for each in reversed(chosen)]
     tree = reparse(snapshot.tree, language, snapshot.text, changes, snapshot.patience)
     return tree is None or syntax.problems(tree) > syntax.problems(snapshot.tree)
 
@@ -338,7 +346,8 @@ def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate
     end = snapshot.line_start(last + 1) if last + 1 < snapshot.line_count else len(snapshot.text)
     inside = [each for each in ranked if each.uri == snapshot.uri and start <= each.start and each.end <= end]
     certain = tuple(each for each in inside if each.text is not None)
-    return Region(snapshot, start, end, certain, max((each.p_edit for each in inside), default=0.0))
+    likeliest = max((each.p_edit for each in inside), default=0.0)
+    return Region(snapshot, start, end, certain, len(certain) < len(inside), likeliest)
 
 
 def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tuple[Region, ...], InfillRequest]]:
@@ -359,7 +368,9 @@ def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tu
 
 
 def request(question: NextQuestion, regions: Sequence[Region], room: int) -> InfillRequest:
+    """To agree with a rule takes less of the file than to find what nobody knows."""
     snapshot = regions[0].snapshot
+    room = room if any(each.is_open for each in regions) else room // 2
     first = snapshot.line_of(max(regions[0].start - room, 0))
     last = snapshot.line_of(min(regions[-1].end + room, len(snapshot.text)))
     start, end = snapshot.line_start(first), snapshot.line_end(last)

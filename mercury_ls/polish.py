@@ -1,6 +1,7 @@
 """From a model's text to an edit worth showing: minimal, in the file's manner, parsing no worse, undoing nothing."""
 
 import re
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -58,14 +59,14 @@ def in_the_files_manner(text: str, snapshot: Snapshot) -> str:
     if "\n" not in text:
         return text
     first, *lines = text.split("\n")
-    indented = [reindented(line, snapshot) for line in lines]
+    unit = indentation_unit(snapshot.text)
+    indented = [reindented(line, unit) for line in lines]
     return ("\r\n" if "\r\n" in snapshot.text else "\n").join([first, *indented])
 
 
-def reindented(line: str, snapshot: Snapshot) -> str:
+def reindented(line: str, unit: str) -> str:
     body = line.lstrip(" \t")
     head = line[: len(line) - len(body)]
-    unit = indentation_unit(snapshot.text)
     if unit == "\t" and " " in head:
         return "\t" * (columns(head) // 4) + body
     if unit != "\t" and "\t" in head:
@@ -77,6 +78,7 @@ def columns(head: str) -> int:
     return sum(4 if c == "\t" else 1 for c in head)
 
 
+@lru_cache(maxsize=8)
 def indentation_unit(text: str) -> str:
     """What the file indents by: a tab, or the narrowest run of spaces that opens a line."""
     tabs = text.count("\n\t")
