@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-import mercury_engine
 from bench.answers import read, request
 from mercury_engine.api import InfillRequest
 from mercury_engine.cache import common_prefix
@@ -25,10 +24,11 @@ from mercury_engine.openvino_runtime import load
 from mercury_engine.policy import Costs
 from mercury_engine.runtime import Runtime
 from mercury_engine.tokenizer import Tokenizer
+from mercury_ls.serve.models import resolve
 
 __all__ = ["SHIPPED", "agreement", "alike", "spoken_alike"]
 
-SHIPPED = Path(mercury_engine.__file__).parent / "models" / "bootstrap"
+SHIPPED = resolve("auto")
 ROWS = Path(__file__).parent / "sets" / "fim.jsonl"
 DRAFTING = Costs((1, 64), (1.0, 1.0))
 """Rows that cost nothing: canvases and drafts always pay, whatever this machine does meanwhile."""

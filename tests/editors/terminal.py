@@ -10,10 +10,13 @@ import subprocess
 import termios
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyte
+
+from tests.editors.patience import until
 
 SECONDS = 60
 MOMENT = 0.5
@@ -67,13 +70,10 @@ class Terminal:
         return [line.rstrip() for line in self.screen.display]
 
     def until(self, holds: Callable[[], Any], what: str) -> Any:
-        """What `holds` says once it is true."""
-        deadline = time.monotonic() + SECONDS
-        while not (value := holds()):
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited {SECONDS} s for {what}\n" + "\n".join(self.lines))
-            self._read(0.02)
-        return value
+        return until(holds, what, self.told, seconds=SECONDS, pause=partial(self._read, 0.02))
+
+    def told(self) -> str:
+        return "\n".join(self.lines)
 
     def settle(self) -> None:
         """Until nothing new is painted for a moment."""
@@ -88,7 +88,7 @@ class Terminal:
             try:
                 self._stream.feed(os.read(self._end, 1 << 16))
             except OSError as error:
-                raise AssertionError("the editor is gone\n" + "\n".join(self.lines)) from error
+                raise AssertionError(f"the editor is gone\n{self.told()}") from error
         return bool(ready)
 
     def children(self) -> list[int]:

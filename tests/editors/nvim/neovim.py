@@ -1,14 +1,14 @@
 """A real Neovim that is typed into: started bare, with this plugin and the server under test."""
 
-import select
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.environment import COMMAND
 from tests.editors.models import FAKE
 from tests.editors.nvim.rpc import SECONDS, Rpc
+from tests.editors.patience import rest, until
 
 PLUGIN = Path(__file__).parents[3] / "editors/nvim"
 
@@ -122,12 +122,7 @@ class Neovim:
         self.until(lambda: self.lua("return require('mercury').status_info().state") == "ready", "the engine")
 
     def until(self, holds: Callable[[], Any], what: str) -> Any:
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            if value := holds():
-                return value
-            select.select([], [], [], 0.005)
-        raise AssertionError(f"waited {SECONDS} s for {what}\n{self.told()}")
+        return until(holds, what, self.told, seconds=SECONDS, pause=partial(rest, 0.005))
 
     def told(self) -> str:
         """What a person would look at when nothing comes."""

@@ -1,13 +1,13 @@
 """A real VS Code: the workbench of code-server in headless Chromium, with our extension, and a driver inside to ask."""
 
 import json
-import select
 import shutil
 import socket
 import subprocess
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tests.e2e.environment import COMMAND
+from tests.editors.patience import rest, until
 from tests.editors.tools import found, prefix
 from tests.editors.vscode.closed import closed
 from tests.editors.vscode.package import PACKAGE
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 DRIVER = Path(__file__).with_name("driver")
 SECONDS = 180
+wait = partial(until, seconds=SECONDS, pause=partial(rest, 0.02))
 PATIENCE = 5
 
 SETTINGS = {  # one test must not be what the next one's suggestions are made of, nor a model's doubts what is tested
@@ -100,7 +102,7 @@ class CodeServer:
         variables = {**environment, **sockets, "MERCURY_TEST_SOCKET": str(self.socket)}
         with (self.folder / "log").open("wb") as log:
             process = subprocess.Popen(command, env=variables, stdout=log, stderr=subprocess.STDOUT)
-        until(lambda: listens(port), f"code-server to listen on {port}; see {self.folder / 'log'}")
+        wait(lambda: listens(port), f"code-server to listen on {port}; see {self.folder / 'log'}")
         return process, port
 
     def window(
@@ -111,7 +113,7 @@ class CodeServer:
         page.set_default_timeout(SECONDS * 1000)
         prepare(page)
         page.goto(f"http://127.0.0.1:{self.port}/?folder={folder}")
-        driver = until(lambda: connected(self.socket), "the window's extensions to start")
+        driver = wait(lambda: connected(self.socket), "the window's extensions to start")
         return Window(page, driver, folder)
 
     def close(self) -> None:
@@ -161,15 +163,6 @@ def connected(path: Path) -> socket.socket | None:
     return None
 
 
-def until(holds: Callable[[], Any], what: str, told: Callable[[], str] = str) -> Any:
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        if value := holds():
-            return value
-        select.select([], [], [], 0.02)
-    raise AssertionError(f"waited {SECONDS} s for {what}\n{told()}")
-
-
 class Window:
     """One window: keys go through the browser, the screen is read from its page, the rest from the driver."""
 
@@ -191,7 +184,7 @@ class Window:
         return answer["value"]
 
     def until(self, holds: Callable[[], Any], what: str) -> Any:
-        return until(holds, what, self.told)
+        return wait(holds, what, self.told)
 
     def told(self) -> str:
         """What a person would look at when nothing comes."""
