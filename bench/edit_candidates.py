@@ -2,7 +2,8 @@
 
 python -m bench.edit_candidates EDITS.jsonl.xz OUT.jsonl [--mirrors FOLDER] [--limit N] [--every K] [--engine FOLDER]
 
-With an engine, the rows are those edits only on which the model has given its opinion: food for `check`.
+With an engine, the rows are those edits only on which the model has given its opinion: food for
+`mercury_training.worth`.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.edit_cases import Case, cases, verdict
-from bench.next_edit import budget_of, engine_of, question_of
+from bench.next_edit import engine_of, question_of
 from mercury_engine.api import Engine
 from mercury_ls import candidates
 from mercury_ls.next_edit import admissible, opinions, regions_of, requests
@@ -64,7 +65,7 @@ def judged(number: int, case: Case) -> Iterator[Judged]:
 
 
 def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
-    question = replace(question_of(case, 0.0, budget_of(engine)), asks="always")
+    question = replace(question_of(case, 0.0, engine), asks="always")
     found = next_edit(question.snapshot, question.offset, case.history.edits())
     found = [] if isinstance(found, Silence) else admissible(question, found)
     asked = requests(question, regions_of(question, found))

@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.edit_cases import Case, applied, cases, verdict
-from mercury_engine.api import Draft, Engine, InfillRequest
+from mercury_engine.api import Draft, Engine, InfillRequest, Worth
 from mercury_engine.fake import FakeEngine
 from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Change, Document, Snapshot
@@ -45,7 +45,6 @@ __all__ = [
     "Local",
     "Outcome",
     "assessed",
-    "budget_of",
     "cost_of",
     "engine_of",
     "last_of",
@@ -158,7 +157,7 @@ async def last_of(given: AsyncGenerator[NextAnswer]) -> NextAnswer:
 
 
 async def outcome(case: Case, engine: Local | None, bar: float, part: str = "both") -> Outcome:
-    question = question_of(case, bar, engine and budget_of(engine.engine))
+    question = question_of(case, bar, engine and engine.engine)
     # The tree is made while the user types: it is there before anything is asked.
     _ = question.snapshot.tree
     forwards, seconds = (engine.forwards, engine.processor_seconds) if engine else (0, 0.0)
@@ -202,13 +201,8 @@ def assessed(
     )
 
 
-def budget_of(engine: Engine) -> Budget:
-    info = engine.info()
-    return Budget(info.context_tokens, info.characters_per_token)
-
-
-def question_of(case: Case, bar: float, budget: Budget | None = None) -> NextQuestion:
-    given = case.snapshot
+def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQuestion:
+    given, info = case.snapshot, engine.info() if engine else None
     snapshot = Document(given.uri, given.path, given.language, given.version, given.text).snapshot()
     return NextQuestion(
         snapshot=snapshot,
@@ -216,9 +210,10 @@ def question_of(case: Case, bar: float, budget: Budget | None = None) -> NextQue
         history=case.history,
         related=Related(snapshot.uri, 0, 0.0),
         settings=SuggestSettings(),
-        budget=budget or Budget(),
+        budget=Budget(info.context_tokens, info.characters_per_token) if info else Budget(),
         session="bench",
         bar=bar,
+        worth=(info and info.worth) or Worth(),
     )
 
 

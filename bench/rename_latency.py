@@ -17,6 +17,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Literal
 
 from bench.next_edit import engine_of, last_of
+from mercury_engine.api import Worth
 from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.history import History
@@ -43,11 +44,12 @@ def main() -> None:
     arguments.add_argument("--engine", default="none")
     given = arguments.parse_args()
     engine = engine_of(given.engine)
+    worth = (engine and engine.engine.info().worth) or Worth()
     figures = {}
     for way in WAYS if engine else WAYS[:1]:
         asked = None if way == "rules" else engine
         for name, is_warm in (("warm", True), ("cold", False)):
-            rounds = (renaming(given.lines, asks_of(way), f"{way} {name} {n}") for n in range(given.rounds))
+            rounds = (renaming(given.lines, asks_of(way), f"{way} {name} {n}", worth) for n in range(given.rounds))
             times = [asyncio.run(timed(question, asked, is_warm)) for question in rounds]
             figures |= {f"{way}_{name}_{key}": value for key, value in spread(times).items()}
             print(f"{way:8} the second file {name}: " + ", ".join(f"{k} {v}" for k, v in spread(times).items()))
@@ -85,7 +87,12 @@ def checked(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Nex
     return answers(question, [each for each in admissible(question, found) if each.text is not None], engine)
 
 
-def renaming(lines: int, asks: Literal["deciding", "always"] = "deciding", title: str = "") -> NextQuestion:
+def renaming(
+    lines: int,
+    asks: Literal["deciding", "always"] = "deciding",
+    title: str = "",
+    worth: Worth = Worth(),  # noqa: B008  frozen
+) -> NextQuestion:
     """The definition in the first file has just got a new name."""
     head = f'"""{title}"""\n' if title else ""
     filler = "".join(FILLER.format(number) for number in range(lines // 5))
@@ -105,6 +112,7 @@ def renaming(lines: int, asks: Literal["deciding", "always"] = "deciding", title
         bar=0.0,
         invoked=True,
         asks=asks,
+        worth=worth,
         others=(snapshot_of("report.py", head + THERE + filler),),
     )
 

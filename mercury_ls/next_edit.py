@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, InfillRequest, Span, Window
+from mercury_engine.api import Draft, InfillRequest, Span, Window, Worth
 from mercury_ls import ranking, syntax, targets
 from mercury_ls.candidates import Candidate, distinct
 from mercury_ls.documents import Change, Snapshot, reparse
@@ -53,11 +53,13 @@ LONGEST_LABEL = 40
 
 class NextQuestion(Question, frozen=True, kw_only=True):
     """`others` are the files besides the current one that may be edited as well: open ones, and those of the
-    workspace that have been read for it; `diagnosed` is what the editor's language servers say of the current one. A
-    model is asked where its word can change what is shown, or `always`: to learn what its word is worth."""
+    workspace that have been read for it; `diagnosed` is what the editor's language servers say of the current one;
+    `worth` is what the model's word counts. It is asked where its word can change what is shown, or `always`: to learn
+    what it counts."""
 
     others: tuple[Snapshot, ...] = ()
     diagnosed: tuple[Diagnosed, ...] = ()
+    worth: Worth = Worth()
     asks: Literal["deciding", "always"] = "deciding"
 
 
@@ -108,9 +110,8 @@ class Opinion(Struct, frozen=True):
     p_model: float
     agreement: float
 
-    @property
-    def chance(self) -> float:
-        return ranking.load().checked(self.candidate.p_edit, self.p_model, self.agreement)
+    def chance(self, worth: Worth) -> float:
+        return ranking.checked(worth, self.candidate.p_edit, self.p_model, self.agreement)
 
 
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
@@ -142,7 +143,7 @@ async def answers(
         async with aclosing(engine.infill(wanted)) as drafts:
             async for draft in drafts:
                 said = opinions(question, regions, found, draft)
-                checked = group(question, judged(found, [*heard, *said]), known.checked_bar or known.bar)
+                checked = group(question, judged(question, found, [*heard, *said]), question.worth.bar or known.bar)
                 answer = replace(answered(question, checked), step=draft.step)
                 yield answer
         heard += said
@@ -318,9 +319,9 @@ def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Regio
 
 def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
     """A word that cannot change what is shown is not worth the wait."""
-    known = ranking.load()
-    bar = bar_of(question, candidate, known.checked_bar or known.bar)
-    decides = question.asks == "always" or known.is_open(candidate.p_edit, candidate.text is not None, bar)
+    worth = question.worth
+    bar = bar_of(question, candidate, worth.bar or ranking.load().bar)
+    decides = question.asks == "always" or ranking.is_open(worth, candidate.p_edit, candidate.text is not None, bar)
     return candidate.p_edit >= LEAST_CHANCE and decides
 
 
@@ -385,10 +386,11 @@ def request(question: NextQuestion, regions: Sequence[Region], room: int) -> Inf
     )
 
 
-def judged(found: Sequence[Candidate], given: Sequence[Opinion]) -> list[Candidate]:
+def judged(question: NextQuestion, found: Sequence[Candidate], given: Sequence[Opinion]) -> list[Candidate]:
     """What the rules say, as sure as the model makes it, and what the model has written itself."""
-    chances = {place_of(each.candidate): each.chance for each in given}
-    written = [replace(each.candidate, p_edit=each.chance) for each in given if each.candidate.rule is None]
+    chances = {place_of(each.candidate): each.chance(question.worth) for each in given}
+    own = [each.candidate for each in given if each.candidate.rule is None]
+    written = [replace(each, p_edit=chances[place_of(each)]) for each in own]
     ruled = [replace(each, p_edit=believed(each, found, chances)) for each in found]
     return list(distinct([*ruled, *written]))
 

@@ -12,7 +12,7 @@ from urllib.request import url2pathname
 
 from msgspec import Struct
 
-from mercury_engine.api import Edit, EngineError
+from mercury_engine.api import Edit, EngineError, Worth
 from mercury_ls.client import EngineUnavailable
 from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Fading, Gate
@@ -102,6 +102,7 @@ class Proposals:
     def _question(self, uri: str, offset: int, invoked: bool) -> NextQuestion:
         session = self._session
         snapshot = session.documents[uri].snapshot()
+        info = session.engine.status.info
         version, said = self._diagnosed.get(uri, (snapshot.version, ()))
         return NextQuestion(
             snapshot=snapshot,
@@ -118,6 +119,7 @@ class Proposals:
             recent_edits=session.settings.context.recent_edits,
             others=tuple(self._others(snapshot)),
             diagnosed=said if version == snapshot.version else (),
+            worth=(info and info.worth) or Worth(),
         )
 
     def _others(self, snapshot: Snapshot) -> list[Snapshot]:

@@ -1,4 +1,7 @@
-"""How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits."""
+"""How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits.
+
+What a model says of it is added as far as its `Worth` goes, which comes with the model.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,23 +12,21 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Ranking", "load"]
+from mercury_engine.api import Worth
+
+__all__ = ["Ranking", "checked", "is_open", "load"]
 
 
 class Ranking(Struct, frozen=True):
-    """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds, `check` how a model's opinion
-    is added; `due` tells from the likeliest edit whether anything is due at all. `bar` is the least that both chances
-    together come to where an edit is shown without a model, `checked_bar` with one. A model is as sure of what it
-    writes as `surest` once in twenty times. `fitted` says from what and how well.
+    """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds; `due` tells from the
+    likeliest edit whether anything is due at all. `bar` is the least that both chances together come to where an edit
+    is shown without a model. `fitted` says from what and how well.
     """
 
     kinds: dict[str, float]
     weights: dict[str, float]
-    check: dict[str, float]
     bar: float
     due: dict[str, float] = {}
-    checked_bar: float | None = None
-    surest: float = 0.95
     fitted: dict[str, Any] = {}
 
     def probability(self, kind: str, features: Mapping[str, float]) -> float:
@@ -39,31 +40,29 @@ class Ranking(Struct, frozen=True):
         given = {"bias": 1.0, "ranked": odds(probability), f"is {kind}": 1.0, **features}
         return logistic(sum(self.due.get(name, 0.0) * value for name, value in given.items()))
 
-    def checked(self, probability: float, p_model: float, agreement: float) -> float:
-        """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
-        check, own = self.check, float(agreement == 0)
-        ranked, model = odds(probability), odds(p_model)
-        return logistic(
-            check["bias"]
-            + check["ranked"] * ranked
-            + check["model"] * model
-            + check["agreement"] * agreement
-            + own * (check["own"] + check["own ranked"] * ranked + check["own model"] * model)
-        )
-
-    def is_open(self, probability: float, is_known: bool, bar: float) -> bool:
-        """Whether a model's word can decide if the edit is shown: of a known text by being for it or against it, of a
-        place by writing something there."""
-        words = (1.0, -1.0) if is_known else (0.0,)
-        said = [(p_model, word) for word in words for p_model in (self.surest, 0.0)]
-        shown = [self.checked(probability, *each) >= bar for each in said]
-        return any(each != (is_known and probability >= bar) for each in shown)
-
 
 @cache
 def load() -> Ranking:
     text = resources.files("mercury_ls").joinpath("ranking.json").read_bytes()
     return msgspec.json.decode(text, type=Ranking)
+
+
+def checked(worth: Worth, probability: float, p_model: float, agreement: float) -> float:
+    """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
+    ranked, model = odds(probability), odds(p_model)
+    score = worth.bias + worth.ranked * ranked + worth.model * model + worth.agreement * agreement
+    if agreement == 0:
+        score += worth.own + worth.own_ranked * ranked + worth.own_model * model
+    return logistic(score)
+
+
+def is_open(worth: Worth, probability: float, is_known: bool, bar: float) -> bool:
+    """Whether a model's word can decide if the edit is shown: of a known text by being for it or against it, of a place
+    by writing something there."""
+    words = (1.0, -1.0) if is_known else (0.0,)
+    said = [(p_model, word) for word in words for p_model in (worth.surest, 0.0)]
+    shown = [checked(worth, probability, *each) >= bar for each in said]
+    return any(each != (is_known and probability >= bar) for each in shown)
 
 
 def logistic(log_odds: float) -> float:

@@ -18,6 +18,7 @@ __all__ = [
     "Snippet",
     "Span",
     "Window",
+    "Worth",
 ]
 
 PROTOCOL_VERSION = 1
@@ -95,11 +96,31 @@ class Draft(Struct, frozen=True):
     final: bool = False
 
 
+class Worth(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model's word on an edit counts beside a ranking that knows none: coefficients of a logistic regression;
+    `own` and what begins so come on top for edits that only the model proposes.
+
+    `bar` is the least chance of what is shown then, None to leave it as it is; the model is as sure as `surest` of one
+    in twenty of its edits. The defaults are a cautious guess: a weak model must not silence the ranking.
+    """
+
+    bias: float = 0.0
+    ranked: float = 1.0
+    model: float = 0.0
+    agreement: float = 0.0
+    own: float = -1.0
+    own_ranked: float = -0.5
+    own_model: float = 0.9
+    bar: float | None = None
+    surest: float = 0.95
+
+
 class EngineInfo(Struct, frozen=True):
     """Who answers: shown by `doctor`, by the status and by the demo.
 
     `batch`: how many requests the engine answers in about the time of one, as long as they take turns.
-    `notes`: what is amiss at the moment, and the remedy. `bytes`: what weights and caches take.
+    `notes`: what is amiss at the moment, and the remedy. `bytes`: what weights and caches take. `worth`: what the
+    model's word on edits counts, where that was fitted.
     """
 
     engine: str
@@ -111,6 +132,7 @@ class EngineInfo(Struct, frozen=True):
     batch: int = 1
     notes: tuple[str, ...] = ()
     bytes: int = 0
+    worth: Worth | None = None
 
 
 class Engine(Protocol):

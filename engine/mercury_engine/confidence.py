@@ -4,14 +4,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
-from mercury_engine.config import ModelError
+from mercury_engine.fitted import CALIBRATION_FILE, read_fitted
 
-__all__ = ["CALIBRATION_FILE", "Calibration", "confident", "features", "read_calibration"]
+__all__ = ["Calibration", "confident", "features", "read_calibration"]
 
-CALIBRATION_FILE = "confidence.json"
 LEAST = 1e-6
 
 
@@ -55,10 +53,4 @@ def confident(probabilities: Sequence[float], bar: float) -> int:
 
 def read_calibration(folder: Path) -> Calibration:
     """The coefficients beside a model's weights; the defaults where none were fitted."""
-    path = folder / CALIBRATION_FILE
-    if not path.exists():
-        return Calibration()
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Calibration)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ModelError(f"{path}: {error}; correct the file or remove it") from error
+    return read_fitted(folder / CALIBRATION_FILE, Calibration) or Calibration()

@@ -11,16 +11,14 @@ the model says, and the echo is about what stands there if the answer goes on.
 import math
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.config import ModelError
+from mercury_engine.fitted import ECHO_FILE, read_fitted
 from mercury_engine.layout import EOM
 
-__all__ = ["ECHO_FILE", "Echo", "Heard", "features", "read_echo"]
+__all__ = ["Echo", "Heard", "features", "read_echo"]
 
-ECHO_FILE = "echo.json"
 CERTAIN = 16.0
 """Log odds beyond which nothing is surer."""
 
@@ -67,10 +65,4 @@ def features(model_log_odds: float, heard: Heard) -> tuple[float, float, float, 
 
 def read_echo(folder: Path) -> Echo | None:
     """The coefficients beside a model's weights; none where copying was not found to help."""
-    path = folder / ECHO_FILE
-    if not path.exists():
-        return None
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Echo)
-    except (OSError, msgspec.DecodeError) as error:
-        raise ModelError(f"{path}: {error}; correct the file or remove it") from error
+    return read_fitted(folder / ECHO_FILE, Echo)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.answer import NOTHING, Answer, Earlier, Presentation
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span
+from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, Worth
 from mercury_engine.cache import Answered, Session, Sessions
 from mercury_engine.choice import Chooser
 from mercury_engine.confidence import Calibration, read_calibration
@@ -21,6 +21,7 @@ from mercury_engine.continuation import continued, still_to_rewrite
 from mercury_engine.denoise import UNFORCED, Decoder, Decoding, Forced, read
 from mercury_engine.drafts import Known, deleted_again, remembered, still_to_type
 from mercury_engine.echo import Echo, read_echo
+from mercury_engine.fitted import WORTH_FILE, read_fitted
 from mercury_engine.layout import (
     EOM,
     HOLE_STRIDE,
@@ -79,6 +80,7 @@ class MercuryEngine:
         *,
         calibration: Calibration | None = None,
         echo: Echo | None = None,
+        worth: Worth | None = None,
         costs: Costs | None = None,
         decode: Decode = "policy",
         redraft: bool | None = None,
@@ -95,6 +97,7 @@ class MercuryEngine:
         self.report = Report()
         self._clock = clock
         self._weights = weights
+        self._worth = worth
         self._budget = budget_for(runtime.config.context)
         self._presentation = Presentation(tokenizer, calibration or Calibration(), bar)
         self._sessions = Sessions(runtime.cache, IDLE_MEMORY if _on_cpu(runtime) else memory, memory)
@@ -144,6 +147,7 @@ class MercuryEngine:
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             notes=(CROWDED,) if self._sessions.crowded else (),
             bytes=self._weights + self._sessions.bytes,
+            worth=self._worth,
         )
 
     @property
@@ -328,6 +332,7 @@ def open_engine(
         Tokenizer.load(folder / TOKENIZER_FILE),
         calibration=read_calibration(folder),
         echo=read_echo(folder),
+        worth=read_fitted(folder / WORTH_FILE, Worth),
         costs=costs,
         decode=decode,
         bar=bar,

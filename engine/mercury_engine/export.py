@@ -13,9 +13,8 @@ import numpy as np
 from msgspec import Struct
 from safetensors.numpy import save_file
 
-from mercury_engine.confidence import CALIBRATION_FILE
 from mercury_engine.config import ModelConfig, ModelError, read_config, write_config
-from mercury_engine.echo import ECHO_FILE
+from mercury_engine.fitted import FITTED_FILES
 from mercury_engine.quantize import quantize, relative_error
 
 __all__ = ["Report", "Weights", "export", "read", "seal", "shapes"]
@@ -58,7 +57,7 @@ def export(source: Path, target: Path) -> Report:
         raise ModelError(f"{target}: the float weights lie there; export to another folder")
     config, weights = read(source)
     target.mkdir(parents=True, exist_ok=True)
-    for stale in [*target.glob("*.safetensors"), target / CALIBRATION_FILE, target / ECHO_FILE]:
+    for stale in [*target.glob("*.safetensors"), *(target / name for name in FITTED_FILES)]:
         stale.unlink(missing_ok=True)
     matrices = {name: weight for name, weight in weights.items() if _can_shrink(name, weight)}
     quantised = weights | _quantised(matrices)

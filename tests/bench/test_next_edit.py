@@ -199,5 +199,5 @@ def test_the_ranking_reads_what_is_due_as_the_fit_writes_it():
     candidate = Candidate(0, "repeat", "clone", {"likeness": 0.5}, True)
     due = {"bias": -0.3, "ranked": 0.7, "is clone": 0.4, "likeness": 1.1}
     (fitted,) = due_chances(due, [candidate], np.array([0.6]))
-    assert Ranking({}, {}, {}, 0.5, due).is_due("clone", candidate.features, 0.6) == pytest.approx(fitted)
-    assert Ranking({}, {}, {}, 0.5).is_due("clone", candidate.features, 0.6) == 1.0
+    assert Ranking({}, {}, 0.5, due).is_due("clone", candidate.features, 0.6) == pytest.approx(fitted)
+    assert Ranking({}, {}, 0.5).is_due("clone", candidate.features, 0.6) == 1.0

@@ -2,8 +2,9 @@
 
 import pytest
 
-from mercury_engine.confidence import CALIBRATION_FILE, Calibration, confident, read_calibration
+from mercury_engine.confidence import Calibration, confident, read_calibration
 from mercury_engine.config import ModelError
+from mercury_engine.fitted import CALIBRATION_FILE
 
 
 def check(probabilities, expected, complete=True):

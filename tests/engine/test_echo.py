@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from mercury_engine.choice import Chooser
 from mercury_engine.config import TINY, ModelError
-from mercury_engine.echo import ECHO_FILE, Echo, Heard, features, read_echo
+from mercury_engine.echo import Echo, Heard, features, read_echo
+from mercury_engine.fitted import ECHO_FILE
 from mercury_engine.layout import EOM, SPECIALS
 from tests.engine.tiny import TOKENIZER, engine, final, random_runtime, request
 

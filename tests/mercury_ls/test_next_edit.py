@@ -4,9 +4,8 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Filled
+from mercury_engine.api import Draft, Filled, Worth
 from mercury_engine.fake import FakeEngine
-from mercury_ls import ranking
 from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.history import History
@@ -118,6 +117,8 @@ def test_a_third_of_the_scenarios_stay_silent_in_six_languages():
     assert len({each.language for each in SCENARIOS}) >= 6
 
 
+HEARD = Worth(agreement=0.25)
+WORTHLESS = Worth(own=-20.0, own_ranked=0.0, own_model=0.0)
 RENAME = """\
 def area(⟦w→width⟧$0, height):
     if w < 0:
@@ -185,7 +186,8 @@ async def test_nothing_is_proposed_before_anything_was_done():
 
 async def test_what_the_rules_know_comes_before_the_model_answers():
     engine = Engine(FakeEngine())
-    answers = [answer async for answer in next_edits(question_of(RENAME, "python", asks="always"), engine)]
+    question = question_of(RENAME, "python", asks="always", worth=HEARD)
+    answers = [answer async for answer in next_edits(question, engine)]
     assert answers[0].edits
     assert not answers[0].final
     assert answers[-1].edits
@@ -210,7 +212,7 @@ async def test_places_that_lie_close_are_asked_about_at_once_with_their_old_text
 
 
 async def test_a_model_moves_the_chance_of_what_the_rules_say():
-    question = question_of(RENAME, "python", asks="always")
+    question = question_of(RENAME, "python", asks="always", worth=HEARD)
     against = await last_of(question, Engine(Opinion(lambda old: old)))
     same = await last_of(question, Engine(Opinion(lambda old: old.replace("w", "width"))))
     assert against.p_accept < same.p_accept
@@ -250,12 +252,9 @@ async def test_an_engine_without_a_draft_leaves_what_the_rules_know():
     assert len(answer.edits) == 3
 
 
-async def test_a_model_is_not_asked_where_its_word_changes_nothing(monkeypatch):
-    deaf = {**dict.fromkeys(ranking.load().check, 0.0), "ranked": 1.0, "own": -20.0}
-    known = replace(ranking.load(), check=deaf)
-    monkeypatch.setattr(ranking, "load", lambda: known)
+async def test_a_model_is_not_asked_where_its_word_changes_nothing():
     engine = Engine(FakeEngine())
-    answer = await last_of(question_of(RENAME, "python"), engine)
+    answer = await last_of(question_of(RENAME, "python", worth=WORTHLESS), engine)
     assert len(answer.edits) == 3
     assert not engine.requests
 

@@ -1,13 +1,10 @@
 import pytest
 
-from mercury_ls.ranking import Ranking
+from mercury_engine.api import Worth
+from mercury_ls.ranking import is_open
 
-TRUSTING = {"bias": 0.0, "ranked": 1.0, "model": 0.5, "agreement": 1.0, "own": 0.0, "own ranked": 0.0, "own model": 0.5}
-DEAF = {"bias": 0.0, "ranked": 1.0, "model": 0.0, "agreement": 0.0, "own": -20.0, "own ranked": 0.0, "own model": 0.0}
-
-
-def ranking_with(check: dict[str, float]) -> Ranking:
-    return Ranking({}, {}, check, bar=0.5)
+TRUSTED = Worth(model=0.5, agreement=1.0, own=0.0, own_ranked=0.0, own_model=0.5)
+WORTHLESS = Worth(own=-20.0, own_ranked=0.0, own_model=0.0)
 
 
 @pytest.mark.parametrize(
@@ -23,10 +20,10 @@ def ranking_with(check: dict[str, float]) -> Ranking:
     ],
 )
 def test_a_model_is_worth_asking_where_its_word_decides(probability, is_known, bar, expected):
-    assert ranking_with(TRUSTING).is_open(probability, is_known, bar) is expected
+    assert is_open(TRUSTED, probability, is_known, bar) is expected
 
 
 @pytest.mark.parametrize("probability", [0.001, 0.2, 0.499, 0.5, 0.8, 0.999])
 def test_a_model_whose_word_counts_nothing_is_never_asked(probability):
-    assert not ranking_with(DEAF).is_open(probability, True, 0.5)
-    assert not ranking_with(DEAF).is_open(probability, False, 0.5)
+    assert not is_open(WORTHLESS, probability, True, 0.5)
+    assert not is_open(WORTHLESS, probability, False, 0.5)

@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
+from mercury_engine import model as models
 from mercury_engine.api import Edit
+from mercury_engine.config import TINY
+from mercury_engine.export import export
 from mercury_engine.tokenizer import Tokenizer
 from mercury_training.rows import EditTable, Rows
 from mercury_training.shards import Document, EditRow, Replacement, Split, write_edits, write_split
@@ -60,6 +64,14 @@ def write_corpus(folder):
     write_edits(folder / "edits.jsonl.xz", map(edit_row, range(6)))
     write_edits(folder / "held_out_edits.jsonl.xz", map(edit_row, range(6, 8)))
     return folder
+
+
+def exported(folder):
+    """A random model of this vocabulary, as an engine opens it."""
+    models.save(models.create(replace(TINY, vocabulary=TOKENIZER.vocabulary), 0), folder / "float")
+    (folder / "float/tokenizer.json").write_bytes(GOLDEN.read_bytes())
+    export(folder / "float", folder / "int8")
+    return folder / "int8"
 
 
 def open_rows(folder, seed=0):

@@ -6,17 +6,18 @@ import msgspec
 import numpy as np
 
 from mercury_engine import model as models
-from mercury_engine.confidence import CALIBRATION_FILE, Calibration, read_calibration
+from mercury_engine.confidence import Calibration, read_calibration
 from mercury_engine.config import TINY
 from mercury_engine.drafts import Copies
-from mercury_engine.echo import ECHO_FILE, Heard, read_echo
-from mercury_engine.export import export, read
+from mercury_engine.echo import Heard, read_echo
+from mercury_engine.export import read
+from mercury_engine.fitted import CALIBRATION_FILE, ECHO_FILE
 from mercury_engine.layout import EOM
 from mercury_engine.torch_runtime import TorchRuntime
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_confidence, main, report
 from mercury_training.fim_rows import FimRow
-from tests.training.small import GOLDEN, TOKENIZER
+from tests.training.small import TOKENIZER, exported
 
 
 def observations(count, weights, seed=0):
@@ -70,10 +71,7 @@ def calibrated(tmp_path):
     folder = tmp_path / "sets"
     folder.mkdir()
     (folder / "fim.jsonl").write_bytes(b"".join(msgspec.json.encode(row(n)) + b"\n" for n in range(4)))
-    models.save(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0), tmp_path / "float")
-    (tmp_path / "float/tokenizer.json").write_bytes(GOLDEN.read_bytes())
-    export(tmp_path / "float", tmp_path / "int8")
-    main(["--model", str(tmp_path / "int8"), "--set", str(folder)])
+    main(["--model", str(exported(tmp_path)), "--set", str(folder)])
 
 
 def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):

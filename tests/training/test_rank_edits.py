@@ -2,16 +2,13 @@ import numpy as np
 import pytest
 
 from mercury_training.rank_edits import (
-    GUESS,
     Candidate,
     Fit,
     area,
     bar_for,
     candidates_in,
-    checked_bar,
     due_chances,
     fit,
-    fit_check,
     fit_due,
     predict,
     read,
@@ -80,36 +77,6 @@ def test_marks_of_rows_without_candidates_are_no_candidates(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"row":0,"row_kind":"none","kind":"nothing","features":{},"right":false,"exact":false}\n')
     assert candidates_in(read(path)) == []
-
-
-def test_without_opinions_of_a_model_the_guess_stands():
-    assert fit_check([]) == GUESS
-
-
-def test_the_bar_of_what_a_model_has_checked_counts_its_own_edits():
-    rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 400, 0.0) for n in range(400)]
-    rows += [Candidate(n, "none", "nothing", {}, False) for n in range(400, 800)]
-    bar = checked_bar(rows, GUESS)
-    assert bar is not None
-    assert checked_bar(rows[:400], GUESS) > bar
-
-
-def test_a_few_silent_rows_set_no_bar():
-    rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 100, 0.0) for n in range(100)]
-    assert checked_bar(rows, GUESS) is None
-    assert checked_bar([], GUESS) is None
-
-
-def test_a_model_that_knows_nothing_loses_its_say():
-    draw = np.random.default_rng(0)
-    rows = [
-        Candidate(n, "repeat", "rename", {}, bool(draw.random() < p), False, p, float(draw.random()), sign)
-        for n, (p, sign) in enumerate(zip(draw.random(5000), draw.choice([-1.0, 1.0], 5000), strict=True))
-    ]
-    found = fit_check(rows)
-    assert found["ranked"] == pytest.approx(1.0, abs=0.1)
-    assert found["model"] == pytest.approx(0.0, abs=0.1)
-    assert found["agreement"] == pytest.approx(0.0, abs=0.1)
 
 
 def test_whether_anything_is_due_is_told_by_the_likeliest_edit():

@@ -18,11 +18,12 @@ from msgspec import Struct
 from mercury_engine import confidence, echo
 from mercury_engine.canvas import fuse
 from mercury_engine.choice import Chooser
-from mercury_engine.confidence import CALIBRATION_FILE, Calibration
+from mercury_engine.confidence import Calibration
 from mercury_engine.drafts import Copies
-from mercury_engine.echo import ECHO_FILE, Echo
+from mercury_engine.echo import Echo
 from mercury_engine.engine import BAR, TOKENIZER_FILE, MercuryEngine, open_runtime
 from mercury_engine.export import seal
+from mercury_engine.fitted import CALIBRATION_FILE, ECHO_FILE
 from mercury_engine.layout import EOM, Row, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.policy import calibrate as measure_costs
 from mercury_engine.runtime import Runtime

@@ -1,12 +1,10 @@
 """Fit the ranking of next edits: P(the author makes this edit) from what is known of it, by logistic regression.
 
-python -m mercury_training.rank_edits TRAIN.jsonl HELD_OUT.jsonl --out mercury_ls/ranking.json [--checked ROWS.jsonl]
-                                       [--known RANKING.json]
+python -m mercury_training.rank_edits TRAIN.jsonl HELD_OUT.jsonl --out mercury_ls/ranking.json [--known RANKING.json]
 
 The rows are candidates as `bench.edit_candidates` writes them. The bar is the least probability at which the
-held-out rows that expect no edit stay silent often enough. `--checked` are rows with a model's opinion (`--engine`):
-from them it is learned how much the model's word counts; without them a cautious guess stands, and the file says so.
-`--known` is an earlier ranking, fitted on other rows: where these say little, its weights stay.
+held-out rows that expect no edit stay silent often enough. `--known` is an earlier ranking, fitted on other rows: where
+these say little, its weights stay. What a model's word counts beside it is fitted by `mercury_training.worth`.
 """
 
 import argparse
@@ -17,7 +15,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mercury_training.logistic import newton, sigmoid
 
@@ -29,9 +26,9 @@ __all__ = [
     "candidates_in",
     "due_chances",
     "fit",
-    "fit_check",
     "fit_due",
     "log_loss",
+    "log_odds",
     "predict",
     "read",
 ]
@@ -40,14 +37,8 @@ RIDGE = 1.0
 KNOWN_RIDGE = 200.0
 """As good as any from 60 to 10,000 by the log loss of held-out rows, where the earlier fit saw ten times as many."""
 QUIET = 0.95
-SURE = 0.95
-LEAST_SILENT = 300
 MODEL_FREE = frozenset({"call", "line"})
 """Kinds that say where and not what: without a model they show nothing."""
-GUESS = {"bias": 0.0, "ranked": 1.0, "model": 0.0, "agreement": 0.25, "own": -1.0, "own ranked": -0.5, "own model": 0.9}
-"""How a model's word counts until it is known: a weak one must not silence the rules. `own` is by what its own edits
-differ from those that a rule proposes."""
-CHECK_RIDGE = 10.0
 RARE = {"signature": 1.2, "stored": 1.5, "trim": 0.0}
 """What is believed of kinds that a fit sees a handful of, if ever: to be replaced as rows come together."""
 LEADING = 0.1
@@ -83,7 +74,6 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("train", type=Path)
     arguments.add_argument("held_out", type=Path)
-    arguments.add_argument("--checked", type=Path)
     arguments.add_argument("--known", type=Path)
     arguments.add_argument("--out", type=Path, required=True)
     given = arguments.parse_args()
@@ -91,21 +81,16 @@ def main() -> None:
     silent = len({each.row for each in held_out if each.row_kind == "none"})
     held_out = candidates_in(held_out)
     found = fit(train, known=msgspec.json.decode(given.known.read_bytes(), type=Fit) if given.known else None)
-    checked = read(given.checked) if given.checked else []
     report = {
         "method": "logistic regression on edits proposed in commits; bar and figures are of held-out projects",
         "silent rows kept quiet at the bar": QUIET,
-        "opinions of a model": len(checked),
         **measured(train, held_out, found),
     }
-    check, due = fit_check(candidates_in(checked)), fit_due(train, predict(found, train))
+    due = fit_due(train, predict(found, train))
     worth = predict(found, held_out) * due_chances(due, held_out, predict(found, held_out))
-    bars = {"bar": bar_for(held_out, worth, silent), "checked_bar": checked_bar(checked, check, due)}
-    if checked:
-        bars["surest"] = round(float(np.quantile([each.p_model or 0.0 for each in candidates_in(checked)], SURE)), 3)
     for name, value in report.items():
         print(f"{name}: {value}")
-    written = {**rounded(found), "due": due, "check": check, **bars, "fitted": report}
+    written = {**rounded(found), "due": due, "bar": bar_for(held_out, worth, silent), "fitted": report}
     given.out.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 
 
@@ -136,16 +121,6 @@ def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None
         dict(zip(kinds, weights[: len(kinds)].tolist(), strict=True)),
         dict(zip(names, weights[len(kinds) :].tolist(), strict=True)),
     )
-
-
-def fit_check(opinions: Sequence[Candidate]) -> dict[str, float]:
-    """How the chances of the ranking and of the model are joined; the guess, as far as nothing speaks against it."""
-    guess = np.array(list(GUESS.values()))
-    if not opinions:
-        return GUESS
-    inputs = np.array([said(each) for each in opinions])
-    weights = newton(inputs, np.array([each.right for each in opinions], float), guess, CHECK_RIDGE)
-    return {name: round(float(value), 3) for name, value in zip(GUESS, weights, strict=True)}
 
 
 def fit_due(candidates: Sequence[Candidate], chance: np.ndarray) -> dict[str, float]:
@@ -180,12 +155,6 @@ def due_row(candidate: Candidate, chance: float, names: Sequence[str]) -> list[f
 def due_inputs(candidate: Candidate, chance: float) -> dict[str, float]:
     """As the ranking reads them."""
     return {"bias": 1.0, "ranked": log_odds(chance), f"is {candidate.kind}": 1.0, **candidate.features}
-
-
-def said(opinion: Candidate) -> list[float]:
-    """In the order of the guess."""
-    ranked, model, own = log_odds(opinion.p_edit), log_odds(opinion.p_model or 0.0), float(opinion.agreement == 0)
-    return [1.0, ranked, model, opinion.agreement, own, own * ranked, own * model]
 
 
 def log_odds(probability: float) -> float:
@@ -239,22 +208,6 @@ def bar_for(candidates: Sequence[Candidate], chance: np.ndarray, silent: int) ->
     loudest = sorted(best.values(), reverse=True)
     allowed = int((1 - QUIET) * silent)
     return round(loudest[allowed] + 1e-3, 3) if allowed < len(loudest) else 0.0
-
-
-def checked_bar(
-    opinions: Sequence[Candidate], check: dict[str, float], due: dict[str, float] | None = None
-) -> float | None:
-    """The same for what a model has checked or written; None where too few rows are silent to tell."""
-    found, silent = candidates_in(opinions), len({each.row for each in opinions if each.row_kind == "none"})
-    if silent < LEAST_SILENT:
-        return None
-    weights = np.array([check[name] for name in GUESS])
-    chance = sigmoid(np.array([said(each) for each in found]) @ weights)
-    if due:
-        chance *= due_chances(due, found, np.array([each.p_edit for each in found]))
-    # Its own edits are shown, unlike the places that it was asked about.
-    shown = [replace(each, kind="own") for each in found]
-    return bar_for(shown, chance, silent)
 
 
 def measured(train: Sequence[Candidate], held_out: Sequence[Candidate], found: Fit) -> dict:

@@ -1,0 +1,68 @@
+"""What a model's word counts is learned from its opinions, and is found beside its weights."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from mercury_engine.api import Worth
+from mercury_engine.engine import open_engine
+from mercury_engine.fitted import WORTH_FILE, read_fitted
+from mercury_ls.ranking import checked
+from mercury_training.rank_edits import Candidate
+from mercury_training.worth import fit_bar, fit_worth, main, said
+from tests.training.small import exported
+
+
+def test_without_opinions_the_guess_stands():
+    assert fit_worth([]) == Worth()
+
+
+def test_a_model_that_knows_nothing_loses_its_say():
+    draw = np.random.default_rng(0)
+    rows = [
+        Candidate(n, "repeat", "rename", {}, bool(draw.random() < p), False, p, float(draw.random()), sign)
+        for n, (p, sign) in enumerate(zip(draw.random(5000), draw.choice([-1.0, 1.0], 5000), strict=True))
+    ]
+    found = fit_worth(rows)
+    assert found.ranked == pytest.approx(1.0, abs=0.1)
+    assert found.model == pytest.approx(0.0, abs=0.1)
+    assert found.agreement == pytest.approx(0.0, abs=0.1)
+
+
+def test_a_model_is_as_sure_as_it_was_once_in_twenty_times():
+    rows = [Candidate(n, "repeat", "rename", {}, False, False, 0.5, n / 100, 1.0) for n in range(100)]
+    assert fit_worth(rows).surest == pytest.approx(0.94, abs=0.01)
+
+
+def test_the_bar_counts_the_models_own_edits():
+    rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 400, 0.0) for n in range(400)]
+    rows += [Candidate(n, "none", "nothing", {}, False) for n in range(400, 800)]
+    bar = fit_bar(rows, Worth(), {})
+    assert bar is not None
+    assert fit_bar(rows[:400], Worth(), {}) > bar
+
+
+def test_a_few_silent_rows_set_no_bar():
+    rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 100, 0.0) for n in range(100)]
+    assert fit_bar(rows, Worth(), {}) is None
+    assert fit_bar([], Worth(), {}) is None
+
+
+@pytest.mark.parametrize("agreement", [1.0, 0.0, -1.0])
+def test_the_server_reads_the_coefficients_as_they_are_fitted(agreement):
+    worth = Worth(0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5)
+    opinion = Candidate(0, "repeat", "rename", {}, True, False, 0.6, 0.8, agreement)
+    score = float(np.dot(said(opinion), [0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5]))
+    assert checked(worth, 0.6, 0.8, agreement) == pytest.approx(1 / (1 + np.exp(-score)))
+
+
+def test_it_is_found_beside_the_weights_and_told_by_the_engine(tmp_path):
+    folder = exported(tmp_path)
+    assert open_engine(folder).info().worth is None
+    opinions = tmp_path / "opinions.jsonl"
+    row = Candidate(1, "repeat", "rename", {}, True, p_edit=0.5, p_model=0.5, agreement=1.0)
+    opinions.write_bytes(50 * (msgspec.json.encode(row) + b"\n"))
+    main([str(opinions), "--model", str(folder)])
+    told = open_engine(folder).info().worth
+    assert told == read_fitted(folder / WORTH_FILE, Worth)
+    assert told.agreement > Worth().agreement, "what it agreed to was right"
