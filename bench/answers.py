@@ -3,31 +3,38 @@
 import json
 import statistics
 import time
+from itertools import islice
 from pathlib import Path
 from typing import get_args
 
+from bench.edit_cases import Case, cases
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.engine import MercuryEngine, open_engine
 from mercury_engine.policy import Decode
+from mercury_ls.documents import Snapshot
 
-__all__ = ["compare"]
+__all__ = ["compare", "ratios", "read", "request"]
 
+EDITS = "edits"
+AROUND = 30
+"""Lines before and behind an edit that a model reads."""
 BINS = {"1-8": (1, 8), "9-16": (9, 16), "17-32": (17, 32), "33-": (33, 1 << 30)}
 MODES = {"single_line": "line", "multi_line": "block", "random_span": "block"}
 
 
-def compare(folder: Path, rows: Path, limit: int) -> dict[str, object]:
-    """Wall time by length of the answer, paired: each row is answered by every way before the next one is."""
+def compare(folder: Path, rows: Path, edits: Path, limit: int) -> dict[str, object]:
+    """Wall time by length of the answer, and of edits, paired: each row is answered by every way before the next one
+    is."""
     ways = get_args(Decode)
     engines = {way: open_engine(folder, decode=way, bar=0.0) for way in ways}
-    times: dict[str, list[dict[str, float]]] = {name: [] for name in BINS}
+    times: dict[str, list[dict[str, float]]] = {name: [] for name in (*BINS, EDITS)}
     same = asked = 0
-    for number, row in enumerate(read(rows, limit)):
-        found = {way: timed(engine, request(row, f"{number}-{way}")) for way, engine in engines.items()}
+    due = (case for case in cases(edits) if case.expected)
+    for number, asking in enumerate([*read(rows, limit), *islice(due, limit)]):
+        found = {way: timed(engine, request(asking, f"{number}-{way}")) for way, engine in engines.items()}
         length = found["ar"][2]
-        times[next(n for n, (low, high) in BINS.items() if low <= max(length, 1) <= high)].append(
-            {way: milliseconds for way, (_, milliseconds, _) in found.items()}
-        )
+        name = next(name for name, (low, high) in BINS.items() if low <= max(length, 1) <= high)
+        times[EDITS if isinstance(asking, Case) else name].append({way: ms for way, (_, ms, _) in found.items()})
         same += found["policy"][0] == found["ar"][0]
         asked += 1
     report(times)
@@ -41,7 +48,31 @@ def read(path: Path, limit: int) -> list[dict]:
         return [json.loads(line) for _, line in zip(range(limit), lines, strict=False)]
 
 
-def request(row: dict, session: str) -> InfillRequest:
+def request(row: dict | Case, session: str) -> InfillRequest:
+    return rewriting(row, session) if isinstance(row, Case) else filling(row, session)
+
+
+def rewriting(case: Case, session: str) -> InfillRequest:
+    """The lines of the edit that came next, and one line on either side."""
+    snapshot, (change, *_) = case.snapshot, case.expected
+    first, last = snapshot.line_of(change.start), snapshot.line_of(max(change.end - 1, change.start))
+    start, end = snapshot.line_start(max(first - AROUND, 0)), line_stop(snapshot, last + AROUND)
+    asked = Span(0, snapshot.line_start(max(first - 1, 0)) - start, line_stop(snapshot, last + 1) - start, "edit")
+    return InfillRequest(
+        session=session,
+        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
+        spans=(asked,),
+        edits=case.history.edits(),
+        effort="medium",
+    )
+
+
+def line_stop(snapshot: Snapshot, line: int) -> int:
+    """Behind the line's end, or the text's."""
+    return snapshot.line_start(line + 1) if line + 1 < snapshot.line_count else len(snapshot.text)
+
+
+def filling(row: dict, session: str) -> InfillRequest:
     text, at = row["prefix"] + row["suffix"], len(row["prefix"])
     mode = MODES.get(row["kind"], "line")
     return InfillRequest(

@@ -37,6 +37,7 @@ from mercury_engine.openvino_runtime import OpenvinoRuntime, load
 from mercury_engine.runtime import Cache, Rows
 from mercury_engine.tokenizer import Tokenizer
 
+EDITS = ROWS.with_name("next_edit.jsonl")
 CONTEXT = 1024
 ANSWERS = (16, 32, 64)
 FORWARDS = (1, 2, 4)
@@ -85,7 +86,7 @@ def main() -> None:
             figures["growth"] = growth(folder, runtime, options.plot, options.rounds)
         figures["line_move_tokens"] = moved_tokens(Tokenizer.load(SHIPPED / TOKENIZER_FILE), runtime.config.context)
         if options.set:
-            figures["matched"] = compare(folder, options.set, options.limit)
+            figures["matched"] = compare(folder, options.set, options.edits, options.limit)
             figures["agreement"] = agreement(folder, read(options.set, options.limit))
     about = {
         "machine": platform.platform(),
@@ -102,6 +103,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--preset", choices=sorted(PRESETS), default="quicksilver")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--set", type=Path)
+    parser.add_argument("--edits", type=Path, default=EDITS, help="rows of edits, answered beside those of the set")
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--plot", type=Path, help="draw how cost grows into this folder")
