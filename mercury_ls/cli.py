@@ -361,3 +361,5 @@ def start_log(options: argparse.Namespace) -> None:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("pygls").setLevel(max(logging.getLogger().level, logging.WARNING))
+    # Typing fast, a client takes back what was answered a moment ago: that is no reason to warn anybody.
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(lambda record: "Cancel notification" not in str(record.msg))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,15 @@ from tests.e2e.environment import COMMAND
 class Raw:
     """One server process. Replies that nobody has asked for yet are kept."""
 
-    def __init__(self, environment: dict[str, str], root: Path, *, initialize: bool = True, options: Any = None):
+    def __init__(
+        self,
+        environment: dict[str, str],
+        root: Path,
+        *,
+        initialize: bool = True,
+        options: Any = None,
+        arguments: Sequence[str] = (),
+    ):
         self.environment = environment
         self.root = root
         self.options = options or {}
@@ -19,6 +28,7 @@ class Raw:
         self.notified: list[dict[str, Any]] = []
         self.versions: dict[str, int] = {}
         self._initialize = initialize
+        self._arguments = arguments
         self._replies: dict[Any, dict] = {}
         self._next = 100_000
 
@@ -26,6 +36,7 @@ class Raw:
         self.process = await asyncio.create_subprocess_exec(
             *COMMAND,
             "--stdio",
+            *self._arguments,
             env=self.environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -208,3 +208,12 @@ async def test_a_recording_is_a_session_file(environment, tmp_path):
     assert "abcd1234" not in file.read_text(encoding="utf-8")
     assert "hunter2" not in file.read_text(encoding="utf-8")
     assert file.stat().st_mode & 0o077 == 0
+
+
+async def test_taking_back_what_is_answered_already_is_not_worth_a_word(environment, project):
+    log = project / "server.log"
+    async with Raw(environment, project, arguments=["--log-file", str(log), "--log-level", "warning"]) as server:
+        for number in range(3):
+            server.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 900 + number}})
+        await server.request("mercury/status", {})
+    assert "Cancel" not in log.read_text(encoding="utf-8")
