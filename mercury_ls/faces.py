@@ -37,7 +37,7 @@ async def proposed(ls: "Server", params: NextEditParams) -> PendingEdits | None:
         return told(ls, params, Proposed(silence="the request is for a text that is not here"))
     offset = ls.offset(uri, params.position.line, params.position.character)
     invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    work = ls.started.proposals.ask(uri, offset, invoked)
+    work = ls.started.proposals.ask(uri, offset, invoked, closed=params.context.closed_files)
     return told(ls, params, await ls.newest("next edit", uri, work, UNANSWERED))
 
 

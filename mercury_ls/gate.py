@@ -3,6 +3,8 @@
 __all__ = ["Fading", "Gate"]
 
 FORGETTING_SECONDS = 600.0
+HIGHEST = 0.95
+"""No refusals raise the bar above, so that they silence nobody for good; a user may."""
 
 
 class Fading:
@@ -46,7 +48,7 @@ class Gate:
 
     def bar(self, now: float) -> float:
         """The least P(accept) that is shown."""
-        return min(self.base * self._fading.at(now), 0.95)
+        return min(self.base * self._fading.at(now), max(HIGHEST, self.base))
 
     def accepted(self, now: float) -> None:
         if self.adapts:

@@ -20,6 +20,7 @@ from mercury_ls.imports import Diagnosed
 from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
 from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit
 from mercury_ls.propagation import travelling
+from mercury_ls.settings import SuggestSettings
 
 if TYPE_CHECKING:
     from mercury_ls.session import Session
@@ -45,7 +46,8 @@ class Proposals:
 
     def __init__(self, session: "Session"):
         self._session = session
-        self._gate = Gate(session.settings.suggest.minimum_probability, adapts=session.settings.suggest.adapt)
+        self._closed_too = True
+        self.choose(session.settings.suggest)
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._offer: PendingEdits | None = None
         self._cause: Edit | None = None
@@ -53,11 +55,17 @@ class Proposals:
         self._diagnosed: dict[str, tuple[int, tuple[Diagnosed, ...]]] = {}
         self._refused_at = -QUIET_AFTER_REFUSAL_SECONDS
 
-    async def ask(self, uri: str, offset: int, invoked: bool = False) -> Proposed:
-        """What is on offer still, or a new answer once an edit that the offer does not know has settled."""
+    def choose(self, settings: SuggestSettings) -> None:
+        """New settings: what was learnt of the user by the old ones is of no use."""
+        self._gate = Gate(settings.minimum_probability, adapts=settings.adapt)
+
+    async def ask(self, uri: str, offset: int, invoked: bool = False, *, closed: bool = True) -> Proposed:
+        """What is on offer still, or a new answer once an edit that the offer does not know has settled. Files that are
+        not open have a part in it if the client can show them: `closed`."""
+        self._closed_too = closed
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
-        if (offer := self.current()) and self._newest() == self._cause:
+        if (offer := self.current()) and self._newest() == self._cause and self._is_showable(offer):
             return Proposed(offer)
         if reason := self._session.unavailable(uri, invoked) or self._reason_to_wait(invoked):
             return Proposed(silence=reason)
@@ -70,6 +78,9 @@ class Proposals:
         self._diagnosed = {u: said for u, said in self._diagnosed.items() if u in self._session.documents}
         self._diagnosed[uri] = version, found
 
+    def _is_showable(self, offer: PendingEdits) -> bool:
+        return self._closed_too or any(edit.uri in self._session.documents for edit in offer.edits)
+
     def _newest(self) -> Edit | None:
         return next(iter(self._session.history.edits(1)), None)
 
@@ -81,7 +92,7 @@ class Proposals:
         session = self._session
         if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Proposed(silence=reason)
-        question = self._question(uri, offset, invoked)
+        question, cause = self._question(uri, offset, invoked), self._newest()
         answer = NextAnswer(silence="no answer")
         engine = session.engine if session.engine.status.state == "ready" else None
         try:
@@ -93,7 +104,7 @@ class Proposals:
         if not answer.edits:
             self._offer = None
             return Proposed(silence=answer.silence or "nothing follows from the last edits")
-        self._cause = self._newest()
+        self._cause = cause
         offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
         if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
             self._offer = offer
@@ -126,6 +137,8 @@ class Proposals:
         """The other open files, and closed ones that know what was just changed by its name."""
         session = self._session
         opened = [each for each in session.neighbours(snapshot.uri) if each.uri in session.documents]
+        if not self._closed_too:
+            return opened
         names = travelling(session.history.edits(session.settings.context.recent_edits))
         paths = {document.path for document in session.documents.values()}
         mentioning = session.workspace.mentioning(names, snapshot.path)

@@ -7,6 +7,7 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ log = logging.getLogger(__name__)
 FORMAT = "mls-session/1"
 NEARBY_LINES = 40
 MOST_HELD = 2000
+SHORTEST_SECRET = 4
 
 
 class NoRecorder:
     """Records nothing: the default."""
+
+    records = False
 
     def opened(self, document: Document) -> None: ...
     def changed(self, document: Document, version: int, changes: Sequence[tuple], encoding: str) -> None: ...
@@ -42,6 +46,8 @@ class Recorder(NoRecorder):
     user leaves the line: what a password is typed of is known only when it stands there. Files that privacy rules
     hide never reach a recorder. A disk that is full or read-only ends the recording, not the session.
     """
+
+    records = True
 
     def __init__(self, directory: Path, max_mb: float, root: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._directory = directory
@@ -101,9 +107,16 @@ class Recorder(NoRecorder):
         self._release()
 
     def answered(self, ask: Any, reply: Any, milliseconds: float) -> None:
+        known = self._texts.get(ask.uri)
         items = [
-            {"id": i.id, "start": i.start, "end": i.end, "text": mask_secrets(i.text), "p": round(i.p_accept, 4)}
-            for i in reply.items
+            {
+                "id": item.id,
+                "start": item.start,
+                "end": item.end,
+                "text": known.masked_in(item.start, item.text) if known else "*" * len(item.text),
+                "p": round(item.p_accept, 4),
+            }
+            for item in reply.items
         ]
         self._hold(
             self._event(
@@ -200,6 +213,21 @@ class _Text:
         for offset, (shown, masked) in enumerate(zip(piece, mask_secrets(piece), strict=True), begin):
             if shown != masked:
                 self.secret.add(self._characters[offset])
+
+    def masked_in(self, start: int, text: str) -> str:
+        """A text that is proposed there: what is secret by what it stands behind, and what is secret elsewhere."""
+        snapshot = self._document.snapshot()
+        begin = snapshot.line_start(max(snapshot.line_of(min(start, len(snapshot.text))) - NEARBY_LINES, 0))
+        masked = mask_secrets(snapshot.text[begin:start] + text)[len(snapshot.text[begin:start]) :]
+        for secret in self._secrets():
+            masked = masked.replace(secret, "*" * len(secret))
+        return masked
+
+    def _secrets(self) -> list[str]:
+        """The pieces of the document that are masked; a few characters stand anywhere."""
+        found = groupby(zip(self._document.text, self._characters, strict=True), lambda each: each[1] in self.secret)
+        pieces = ("".join(character for character, _ in run) for is_secret, run in found if is_secret)
+        return [piece for piece in pieces if len(piece) >= SHORTEST_SECRET]
 
     def masked(self) -> str:
         return stars(self._document.text, self._characters, self.secret)

@@ -124,6 +124,7 @@ class Session:
         chosen = settings.suggest.minimum_probability, settings.suggest.adapt
         if chosen != (self.gate.base, self.gate.adapts):
             self.gate = Gate(chosen[0], adapts=chosen[1])
+            self.proposals.choose(settings.suggest)
         self.settings, self.privacy, self.workspace = settings, privacy, workspace
         self.judge_again()
 
@@ -159,7 +160,7 @@ class Session:
     def change(self, uri: str, version: int, changes: Sequence[tuple], encoding: str) -> None:
         self.active.set()
         document = self.documents.get(uri)
-        if document is None:
+        if document is None or (self.recorder.records and self._hides(uri)):
             return
         now = self.clock()
         before = document.text
@@ -242,7 +243,6 @@ class Session:
                 yield reply
 
     async def _inline(self, ask: Ask) -> AsyncGenerator[Reply, None]:
-        self._hides(ask.uri)
         if reason := self.unavailable(ask.uri, ask.invoked):
             yield Reply(silence=reason)
             return
@@ -273,7 +273,8 @@ class Session:
             yield Answer(silence=f"the engine could not answer: {error}", final=True)
 
     def unavailable(self, uri: str, invoked: bool) -> str:
-        """Why this document gets no suggestions at all; empty where it may."""
+        """Why this document gets no suggestions at all; empty where it may. It may have become private just now."""
+        self._hides(uri)
         settings = self.settings.suggest
         if uri in self.hidden:
             return f"the file is private: {self.hidden[uri]}"
@@ -401,7 +402,6 @@ class Session:
 
     async def why(self, uri: str, offset: int) -> str:
         """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""
-        self._hides(uri)
         if reason := self.unavailable(uri, invoked=False):
             return reason
         ask = Ask(uri=uri, offset=offset)

@@ -252,8 +252,11 @@ class Workspace:
         return stamp
 
     def _is_ours(self, path: str) -> bool:
+        """In one of the roots, and not by a link: as the files that are walked to."""
         roots = [root for root in self._roots if path.startswith(root.rstrip(os.sep) + os.sep)]
-        return any(not any(map(_is_skipped, Path(path).relative_to(root).parts[:-1])) for root in roots)
+        inside = [(root, Path(path).relative_to(root)) for root in roots]
+        reached = [(root, below) for root, below in inside if not any(map(_is_skipped, below.parts[:-1]))]
+        return any(os.path.realpath(path) == os.path.join(os.path.realpath(root), below) for root, below in reached)
 
     def _index(self, path: str) -> Iterator[None]:
         """Read, parse and list one file: a large one takes too long for a single step."""

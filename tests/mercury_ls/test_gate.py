@@ -41,3 +41,10 @@ def test_a_fixed_bar_stays():
     gate = Gate(0.25, adapts=False)
     gate.rejected(0.0)
     assert gate.bar(0.0) == 0.25
+
+
+def test_who_wants_to_see_nothing_but_certainties_sees_them():
+    gate = Gate(1.0)
+    assert gate.bar(0.0) == 1.0
+    gate.rejected(0.0)
+    assert gate.bar(0.0) == 1.0

@@ -8,7 +8,7 @@ import pytest
 from mercury_engine.fake import FakeEngine
 from mercury_ls import faces, proposals
 from mercury_ls.client import InProcessClient
-from mercury_ls.config import Settings
+from mercury_ls.config import Settings, SuggestSettings
 from mercury_ls.imports import Diagnosed
 from mercury_ls.lsp import Document as TextDocument
 from mercury_ls.lsp import InlineContext, NextEditParams, Position
@@ -83,6 +83,40 @@ async def test_who_begins_another_change_elsewhere_gets_what_follows_from_that(s
     assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
 
 
+async def test_a_change_while_the_model_answers_is_not_taken_for_known(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    text = "def shape(side):\n    return side\n\n\nprint(shape(1))\nprint(shape(2))\n"
+    shapes = opened(session, tmp_path / "shapes.py", text)
+    answer = proposals.next_edits
+
+    async def interrupted(question, engine):
+        session.change(shapes, 2, [((0, 4, 0, 9), "square")], "utf-16")
+        async for latest in answer(question, engine):
+            yield latest
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proposals, "next_edits", interrupted)
+        await session.proposals.ask(uri, 13)
+    offer = (await session.proposals.ask(shapes, 10, invoked=True)).offer
+    assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
+
+
+async def test_a_file_that_became_private_has_no_next_edit(session, tmp_path):
+    (tmp_path / ".git").mkdir()
+    uri = await renamed(session, tmp_path)
+    (tmp_path / ".gitignore").write_text("here.py\n")
+    found = await session.proposals.ask(uri, 13, invoked=True)
+    assert found.offer is None
+    assert found.silence.startswith("the file is private")
+
+
+async def test_what_the_user_wants_to_see_counts_from_then_on(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    certain = Settings(suggest=SuggestSettings(minimum_probability=1.0))
+    session.adopt(certain, session.privacy, session.workspace)
+    assert (await session.proposals.ask(uri, 13)).offer is None
+
+
 async def test_an_offer_of_which_a_part_is_made_stays_the_same_offer(session, tmp_path):
     uri = await renamed(session, tmp_path)
     offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
@@ -132,9 +166,34 @@ async def test_edits_of_closed_files_go_only_to_clients_that_can_make_them(sessi
     assert {edit["textDocument"]["uri"] for edit in told["edits"]} == {uri}
 
 
+async def test_what_a_client_cannot_show_keeps_nothing_from_it(session, tmp_path):
+    client, uri = Client(session), await renamed(session, tmp_path)
+    told = await faces.next_edit(client, asked(uri))
+    for edit in sorted(told["edits"], key=lambda each: -each["range"]["start"]["line"]):
+        start, end = edit["range"]["start"], edit["range"]["end"]
+        where = start["line"], start["character"], end["line"], end["character"]
+        session.change(uri, session.documents[uri].version + 1, [(where, edit["newText"])], "utf-16")
+    session.accepted(told["id"])
+    assert session.proposals.current() is None
+    session.proposals.end()
+
+
+async def test_an_offer_of_closed_files_alone_is_none_to_who_cannot_show_them(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    here = [edit for edit in offer.edits if edit.uri == uri]
+    for edit in sorted(here, key=lambda each: -each.start):
+        snapshot = session.documents[uri].snapshot()
+        where = *snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16")
+        session.change(uri, snapshot.version + 1, [(where, edit.text)], "utf-16")
+    left = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    assert {edit.uri for edit in left.edits} == {(tmp_path / "other.py").as_uri()}
+    assert (await session.proposals.ask(uri, 13, invoked=True, closed=False)).offer is None
+
+
 async def test_a_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
-    await faces.next_edit(client, asked(uri))
+    await session.proposals.ask(uri, 13, invoked=True)
     found = faces.workspace_edit(client, session.proposals.current()).document_changes
     versions = {each.text_document.uri: each.text_document.version for each in found}
     assert versions == {uri: 2, (tmp_path / "other.py").as_uri(): None}

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,6 +52,24 @@ def test_a_token_is_stars_even_before_it_could_be_recognised(tmp_path):
     typed = "".join(e["c"][0][-1] for e in session.events() if e["ev"] == "change")
     assert "0123456789" not in typed
     assert typed.startswith("key = '")
+
+
+@pytest.mark.parametrize(
+    ("text", "proposed", "recorded"),
+    [
+        ('other_password = "', 'hunter22xyz"', '***********"'),
+        ('password = "hunter22xyz"\nprint("', 'hunter22xyz")', '***********")'),
+        ('password = "hunter22xyz"\nprint("', 'hunter")', 'hunter")'),
+        ("", 'password = "hunter22xyz"', 'password = "***********"'),
+    ],
+)
+def test_what_is_proposed_is_masked_by_what_it_stands_behind(tmp_path, text, proposed, recorded):
+    session = Session(tmp_path, text)
+    item = SimpleNamespace(id="one", start=len(text), end=len(text), text=proposed, p_accept=0.9)
+    asked = SimpleNamespace(uri=session.document.uri, offset=len(text), invoked=False)
+    session.recorder.answered(asked, SimpleNamespace(items=[item], source="model", silence=""), 3.0)
+    (answer,) = (event for event in session.events() if event["ev"] == "answer")
+    assert [each["text"] for each in answer["items"]] == [recorded]
 
 
 def test_what_is_no_secret_is_recorded_as_it_was(tmp_path):

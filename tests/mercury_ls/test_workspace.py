@@ -268,6 +268,23 @@ def test_links_are_not_followed(put):
     assert Tree(folder, ("a",)).settle(100).opened == ["a/x.py"]
 
 
+def test_links_that_come_into_being_are_not_followed(put):
+    folder = put({"a/x.py": "def f(): pass\n", "out/y.py": "def g(): pass\n"})
+    tree = Tree(folder, ("a",)).settle()
+    (folder / "a/y.py").symlink_to(folder / "out/y.py")
+    (folder / "a/deep").symlink_to(folder / "out")
+    tree.index.changed([tree.path("a/y.py"), tree.path("a/deep/y.py")])
+    assert tree.settle().opened == ["a/x.py"]
+
+
+def test_a_root_that_is_a_link_is_read(put):
+    folder = put({"a/x.py": "def f(): pass\n"})
+    (folder / "b").symlink_to(folder / "a")
+    tree = Tree(folder, ("b",)).settle()
+    tree.index.changed([tree.path("b/x.py")])
+    assert tree.settle().opened == ["b/x.py", "b/x.py"]
+
+
 def test_the_nearest_definition_in_the_same_language_is_chosen(put):
     folder = put(
         {
