@@ -257,7 +257,8 @@ class _Loading:
             return self._refuse(source, path, raw, _mismatch(setting, raw))
         except ValueError as error:
             return self._refuse(source, path, raw, str(error))
-        if source.is_project and (remedy := _beyond_a_project(setting, value)):
+        if source.is_project and setting.personal:
+            remedy = "a project file cannot set this; put it in your user file or your editor's settings"
             return self._refuse(source, path, raw, remedy)
         if setting.kind is tuple:
             return self._add(source, path, value)
@@ -349,14 +350,6 @@ def _address(value: str) -> str:
     return value
 
 
-def _beyond_a_project(setting: Setting, value: Any) -> str | None:
-    if setting.personal:
-        return "a project file cannot set this; put it in your user file or your editor's settings"
-    if setting.path == "engine.model" and not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", value):
-        return "a project file can only choose a model by a plain name; put other names in your user file"
-    return None
-
-
 def _mismatch(setting: Setting, raw: Any) -> str:
     import difflib
 
@@ -444,7 +437,7 @@ ignore = ["/notes/", "*.sql"]
 
 Unknown names and bad values are reported with what to do about them, and everything else applies. Changes
 take effect without a restart. A project file comes with the project, so it cannot weaken your privacy, name
-files or an engine server, nor choose a model other than by a plain name: what it must not set is marked
+files or an engine server, nor choose the model or what it may use: what it must not set is marked
 below, reported and ignored.
 `mercury-ls config` shows every value in force and where it came from.
 """

@@ -29,14 +29,15 @@ FILE = Meta(extra={"file": True})
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The model and where it runs."""
+    """The model and where it runs. One engine server answers for all projects of a user: none of them chooses it."""
 
     model: Annotated[
         str,
         Meta(
             description="`auto` for the model that comes with mercury-ls, the name of another that does, or the path "
-            "of a model folder. A project file can only give a plain name, which is never a path."
+            "of a model folder."
         ),
+        PERSONAL,
     ] = "auto"
     address: Annotated[
         str,
@@ -60,6 +61,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     device: Annotated[
         Literal["auto", "cpu", "gpu"],
         Meta(description="What the model runs on. `mercury-ls doctor` says what `auto` chose, and why."),
+        PERSONAL,
     ] = "auto"
     threads: Annotated[
         int,
@@ -68,9 +70,10 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ge=0,
             le=256,
         ),
+        PERSONAL,
     ] = 0
     memory_mb: Annotated[
-        int, Meta(description="Most memory for the model and its caches, in MiB.", ge=128, le=1_048_576)
+        int, Meta(description="Most memory for the model and its caches, in MiB.", ge=128, le=1_048_576), PERSONAL
     ] = 1024
     idle_exit_minutes: Annotated[
         int,
@@ -79,6 +82,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ge=0,
             le=10_080,
         ),
+        PERSONAL,
     ] = 30
 
 
