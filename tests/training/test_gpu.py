@@ -44,6 +44,9 @@ def test_the_commands_for_a_gpu_bring_a_model_home(tmp_path):
     corpus = write_corpus(tmp_path / "corpus")
     (corpus / "manifest.json").write_text("{}")
     call("pack", corpus, place=tmp_path, MEBIBYTES="40")
+    left = tmp_path / "there/smoke/checkpoints"
+    left.mkdir(parents=True)
+    (tmp_path / "there/ended").write_text("1\n")
     small = ["--device", "cpu", "--update", "1024", "--micro", "512"]
     call("begin", *small, place=tmp_path, MINUTES="0.05", FIRST_POLLS="0")
     said, files = call("wait", place=tmp_path, POLLS="3000")

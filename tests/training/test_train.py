@@ -31,13 +31,13 @@ from mercury_engine.layout import (
     with_answers,
 )
 from mercury_engine.model import load
-from mercury_training import loader, train
+from mercury_training import loader, train, trainer
 from mercury_training.examples import Example
 from mercury_training.optimizer import Rates
 from mercury_training.rows import Shape, pack, stack
 from mercury_training.schedule import has_canvases, is_decaying, rate_factor
 from mercury_training.state import StateError
-from mercury_training.train import Recipe, Settings, run
+from mercury_training.train import DivergedError, Recipe, Settings, run
 from mercury_training.trainer import Trainer
 from tests.training.small import TOKENIZER, write_corpus
 
@@ -184,6 +184,35 @@ def test_a_paused_run_waits_and_a_terminated_one_ends_with_a_checkpoint(corpus, 
     assert place.step == 1
     assert (tmp_path / "checkpoints/00000001").exists()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def without_a_norm(monkeypatch, *numbers):
+    """The gradients of these updates are no numbers."""
+    seen, clip = iter(range(1, 1000)), trainer.clip
+
+    def clipped(gradients, *limits, **how):
+        gradients = list(gradients)
+        if next(seen) in numbers:
+            gradients[0].fill_(float("nan"))
+        return clip(gradients, *limits, **how)
+
+    monkeypatch.setattr(trainer, "clip", clipped)
+
+
+def test_an_update_without_a_finite_gradient_is_left_out(corpus, tmp_path, monkeypatch):
+    without_a_norm(monkeypatch, 3)
+    run(settings(corpus, tmp_path))
+    assert [entry["norm"] is None for entry in steps(tmp_path)] == [number == 3 for number in range(1, 9)]
+    assert all(torch.isfinite(weight).all() for weight in [*weights(tmp_path).values(), *newest(tmp_path).values()])
+    assert "</svg>" in (tmp_path / "curve.svg").read_text()
+
+
+def test_a_run_that_learns_nothing_any_more_keeps_its_last_good_checkpoint(corpus, tmp_path, monkeypatch):
+    run(settings(corpus, tmp_path, steps=2, stage="stable"))
+    without_a_norm(monkeypatch, *range(1, 100))
+    with pytest.raises(DivergedError, match="go on from it with --resume"):
+        run(settings(corpus, tmp_path, steps=100, stage="stable", resume=True))
+    assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == ["00000002"]
 
 
 IN_PARTS = msgspec.structs.replace(SMALLEST, layers=2, feed_forward=33)

@@ -14,6 +14,9 @@ from pathlib import Path
 from mercury_training.pack import unpack
 unpack(*map(Path, sys.argv[1:]))" "$TRIP/corpus.tar" "$PLACE/corpus"
 
+# What an earlier try left says nothing of this one.
+rm -rf "$PLACE/smoke" "$PLACE/ended"
+
 # Eight updates pass through all three shapes of rows: what is compiled here is found again by the run.
 timeout 300 python3 -m mercury_training.train --data "$PLACE/corpus" --preset "$PRESET" --steps 8 \
     --out "$PLACE/smoke" "$@"

@@ -54,7 +54,9 @@ class Journal:
 def _line(entry: Mapping) -> str:
     canvas = f" canvas {entry['canvas']:.3f} ({entry['right']:.0%} right)" if entry["canvas"] else ""
     held_out = f" held out {entry['held_out_clean']:.3f}" if "held_out_clean" in entry else ""
+    seen = "skipped: no finite gradient" if entry["norm"] is None else f"clean {entry['clean']:.3f}{canvas}{held_out}"
+    norm = "" if entry["norm"] is None else f" norm {entry['norm']:.2f}"
     return (
-        f"step {entry['step']} {entry['progress']:.1%} clean {entry['clean']:.3f}{canvas}{held_out} "
-        f"norm {entry['norm']:.2f} {entry['positions'] / 1e6:.2f} M positions {entry['speed']:,.0f}/s"
+        f"step {entry['step']} {entry['progress']:.1%} {seen}{norm} "
+        f"{entry['positions'] / 1e6:.2f} M positions {entry['speed']:,.0f}/s"
     )

@@ -70,6 +70,10 @@ class Optimizer:
         share = 1 - min(EMA, self.steps / (self.steps + 10))
         torch._foreach_lerp_(list(self._mean.values()), [self._weights[name] for name in self._mean], share)
 
+    def skip(self) -> None:
+        """An update that cannot be made counts all the same: a resumed run knows no better."""
+        self.steps += 1
+
     def state(self) -> dict[str, Tensor]:
         groups = {"momentum": self._momentum, "first": self._first, "second": self._second, "mean": self._mean}
         return {f"{group}/{name}": m for group, found in groups.items() for name, m in self._wrapped(found).items()}

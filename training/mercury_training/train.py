@@ -6,6 +6,7 @@ checkpoint, and --resume goes on.
 """
 
 import argparse
+import math
 import os
 import shutil
 import signal
@@ -31,7 +32,7 @@ from mercury_training.schedule import Stage
 from mercury_training.state import Place
 from mercury_training.trainer import Negatives, Trainer
 
-__all__ = ["RECIPES", "Recipe", "Settings", "main", "run"]
+__all__ = ["RECIPES", "DivergedError", "Recipe", "Settings", "main", "run"]
 
 TOKENIZER = "tokenizer.json"
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -39,6 +40,8 @@ ADAPTATION = Rates(muon=2e-3, adam=1e-4)
 LOW_RANK = Rates(adam=1e-3)
 """For weights that know much already."""
 
+SKIPPED = 10
+"""Updates in a row that cannot be made before a run gives up."""
 HELD_OUT_ROWS = 32
 CPU_MICRO_TOKENS = 2048
 MEMORY_SHARE = 0.6
@@ -151,6 +154,10 @@ class Session:
         self._asked_to_end = True
 
 
+class DivergedError(Exception):
+    """There is nothing to learn from any more."""
+
+
 class Interval:
     """Owns when something was done last."""
 
@@ -197,11 +204,18 @@ def _train(trainer: Trainer, session: Session, batches: loader.Batches, held_out
     """All processes save and judge when the first one does: it may need their parts."""
     settings = session.settings
     saving, judging = Interval(settings.checkpoint_minutes), Interval(settings.evaluate_minutes)
+    skipped = 0
     while (progress := session.progress()) < 1:
         session.wait_while_paused()
         if settings.stage == "whole" and schedule.is_decaying(progress, "whole"):
             _keep_undecayed(trainer, session)
         entry = _step(trainer, session, batches, progress)
+        skipped = 0 if entry["norm"] is not None else skipped + 1
+        if skipped == SKIPPED:
+            raise DivergedError(
+                f"{settings.out}: the gradients of {SKIPPED} updates in a row were no numbers; the newest checkpoint "
+                "is from before them: go on from it with --resume and lower rates, or --precision float32"
+            )
         judge, save = session.agreed(judging.is_over(), saving.is_over())
         if judge:
             seen = msgspec.to_builtins(trainer.evaluate(held_out, settings.recipe.shape))
@@ -232,10 +246,14 @@ def _step(trainer: Trainer, session: Session, batches: loader.Batches, progress:
         "seconds": round(session.place.seconds, 2),
         "progress": round(progress, 5),
         "factor": round(factor, 5),
-        **msgspec.to_builtins(figures),
-        "norm": round(norm, 4),
+        **_numbers(msgspec.to_builtins(figures) | {"norm": round(norm, 4)}),
         "speed": round(rows * seen_shape.rows / (time.monotonic() - began), 1),
     }
+
+
+def _numbers(found: dict[str, float | None]) -> dict[str, float | None]:
+    """What is no number has no place in the log."""
+    return {name: value if value is not None and math.isfinite(value) else None for name, value in found.items()}
 
 
 def _negatives(session: Session) -> Negatives:

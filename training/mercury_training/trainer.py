@@ -6,6 +6,7 @@ copy: what is gathered for a layer is cast on the way.
 """
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -91,7 +92,8 @@ class Trainer:
         certainty: bool,
         negatives: Negatives | None = None,
     ) -> tuple[Figures, float]:
-        """One update. Rows beyond the shape are left out. Returns what was seen and the gradient's norm."""
+        """One update. Rows beyond the shape are left out. Returns what was seen and the gradient's norm; where that is
+        no number, nothing is learned."""
         totals = self._totals(batches, shape)
         for weight in self.weights.values():
             weight.grad = None
@@ -104,6 +106,9 @@ class Trainer:
         gradients = {name: weight.grad for name, weight in self.weights.items()}
         processes.sum_up([sums] if self.sharded else [*gradients.values(), sums])
         norm = clip(gradients.values(), CLIP, sharded=self.sharded)
+        if not math.isfinite(norm):
+            self.optimizer.skip()
+            return _figures(sums), norm
         self.optimizer.step(gradients, factor)
         self._cast()
         return _figures(sums), norm
