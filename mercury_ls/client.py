@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -36,12 +36,16 @@ __all__ = ["Backoff", "EngineClient", "EngineUnavailable", "InProcessClient", "S
 
 log = logging.getLogger(__name__)
 
+Found = TypeVar("Found")
+
 IDLE_CONNECTIONS = 4
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 60.0
 STABLE_SECONDS = 60.0
 POLL_SECONDS = 0.03
 START_SECONDS = 30.0
+PATIENCE_SECONDS = 5.0
+"""Beyond its deadline: a server that says nothing for so long is stopped, or its machine is."""
 
 
 class EngineUnavailable(Exception):  # noqa: N818  a state of the world, and no fault of the caller
@@ -119,9 +123,10 @@ class EngineClient:
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         """Closing the generator cancels on the server. Raises `EngineError` for a request that failed."""
         last: Answer | None = None
-        async with self._exchange("POST", "/infill", self._told(request)) as (connection, response):
-            frames = Frames(Answer)
-            async for piece in connection.body(response):
+        until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
+        async with self._exchange("POST", "/infill", self._told(request), until) as (connection, response):
+            frames, pieces = Frames(Answer), connection.body(response)
+            while (piece := await in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
                     if last.draft is not None and not last.draft.final:
                         yield last.draft
@@ -137,12 +142,14 @@ class EngineClient:
         return encode(msgspec.structs.replace(told, root="") if self._settings.address else told)
 
     @asynccontextmanager
-    async def _exchange(self, method: str, path: str, body: bytes) -> AsyncIterator[tuple[Connection, Response]]:
+    async def _exchange(
+        self, method: str, path: str, body: bytes, until: float | None = None
+    ) -> AsyncIterator[tuple[Connection, Response]]:
         """A request and its response; the connection is kept when the body was read to its end."""
         if self.status.state != "ready":
             raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
         try:
-            connection, response = await self._send(method, path, body)
+            connection, response = await in_time(self._send(method, path, body), until)
             try:
                 if response.status >= 400:
                     raise EngineError(refusal(await connection.read(response)))
@@ -177,6 +184,10 @@ class EngineClient:
     def _drop_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
 
     async def _keep_lease(self) -> None:
         while True:
@@ -242,6 +253,15 @@ class EngineClient:
         if status != self.status:
             self.status = status
             self._on_status(status)
+
+
+async def in_time(awaited: Awaitable[Found], until: float | None) -> Found:
+    """What is awaited, or `TimeoutError` at `until` by the loop's clock."""
+    try:
+        async with asyncio.timeout_at(until):
+            return await awaited
+    except TimeoutError as error:
+        raise TimeoutError("the engine server does not answer: is it stopped?") from error
 
 
 class InProcessClient:

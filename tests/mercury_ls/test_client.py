@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineError, InfillRequest, Span, Window
 from mercury_engine.fake import FakeEngine
+from mercury_ls import client as client_module
 from mercury_ls.client import Backoff, EngineClient, EngineUnavailable, InProcessClient, Status
 from mercury_ls.serve import daemon, local
 from mercury_ls.serve.connection import connect
@@ -243,6 +244,21 @@ async def test_an_engine_lost_in_mid_request_is_unavailable_and_so_is_the_status
         assert reason in client.status.detail
         with pytest.raises(EngineUnavailable, match=reason):
             await anext(client.infill(request()))
+
+
+@pytest.mark.parametrize("said", [b"", chunked(frame(Answer(draft=None)))])
+async def test_a_server_that_stops_answering_is_not_waited_for_much_beyond_the_deadline(directory, said, monkeypatch):
+    monkeypatch.setattr(client_module, "PATIENCE_SECONDS", 0.01)
+
+    async def answer(reader, writer):
+        is_lease = b"/lease " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(chunked(frame(READY)) if is_lease else said)
+        await reader.read()
+
+    async with listening(directory, answer), connected(directory) as (client, _):
+        with pytest.raises(EngineUnavailable, match="does not answer"):
+            await everything(client.infill(request(deadline_ms=20.0)))
+        assert client.status.detail == "the engine server does not answer: is it stopped?"
 
 
 async def test_an_answer_without_a_final_draft_is_no_answer(directory):
