@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import openvino as ov
-from openvino import opset13 as ops
 
 from mercury_engine.adapter import adapted, read_adapter
 from mercury_engine.api import EngineError
 from mercury_engine.config import ModelConfig
 from mercury_engine.export import SCALE, Weights, read
 from mercury_engine.runtime import Pass, Rows
+from mercury_engine.silent_openvino import ops, ov
 
 __all__ = ["OpenvinoRuntime", "Pace", "build", "load", "native_precision", "padded_columns", "padded_rows"]
 

@@ -44,10 +44,15 @@ async def use(variables: dict[str, str], root: Path, state: str, options=None) -
         await server.inline(uri, 2, 8)
 
 
-async def test_nothing_is_sent_unless_configured(denied, project):
+@pytest.mark.parametrize("model", ["fake", "auto"])
+async def test_nothing_is_sent_unless_configured(denied, project, model):
+    """Nor by a library: of a model's runtime, say."""
     variables, file = denied
-    await use(variables, project, "ready")
+    before = set(Path(variables["HOME"]).iterdir())
+    await use({**variables, "MERCURY_ENGINE_MODEL": model}, project, "ready")
     assert not file.exists(), file.read_text(encoding="utf-8")
+    left = {path.name for path in set(Path(variables["HOME"]).iterdir()) - before}
+    assert left <= {"cache", "config", "data", "state"}
 
 
 async def test_a_configured_address_is_where_it_goes(denied, project):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import openvino as ov
 import pytest
 import torch
 from hypothesis import given, settings
@@ -31,6 +30,7 @@ from mercury_engine.openvino_runtime import (
     padded_rows,
 )
 from mercury_engine.runtime import Rows
+from mercury_engine.silent_openvino import ov
 
 TOLERANCE = 1e-4
 EVERYTHING = msgspec.structs.replace(
@@ -360,6 +360,7 @@ from pathlib import Path
 import numpy as np
 from mercury_engine.openvino_runtime import load
 from mercury_engine.runtime import Rows
+from mercury_engine.silent_openvino import ov
 runtime, steps = load(Path(sys.argv[1])), np.arange(256, dtype=np.int32)
 cache = runtime.cache()
 for start in range(0, runtime.config.context - 256, 256):
