@@ -312,9 +312,10 @@ def _same(text: str, one: Change, other: Change) -> bool:
 
 
 def _slid(text: str, insertion: Change, target: int) -> Change:
-    """The insertion that makes the same text, as near to `target` as there is one: `a` after `|a` is `a` before."""
+    """The insertion that makes the same text, as near to `target` as there is one: `a` after `|a` is `a` before. The
+    text may be older than what is remembered, and end before it."""
     at, inserted = insertion.start, insertion.text
-    while at < target and text[at] == inserted[0]:
+    while at < min(target, len(text)) and text[at] == inserted[0]:
         at, inserted = at + 1, inserted[1:] + inserted[0]
     while at > target and text[at - 1] == inserted[-1]:
         at, inserted = at - 1, inserted[-1] + inserted[:-1]

@@ -355,3 +355,21 @@ def test_an_edit_of_nothing_reverses_nothing(edit):
     editor = Editor("foo(a, b)\n").replace(", b", "")
     assert editor.history.reverses("a", editor.text, *edit) is False
     assert History().reverses("a", "x", 0, 1, "") is False
+
+
+STEP = st.tuples(st.integers(0, 12), st.integers(0, 4), st.text("ab\n", max_size=4))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(STEP, min_size=1, max_size=6), st.integers(0, 6), STEP)
+def test_an_answer_for_an_older_text_can_be_judged(steps, back, proposal):
+    editor = Editor("ab\nab\n")
+    texts = [editor.text]
+    for start, length, text in steps:
+        first = min(start, len(editor.text))
+        editor.change(first, min(first + length, len(editor.text)), text)
+        texts.append(editor.text)
+    older = texts[max(0, len(texts) - 1 - back)]
+    first = min(proposal[0], len(older))
+    last = min(first + proposal[1], len(older))
+    assert editor.history.reverses("a", older, first, last, proposal[2]) in (True, False)
