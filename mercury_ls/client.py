@@ -14,7 +14,7 @@ import msgspec
 
 from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
 from mercury_ls.context import in_project
-from mercury_ls.serve import local
+from mercury_ls.serve import local, models
 from mercury_ls.serve.connection import Address, Connection, Response, connect
 from mercury_ls.serve.wire import (
     CLIENT_HEADER,
@@ -247,9 +247,20 @@ class EngineClient:
         if self._lease is not None:
             self._lease.close()
 
+    def _difference(self, status: Status) -> str:
+        """A server that runs already keeps the model that it was started with."""
+        wanted = self._settings
+        if wanted.address or status.info is None or models.answers(wanted.model, status.info):
+            return ""
+        return (
+            f"the engine server that runs answers with {status.info.model}, and was not started with "
+            f"engine.model = {wanted.model}; run `mercury-ls serve --stop`, and it starts anew"
+        )
+
     def _tell(self, status: Status) -> None:
         if status.state == "ready":
             self._backoff.ready()
+            status = msgspec.structs.replace(status, detail=self._difference(status) or status.detail)
         if status != self.status:
             self.status = status
             self._on_status(status)

@@ -316,7 +316,7 @@ def _converted(setting: Setting, raw: Any, is_typed: bool) -> Any:
         raw = _listed(raw)
     value = msgspec.convert(raw, setting.annotation, strict=not is_typed)
     if setting.path == "engine.model":
-        return os.path.expanduser(value)
+        return _model(os.path.expanduser(value))
     if setting.path == "engine.address":
         return _address(value)
     return _absolute(value, is_typed) if setting.file and value else value
@@ -334,6 +334,18 @@ def _absolute(path: str, is_typed: bool) -> str:
     if not os.path.isabs(path):
         raise ValueError("must be a full path, or begin with ~")
     return path
+
+
+def _model(value: str) -> str:
+    """One that is not here would leave every editor of the user without an engine: they share one."""
+    from mercury_engine.api import EngineError
+    from mercury_ls.serve.models import resolve
+
+    try:
+        resolve(value)
+    except EngineError as error:
+        raise ValueError(str(error).partition(" is ")[2]) from error
+    return value
 
 
 def _address(value: str) -> str:

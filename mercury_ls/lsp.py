@@ -259,8 +259,8 @@ class Protocol(LanguageServerProtocol):
         log.warning("%s has unusable parameters: %s", data.get("method", "a response"), reasons)
         if "id" in data and "method" in data:
             self.refuse(data["id"], INVALID_PARAMS, f"{data['method']}: {reasons}")
-        elif "id" in data:
-            self._request_futures.pop(data["id"], None)
+        elif "id" in data and (waiting := self._request_futures.pop(data["id"], None)):
+            waiting.set_exception(JsonRpcInvalidParams(f"the client's answer: {reasons}"))
 
     def refuse(self, request: Any, code: int, problem: str) -> None:
         """An error reply, by hand: LSP's own type has no place for the null id that JSON-RPC asks for."""
@@ -269,6 +269,14 @@ class Protocol(LanguageServerProtocol):
         self.writer.write(json.dumps(reply).encode())  # type: ignore[union-attr]
 
     # What pygls does otherwise
+
+    @lsp_method(lsp.SHUTDOWN)
+    def lsp_shutdown(self, *_: Any) -> None:
+        """What is being answered is stopped. A copy, since whoever is stopped leaves the table."""
+        for request, future in list(self._request_futures.items()):
+            if request != self.msg_id:
+                future.cancel()
+        self._shutdown = True
 
     @lsp_method(lsp.EXIT)
     def lsp_exit(self, *_: Any) -> None:

@@ -69,6 +69,8 @@ class Server(LanguageServer):
         self._tasks: set[asyncio.Task] = set()
         self._shows_loading = False
         self._reported: tuple = ()
+        self._was_ready = False
+        self._told: set[str] = set()
         register(self)
 
     # Life
@@ -227,10 +229,23 @@ class Server(LanguageServer):
         log.info("engine %s %s", status.state, status.detail)
         if self.dialect == "copilot":
             self.protocol.notify("didChangeStatus", copilot_status(status))
-        experimental = self.protocol.client_capabilities.experimental
-        if isinstance(experimental, dict) and "mercury" in experimental:
+        if self.knows_mercury:
             self.protocol.notify("mercury/didChangeStatus", status_fields(status))
         self.keep(self.show_loading(status))
+        self.explain(status)
+
+    @property
+    def knows_mercury(self) -> bool:
+        experimental = self.protocol.client_capabilities.experimental
+        return isinstance(experimental, dict) and "mercury" in experimental
+
+    def explain(self, status: Status) -> None:
+        """Once, what a client that knows of no engine would not show: that there is none, or not the one wanted."""
+        is_lost = status.state == "unavailable" and not self._was_ready and not self.knows_mercury
+        self._was_ready |= status.state == "ready"
+        if (is_lost or status.state == "ready") and status.detail and status.detail not in self._told:
+            self._told.add(status.detail)
+            self.show(lsp.MessageType.Warning, f"mercury: {status.detail}")
 
     async def show_loading(self, status: Status) -> None:
         window = self.protocol.client_capabilities.window
@@ -517,8 +532,10 @@ def snooze_command(ls: Server, minutes: float = 5.0) -> None:
     ls.show(lsp.MessageType.Info, f"mercury: {told}")
 
 
-async def why_command(ls: Server, uri: str, line: int, character: int) -> str:
-    reason = await ls.started.why(uri, ls.offset(uri, line, character))
+async def why_command(ls: Server, uri: str = "", line: int = 0, character: int = 0) -> str:
+    """Of a place, or of the last one that was typed or asked at: what a menu of commands can name."""
+    place = (uri, ls.offset(uri, line, character)) if uri else ls.started.last_place()
+    reason = await ls.started.why(*place) if place else "no document is open"
     ls.show(lsp.MessageType.Info, f"mercury: {reason}")
     return reason
 

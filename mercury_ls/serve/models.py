@@ -1,17 +1,18 @@
 """Which engine answers: the setting `engine.model`, resolved to a model that is here."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mercury_engine.api import Engine, EngineError
+from mercury_engine.api import Engine, EngineError, EngineInfo
 from mercury_ls.serve.tuned import TunedEngine, home
 
 if TYPE_CHECKING:
     from mercury_ls.config import EngineSettings
     from mercury_ls.serve.worker import LoadEngine
 
-__all__ = ["FAKE", "installed", "loader", "resolve"]
+__all__ = ["FAKE", "answers", "installed", "loader", "resolve", "verify"]
 
 Report = Callable[[float, str], None]
 
@@ -29,7 +30,7 @@ def resolve(name: str) -> Path | None:
     """The folder of the model of this name or path; None for the fake engine, which needs none.
 
     `auto` is the first installed model, and the fake engine as long as none is: it says so wherever it answers. A plain
-    name is never a folder: projects may choose one, and this may run inside of a project.
+    name is never a folder: this may run inside of a project that has one of that name.
     """
     known = installed()
     if name == FAKE or (name == "auto" and not known):
@@ -42,6 +43,26 @@ def resolve(name: str) -> Path | None:
         return path
     choices = ", ".join(["auto", *known, FAKE])
     raise EngineError(f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a folder")
+
+
+def answers(name: str, info: EngineInfo) -> bool:
+    """Whether this is the engine that the setting names: a server keeps the model that it was started with."""
+    folder = resolve(name)
+    if folder is None:
+        return info.engine == FAKE
+    try:
+        return json.loads((folder / "config.json").read_bytes())["name"] == info.model
+    except (OSError, ValueError, KeyError, TypeError):
+        return True  # the engine will say what is wrong with it
+
+
+def verify(folder: Path) -> None:
+    """Reads all of a model that an engine starts with; `EngineError` names what is damaged or missing."""
+    from mercury_engine import export
+    from mercury_engine.tokenizer import Tokenizer
+
+    export.read(folder)
+    Tokenizer.load(folder / export.TOKENIZER_FILE)
 
 
 def installed() -> dict[str, Path]:

@@ -90,7 +90,7 @@ async def serving(engine, directory, options=None, door=None):
 @asynccontextmanager
 async def connected(directory, settings=None, **options):
     statuses = Statuses()
-    client = EngineClient(settings or EngineSettings(), on_status=statuses, directory=directory, **options)
+    client = EngineClient(settings or EngineSettings(model="fake"), on_status=statuses, directory=directory, **options)
     await client.start()
     try:
         await statuses.until("ready")
@@ -158,6 +158,13 @@ async def test_drafts_come_from_the_server_and_connections_are_used_again(direct
         assert [drafts[-1].spans[0].text for drafts in both] == ["answer", "answer"]
         assert len(client._idle) == 2
     assert statuses[-1] == READY
+
+
+async def test_a_server_that_was_started_with_another_model_is_told_of(directory):
+    settings = EngineSettings(model="bootstrap")
+    async with serving(FakeEngine(), directory), connected(directory, settings) as (client, statuses):
+        assert statuses[-1].state == "ready"
+        assert "not started with engine.model = bootstrap; run `mercury-ls serve --stop`" in client.status.detail
 
 
 async def test_closing_the_generator_stops_the_engine_within_one_forward(directory):

@@ -48,12 +48,12 @@ def test_without_sources_all_is_default():
 
 
 def test_later_sources_win(write):
-    user = write("config.toml", "[engine]\nmodel='user'\nthreads=1\ndevice='cpu'\neffort='high'\nmemory_mb=512")
+    user = write("config.toml", "[engine]\nmodel='bootstrap'\nthreads=1\ndevice='cpu'\neffort='high'\nmemory_mb=512")
     project = write(".mercury.toml", "[engine]\neffort='medium'")
-    options = {"engine": {"model": "editor", "threads": 3, "device": "auto"}}
-    environ = {"MERCURY_ENGINE_MODEL": "environ", "MERCURY_ENGINE_THREADS": "4"}
-    loaded = load(user, [project], options, environ, {"engine.model": "command"})
-    check(loaded, [], engine__model="command", engine__threads=4, engine__device="auto", engine__effort="medium")
+    options = {"engine": {"model": "bootstrap", "threads": 3, "device": "auto"}}
+    environ = {"MERCURY_ENGINE_MODEL": "auto", "MERCURY_ENGINE_THREADS": "4"}
+    loaded = load(user, [project], options, environ, {"engine.model": "fake"})
+    check(loaded, [], engine__model="fake", engine__threads=4, engine__device="auto", engine__effort="medium")
     assert loaded.settings.engine.memory_mb == 512
     assert loaded.origins == {
         "engine.model": "command line",
@@ -177,10 +177,17 @@ def test_tables_merge_and_patterns_add_up(write):
     assert loaded.origins["privacy.ignore"] == f"user file {user}, project file {project}, editor settings"
 
 
+SPECIAL = {
+    "engine.address": "'http://127.0.0.1:1'",
+    "engine.device": "'gpu'",
+    "engine.memory_mb": "512",
+    "engine.model": "'fake'",
+}
+
+
 @pytest.mark.parametrize("path", [path for path, setting in settings().items() if setting.personal])
 def test_a_project_file_cannot_set_what_is_personal(write, path):
-    special = {"engine.address": "'http://127.0.0.1:1'", "engine.device": "'gpu'", "engine.memory_mb": "512"}
-    wanted = special.get(path) or {"bool": "false", "int": "9", "str": "'/tmp/x'"}[settings()[path].kind.__name__]
+    wanted = SPECIAL.get(path) or {"bool": "false", "int": "9", "str": "'/tmp/x'"}[settings()[path].kind.__name__]
     project = write(".mercury.toml", f"{path} = {wanted}\nengine.effort = 'high'")
     check(load(project_files=[project]), [f"{path}: a project file cannot"], engine__effort="high")
     assert value(load(project_files=[project]), path) == settings()[path].default
@@ -254,9 +261,17 @@ def test_home_and_the_current_folder(write, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
     user = write("config.toml", "[engine]\nmodel='~/model'\n[log]\nfile='~/a.log'")
     check(load(user), [], log__file=str(tmp_path / "a.log"), engine__model=str(tmp_path / "model"))
     check(load(user, arguments={"log": {"file": "b.log"}}), [], log__file=str(tmp_path / "b.log"))
+
+
+@pytest.mark.parametrize("model", ["/nope", "nope", "./nope", "~/nope"])
+def test_a_model_that_is_not_here_takes_the_engine_from_nobody(model):
+    loaded = load(options={"engine": {"model": model, "effort": "high"}})
+    check(loaded, ["engine.model: neither an installed model (auto, bootstrap, fake) nor"], engine__effort="high")
+    assert loaded.settings.engine.model == "auto"
 
 
 def test_the_user_file_is_a_toml_file_of_ours():

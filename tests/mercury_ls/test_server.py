@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.client import InProcessClient, Status
@@ -14,6 +15,7 @@ from mercury_ls.server import create_server
 from mercury_ls.wiring import Wiring
 
 TEXT = "total = compute(1)\nother = 2\ntotal = "
+NO_EDIT = lsp.ApplyWorkspaceEditParams(lsp.WorkspaceEdit())
 INLINE = {"textDocument": {"inlineCompletion": {}}}
 
 
@@ -187,3 +189,59 @@ async def test_drafts_say_how_many_tokens_they_are(client):
     drafts = [m["params"]["value"] for m in client.sent if m.get("method") == "$/progress"]
     assert drafts[-1]["final"]
     assert 0 < drafts[-1]["tokens"] <= len(drafts[-1]["text"])
+
+
+def shown(client: Client) -> list[str]:
+    return [m["params"]["message"] for m in client.sent if m.get("method") == "window/showMessage"]
+
+
+@pytest.mark.parametrize("capabilities", [INLINE, {**INLINE, "experimental": {"mercury": {}}}])
+async def test_who_has_no_face_for_the_engine_is_told_once_that_there_is_none(client, capabilities):
+    await client.initialize(capabilities)
+    client.server._was_ready = False
+    for state in ("unavailable", "starting", "unavailable", "ready", "unavailable"):
+        client.server.engine_changed(Status(state, "the weights are damaged" if state == "unavailable" else ""))
+    told = shown(client)
+    assert told == ([] if "experimental" in capabilities else ["mercury: the weights are damaged"])
+
+
+async def test_another_model_than_the_one_that_was_chosen_is_told_of_once(client):
+    await client.initialize(INLINE)
+    for _ in range(2):
+        client.server.engine_changed(Status("ready", "the server that runs answers with another model"))
+    assert shown(client) == ["mercury: the server that runs answers with another model"]
+
+
+async def test_why_is_asked_without_naming_a_place(client):
+    await client.initialize(INLINE)
+    command = {"command": "mercury.why"}
+    assert (await client.request("workspace/executeCommand", command))["result"] == "no document is open"
+    uri = client.open("a.py", TEXT)
+    await client.request("textDocument/inlineCompletion", place(uri, 2, 8))
+    named = (await client.request("workspace/executeCommand", {**command, "arguments": [uri, 2, 8]}))["result"]
+    assert (await client.request("workspace/executeCommand", command))["result"] == named
+    assert named.startswith("a suggestion is ready here")
+
+
+async def test_the_end_of_a_session_stops_what_waits_for_the_client(client):
+    """The client was asked to apply an edit, and asks its user."""
+    await client.initialize({**INLINE, "workspace": {"applyEdit": True}})
+    uri = client.open("a.py", "basket = 1\nprint(basket)\nprint(basket + 1)\n")
+    change = {"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 6}}, "text": "cart"}
+    document = {"uri": uri, "version": 2}
+    client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": [change]}})
+    for number in range(2):
+        apply = {"command": "mercury.applyNextEdit", "arguments": [uri, 0, 4]}
+        client.send({"id": f"apply {number}", "method": "workspace/executeCommand", "params": apply})
+    await client.until(lambda: sum(m.get("method") == "workspace/applyEdit" for m in client.sent) == 2)
+    assert "error" not in await client.request("shutdown", None)
+
+
+async def test_an_answer_that_nobody_can_read_is_an_error_to_who_waits_for_it(client):
+    await client.initialize({**INLINE, "workspace": {"applyEdit": True}})
+    task = asyncio.ensure_future(client.server.workspace_apply_edit_async(NO_EDIT))
+    await client.until(lambda: any(m.get("method") == "workspace/applyEdit" for m in client.sent))
+    (asked,) = [m for m in client.sent if m.get("method") == "workspace/applyEdit"]
+    client.send({"id": asked["id"], "result": None})
+    with pytest.raises(Exception, match="the client's answer"):
+        await asyncio.wait_for(task, 5)
