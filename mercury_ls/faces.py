@@ -139,8 +139,8 @@ def asked_by_hand(context: lsp.CodeActionContext) -> bool:
 
 
 async def apply_next_edit(ls: Any, uri: str = "", line: int = 0, character: int = 0) -> bool:
-    """The edit on offer, or the one that is found now for a place that is given; whether it was applied. pygls reads the
-    types of a command's arguments at run time, where `Server` is not known."""
+    """The edit on offer, or the one that is found now for a place that is given; whether it was applied. pygls reads
+    the types of a command's arguments at run time, where `Server` is not known."""
     session = ls.started
     if uri:
         await session.proposals.ask(uri, ls.offset(uri, line, character), invoked=True)

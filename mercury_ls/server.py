@@ -527,6 +527,7 @@ async def snooze(ls: Server, params: SnoozeParams) -> dict[str, float]:
 
 
 def snooze_command(ls: Server, minutes: float = 5.0) -> None:
+    minutes = max(minutes, 0.0)
     ls.started.snooze(minutes)
     told = f"no suggestions for {minutes:g} minutes" if minutes else "suggestions are on again"
     ls.show(lsp.MessageType.Info, f"mercury: {told}")
