@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ def common(command: argparse.ArgumentParser) -> None:
     command.add_argument("--config", metavar="FILE", help="user settings from FILE instead of the usual place")
     command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="one setting")
     command.add_argument("--log-file", metavar="FILE", help="log to FILE instead of standard error")
-    command.add_argument("--log-level", choices=LEVELS, help="how much to log (default: warning)")
+    command.add_argument("--log-level", choices=LEVELS, help="how much to log (default: log.level, else warning)")
 
 
 def add_serve(commands: Any) -> None:
@@ -116,6 +116,7 @@ def speak_lsp(options: argparse.Namespace) -> int:
         return 2
     gc.disable()  # a tenth of the start is the collector going over modules: `connector` starts it
     start_log(options)
+    tell(missing_file(options))
     try:
         return asyncio.run(speak(options))
     except (OSError, ValueError) as error:
@@ -178,8 +179,11 @@ def run_serve(options: argparse.Namespace) -> int:
         sys.stderr.write(f"mercury-ls serve: {error}\n")
         return 1
 
+    if wrong := misplaced(options):
+        sys.stderr.write(f"mercury-ls serve: {wrong}\n")
+        return 2
     start_log(options)
-    settings = load_settings(options).settings
+    settings = told_settings(options)
     where = daemon.Options(
         idle_minutes=settings.engine.idle_exit_minutes,
         http=options.http or "",
@@ -187,6 +191,15 @@ def run_serve(options: argparse.Namespace) -> int:
         key=options.key or "",
     )
     return daemon.run(where, loader(settings.engine))
+
+
+def misplaced(options: argparse.Namespace) -> str:
+    """What was given without what it is for."""
+    if (options.certificate or options.key) and not options.http:
+        return "--certificate and --key are for --http: add --http HOST:PORT"
+    if options.key and not options.certificate:
+        return f"--key {options.key} is of no use alone: add --certificate FILE"
+    return ""
 
 
 def print_engine_status(status: Any) -> int:
@@ -199,12 +212,17 @@ def print_engine_status(status: Any) -> int:
 
 
 def run_complete(options: argparse.Namespace) -> int:
-    from mercury_ls.oneshot import complete
+    from mercury_ls.oneshot import PlaceError, complete
 
     start_log(options)
     path, line, column = split_place(options.place)
     wiring_arguments = {"arguments": assigned(options), "user_file": chosen_file(options)}
-    reply = asyncio.run(complete(path, line, column, **wiring_arguments))
+    try:
+        reply = asyncio.run(complete(path, line, column, **wiring_arguments))
+    except (PlaceError, OSError) as error:
+        sys.stderr.write(f"mercury-ls complete: {error}\n")
+        return 2
+    tell([*missing_file(options), *reply["problems"]])
     if options.json:
         print(json.dumps(reply, ensure_ascii=False))
     elif reply["items"]:
@@ -235,7 +253,7 @@ def run_config(options: argparse.Namespace) -> int:
     from mercury_ls import config
 
     loaded = load_settings(options)
-    rows = config.effective(loaded)
+    rows = [in_force(row, loaded) for row in config.effective(loaded)]
     if options.json:
         print(json.dumps([{"path": r.path, "value": r.value, "origin": r.origin} for r in rows]))
     else:
@@ -243,27 +261,49 @@ def run_config(options: argparse.Namespace) -> int:
         width = max(len(row.path) for row in rows)
         for row in rows:
             print(f"{row.path:{width}}  {json.dumps(row.value, ensure_ascii=False):20}  {row.origin}")
-    for problem in loaded.problems:
-        sys.stderr.write(f"{problem}\n")
+    tell(loaded.problems)
     return 1 if loaded.problems else 0
+
+
+def in_force(row: Any, loaded: Any) -> Any:
+    """Two defaults give way to what is not a setting."""
+    from msgspec.structs import replace
+
+    from mercury_ls.wiring import recording_switch
+
+    if row.path == "record.enabled" and not row.value and recording_switch().exists():
+        return replace(row, value=True, origin="`mercury-ls record on`")
+    if row.path == "log.level" and row.value != log_level(loaded):
+        return replace(row, value=log_level(loaded), origin="default without log.file")
+    return row
 
 
 def run_record(options: argparse.Namespace) -> int:
     from mercury_ls.wiring import recording_switch, recordings
 
-    settings = load_settings(options).settings
+    settings = told_settings(options)
     switch = recording_switch()
-    if options.switch == "on":
-        switch.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        switch.touch()
-    elif options.switch == "off":
-        switch.unlink(missing_ok=True)
+    try:
+        turn(switch, options.switch)
+    except OSError as error:
+        sys.stderr.write(
+            f"mercury-ls record: {switch} cannot be changed ({error.strerror}): make its folder writable to you\n"
+        )
+        return 1
     on = settings.record.enabled or switch.exists()
     print(f"recording is {'on' if on else 'off'} for editors started from now on; files in {recordings(settings)}")
     if options.switch == "off" and settings.record.enabled:
         print("record.enabled is set in your settings and keeps it on: see `mercury-ls config`")
         return 1
     return 0
+
+
+def turn(switch: Path, wanted: str) -> None:
+    if wanted == "on":
+        switch.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        switch.touch()
+    elif wanted == "off":
+        switch.unlink(missing_ok=True)
 
 
 def run_tune(options: argparse.Namespace) -> int:
@@ -290,7 +330,7 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     from mercury_ls.serve.models import resolve
     from mercury_ls.tuning import Order, TuningError, described, tune
 
-    settings = load_settings(options, root).settings
+    settings = told_settings(options, root)
     folder = resolve(settings.engine.model)
     if settings.engine.address or folder is None:
         raise TuningError("there is no model on this machine to tune: see engine.model and engine.address")
@@ -309,7 +349,7 @@ def print_tunings(options: argparse.Namespace, place: Path) -> int:
     from mercury_ls.serve.tuned import fits, installed
     from mercury_ls.tuning import described
 
-    folder = resolve(load_settings(options).settings.engine.model)
+    folder = resolve(told_settings(options).engine.model)
     found = installed(place).values()
     for tuning in found:
         print(described(tuning))
@@ -323,12 +363,37 @@ def print_tunings(options: argparse.Namespace, place: Path) -> int:
 # What the commands share
 
 
+def told_settings(options: argparse.Namespace, root: str = "") -> Any:
+    """The settings in force; what could not be applied is said on standard error."""
+    loaded = load_settings(options, root)
+    tell(loaded.problems)
+    return loaded.settings
+
+
 def load_settings(options: argparse.Namespace, root: str = "") -> Any:
+    from msgspec.structs import replace
+
     from mercury_ls import config
 
     files = config.project_files([root or os.getcwd()])
     user_file = chosen_file(options) or config.user_file()
-    return config.load(user_file, files, {}, os.environ, assigned(options))
+    loaded = config.load(user_file, files, {}, os.environ, assigned(options))
+    return replace(loaded, problems=(*missing_file(options), *loaded.problems))
+
+
+def missing_file(options: argparse.Namespace) -> list[Any]:
+    """Nobody needs a user file, but who names one means it."""
+    from mercury_ls.config import Problem
+
+    chosen = chosen_file(options)
+    if chosen is None or os.path.exists(chosen):
+        return []
+    return [Problem("--config", str(chosen), "is not there; write it, or name another file", "command line")]
+
+
+def tell(problems: Iterable[Any]) -> None:
+    for problem in problems:
+        sys.stderr.write(f"{problem}\n")
 
 
 def chosen_file(options: argparse.Namespace) -> Path | None:
@@ -353,13 +418,31 @@ def assigned(options: argparse.Namespace) -> dict[str, str]:
 
 def start_log(options: argparse.Namespace) -> None:
     """Log to the chosen file, else to standard error, where editors show it."""
-    settings = load_settings(options).settings.log
-    level = options.log_level or ("warning" if not settings.file else settings.level)
+    loaded = load_settings(options)
     logging.basicConfig(
-        filename=settings.file or None,
-        level=level.upper(),
+        handlers=[log_handler(loaded.settings.log.file)],
+        level=log_level(loaded).upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("pygls").setLevel(max(logging.getLogger().level, logging.WARNING))
     # Typing fast, a client takes back what was answered a moment ago: that is no reason to warn anybody.
     logging.getLogger("pygls.protocol.json_rpc").addFilter(lambda record: "Cancel notification" not in str(record.msg))
+
+
+def log_handler(file: str) -> logging.Handler:
+    """Nobody goes without suggestions for want of a log."""
+    if not file:
+        return logging.StreamHandler()
+    try:
+        return logging.FileHandler(file, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        sys.stderr.write(
+            f"mercury-ls: log.file {file} cannot be written ({error.strerror}): logging to standard error\n"
+        )
+        return logging.StreamHandler()
+
+
+def log_level(loaded: Any) -> str:
+    """Editors show standard error to people: nobody who asked for nothing gets more than warnings there."""
+    log = loaded.settings.log
+    return log.level if log.file or "log.level" in loaded.origins else "warning"

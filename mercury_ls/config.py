@@ -382,7 +382,7 @@ def _nearest(path: str, cutoff: float = 0.6) -> str | None:
     """The setting or group whose path, or whose name alone, looks most like this."""
     import difflib
 
-    known = [*Settings.__struct_fields__, *tree.settings()]
+    known = [*(() if "." in path else Settings.__struct_fields__), *tree.settings()]
     name = path.rpartition(".")[2]
     close = difflib.get_close_matches(path, known, 1, cutoff)
     return close[0] if close else next((one for one in known if one.endswith(f".{name}")), None)

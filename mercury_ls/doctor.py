@@ -1,22 +1,28 @@
 """Is everything in place? One finding for each part, with what to do where something is not."""
 
+import asyncio
 import importlib.metadata
 import importlib.util
-import os
 import platform
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
 from mercury_ls import __version__, config, languages
-from mercury_ls.config import Loaded
+from mercury_ls.client import EngineClient, Status
+from mercury_ls.config import EngineSettings, Loaded
 from mercury_ls.languages import Language
 from mercury_ls.serve import daemon, local, models, tuned
 
 __all__ = ["Finding", "examine", "report"]
+
+ANSWER_SECONDS = 5.0
 
 
 class Finding(Struct, frozen=True):
@@ -35,7 +41,7 @@ def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
         *permissions(),
         *model(loaded),
         *tunings(loaded),
-        *engine_server(),
+        engine_server(loaded.settings.engine),
     ]
 
 
@@ -101,10 +107,20 @@ def permissions() -> Iterator[Finding]:
     except (local.PlacementError, OSError) as error:
         yield Finding("runtime directory", "not usable", str(error))
         return
-    yield Finding("runtime directory", f"{directory}, for you alone")
-    folder = nearest(local.log_file().parent)
-    writable = os.access(folder, os.W_OK)
-    yield Finding("engine log", str(local.log_file()), "" if writable else f"make {folder} writable")
+    yield writable("runtime directory", f"{directory}, for you alone", directory)
+    yield writable("engine log", str(local.log_file()), nearest(local.log_file().parent))
+
+
+def writable(part: str, found: str, folder: Path) -> Finding:
+    """A small file tells of what permissions do not: a full disk, or one that is read-only."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(4096))
+    except OSError as error:
+        return Finding(
+            part, f"{found}: cannot be written ({error.strerror})", f"make {folder} writable, with space left"
+        )
+    return Finding(part, found)
 
 
 def nearest(folder: Path) -> Path:
@@ -126,7 +142,38 @@ def model(loaded: Loaded) -> Iterator[Finding]:
     elif folder is None:
         yield Finding("model", "none is installed, so the fake engine answers: it copies from the context")
     else:
-        yield Finding("model", f"{folder.name} in {folder}")
+        yield Finding("model", f"{folder.name} in {folder}", damage(folder))
+        yield device(loaded.settings.engine.device)
+
+
+def damage(folder: Path) -> str:
+    try:
+        models.verify(folder)
+    except EngineError as error:
+        return str(error)
+    return ""
+
+
+def device(chosen: str) -> Finding:
+    """What decides it where an engine starts, short of loading torch to ask it."""
+    lacking = lacking_for_gpu()
+    if lacking and chosen == "gpu":
+        return Finding(
+            "device", f"gpu, as engine.device says, but {lacking}", "mend that, or set engine.device to auto"
+        )
+    if chosen != "auto":
+        return Finding("device", f"{chosen}, as engine.device says")
+    if lacking:
+        return Finding("device", f"auto: cpu, for {lacking}")
+    return Finding("device", "auto: gpu, for nvidia-smi and torch are here; cpu if torch cannot use it")
+
+
+def lacking_for_gpu() -> str:
+    if not shutil.which("nvidia-smi"):
+        return "there is no nvidia-smi, so no NVIDIA driver"
+    if importlib.util.find_spec("torch") is None:
+        return "torch is missing, which `pip install mercury-ls[gpu]` brings"
+    return ""
 
 
 def tunings(loaded: Loaded) -> Iterator[Finding]:
@@ -140,16 +187,44 @@ def tunings(loaded: Loaded) -> Iterator[Finding]:
         yield Finding("tuned", tuning.root + (": for another model, so not in use" if stale else ""), remedy)
 
 
-def engine_server() -> Iterator[Finding]:
+def engine_server(settings: EngineSettings) -> Finding:
+    return server_there(settings) if settings.address else own_server()
+
+
+def own_server() -> Finding:
     try:
         status = daemon.status()
     except Exception as error:  # whatever is wrong with it is the finding
-        yield Finding("engine server", f"does not answer: {error}", "mercury-ls serve --stop, then open an editor")
-        return
+        return Finding("engine server", str(error), "mercury-ls serve --stop, then open an editor")
     if status is None:
-        yield Finding("engine server", "not running; the next editor starts it")
-    elif status.state == "unavailable":
-        yield Finding("engine server", "could not load its engine", status.detail)
-    else:
-        about = f", {status.info.model} on {status.info.device}" if status.info else ""
-        yield Finding("engine server", f"{status.state}{about}")
+        return Finding("engine server", "not running; the next editor starts it")
+    if status.state == "unavailable":
+        return Finding("engine server", "could not load its engine", status.detail)
+    return Finding("engine server", described(status))
+
+
+def server_there(settings: EngineSettings) -> Finding:
+    status = asyncio.run(heard(settings))
+    if status.state in ("ready", "loading"):
+        return Finding("engine server", f"{settings.address}: {described(status)}")
+    said = " ".join(status.detail.split()) or f"no answer within {ANSWER_SECONDS:.0f} s"
+    remedy = "check engine.address, engine.token_file, and that `mercury-ls serve --http` runs there"
+    return Finding("engine server", f"{settings.address}: {said}", remedy)
+
+
+async def heard(settings: EngineSettings) -> Status:
+    """What an editor hears first of the engine at `engine.address`."""
+    told = asyncio.Event()
+    client = EngineClient(settings, on_status=lambda status: told.set())
+    await client.start()
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await told.wait()
+        return client.status
+    finally:
+        await client.close()
+
+
+def described(status: Status) -> str:
+    return status.state + (f", {status.info.model} on {status.info.device}" if status.info else "")

@@ -1,59 +1,96 @@
 """One suggestion for one place of one file, without an editor."""
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
 from mercury_ls import languages
+from mercury_ls.documents import Snapshot
+from mercury_ls.repository import read_small
 from mercury_ls.session import Ask, Reply, Session
 from mercury_ls.wiring import Wiring
 
-__all__ = ["complete"]
+__all__ = ["PlaceError", "complete"]
 
 PATIENCE_SECONDS = 60.0
+LARGEST_FILE = 64 << 20
+
+
+class PlaceError(Exception):
+    """There is no such place. The message names it and says what there is."""
 
 
 async def complete(path: str, line: int, column: int, **wiring: Any) -> dict[str, Any]:
     """The answer as plain data. Lines and columns count from one; a column is a character."""
-    file = Path(path).resolve()
+    file = Path(os.path.abspath(path))
     waiting = asyncio.Event()
     maker = Wiring(**wiring)
     session = maker.session([str(project_of(file))], {}, lambda status: waiting.set())
     try:
-        await session.engine.start()
-        await until_settled(session, waiting)
-        return described(await answer(session, file, line, column), session)
+        reply = await asked(session, file, (line, column), waiting)
+        return described(reply, session, [str(problem) for problem in maker.problems])
     finally:
         await session.end()
 
 
-async def until_settled(session: Session, changed: asyncio.Event) -> None:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while session.engine.status.state in ("starting", "loading"):
-            changed.clear()
-            await changed.wait()
-
-
-async def answer(session: Session, file: Path, line: int, column: int) -> Reply:
-    uri = file.as_uri()
+async def asked(session: Session, file: Path, place: tuple[int, int], changed: asyncio.Event) -> Reply:
+    """A place that does not exist is refused before an engine is waited for."""
     if reason := session.privacy.why_hidden(str(file)):
         return Reply(silence=f"the file is private: {reason}")
-    language = languages.find("", str(file))
-    text = file.read_bytes().decode("utf-8", "replace")
-    session.open(uri, str(file), language.id if language else "plaintext", 1, text)
-    offset = session.documents[uri].snapshot().offset(line - 1, column - 1, "utf-32")
+    ask = Ask(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
+    await session.engine.start()
+    await until_settled(session, changed)
     reply = Reply(silence="no answer")
-    async for latest in session.inline(Ask(uri=uri, offset=offset, invoked=True)):
+    async for latest in session.inline(ask):
         reply = latest
     return reply
 
 
-def described(reply: Reply, session: Session) -> dict[str, Any]:
+def opened(session: Session, file: Path) -> Snapshot:
+    try:
+        text = read_small(str(file), LARGEST_FILE).decode("utf-8", "replace")
+    except OSError as error:
+        reason = error.strerror or "it is no regular file, or a very large one"
+        raise PlaceError(f"{file} cannot be read ({reason}): name a file of text") from error
+    language = languages.find("", str(file))
+    session.open(file.as_uri(), str(file), language.id if language else "plaintext", 1, text)
+    return session.documents[file.as_uri()].snapshot()
+
+
+def offset_of(snapshot: Snapshot, line: int, column: int) -> int:
+    if line > snapshot.line_count:
+        raise PlaceError(f"{snapshot.path}:{line}: the file has {counted(snapshot.line_count, 'line')}")
+    columns = len(snapshot.line(line - 1)) + 1
+    if column > columns:
+        raise PlaceError(
+            f"{snapshot.path}:{line}:{column}: line {line} has {counted(columns, 'column')}, the last after its text"
+        )
+    return snapshot.offset(line - 1, column - 1, "utf-32")
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+async def until_settled(session: Session, changed: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while session.engine.status.state in ("starting", "loading"):
+                changed.clear()
+                await changed.wait()
+    except TimeoutError as error:
+        state = session.engine.status.state
+        raise TimeoutError(f"the engine is {state} for {PATIENCE_SECONDS:.0f} s: ask `mercury-ls doctor`") from error
+
+
+def described(reply: Reply, session: Session, problems: list[str]) -> dict[str, Any]:
     info = session.engine.status.info
     return {
         "engine": info.engine if info else "",
         "model": info.model if info else "",
         "silence": reply.silence,
+        "problems": problems,
         "items": [
             {"start": i.start, "end": i.end, "text": i.text, "p_accept": round(i.p_accept, 4)} for i in reply.items
         ],

@@ -204,7 +204,10 @@ class LogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What the server says about itself."""
 
     level: Annotated[
-        Literal["error", "warning", "info", "debug"], Meta(description="The least important thing logged.")
+        Literal["error", "warning", "info", "debug"],
+        Meta(
+            description="The least important thing logged. Where nobody sets it, standard error gets warnings only.",
+        ),
     ] = "info"
     file: Annotated[str, Meta(description="Log file; empty for standard error."), PERSONAL, FILE] = ""
 

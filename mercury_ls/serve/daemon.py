@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -16,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_ls.serve import local
-from mercury_ls.serve.connection import connect
+from mercury_ls.serve.connection import Connection, connect
 from mercury_ls.serve.wire import PREFIX, Status, WireError
 
 if TYPE_CHECKING:
@@ -33,8 +34,13 @@ LINGER_SECONDS = 10.0
 HTTP_PORT = 8391
 KEEP_ALIVE_SECONDS = 300
 GRACE_SECONDS = 3
+ANSWER_SECONDS = 3.0
+"""A server answers at once, whatever its engine is at: one that is silent for so long hangs."""
 POLL_SECONDS = 0.05
 STOP_POLLS = 200
+SIGNAL_POLLS = 20
+SIGNALS = (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
+"""A stopped process takes only the last one. On Windows either ends a process at once."""
 
 log = logging.getLogger(__name__)
 
@@ -82,22 +88,40 @@ def status(directory: str = "") -> Status | None:
 
 
 def stop(directory: str = "") -> bool:
-    """Ends the server of this user and waits until it has gone; False when there is none."""
-    if asyncio.run(ask(directory, "POST", f"{PREFIX}/stop")) is None:
-        return False
-    for _ in range(STOP_POLLS):
-        with suppress(local.AlreadyRunningError), local.lock(local.runtime_directory(directory)):
-            return True
-        time.sleep(POLL_SECONDS)
-    raise TimeoutError("the engine server has not ended within 10 s: see its log, then end the process")
+    """Ends the server of this user, by force if it hangs, and waits until it has gone; False when there is none."""
+    place = local.runtime_directory(directory)
+    holder = owner(place)
+    try:
+        if asyncio.run(ask(directory, "POST", f"{PREFIX}/stop")) is None:
+            return False
+    except TimeoutError:
+        end(place, holder)
+        return True
+    if not has_gone(place, holder, STOP_POLLS):
+        raise TimeoutError(f"the engine server has not ended within 10 s: see its log, then end process {holder}")
+    return True
 
 
 async def ask(directory: str, method: str, path: str) -> bytes | None:
-    """The body of the answer, or None when nobody listens."""
+    """The body of the answer, or None when nobody listens. TimeoutError names the process that hangs."""
+    place = local.runtime_directory(directory)
     try:
-        connection = await connect(local.address(local.runtime_directory(directory)))
-    except (FileNotFoundError, ConnectionError):
-        return None
+        async with asyncio.timeout(ANSWER_SECONDS):
+            try:
+                connection = await connect(local.address(place))
+            except (FileNotFoundError, ConnectionError):
+                return None
+            return await answer(connection, method, path)
+    except TimeoutError as error:
+        hanging = owner(place)
+        if not hanging:
+            return None
+        raise TimeoutError(
+            f"the engine server does not answer: end process {hanging}, with `mercury-ls serve --stop`"
+        ) from error
+
+
+async def answer(connection: Connection, method: str, path: str) -> bytes:
     try:
         response = await connection.send(method, path, {})
         body = await connection.read(response)
@@ -106,6 +130,35 @@ async def ask(directory: str, method: str, path: str) -> bytes | None:
     if response.status >= 400:
         raise WireError(f"the engine server refused {path}: {body.decode(errors='replace')}")
     return body
+
+
+def end(place: Path, holder: str) -> None:
+    """For a server that hangs: ends the process that holds the lock, and never the one that came after it."""
+    for number in SIGNALS:
+        if holder.isdigit() and owner(place) == holder:
+            with suppress(ProcessLookupError):
+                os.kill(int(holder), number)
+        if has_gone(place, holder, SIGNAL_POLLS):
+            return
+    raise TimeoutError(f"the engine server does not end: process {holder} still holds {place / local.LOCK}")
+
+
+def owner(place: Path) -> str:
+    """The id of the process that holds the lock, "" when none does."""
+    try:
+        with local.lock(place):
+            return ""
+    except local.AlreadyRunningError:
+        with open(place / local.LOCK) as file:
+            return local.owner_of(file)
+
+
+def has_gone(place: Path, holder: str, polls: int) -> bool:
+    for _ in range(polls):
+        if owner(place) != holder:
+            return True
+        time.sleep(POLL_SECONDS)
+    return False
 
 
 @contextmanager

@@ -1,12 +1,141 @@
+import json
+import logging
+import os
+import subprocess
+import sys
+
 import pytest
 
+from mercury_ls import cli
 from mercury_ls.cli import main
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Where nothing of the user's is read and nothing is left behind."""
+    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
+    monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("MERCURY_ENGINE_MODEL", "fake")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def check(capsys, command, code, *said):
+    """The exit code, and what standard error says; gives what was printed."""
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    output, errors = capsys.readouterr()
+    assert ended.value.code == code
+    assert "Traceback" not in errors
+    for text in said:
+        assert text in errors
+    assert said or not errors
+    return output
+
+
+def rows(capsys, *arguments):
+    found = json.loads(check(capsys, ["config", "--json", *arguments], 0))
+    return {row["path"]: (row["value"], row["origin"]) for row in found}
 
 
 @pytest.mark.parametrize("kind", ["--tcp", "--ws"])
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "192.0.2.1:9", "[::]:0"])
 def test_other_machines_are_not_let_in(kind, address, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main([kind, address])
-    assert ended.value.code == 1
-    assert "can be reached from other machines" in capsys.readouterr().err
+    check(capsys, [kind, address], 1, "can be reached from other machines")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("nothere.py:1:1", "nothere.py cannot be read (No such file or directory)"),
+        ("folder:1:1", "folder cannot be read ("),
+        ("a.py:4:1", "a.py:4: the file has 3 lines"),
+        ("a.py:1:7", "a.py:1:7: line 1 has 6 columns"),
+        ("a.py:3:2", "a.py:3:2: line 3 has 1 column,"),
+    ],
+)
+def test_a_place_that_does_not_exist_is_refused_with_what_there_is(home, capsys, place, said):
+    (home / "folder").mkdir()
+    (home / "a.py").write_text("x = 1\ny\n")
+    assert check(capsys, ["complete", place], 2, said) == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_is_refused_instead_of_waited_for(home, capsys):
+    os.mkfifo(home / "a.py")
+    check(capsys, ["complete", "a.py:1:1"], 2, "a.py cannot be read (it is no regular file")
+
+
+def test_complete_says_which_settings_were_not_applied(home, capsys):
+    (home / ".env").write_text("TOKEN=1\n")
+    wrong = ["--set", "engine.efort=high", "--set", "engine.address=nonsense", "--config", "/nope.toml"]
+    said = ["did you mean engine.effort?", "engine.address = 'nonsense'", "--config = /nope.toml: is not there"]
+    check(capsys, ["complete", ".env:1:1", *wrong], 1, *said, "the file is private")
+
+
+def test_config_misses_a_file_that_was_named_but_not_the_usual_one(home, capsys):
+    check(capsys, ["config"], 0)
+    check(capsys, ["config", "--config", "nope.toml"], 1, "--config = nope.toml: is not there")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--certificate", "a.pem", "--key", "b.pem"], "add --http HOST:PORT"),
+        (["--key", "b.pem", "--http", "127.0.0.1:0"], "add --certificate FILE"),
+    ],
+)
+def test_serve_refuses_what_would_have_no_effect(home, capsys, arguments, said):
+    check(capsys, ["serve", *arguments], 2, said)
+
+
+def test_a_switch_that_cannot_be_written_is_named(home, capsys, monkeypatch):
+    (home / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
+    check(capsys, ["record", "on"], 1, f"{home / 'file'}", "cannot be changed", "writable")
+
+
+def test_config_shows_that_recording_was_switched_on(home, capsys):
+    assert rows(capsys)["record.enabled"] == (False, "default")
+    check(capsys, ["record", "on"], 0)
+    assert rows(capsys)["record.enabled"] == (True, "`mercury-ls record on`")
+    check(capsys, ["record", "off"], 0)
+    assert rows(capsys)["record.enabled"] == (False, "default")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "level", "origin"),
+    [
+        ([], "warning", "default without log.file"),
+        (["--log-file", "a.log"], "info", "default"),
+        (["--set", "log.level=info"], "info", "command line"),
+        (["--log-level", "debug"], "debug", "command line"),
+        (["--log-level", "error", "--log-file", "a.log"], "error", "command line"),
+    ],
+)
+def test_the_level_that_config_shows_is_the_one_in_force(home, capsys, arguments, level, origin):
+    assert rows(capsys, *arguments)["log.level"] == (level, origin)
+    assert cli.log_level(cli.load_settings(cli.parser().parse_args(arguments))) == level
+
+
+def test_the_level_of_a_user_file_counts_without_a_log_file(home, capsys):
+    (home / "mine.toml").write_text("log.level = 'debug'")
+    level, origin = rows(capsys, "--config", "mine.toml")["log.level"]
+    assert (level, origin) == ("debug", "user file mine.toml")
+
+
+def test_a_log_that_can_be_written_is_written(tmp_path):
+    handler = cli.log_handler(str(tmp_path / "a.log"))
+    handler.emit(logging.makeLogRecord({"msg": "\ud83d is half a character"}))
+    handler.close()
+    assert (tmp_path / "a.log").read_text() == "\\ud83d is half a character\n"
+
+
+def test_the_language_server_lives_on_without_its_log(home):
+    command = [sys.executable, "-m", "mercury_ls", "--stdio", "--log-file", str(home / "nope" / "a.log")]
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert ended.stderr.count("logging to standard error") == ended.stderr.count("\n") == 1
+    assert (ended.returncode, "cannot be written" in ended.stderr) == (0, True)

@@ -73,13 +73,15 @@ def test_the_nearest_project_file_wins(write, tmp_path):
 
 
 def test_unknown_names_are_reported_with_what_was_meant(write):
-    user = write("config.toml", "[engine]\nmodle='x'\nthreads=2\n[sugest]\ndelay_ms=1\n[nothing]\nlike_it=1")
+    unknown = "[sugest]\ndelay_ms=1\n[nothing]\nlike_it=1\n[suggest]\nnope=1"
+    user = write("config.toml", f"[engine]\nmodle='x'\nthreads=2\n{unknown}")
     check(
         load(user),
         [
             "engine.modle: did you mean engine.model?",
             "sugest.delay_ms: suggest.delay_ms?",
             "nothing.like_it: SETTINGS.md",
+            "suggest.nope: did you mean suggest.",
         ],
         engine__threads=2,
     )

@@ -39,6 +39,18 @@ def answer(before):
 sys.exit(daemon.run(daemon.Options(directory=sys.argv[1]), lambda report: Announced(answer)))
 """
 
+HANGING = """
+import signal, sys
+from pathlib import Path
+from mercury_ls.serve import local
+
+signal.signal(signal.SIGTERM, signal.SIG_DFL if sys.argv[2] == "mild" else signal.SIG_IGN)
+with local.lock(Path(sys.argv[1])), local.listening(Path(sys.argv[1])) as listener:
+    listener.socket.listen()
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
 
 @pytest.fixture
 def directory():
@@ -64,6 +76,15 @@ def killed(process):
 @contextmanager
 def server(directory):
     with killed(start(directory)) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process
+
+
+@contextmanager
+def hanging(directory, temper="mild"):
+    """Holds the lock, and takes connections without a word."""
+    command = [sys.executable, "-c", HANGING, directory, temper]
+    with killed(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as process:
         assert process.stdout.readline() == "ready\n"
         yield process
 
@@ -186,6 +207,36 @@ def test_a_missing_certificate_is_named(directory, capsys):
 def test_without_a_server_there_is_no_status_and_nothing_to_stop(directory):
     assert daemon.status(directory) is None
     assert daemon.stop(directory) is False
+
+
+def test_a_server_that_hangs_is_named_with_its_process(directory, monkeypatch):
+    monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
+    with (
+        hanging(directory) as process,
+        pytest.raises(TimeoutError, match=f"does not answer: end process {process.pid}"),
+    ):
+        daemon.status(directory)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows knows no SIGTERM")
+@pytest.mark.parametrize(
+    ("temper", "number"),
+    [("mild", "SIGTERM"), pytest.param("stubborn", "SIGKILL", marks=pytest.mark.slow)],
+)
+def test_a_server_that_hangs_is_ended_by_force(directory, monkeypatch, temper, number):
+    monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
+    with hanging(directory, temper) as process:
+        assert daemon.stop(directory) is True
+        assert process.wait() == -signal.Signals[number]
+    assert daemon.status(directory) is None
+
+
+def test_only_the_process_that_holds_the_lock_is_ended(directory):
+    other = Path(directory, "other")
+    other.mkdir(mode=0o700)
+    with hanging(directory) as holder, hanging(str(other)) as bystander:
+        daemon.end(Path(directory), str(bystander.pid))
+        assert (holder.poll(), bystander.poll()) == (None, None)
 
 
 @pytest.mark.slow

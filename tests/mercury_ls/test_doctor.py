@@ -1,0 +1,143 @@
+import asyncio
+import os
+import socket
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from mercury_ls import doctor
+from mercury_ls.config import EngineSettings, Loaded, Settings
+from mercury_ls.doctor import Finding
+from mercury_ls.serve import daemon, local, models
+
+
+@pytest.fixture
+def directory(monkeypatch):
+    """Short enough for a socket's path, which pytest's own directories need not be."""
+    with tempfile.TemporaryDirectory(prefix="m") as path:
+        monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", path)
+        yield path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The model that comes with mercury-ls, to be damaged."""
+    (whole,) = list(models.installed().values())[:1]
+    for path in whole.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def check(findings, part, found, remedy=""):
+    (finding,) = (finding for finding in findings if finding.part == part)
+    assert found in finding.found
+    assert remedy in finding.remedy
+    assert bool(remedy) == bool(finding.remedy)
+
+
+def model(folder):
+    return doctor.model(Loaded(Settings(engine=EngineSettings(model=str(folder)))))
+
+
+def cut(path):
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[: len(content) // 2])
+
+
+def test_a_model_that_is_whole_is_well(folder):
+    check(model(folder), "model", str(folder))
+
+
+def test_an_empty_folder_is_no_model(tmp_path):
+    check(model(tmp_path), "model", str(tmp_path), "cannot read the model's config")
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_weights_cut_short_are_named(folder, sealed):
+    cut(next(folder.glob("*.safetensors")))
+    if not sealed:
+        (folder / "checksums.sha256").unlink()
+    check(model(folder), "model", str(folder), "install the model again")
+
+
+def test_a_model_without_its_tokenizer_is_named(folder):
+    (folder / "tokenizer.json").unlink()
+    (folder / "checksums.sha256").unlink()
+    check(model(folder), "model", str(folder), "tokenizer.json: cannot read")
+
+
+def test_a_folder_is_only_well_if_a_file_can_be_written(tmp_path):
+    assert doctor.writable("part", "found", tmp_path) == Finding("part", "found")
+    check([doctor.writable("part", "found", tmp_path / "gone")], "part", "cannot be written (No such", "gone writable")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def nvidia(tmp_path, monkeypatch):
+    """A machine with the driver's program, whatever this one has."""
+    program = tmp_path / ("nvidia-smi.exe" if os.name == "nt" else "nvidia-smi")
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return program
+
+
+def test_auto_says_what_it_chose_and_why(nvidia, monkeypatch):
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: name)
+    check([doctor.device("auto")], "device", "gpu, for nvidia-smi and torch are here")
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    check([doctor.device("auto")], "device", "cpu, for torch is missing")
+    nvidia.unlink()
+    check([doctor.device("auto")], "device", "cpu, for there is no nvidia-smi")
+    check([doctor.device("cpu")], "device", "cpu, as engine.device says")
+    check([doctor.device("gpu")], "device", "gpu, as engine.device says, but there is no nvidia-smi", "auto")
+
+
+@asynccontextmanager
+async def serving(directory):
+    """A real engine server with a TCP door, in this process; gives its address."""
+    options = daemon.Options(directory=directory, http="127.0.0.1:0", token="secret")
+    with daemon.doors(options, Path(directory)) as doors:
+        task = asyncio.create_task(daemon.serve(options, doors, lambda report: FakeEngine()))
+        try:
+            yield "http://{}:{}".format(*doors[1].socket.getsockname())
+        finally:
+            await daemon.ask(directory, "POST", "/engine/v1/stop")
+            await task
+
+
+async def remote(address, token_file=""):
+    settings = EngineSettings(address=address, token_file=str(token_file))
+    return [await asyncio.to_thread(doctor.engine_server, settings)]
+
+
+async def test_the_engine_elsewhere_is_asked_as_an_editor_would(directory, tmp_path):
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("secret")
+    wrong.write_text("guess")
+    async with serving(directory) as address:
+        check(await remote(address, right), "engine server", f"{address}: ")
+        check(await remote(address, wrong), "engine server", "the bearer token is missing or wrong", "token_file")
+    check(await remote(address, right), "engine server", f"{address}: [Errno", "check engine.address")
+
+
+async def test_an_engine_elsewhere_that_says_nothing_is_found_out(monkeypatch):
+    monkeypatch.setattr(doctor, "ANSWER_SECONDS", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = "http://{}:{}".format(*listener.getsockname())
+        check(await remote(address), "engine server", f"{address}: no answer within", "check engine.address")
+
+
+def test_without_a_server_the_next_editor_starts_it(directory):
+    check([doctor.engine_server(EngineSettings())], "engine server", "not running")
+
+
+def test_a_server_of_ones_own_that_hangs_is_named(directory, monkeypatch):
+    monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
+    with local.lock(Path(directory)), local.listening(Path(directory)) as listener:
+        listener.socket.listen()
+        said = f"does not answer: end process {os.getpid()}"
+        check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")

@@ -1,0 +1,76 @@
+import asyncio
+
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from mercury_ls import oneshot
+from mercury_ls.client import InProcessClient, Status
+from mercury_ls.oneshot import PlaceError, complete
+
+
+class NeverReady(InProcessClient):
+    async def start(self):
+        self.status = Status("starting")
+
+
+class NotWanted(InProcessClient):
+    async def start(self):
+        raise AssertionError("there is nothing to ask an engine")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """Where nothing of the user's is read and nothing is left behind."""
+    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+
+
+def ask(path, line, column, client=InProcessClient, **wiring):
+    def engine(settings, on_status):
+        return client(FakeEngine(lambda before: "answer"), on_status=on_status)
+
+    return asyncio.run(complete(str(path), line, column, environ={}, make_engine=engine, **wiring))
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("def load():\n    return \n")
+    return path
+
+
+def test_the_answer_for_a_place_is_plain_data(file):
+    reply = ask(file, 2, 12)
+    assert (reply["engine"], reply["silence"], reply["problems"]) == ("fake", "", [])
+    assert [(item["start"], item["text"]) for item in reply["items"]] == [(23, "answer")]
+
+
+def test_what_is_wrong_with_the_settings_comes_with_the_answer(file, tmp_path):
+    (tmp_path / ".mercury.toml").write_text("suggest.delay_ms = 'long'")
+    reply = ask(file, 2, 12, arguments={"engine.effort": "bogus"})
+    assert [problem.partition(" = ")[0].rpartition(": ")[2] for problem in reply["problems"]] == [
+        "suggest.delay_ms",
+        "engine.effort",
+    ]
+    assert reply["items"]
+
+
+@pytest.mark.parametrize(("line", "column", "said"), [(4, 1, "has 3 lines"), (2, 13, "line 2 has 12 columns")])
+def test_no_engine_is_started_for_a_place_that_does_not_exist(file, line, column, said):
+    with pytest.raises(PlaceError, match=said):
+        ask(file, line, column, NotWanted)
+
+
+def test_a_private_file_is_neither_read_nor_asked_about(tmp_path):
+    assert "private" in ask(tmp_path / ".env", 9, 9, NotWanted)["silence"]
+
+
+def test_an_engine_that_never_comes_is_an_error_with_a_remedy(file, monkeypatch):
+    monkeypatch.setattr(oneshot, "PATIENCE_SECONDS", 0.01)
+    with pytest.raises(TimeoutError, match=r"the engine is starting .* `mercury-ls doctor`"):
+        ask(file, 1, 1, NeverReady)
+
+
+def test_a_link_with_a_private_name_is_private(file):
+    (file.parent / ".env").symlink_to(file)
+    assert ask(file.parent / ".env", 2, 12, NotWanted)["silence"].startswith("the file is private: secret pattern")
