@@ -215,6 +215,15 @@ def test_a_change_after_it_was_shown_makes_it_void(editor):
     assert editor.text == "# new\n" + CHANGED.removesuffix("\n")
 
 
+def test_a_change_that_takes_its_place_away_clears_it_without_an_error(editor):
+    offered(editor, SECOND)
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+    editor.keys("5G2|D")
+    reach(editor, CHANGED.replace("print(aera(2, 3))", "p"))
+    shows(editor)
+    assert editor.rpc("nvim_exec2", "messages", {"output": True})["output"] == ""
+
+
 def test_a_range_to_the_end_of_the_file_takes_its_last_line(editor):
     offered(editor, edit(4, 0, 0, "print(area(2, 3))\n", to=5))
     editor.until(lambda: editor.lua(SCREEN), "the offer")

@@ -20,21 +20,23 @@ local function cancel(buf)
   end
 end
 
--- The items that still fit the text: Neovim shows an answer without asking whether the text has changed meanwhile.
+-- The items that still fit the text: Neovim shows an answer without asking whether the text has changed meanwhile, and
+-- inserts it with whatever line ends it has.
 local function fitting(client, buf, items, asked)
   local kept = {}
   offered[buf], visible[buf] = {}, nil
   for _, item in ipairs(buf == vim.api.nvim_get_current_buf() and items or {}) do
     local s = suggestion.new(client, buf, item, asked)
     if s and suggestion.rest(s) then
-      table.insert(kept, item)
+      table.insert(kept, vim.tbl_extend("force", item, { insertText = s.text }))
       table.insert(offered[buf], s)
     end
   end
   return kept
 end
 
--- Every request of Neovim's goes through here: the newest cancels the one before, and none is made in quiet moments.
+-- Every request of Neovim's, and none of our own ghost text, goes through here: the newest cancels the one before, and
+-- none is made in quiet moments.
 local function asked(client, request, params, handler, buf)
   cancel(buf)
   if quiet.reason(buf) then
@@ -61,7 +63,7 @@ end
 function M.guard(client)
   local request = client.request
   client.request = function(self, method, params, handler, buf)
-    if method ~= METHOD or not handler then
+    if method ~= METHOD or not handler or client_of.face(buf) == "own" then
       return request(self, method, params, handler, buf)
     end
     return asked(self, request, params, handler, buf)

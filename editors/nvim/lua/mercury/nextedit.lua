@@ -10,12 +10,11 @@ local METHOD, METHOD_NOT_FOUND = "mercury/nextEdit", -32601
 local AUTOMATIC = 2
 local NEAR = 2
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
-local anchors = vim.api.nvim_create_namespace("mercury.nextedit.anchors")
 
----@class mercury.Hunk a part of the offer; its range is kept by an extmark, which moves with the text
+---@class mercury.Hunk a part of the offer
 ---@field buf integer
----@field mark integer
----@field lines string[]
+---@field range [integer, integer, integer, integer] of bytes; the text ends where a line behind the last would begin
+---@field text string
 ---@field display "ghost"|"diff"
 
 ---@class mercury.Offer
@@ -34,29 +33,42 @@ local function line_of(buf, row)
   return vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
 end
 
--- A position as (row, byte); one behind the last line is the end of the last line.
+-- A position as (row, byte), the last of which is the beginning of the line behind the last one.
 local function byte_position(buf, position, encoding)
   local line = line_of(buf, position.line)
   if not line then
-    local last = vim.api.nvim_buf_line_count(buf) - 1
-    return last, #line_of(buf, last)
+    return vim.api.nvim_buf_line_count(buf), 0
   end
   return position.line, vim.str_byteindex(line, encoding, position.character, false)
 end
 
--- The hunk's range now, and the text in it.
-local function range_of(hunk)
-  local mark = vim.api.nvim_buf_get_extmark_by_id(hunk.buf, anchors, hunk.mark, { details = true })
-  return { mark[1], mark[2], mark[3].end_row, mark[3].end_col }
+-- Whether writing ends the last line, which has no end of its own.
+local function ends_when_written(buf)
+  local bo = vim.bo[buf]
+  return not bo.endofline and bo.fixendofline and not bo.binary
 end
 
-local function forget(made)
-  for _, hunk in ipairs(made.hunks) do
-    if vim.api.nvim_buf_is_valid(hunk.buf) then
-      vim.api.nvim_buf_clear_namespace(hunk.buf, space, 0, -1)
-      vim.api.nvim_buf_del_extmark(hunk.buf, anchors, hunk.mark)
-    end
+-- The range of the buffer that the hunk replaces, and the lines that come there. The end of a buffer's last line is no
+-- part of any range: where the hunk's text ends with one, it is there already; where a line is added or taken away
+-- behind it, the line end before that one comes or goes.
+local function placed(hunk)
+  local row, col, end_row, end_col = unpack(hunk.range)
+  local last = vim.api.nvim_buf_line_count(hunk.buf) - 1
+  local width, text = #line_of(hunk.buf, last), hunk.text
+  local at_end = end_row == last and end_col == width and ends_when_written(hunk.buf)
+  if end_row <= last and not at_end then
+    return hunk.range, vim.split(text, "\n", { plain = true })
+  elseif row > last then
+    row, col, text = last, width, "\n" .. text
+  elseif text == "" and col == 0 and row > 0 and (row < end_row or col < end_col) then
+    row, col = row - 1, #line_of(hunk.buf, row - 1)
   end
+  return { row, col, last, width }, vim.split((text:gsub("\n$", "")), "\n", { plain = true })
+end
+
+-- The line on which a hunk is found.
+local function row_of(hunk)
+  return math.min(hunk.range[1], vim.api.nvim_buf_line_count(hunk.buf) - 1)
 end
 
 -- Display
@@ -66,8 +78,7 @@ local function highlighted(text, group)
 end
 
 -- A change inside one line: what goes is struck, what comes stands behind it.
-local function draw_inline(hunk, range)
-  local group = hunk.display == "ghost" and "MercuryGhost" or "MercuryAdd"
+local function draw_inline(hunk, range, text, group)
   if range[2] < range[4] then
     vim.api.nvim_buf_set_extmark(hunk.buf, space, range[1], range[2], {
       end_row = range[3],
@@ -77,7 +88,7 @@ local function draw_inline(hunk, range)
     })
   end
   vim.api.nvim_buf_set_extmark(hunk.buf, space, range[3], range[4], {
-    virt_text = highlighted(hunk.lines[1], group),
+    virt_text = highlighted(text, group),
     virt_text_pos = "inline",
   })
 end
@@ -93,18 +104,22 @@ local function draw_below(hunk, range, lines, group)
   })
 end
 
--- A change of whole lines: the old ones are struck, the new ones stand below them, complete.
-local function draw_lines(hunk, range)
+-- A change of whole lines, without one at either end that stays: the old ones are struck, the new ones stand below,
+-- complete.
+local function draw_lines(hunk, range, lines)
   local first, last = line_of(hunk.buf, range[1]), line_of(hunk.buf, range[3])
-  local lines = vim.deepcopy(hunk.lines)
   lines[1] = first:sub(1, range[2]) .. lines[1]
   lines[#lines] = lines[#lines] .. last:sub(range[4] + 1)
-  local stop = range[3]
+  local start, stop = range[1], range[3]
   if range[4] == 0 and stop > range[1] and lines[#lines] == last then
     table.remove(lines)
     stop = stop - 1
   end
-  for row = range[1], stop do
+  if range[2] == #first and lines[1] == first then
+    table.remove(lines, 1)
+    start = start + 1
+  end
+  for row = start, stop do
     vim.api.nvim_buf_set_extmark(hunk.buf, space, row, 0, {
       end_col = #line_of(hunk.buf, row),
       hl_group = "MercuryDelete",
@@ -119,29 +134,27 @@ local function draw_lines(hunk, range)
 end
 
 local function draw(hunk)
-  local range = range_of(hunk)
+  local range, lines = placed(hunk)
+  local group = hunk.display == "ghost" and "MercuryGhost" or "MercuryAdd"
   local inserts = range[1] == range[3] and range[2] == range[4]
   local at_end = range[4] == #line_of(hunk.buf, range[3])
-  if #hunk.lines == 1 and range[1] == range[3] then
-    draw_inline(hunk, range)
+  if #lines == 1 and range[1] == range[3] then
+    draw_inline(hunk, range, lines[1], group)
   elseif inserts and at_end then
-    draw_below(hunk, range, hunk.lines, hunk.display == "ghost" and "MercuryGhost" or "MercuryAdd")
+    draw_below(hunk, range, lines, group)
   else
-    draw_lines(hunk, range)
+    draw_lines(hunk, range, lines)
   end
 end
 
 local function in_sight(hunk)
-  local range = range_of(hunk)
-  return hunk.buf == vim.api.nvim_get_current_buf()
-    and range[1] + 1 >= vim.fn.line("w0")
-    and range[1] + 1 <= vim.fn.line("w$")
+  local line = row_of(hunk) + 1
+  return hunk.buf == vim.api.nvim_get_current_buf() and line >= vim.fn.line("w0") and line <= vim.fn.line("w$")
 end
 
 local function is_near(hunk)
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
-  local range = range_of(hunk)
-  return in_sight(hunk) and row >= range[1] - NEAR and row <= range[3] + NEAR
+  return in_sight(hunk) and row >= hunk.range[1] - NEAR and row <= hunk.range[3] + NEAR
 end
 
 -- The hunk that is next: the nearest in this buffer, otherwise the first.
@@ -149,7 +162,7 @@ local function nearest()
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
   local best, distance = offer.hunks[1], math.huge
   for _, hunk in ipairs(offer.hunks) do
-    local away = math.abs(range_of(hunk)[1] - row)
+    local away = math.abs(row_of(hunk) - row)
     if hunk.buf == vim.api.nvim_get_current_buf() and away < distance then
       best, distance = hunk, away
     end
@@ -160,7 +173,7 @@ end
 -- Where the edit cannot be seen, a note at the end of the cursor's line says where it is.
 local function draw_hint(hunk)
   local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
-  local line = range_of(hunk)[1]
+  local line = row_of(hunk)
   local where = ("line %d"):format(line + 1)
   if hunk.buf ~= buf then
     where = ("%s:%d"):format(vim.fn.fnamemodify(vim.api.nvim_buf_get_name(hunk.buf), ":t"), line + 1)
@@ -188,9 +201,10 @@ local function is_current(made)
   return true
 end
 
+-- Ranges of a text that has changed since are not drawn: the cursor's move is heard of before the change is.
 local function show()
   clear_display()
-  if not offer then
+  if not offer or not is_current(offer) then
     return
   end
   vim.tbl_map(draw, offer.hunks)
@@ -205,10 +219,7 @@ end
 function M.clear()
   asking.stop()
   clear_display()
-  if offer then
-    forget(offer)
-    offer = nil
-  end
+  offer = nil
 end
 
 local function hunk_of(edit, client)
@@ -219,17 +230,12 @@ local function hunk_of(edit, client)
   end
   local row, col = byte_position(buf, edit.range.start, client.offset_encoding)
   local end_row, end_col = byte_position(buf, edit.range["end"], client.offset_encoding)
-  local text = edit.newText:gsub("\r\n?", "\n")
-  if edit.range["end"].line >= vim.api.nvim_buf_line_count(buf) and vim.endswith(text, "\n") then
-    text = text:sub(1, -2)
-  end
-  local mark = vim.api.nvim_buf_set_extmark(buf, anchors, row, col, {
-    end_row = end_row,
-    end_col = end_col,
-    right_gravity = false,
-    end_right_gravity = true,
-  })
-  return { buf = buf, mark = mark, lines = vim.split(text, "\n", { plain = true }), display = edit.display or "diff" }
+  return {
+    buf = buf,
+    range = { row, col, end_row, end_col },
+    text = (edit.newText:gsub("\r\n?", "\n")),
+    display = edit.display or "diff",
+  }
 end
 
 -- The offer that an answer makes; nil unless every buffer is at the version that its edits are for.
@@ -239,7 +245,6 @@ local function offer_of(client, answer)
   for _, edit in ipairs(answer.edits) do
     local hunk = hunk_of(edit, client)
     if not hunk then
-      forget(made)
       return nil
     end
     table.insert(made.hunks, hunk)
@@ -302,20 +307,43 @@ local function jump(hunk)
   if hunk.buf ~= vim.api.nvim_get_current_buf() then
     vim.cmd.buffer(hunk.buf)
   end
-  local range = range_of(hunk)
-  vim.api.nvim_win_set_cursor(0, { range[1] + 1, range[2] })
+  vim.api.nvim_win_set_cursor(0, { row_of(hunk) + 1, hunk.range[2] })
   vim.cmd("normal! zv")
   show()
 end
 
+-- Whether a hunk's range begins where another's ends, or behind it.
+local function is_behind(hunk, other)
+  local row, end_row = hunk.range[1], other.range[3]
+  return hunk.buf == other.buf and (row > end_row or row == end_row and hunk.range[2] >= other.range[4])
+end
+
+-- Moves the ranges behind a hunk that was made. Of two insertions in one place, the one named first comes first.
+local function follow(made)
+  local lines = vim.split(made.text, "\n", { plain = true })
+  local row, col, end_row, end_col = unpack(made.range)
+  local down = #lines - 1 - (end_row - row)
+  local right = #lines[#lines] + (#lines == 1 and col or 0) - end_col
+  local named = false
+  for _, hunk in ipairs(offer.hunks) do
+    named = named or hunk == made
+    if hunk ~= made and is_behind(hunk, made) and (named or not vim.deep_equal(hunk.range, made.range)) then
+      local range = hunk.range
+      range[2] = range[2] + (range[1] == end_row and right or 0)
+      range[4] = range[4] + (range[3] == end_row and right or 0)
+      range[1], range[3] = range[1] + down, range[3] + down
+    end
+  end
+end
+
 local function apply(hunk)
-  local range = range_of(hunk)
-  vim.api.nvim_buf_set_text(hunk.buf, range[1], range[2], range[3], range[4], hunk.lines)
-  vim.api.nvim_buf_del_extmark(hunk.buf, anchors, hunk.mark)
+  local range, lines = placed(hunk)
+  vim.api.nvim_buf_set_text(hunk.buf, range[1], range[2], range[3], range[4], lines)
+  follow(hunk)
   offer.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
   if hunk.buf == vim.api.nvim_get_current_buf() then
-    local last = #hunk.lines[#hunk.lines] + (#hunk.lines == 1 and range[2] or 0)
-    vim.api.nvim_win_set_cursor(0, { range[1] + #hunk.lines, math.max(last - 1, 0) })
+    local last = #lines[#lines] + (#lines == 1 and range[2] or 0)
+    vim.api.nvim_win_set_cursor(0, { range[1] + #lines, math.max(last - 1, 0) })
   end
 end
 

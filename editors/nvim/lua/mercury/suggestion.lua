@@ -9,7 +9,8 @@ local closers = "^[%)%]}>\"'`]*$"
 ---@field row integer
 ---@field start integer first byte of `base` that is replaced
 ---@field stop integer first byte behind them
----@field text string
+---@field text string with line feeds at line ends, as buffers have them
+---@field line_end string what the server ends lines with
 ---@field base string the line that `start` and `stop` are columns of
 ---@field command? lsp.Command
 
@@ -47,7 +48,8 @@ function M.new(client, buf, item, asked)
       row = row,
       start = range and byte(range.start) or asked.col,
       stop = range and byte(range["end"]) or asked.col,
-      text = item.insertText,
+      text = (item.insertText:gsub("\r\n?", "\n")),
+      line_end = item.insertText:match("\r\n?") or "\n",
       base = line,
       command = item.command,
     }
@@ -156,8 +158,8 @@ function M.report(s, whole, length)
   elseif whole then
     client:exec_cmd(s.command, { bufnr = s.buf }, function() end)
   else
-    local units = vim.str_utfindex(s.text, "utf-16", math.max(length, 0), false)
-    local told = { item = { command = s.command }, acceptedLength = units }
+    local sent = s.text:sub(1, math.max(length, 0)):gsub("\n", s.line_end)
+    local told = { item = { command = s.command }, acceptedLength = vim.str_utfindex(sent, "utf-16") }
     client:notify("textDocument/didPartiallyAcceptCompletion", told)
   end
 end
