@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
-from mercury_ls.context import in_project
+from mercury_ls.context import as_learned
 from mercury_ls.serve import local, models
 from mercury_ls.serve.connection import Address, Connection, Response, connect
 from mercury_ls.serve.wire import (
@@ -138,7 +138,7 @@ class EngineClient:
 
     def _told(self, request: InfillRequest) -> bytes:
         """Where the project lies is for this user's own server, which knows what was tuned for it."""
-        told = in_project(request, self.roots)
+        told = as_learned(request, self.roots)
         return encode(msgspec.structs.replace(told, root="") if self._settings.address else told)
 
     @asynccontextmanager
@@ -300,7 +300,7 @@ class InProcessClient:
 
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         check(request)
-        answers = self._ready().infill("", in_project(request, self.roots))
+        answers = self._ready().infill("", as_learned(request, self.roots))
         try:
             async for answer in answers:
                 if isinstance(answer, Failure):
@@ -311,7 +311,7 @@ class InProcessClient:
 
     async def warm(self, request: InfillRequest) -> None:
         check(request)
-        self._ready().warm("", in_project(request, self.roots))
+        self._ready().warm("", as_learned(request, self.roots))
 
     def _ready(self) -> Worker:
         if self._worker is None or self.status.state != "ready":

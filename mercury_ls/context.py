@@ -12,7 +12,7 @@ from mercury_ls import syntax
 from mercury_ls.documents import Snapshot
 from mercury_ls.targets import Target
 
-__all__ = ["Budget", "Related", "build", "in_project", "relate"]
+__all__ = ["Budget", "Related", "as_learned", "build", "relate"]
 
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
@@ -73,9 +73,10 @@ def build(
     )
 
 
-def in_project(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
-    """The same with paths as the innermost root around its file has them: as models learn them, and nothing of whose
-    machine this is. Of other projects' files the last folder is told."""
+def as_learned(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
+    """The same as models learn it: with line feeds, and paths as the innermost root around its file has them, which tell
+    nothing of whose machine this is. Of other projects' files the last folder is told."""
+    request = with_line_feeds(request)
     here = request.windows[0].path if request.windows else ""
     around = [root.rstrip(os.sep) + os.sep for root in roots]
     root = max((each for each in around if here.startswith(each)), key=len, default=os.path.dirname(here) + os.sep)
@@ -91,6 +92,30 @@ def in_project(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
         snippets=tuple(replace(each, path=inside(each.path)) for each in request.snippets),
         edits=tuple(replace(each, path=inside(each.path)) for each in request.edits),
     )
+
+
+def with_line_feeds(request: InfillRequest) -> InfillRequest:
+    """Whoever takes the answers gives them the file's own line ends again."""
+    spans, texts = request.spans, [each.text for each in request.windows]
+    if any("\r\n" in text for text in texts):
+        ends = ((each, (moved(texts[each.window], at) for at in (each.start, each.end))) for each in spans)
+        spans = tuple(replace(each, start=start, end=end) for each, (start, end) in ends)
+    return replace(
+        request,
+        windows=tuple(replace(each, text=unified(each.text)) for each in request.windows),
+        spans=spans,
+        snippets=tuple(replace(each, text=unified(each.text)) for each in request.snippets),
+        edits=tuple(replace(each, before=unified(each.before), after=unified(each.after)) for each in request.edits),
+    )
+
+
+def unified(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def moved(text: str, offset: int) -> int:
+    """Where an offset is in the unified text."""
+    return offset - text.count("\r\n", 0, offset)
 
 
 def window(snapshot: Snapshot, offset: int, characters: int) -> tuple[int, int]:

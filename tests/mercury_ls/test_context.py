@@ -1,7 +1,9 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_ls.context import Budget, Related, build, in_project, relate, window
+from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_ls.context import Budget, Related, as_learned, build, relate, window
 from mercury_ls.documents import Document
 from mercury_ls.targets import Target
 from tests.marked import marked
@@ -119,7 +121,26 @@ def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet
         snippets=(Snippet("/home/other/lib/b.py", ""),),
         edits=(Edit(path, 0, "", "x"),),
     )
-    told = in_project(request, roots)
+    told = as_learned(request, roots)
     assert (told.windows[0].path, told.snippets[0].path) == (window, snippet)
     assert told.edits[0].path == told.windows[0].path
     assert told.root + told.windows[0].path == path
+
+
+@given(st.text("a\r\n", max_size=12), st.data())
+def test_a_model_reads_line_feeds_and_the_places_stay(text, data):
+    ends = [at for at in range(len(text) + 1) if text[at - 1 : at + 1] != "\r\n"]
+    start, end = sorted((data.draw(st.sampled_from(ends)), data.draw(st.sampled_from(ends))))
+    request = InfillRequest(
+        session="",
+        windows=(Window("a.py", "python", "\r\n"), Window("b.py", "python", text)),
+        spans=(Span(1, start, end, "edit"),),
+        snippets=(Snippet("c.py", "x\r\n"),),
+        edits=(Edit("b.py", 0, "a\r\n", ""),),
+    )
+    told = as_learned(request, [])
+    (span,), lines = told.spans, told.windows[1].text
+    assert "\r" not in lines + told.windows[0].text + told.snippets[0].text + told.edits[0].before
+    pieces = lines[: span.start], lines[span.start : span.end], lines[span.end :]
+    given = text[:start], text[start:end], text[end:]
+    assert pieces == tuple(each.replace("\r\n", "\n").replace("\r", "\n") for each in given)

@@ -112,6 +112,15 @@ async def test_what_is_accepted_counts_once(session):
     assert (session.accepted_count, session.rejected_count) == (1, 0)
 
 
+async def test_a_file_with_crlf_is_read_with_line_feeds_and_keeps_its_own():
+    seen = []
+    session = await started(FakeEngine(lambda before: seen.append(before) or "y = 1\n    return y"))
+    await check(session, "import a\r\n\r\n\r\ndef f(x):\r\n    $0\r\n", "y = 1\r\n    return y")
+    assert seen
+    assert "\r" not in "".join(seen)
+    await session.end()
+
+
 async def test_snoozing_ends_by_itself_and_asking_by_hand_goes_through(session):
     session.snooze(5)
     await check(session, "x = $0\n", "- snoozed")
