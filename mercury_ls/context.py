@@ -74,8 +74,8 @@ def build(
 
 
 def as_learned(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
-    """The same as models learn it: with line feeds, and paths as the innermost root around its file has them, which tell
-    nothing of whose machine this is. Of other projects' files the last folder is told."""
+    """The same as models learn it: with line feeds, and paths as the innermost root around its file has them, which
+    tell nothing of whose machine this is. Of other projects' files the last folder is told."""
     request = with_line_feeds(request)
     here = request.windows[0].path if request.windows else ""
     around = [root.rstrip(os.sep) + os.sep for root in roots]
