@@ -1,12 +1,9 @@
 """Which files are never read, and which parts of a text are never written down."""
 
-import math
 import os
-import re
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from mercury_ls.ignore import Rule, Rules
 from mercury_ls.repository import exclude_file, git_directory, personal_exclude_file, read_small, top_of
 from mercury_ls.settings import PrivacySettings
 
-__all__ = ["IGNORE_FILES", "SECRET_FILES", "SECRET_FOLDERS", "Privacy", "mask_secrets"]
+__all__ = ["IGNORE_FILES", "SECRET_FILES", "SECRET_FOLDERS", "Privacy"]
 
 SECRET_FILES = (
     ".env*",
@@ -317,67 +314,3 @@ def _remember(cache: dict, key: Hashable, value: Any) -> None:
     if len(cache) >= LARGEST_CACHE:
         cache.clear()
     cache[key] = value
-
-
-# What is never written down
-
-_NOT_WITHIN = r"(?<![A-Za-z0-9_])"
-_TOKENS = re.compile(
-    _NOT_WITHIN
-    + r"(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[\w-]{16,}|sk-(?=[\w-]{0,60}\d)[\w-]{16,}"
-    r"|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}"
-    r"|xox[a-z]-[\w-]{10,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|dop_v1_[a-f0-9]{20,}"
-    r"|shp(?:at|ss|ca|pa)_[A-Za-z0-9]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}|(?<!-)eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)?)"
-)
-_KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(.*?)(?:-----END|\Z)", re.DOTALL)
-_URL_PASSWORD = re.compile(r"(?<=://)[^\s/:@\"']{0,128}:([^\s/@\"']{1,256})@")
-_BEARER = re.compile(r"\b(?:Bearer|Basic)[ \t]+([\w+/=.~-]{16,})", re.IGNORECASE)
-_ASSIGNMENT = re.compile(
-    r"(?:(?P<sure>password|passwd|passphrase|pwd|secret)|token|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key"
-    r"|signing[_-]?key|encryption[_-]?key|account[_-]?key|credential)[\w-]{0,40}[\"']?[ \t]{0,8}"
-    r"(?::[ \t]{0,8}\w{1,20}[ \t]{0,8}=|[:=]=?>?|,)[ \t]{0,8}"
-    r"(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)'|(?P<bare>[^\s\"'`#,;()\[\]{}<>]{1,512})(?=[\s,;]|$))",
-    re.IGNORECASE,
-)
-_TEMPLATE = re.compile(r"\s|\$\{|\{\w*\}|^<.*>$|^%\w$")
-
-
-def mask_secrets(text: str) -> str:
-    """Stars in place of keys, tokens and passwords. Every other character stays where it is."""
-    spans = list(_secrets(text))
-    if not spans:
-        return text
-    characters = list(text)
-    for start, end in spans:
-        for at in range(start, end):
-            if characters[at] not in "\r\n":
-                characters[at] = "*"
-    return "".join(characters)
-
-
-def _secrets(text: str) -> Iterator[tuple[int, int]]:
-    for found in _TOKENS.finditer(text):
-        yield found.span()
-    for pattern in (_KEY_BLOCK, _URL_PASSWORD, _BEARER):
-        for found in pattern.finditer(text):
-            yield found.span(1)
-    for found in _ASSIGNMENT.finditer(text):
-        if _is_secret(found):
-            yield found.span(found.lastgroup or 0)
-
-
-def _is_secret(found: re.Match[str]) -> bool:
-    """Any literal after a name that says password; after others, and without quotes, what looks random."""
-    value = found[found.lastgroup or 0]
-    if _TEMPLATE.search(value):
-        return False
-    if found["bare"] is None:
-        return bool(value) if found["sure"] else len(value) >= 12 and _looks_random(value)
-    digit_and_letter = re.search(r"\d", value) and re.search(r"[^\W\d]", value)
-    return bool(digit_and_letter) and (len(value) >= 6 if found["sure"] else _looks_random(value))
-
-
-def _looks_random(value: str) -> bool:
-    """Three bits a character: words of prose and names of things seldom have as much in so few."""
-    shares = [count / len(value) for count in Counter(value).values()]
-    return len(value) >= 12 and -sum(share * math.log2(share) for share in shares) >= 3.0

@@ -11,8 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from mercury_engine.masking import mask_secrets
 from mercury_ls.documents import Document
-from mercury_ls.privacy import mask_secrets
 
 __all__ = ["FORMAT", "NoRecorder", "Recorder"]
 

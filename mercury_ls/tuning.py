@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,8 +14,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from mercury_engine.masking import mask_secrets
 from mercury_ls import languages
-from mercury_ls.privacy import Privacy, mask_secrets
+from mercury_ls.privacy import Privacy
 from mercury_ls.repository import read_small, top_of
 from mercury_ls.serve import tuned
 from mercury_ls.serve.local import lock_file
@@ -98,10 +100,21 @@ def is_abandoned(folder: Path) -> bool:
 
 
 def run(order: Order, found: Material, out: Path) -> int:
-    """The trainer in a process of its own, which runs where it writes: `-m` imports from there, and from no project."""
+    """The trainer in a process of its own, which runs where it writes: `-m` imports from there, and from no project. It
+    ends with this one, however that is ended."""
     options = ["--model", str(order.model.resolve()), "--out", str(out), "--minutes", str(order.minutes)]
     command = [sys.executable, "-m", "mercury_training.tune", *options, *(["--full"] if order.full else [])]
-    return subprocess.run(command, input=msgspec.msgpack.encode(found), cwd=out.parent, check=False).returncode
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=out.parent) as trainer:
+            try:
+                trainer.communicate(msgspec.msgpack.encode(found))
+            except BaseException:
+                trainer.terminate()
+                raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return trainer.returncode
 
 
 def material(root: str, privacy: Privacy) -> Material:

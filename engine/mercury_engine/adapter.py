@@ -46,7 +46,7 @@ def read_adapter(folder: Path, model: Path) -> Weights:
     try:
         base = msgspec.json.decode(path.read_bytes(), type=_Base).base
         added = load_file(folder / WEIGHTS_FILE)
-    except (OSError, msgspec.DecodeError, SafetensorError) as error:
+    except (OSError, msgspec.DecodeError, SafetensorError, TypeError) as error:
         raise ModelError(f"{folder}: damaged ({error}); {REMEDY}") from error
     if base != identity(model):
         raise ModelError(f"{path}: was made for other weights than those of {model}; {REMEDY}")

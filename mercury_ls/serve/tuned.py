@@ -185,7 +185,9 @@ class TunedEngine:
             return opening.result()
         except EngineError as error:
             log.warning("the plain model answers instead: %s", error)
-            return self._plain
+        except Exception:
+            log.exception("the plain model answers instead of the tuned one")
+        return self._plain
 
 
 class Adapter(Struct, frozen=True):

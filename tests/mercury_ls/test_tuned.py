@@ -196,6 +196,16 @@ def test_what_cannot_be_opened_is_said_once_and_the_plain_model_answers(engine, 
     ]
 
 
+def test_what_fails_in_another_way_while_it_is_opened_leaves_the_plain_model(hand, place, tmp_path, caplog):
+    def failing(folder):
+        raise TypeError("not understood")
+
+    engine = TunedEngine(Engine("plain"), failing, place, 3, start=hand)
+    tuned(tmp_path / "web", place, "web")
+    assert [who(engine, tmp_path / "web/a.py") for _ in range(3)] == ["plain"] * 3
+    assert len(caplog.records) == 1
+
+
 def test_a_folder_that_is_not_where_its_project_belongs_is_ignored(engine, place, tmp_path):
     """An adapter says whose it is; copied elsewhere, or damaged, it is nobody's."""
     folder = tuned(tmp_path / "web", place, "web")

@@ -2,6 +2,10 @@
 
 import importlib.util
 import os
+import select
+import signal
+import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -128,6 +132,27 @@ def test_without_torch_the_remedy_is_named(root, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else find(name))
     with pytest.raises(TuningError, match=r"pip install 'mercury-ls\[train\]'"):
         tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), tmp_path / "tuned")
+
+
+@pytest.mark.slow
+def test_who_is_ended_ends_the_trainer(tmp_path):
+    started = tmp_path / "started"
+    trainer = f"import os, pathlib, time; pathlib.Path({str(started)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    script = (
+        "import pathlib, subprocess, sys; from mercury_ls import tuning\n"
+        "popen = subprocess.Popen\n"
+        f"subprocess.Popen = lambda command, **more: popen([sys.executable, '-c', {trainer!r}], **more)\n"
+        "order = tuning.Order(pathlib.Path('.'), 1.0)\n"
+        f"tuning.run(order, tuning.Material('', []), pathlib.Path({str(tmp_path / 'out')!r}))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script]) as parent:
+        while not (started.exists() and started.read_text()):
+            assert parent.poll() is None
+            select.select([], [], [], 0.02)
+        parent.terminate()
+    assert parent.returncode == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(started.read_text()), 0)
 
 
 @pytest.mark.slow

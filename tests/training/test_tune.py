@@ -22,7 +22,6 @@ from mercury_training.tune import Mark, Plan, tune
 from tests.training.small import GOLDEN, TOKENIZER, source
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
-SECRET = 'password = "hunter2hunter2"\n'
 
 
 def text_of(seed):
@@ -98,14 +97,42 @@ def test_copies_of_what_is_kept_back_are_not_learned_from(project):
     assert "again.py" not in {text.path for text in divided(project, files).train}
 
 
-def test_old_states_with_secrets_are_not_learned_from(project):
-    commit(project, part3=SECRET + text_of(3))
-    commit(project, part3=SECRET + text_of(3).replace("area", "surface"))
+@pytest.mark.parametrize(
+    "secret",
+    [
+        'password = "hunter2hunter2"\n',
+        'url = "postgres://admin:hunter2hunter2@host/db"\n',
+        "# export DB_PASSWORD=hunter2hunter2\n",
+        'header = "Bearer hunter2hunter2hunter2"\n',
+    ],
+)
+def test_old_states_with_secrets_are_neither_learned_from_nor_judged_by(project, secret):
+    commit(project, part3=secret + text_of(3))
+    commit(project, part3=secret + text_of(3).replace("area", "surface"))
+    commit(project, part3=text_of(3))
     for seed in (19, 18, 17, 16):
+        commit(project, **{f"part{seed}": secret + text_of(seed).replace("area", "surface")})
         commit(project, **{f"part{seed}": text_of(seed)})
-    rows = divided(project, [file for file in files_of(project) if "hunter2" not in file.text]).edits
-    assert rows
-    assert not any("hunter2" in msgspec.json.encode(row).decode() for row in rows)
+    found = divided(project)
+    assert found.edits
+    assert not any("hunter2" in msgspec.json.encode(row).decode() for row in [*found.edits, *found.later])
+
+
+def test_a_history_of_other_object_names_is_read(tmp_path):
+    run_git(tmp_path, "init", "--quiet", "--object-format=sha256")
+    commit(tmp_path, **{f"part{seed}": text_of(seed) for seed in range(20)})
+    commit(tmp_path, part3=text_of(3).replace("count", "tally"))
+    with history_of(tmp_path) as found:
+        assert len(found.revision) == 64
+
+
+def test_a_history_that_is_not_all_here_is_left_out(project, tmp_path, capsys):
+    tree = run_git(project, "rev-parse", "HEAD~3^{tree}").strip()
+    (project / ".git/objects" / tree[:2] / tree[2:]).unlink()
+    with history_of(project) as found:
+        assert found is None
+    assert "the history cannot be read, and is left out: " in capsys.readouterr().err
+    assert divided(project).train
 
 
 def test_without_a_history_files_alone_are_kept_back(tmp_path):

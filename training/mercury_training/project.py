@@ -2,9 +2,9 @@
 
 import math
 import random
-import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.masking import tells_secrets
 from mercury_engine.tuning import File
 from mercury_training import history
 from mercury_training.contamination import code_runs
 from mercury_training.cuts import KINDS, PER_FILE, cuts, row_of, surroundings
 from mercury_training.dedup import Seen, digest, signature
-from mercury_training.filters import SECRET, Judge
+from mercury_training.filters import Judge
 from mercury_training.fim_rows import FimRow
 from mercury_training.metrics import GRAMMARS
 from mercury_training.shards import EditRow
@@ -36,11 +37,6 @@ FILES_A_COMMIT = 3
 EDITS = 3000
 LATER_EDITS = 64
 PLACES = 96
-CREDENTIAL = re.compile(
-    r"(?:password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credential)\w*[\"']?\s*"
-    r"(?::\s*\w+\s*)?[:=]\s*[\"'][^\"'\s]{6,}[\"']",
-    re.IGNORECASE,
-)
 SYNTHETIC = frozenset({"rename", "signature", "import"})
 
 
@@ -79,13 +75,15 @@ def history_of(root: Path) -> Iterator[Source | None]:
         yield None
         return
     with tempfile.TemporaryDirectory() as folder:
-        git(folder, "init", "--bare", "--quiet")
+        kind = _asked(root, "rev-parse", "--show-object-format") or "sha1"
+        git(folder, "init", "--bare", "--quiet", f"--object-format={kind}")
         objects = _asked(root, "rev-parse", "--path-format=absolute", "--git-path", "objects")
         (Path(folder) / "objects/info/alternates").write_text(f"{objects}\n", encoding="utf-8")
         shallow = Path(_asked(root, "rev-parse", "--path-format=absolute", "--git-path", "shallow") or "")
         if shallow.is_file():
             shutil.copyfile(shallow, Path(folder) / "shallow")
-        yield Source(root.name, "git", folder, head)
+        found = Source(root.name, "git", folder, head)
+        yield found if _is_readable(found) else None
 
 
 def split(files: Sequence[File], source: Source | None, seed: int = 0) -> Project:
@@ -102,7 +100,7 @@ def split(files: Sequence[File], source: Source | None, seed: int = 0) -> Projec
             f"copies of each other; it takes {LEAST_FILES}: tune a larger project"
         )
     edits = [row for row in history.edit_rows(source, train, EDITS) if not _tells_secrets(row)] if source else []
-    later = list(_later(source, held_out, commits)) if source else []
+    later = [row for row in _later(source, held_out, commits) if not _tells_secrets(row)] if source else []
     known = {run for text in train for run in code_runs(text.text)}
     known |= {run for row in edits for run in code_runs(row.window)}
     places = [row for row, near in _places(held_out, draw) if known.isdisjoint(code_runs(near))]
@@ -180,7 +178,18 @@ def _tells_secrets(row: EditRow) -> bool:
     """Whether anything in it looks like a key or a password: old states of files are not masked as the new ones are."""
     texts = [row.window, *(change.text for change in row.expected)]
     texts += [text for edit in row.edits for text in (edit.before, edit.after)]
-    return any(SECRET.search(text) or CREDENTIAL.search(text) for text in texts)
+    return any(map(tells_secrets, texts))
+
+
+def _is_readable(source: Source) -> bool:
+    """A clone that keeps most of its objects elsewhere has no history here."""
+    try:
+        git(source.location, "log", f"-{COMMITS}", "--name-only", "--format=", source.revision)
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
+        print(f"the history cannot be read, and is left out: {said[-1] if said else error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _asked(root: Path, *arguments: str) -> str | None:
