@@ -28,7 +28,7 @@ COMPARING = frozenset({"==", "!=", "===", "!==", "case"})
 WORD = re.compile(r"[^\W\d]\w*")
 COMMENT_MARK = re.compile(r"\s*(?://|#|--|/\*|\*/)\s*")
 DERIVED = re.compile(r"\s*#!?\[derive\(")
-DECLARED = re.compile(r"(?P<names>[\w ,]+?)\s*:=")
+DECLARED = re.compile(r"(?P<names>[\w \t,]+):=")
 
 
 def stands_alone(rule: Rule, place: Place, snapshot: Snapshot) -> bool:

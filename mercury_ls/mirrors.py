@@ -131,7 +131,7 @@ def signatures(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterato
     if home is None or changed is None:
         return
     wanted = [token.text for token in tokens(rule.before)]
-    for match in re.finditer(rf"(?<![\w$]){re.escape(rule.name)}[ \t]*\(", snapshot.text):
+    for match in re.finditer(scopes.whole(rule.name) + r"[ \t]*+\(", snapshot.text):
         found = declaration(snapshot, match.start(), match.end())
         old = snapshot.text[match.end() : found.end] if found else ""
         if found and [token.text for token in tokens(old)] == wanted and is_the_same(found, changed):

@@ -1,19 +1,32 @@
 """Where a rule applies in a text: the places that look as the edited one did, and what they would become."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import lru_cache
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
+from tree_sitter import Node
 
 from mercury_ls import imports, mirrors, scopes, syntax
+from mercury_ls.arguments import (
+    ArgumentChange,
+    Call,
+    called,
+    calls_of,
+    changed_at,
+    is_called,
+    named_by,
+    with_argument,
+    without_argument,
+)
 from mercury_ls.documents import Document, Snapshot
-from mercury_ls.lexemes import MARK, cased, closing, minimal
-from mercury_ls.places import Place
+from mercury_ls.lexemes import cased, minimal
+from mercury_ls.places import Place, line_break, place_of
 from mercury_ls.propagation import FIXED, KEYWORDS, PARTS, Rule, Token, shape, tokens, touches_of
-from mercury_ls.referents import Referent, declares_anew, is_meant, referent
+from mercury_ls.referents import Referent, declares_anew, is_meant, referent, text_of
+from mercury_ls.scopes import whole
 
 __all__ = ["find"]
 
@@ -22,13 +35,18 @@ LONGEST_TEMPLATE = 120
 LINES = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r"[^\W\d]\w*")
 MOST_INSERTIONS = 24
-TRAILING = re.compile(r"[ \t]+(?=\r?$)", re.MULTILINE)
+MOST_NAMES = 256
+TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\r?$)", re.MULTILINE)
 TELLING = 5
 """A shape of so many tokens says something by itself."""
 LONGEST_LINE = 400
 LEAST_RESEMBLANCE = 0.8
 BLANKS = 0.2
 """What it counts that both neighbours are blank."""
+SHORT = frozenset(
+    {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
+    | {"shorthand_property_identifier_pattern"}
+)
 HOLE = {"word": r"([^\W\d]\w*)", "number": r"(\d[\w.]*)"}
 
 
@@ -53,10 +71,15 @@ def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
     }
     found: list[Place] = []
     for place in finders[rule.kind](rule, snapshot, home):
-        found.append(place)
+        text = place.text and in_the_files_lines(place.text, snapshot)
+        found.append(place if text == place.text else replace(place, text=text))
         if len(found) == MOST_PLACES:
             break
     return found
+
+
+def in_the_files_lines(text: str, snapshot: Snapshot) -> str:
+    return text.replace("\r\n", "\n").replace("\n", line_break(snapshot.text)) if "\n" in text else text
 
 
 # Names
@@ -65,21 +88,32 @@ def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
 def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
     """Where the old name stands for the same; an import that gives it another name keeps it."""
     given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
-    own, spans = origin(rule, home), nearest(whole(rule.before) + given_anew, snapshot, rule)
+    pattern = accessor(rule.before) + "|" + whole(rule.before) + given_anew
+    own, spans = origin(rule, home), nearest(pattern, snapshot, rule)
     offset = place_of(rule, home) if home else 0
     meant = referent(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
     places = [
-        seen(rule, snapshot, Place(start, end, spelled(rule, snapshot, start)))
+        seen(rule, snapshot, Place(start, end, spelled(rule, snapshot, start, end, meant)))
         for start, end in spans
-        if syntax.inside(snapshot, start) == own and is_meant(meant, snapshot, start)
+        if within(snapshot, start, end) == own and is_meant(meant, snapshot, start)
     ]
     orphan = home is snapshot and is_orphan(rule, snapshot, meant, places)
     yield from (replace(place, orphan=orphan) for place in places)
 
 
+def within(snapshot: Snapshot, start: int, end: int) -> str | None:
+    """Whether it is in a comment or a string; what a string of Rust has in braces is code to its macro."""
+    text, said = snapshot.text, syntax.inside(snapshot, start)
+    in_braces = text[start - 1 : start] == "{" != text[start - 2 : start - 1] and text[end : end + 1] in (":", "}")
+    node = scopes.node_at(snapshot, start) if said == "string" and in_braces else None
+    literal = node and node.parent
+    captured = literal is not None and literal.parent is not None and literal.parent.type == "token_tree"
+    return None if captured else said
+
+
 def is_orphan(rule: Rule, snapshot: Snapshot, meant: Referent, places: Sequence[Place]) -> bool:
     """Whether the name was changed where it is declared, and none of these places declares it still."""
-    if meant.node is None or meant.local in meant.bound:
+    if meant.node is None or (meant.local and meant.local.reach in {each.reach for each in meant.bound}):
         return False
     if not scopes.declares(meant.node):
         return defines(rule.left, rule.right) and not any(place.defines for place in places)
@@ -98,32 +132,62 @@ def nearest(
     return spans
 
 
-def place_of(rule: Rule, snapshot: Snapshot) -> int:
-    """Where the new text begins, in the file where it was last put."""
-    line = min(rule.line, snapshot.line_count - 1)
-    return max(snapshot.line_start(line) + rule.column - len(rule.after), 0)
+def accessor(name: str) -> str:
+    """A pattern for `name.setter` and the `name` of what it decorates: one without the other is an error."""
+    return rf"(?<=@){re.escape(name)}\.(?:getter|setter|deleter)\s+def\s+{re.escape(name)}(?![\w$])"
 
 
-def spelled(rule: Rule, snapshot: Snapshot, start: int) -> str:
-    """`{ name }` of JavaScript is short for `{ name: name }`, and the key stays."""
+def spelled(rule: Rule, snapshot: Snapshot, start: int, end: int, meant: Referent) -> str:
+    """`{ name }` is short for `{ name: name }`, and what was not renamed stays: the key, or what has its value."""
     node = scopes.node_at(snapshot, start)
-    short = node is not None and node.type == "shorthand_property_identifier"
-    return f"{rule.before}: {rule.after}" if short else rule.after
+    if node is not None and (node.type in SHORT or (node.parent is not None and node.parent.type in SHORT)):
+        return f"{rule.after}: {rule.before}" if meant.owner is not None else f"{rule.before}: {rule.after}"
+    return re.sub(whole(rule.before), rule.after, snapshot.text[start:end])
 
 
 def names_with_part(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    own = origin(rule, home)
+    """Where other names are declared that have it, as far as a local goes if it was one. They have to be of this file
+    and nowhere used in it: a name that changed in some of its places is worse than one that stayed."""
     variants = dict(zip(cased(rule.before), cased(rule.after), strict=True))
-    pattern = "|".join(re.escape(variant) for variant in variants)
-    for start, end in nearest(rf"(?<!\w)\w*(?:{pattern})\w*", snapshot, rule):
+    pattern = rf"(?<!\w)\w*(?:{'|'.join(re.escape(variant) for variant in variants)})\w*"
+    spans = [match.span() for match in islice(re.finditer(pattern, snapshot.text), MOST_NAMES)]
+    if origin(rule, home) is not None or len(spans) == MOST_NAMES:
+        return
+    spans = [(start, end) for start, end in spans if syntax.inside(snapshot, start) is None]
+    first, last = reach_of(rule, snapshot, home)
+    used = {snapshot.text[slice(*span)] for span in spans if not is_declared(snapshot, *span)}
+    for start, end in spans:
         name = snapshot.text[start:end]
-        if name in variants or not name[0].isidentifier():
+        if name in used or name in variants or name in rule.names or not first <= start < last:
             continue
         changed = name
         for before, after in variants.items():
             changed = with_part(changed, before, after) if changed == name else changed
-        if changed != name and syntax.inside(snapshot, start) == own:
+        if changed != name:
             yield seen(rule, snapshot, Place(start, end, changed))
+
+
+def reach_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> tuple[int, int]:
+    """Where a name that changed in a part is known."""
+    node = home and scopes.node_at(home, place_of(rule, home))
+    local = scopes.local_at(home, place_of(rule, home), (*rule.names, text_of(node))) if home and node else None
+    if local is None:
+        return 0, len(snapshot.text)
+    return local.reach if home is snapshot else (0, 0)
+
+
+def is_declared(snapshot: Snapshot, start: int, end: int) -> bool:
+    node = scopes.node_at(snapshot, start)
+    if node is None or is_imported(node):
+        return False
+    return scopes.declares(node) or defines(*sides(snapshot, start, end))
+
+
+def is_imported(node: Node) -> bool:
+    around: Node | None = node
+    while around is not None and not around.type.startswith(("import", "use_declaration", "using_directive")):
+        around = around.parent
+    return around is not None
 
 
 def with_part(name: str, before: str, after: str) -> str:
@@ -136,10 +200,6 @@ def with_part(name: str, before: str, after: str) -> str:
     return name
 
 
-def whole(text: str) -> str:
-    return rf"(?<![\w$]){re.escape(text)}(?![\w$])"
-
-
 def origin(rule: Rule, home: Snapshot | None) -> str | None:
     """Whether the edit itself was in a comment or a string."""
     if home is not None and rule.after and home.text.startswith(rule.after, offset := place_of(rule, home)):
@@ -150,10 +210,7 @@ def origin(rule: Rule, home: Snapshot | None) -> str | None:
 
 def seen(rule: Rule, snapshot: Snapshot, place: Place) -> Place:
     """The place with what its line says about it."""
-    line = snapshot.line_of(place.start)
-    start, end = snapshot.line_start(line), snapshot.line_end(snapshot.line_of(place.end))
-    left = [token.text for token in tokens(snapshot.text[start : place.start])]
-    right = [token.text for token in tokens(snapshot.text[place.end : end])]
+    left, right = sides(snapshot, place.start, place.end)
     return Place(
         place.start,
         place.end,
@@ -162,6 +219,12 @@ def seen(rule: Rule, snapshot: Snapshot, place: Place) -> Place:
         role(rule.left, rule.right) == role(left, right),
         defines(left, right),
     )
+
+
+def sides(snapshot: Snapshot, start: int, end: int) -> tuple[list[str], list[str]]:
+    """The tokens before and behind, as far as the line goes."""
+    first, last = snapshot.line_start(snapshot.line_of(start)), snapshot.line_end(snapshot.line_of(end))
+    return tokens_of(snapshot.text[first:start]), tokens_of(snapshot.text[end:last])
 
 
 def likeness(
@@ -199,12 +262,30 @@ def phrases(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[P
     """The same tokens again; where they say little by themselves, only between the same neighbours."""
     own = origin(rule, home)
     found = {span for pattern in phrase_patterns(rule) for span in nearest(pattern, snapshot, rule, "phrase")}
-    listed = home and not rule.before and scopes.in_parameters(home, place_of(rule, home))
+    listed = home and scopes.in_parameters(home, place_of(rule, home))
+    if listed and rule.name and rule.count == 1:
+        return
+    opened = opened_alike(rule, snapshot, home)
     for start, end in sorted(found):
         misplaced = home and not rule.before and scopes.in_parameters(snapshot, start) != listed
-        if not misplaced and not done(rule, snapshot.text, start):
+        another = opened is not None and is_given_to_another(opened, snapshot, start)
+        if not misplaced and not another and not done(rule, snapshot.text, start):
             foreign = syntax.inside(snapshot, start) != own
             yield replace(seen(rule, snapshot, Place(start, end, rule.after)), foreign=foreign)
+
+
+def opened_alike(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Set[int] | None:
+    """Where the arguments of the function begin of which one argument changed once."""
+    change = changed_at(rule, snapshot, home) if home and rule.name and rule.count == 1 else None
+    return change and {m.end() for m in called(rule.name, snapshot) if is_called(change, snapshot, m.start())}
+
+
+def is_given_to_another(opened: Set[int], snapshot: Snapshot, offset: int) -> bool:
+    """What became of one function's arguments says nothing of another's."""
+    around = scopes.node_at(snapshot, offset)
+    while around is not None and "argument" not in around.type:
+        around = around.parent
+    return around is not None and snapshot.offset_of_byte(around.start_byte) + 1 not in opened
 
 
 def done(rule: Rule, text: str, start: int) -> bool:
@@ -231,128 +312,82 @@ def between(rule: Rule, went: list[str], on_the_left: int, on_the_right: int) ->
     if len(left) < on_the_left or len(right) < on_the_right or not any(word.isidentifier() for word in (*known, *went)):
         return None
     before, after = sequence(left), sequence([word for word in right if word])
-    after += r"[ \t]*(?=\r?$)" if "" in right else ""
+    after += r"[ \t]*+(?=\r?$)" if "" in right else ""
     # What is put between two neighbours stands at the one that it touches.
     to_the_right = went or not left or rule.glued or rule.after[-1:].isspace()
-    gap = r"[ \t]*" if left else ""
+    gap = r"[ \t]*+" if left else ""
     phrase = f"{gap}(?P<phrase>{sequence(went)})" if to_the_right else f"(?P<phrase>){gap}"
-    between_them = r"[ \t]*" if went and right else ""
+    between_them = r"[ \t]*+" if went and right else ""
     return re.compile(f"{before}{phrase}{between_them}{after}", re.MULTILINE)
 
 
 def sequence(found: Sequence[str]) -> str:
     """A pattern for these tokens, however they are spaced."""
     pieces = [whole(text) if text[0].isalnum() or text[0] == "_" else re.escape(text) for text in found]
-    return r"[ \t]*".join(pieces)
+    return r"[ \t]*+".join(pieces)
 
 
 # Arguments
 
 
 def arguments(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """The same argument at the other calls of the function."""
-    yield from within_calls(rule, snapshot, rule.after if not rule.before.strip() else None)
+    """The same argument at the other calls of the function; a declaration without a body may look like a call."""
+    change = changed_at(rule, snapshot, home) if home else None
+    if change is None:
+        return
+    if change.meant.node is not None and scopes.declares(change.meant.node):
+        yield from calls(rule, snapshot, home)
+        return
+    for call in calls_of(rule, change, snapshot):
+        if rule.before.strip():
+            same = change.name in call.names if change.name else len(call.pieces) == change.count + 1
+            place = without_argument(call, change) if same else None
+        else:
+            place = with_argument(snapshot.text, call, change, rule.after.strip(" \t,"))
+        if place:
+            yield like_the_edited(rule, snapshot, place)
 
 
 def calls(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
     """The calls of a function whose parameters have changed: one less is known, one more is for the model to write."""
-    if rule.before.strip():
-        yield from within_calls(rule, snapshot, None)
+    change = changed_at(rule, snapshot, home) if home else None
+    if change is None or change.meant.node is None or not scopes.declares(change.meant.node):
         return
-    added = re.search(r"[^\W\d]\w*", rule.after.strip(" ,*&"))
-    for start, end in calls_of(snapshot, rule.name):
-        if not added or not re.search(whole(added.group()), snapshot.text[start:end]):
-            yield passing(rule, snapshot, added.group(), start, end) if added else Place(start, end, None)
+    for call in calls_of(rule, change, snapshot):
+        if not rule.before.strip():
+            yield passing(rule, change, snapshot, call)
+        elif place := without_argument(call, change):
+            yield like_the_edited(rule, snapshot, place)
 
 
-def passing(rule: Rule, snapshot: Snapshot, name: str, start: int, end: int) -> Place:
+def like_the_edited(rule: Rule, snapshot: Snapshot, place: Place) -> Place:
+    found = seen(rule, snapshot, place)
+    if not rule.before.strip():
+        return found
+    same = snapshot.text[place.start : place.end].strip(" ,") == rule.before.strip(" ,")
+    return replace(found, likeness=(found.likeness + same) / 2)
+
+
+def passing(rule: Rule, change: ArgumentChange, snapshot: Snapshot, call: Call) -> Place:
     """The new parameter's name, where the function around the call knows it; what else to pass is not known."""
-    first, end_of_function = scopes.function_range(snapshot, start)
-    optional, outside = "=" in rule.after, (first, end_of_function) == (0, len(snapshot.text))
-    if outside or not re.search(whole(name), snapshot.text[first:start]):
-        return Place(start, end, None)
-    pieces = split_arguments(snapshot.text, start, end)
-    made = replace(rule, index=-1 if optional else rule.index)
-    place = with_argument(snapshot.text, pieces, made, f"{name}={name}" if optional else name, end)
-    return seen(rule, snapshot, place) if place else Place(start, end, None)
-
-
-def within_calls(rule: Rule, snapshot: Snapshot, added: str | None) -> Iterator[Place]:
-    for start, end in calls_of(snapshot, rule.name):
-        pieces = split_arguments(snapshot.text, start, end)
-        edit = with_argument(snapshot.text, pieces, rule, added, end) if added else without_argument(pieces, rule)
-        if edit:
-            same = not added and snapshot.text[edit.start : edit.end].strip(" ,") == rule.before.strip(" ,")
-            place = seen(rule, snapshot, edit)
-            yield replace(place, likeness=(place.likeness + same) / 2 if not added else place.likeness)
-
-
-def calls_of(snapshot: Snapshot, name: str) -> Iterator[tuple[int, int]]:
-    """What stands between the brackets of each call; not of the definition."""
-    for match in re.finditer(whole(name) + r"[ \t]*\(", snapshot.text):
-        line = snapshot.text[snapshot.line_start(snapshot.line_of(match.start())) : match.start()]
-        end = closing(snapshot.text, match.end())
-        if end is None or re.search(r"\b(?:def|fn|func|function|class)\s*$", line) or is_definition(snapshot, end):
-            continue
-        if syntax.inside(snapshot, match.start()) is None:
-            yield match.end(), end
-
-
-def is_definition(snapshot: Snapshot, end: int) -> bool:
-    """A body follows the brackets of what is not a call: Java, C, methods of JavaScript."""
-    node = scopes.node_at(snapshot, end)
-    return node is not None and "parameter" in node.type
-
-
-def split_arguments(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The ranges of the arguments, without the blanks around them."""
-    depth, first, found = 0, start, []
-    for piece in MARK.finditer(text, start, end):
-        if piece.group() in "([{":
-            depth += 1
-        elif piece.group() in ")]}":
-            depth -= 1
-        elif piece.group() == "," and depth == 0:
-            found.append((first, piece.start()))
-            first = piece.end()
-    found.append((first, end))
-    stripped = [(a + len(text[a:b]) - len(text[a:b].lstrip()), a + len(text[a:b].rstrip())) for a, b in found]
-    return [(a, b) for a, b in stripped if a < b]
-
-
-def with_argument(text: str, pieces: list[tuple[int, int]], rule: Rule, added: str, end: int) -> Place | None:
-    argument = added.strip(" \t,")
-    if not argument or any(alike(text[a:b], argument) for a, b in pieces):
-        return None
-    if not pieces:
-        return Place(end, end, argument) if rule.index <= 0 else None
-    if rule.index < 0:
-        return Place(pieces[-1][1], pieces[-1][1], f", {argument}")
-    if rule.index >= len(pieces):
-        return None
-    return Place(pieces[rule.index][0], pieces[rule.index][0], f"{argument}, ")
-
-
-def alike(argument: str, added: str) -> bool:
-    """The argument is there already, or another value for it."""
-    name = re.match(r"\w+\s*=(?!=)", added)
-    return argument == added or bool(name and argument.startswith(name.group()))
-
-
-def without_argument(pieces: list[tuple[int, int]], rule: Rule) -> Place | None:
-    index = rule.index
-    if not 0 <= index < len(pieces):
-        return None
-    if index == 0:
-        return Place(pieces[0][0], pieces[1][0] if len(pieces) > 1 else pieces[0][1], "")
-    return Place(pieces[index - 1][1], pieces[index][1], "")
+    unknown = Place(call.start, call.end, None)
+    first, end_of_function = scopes.function_range(snapshot, call.start)
+    outside = (first, end_of_function) == (0, len(snapshot.text))
+    if not change.name or outside or not re.search(whole(change.name), snapshot.text[first : call.start]):
+        return unknown
+    optional = named_by(snapshot) and ("=" in rule.after or change.index < 0)
+    place = with_argument(snapshot.text, call, change, f"{change.name}={change.name}" if optional else change.name)
+    return seen(rule, snapshot, place) if place else unknown
 
 
 # Lines
 
 
 def clones(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """Lines of the same shape, other names in it: what went has to be there, the rest may differ."""
+    """Lines of the same shape, other names in it: what went has to be there, the rest may differ. The parameters of one
+    function say nothing of another's."""
+    if rule.count == 1 and home is not None and scopes.in_parameters(home, place_of(rule, home)):
+        return
     rare = rule.count > 1 or len(tokens(rule.lines_before)) >= TELLING
     yield from templated(rule.lines_before, rule.lines_after, snapshot, rare)
 
@@ -448,7 +483,7 @@ def tokens_of(text: str) -> list[str]:
 
 def templated(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[Place]:
     for start, end, text, same in matches(before, after, snapshot, rare):
-        old = snapshot.text[start:end]
+        old, text = snapshot.text[start:end], in_the_files_lines(text, snapshot)
         if text != old:
             change = minimal(old, text)
             yield Place(start + change.start, start + change.end, change.text, same, reach=(start, end))

@@ -1,8 +1,11 @@
-"""A place that an edit leads to, and what would become of it."""
+"""A place that an edit leads to, what would become of it, and how its file ends a line."""
 
 from msgspec import Struct
 
-__all__ = ["Place"]
+from mercury_ls.documents import Snapshot
+from mercury_ls.propagation import Rule
+
+__all__ = ["Place", "line_break", "place_of"]
 
 
 class Place(Struct, frozen=True):
@@ -23,3 +26,14 @@ class Place(Struct, frozen=True):
     orphan: bool = False
     foreign: bool = False
     reach: tuple[int, int] | None = None
+
+
+def place_of(rule: Rule, snapshot: Snapshot) -> int:
+    """Where the new text begins, in the file where it was last put."""
+    line = min(rule.line, snapshot.line_count - 1)
+    return max(snapshot.line_start(line) + rule.column - len(rule.after), 0)
+
+
+def line_break(text: str) -> str:
+    """As most of the lines have it: one that was pasted from elsewhere decides nothing."""
+    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"

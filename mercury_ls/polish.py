@@ -8,6 +8,7 @@ from msgspec import Struct
 from mercury_ls import syntax
 from mercury_ls.documents import Snapshot
 from mercury_ls.history import History
+from mercury_ls.places import line_break
 from mercury_ls.targets import Silence, Target
 
 __all__ = ["Proposal", "polish"]
@@ -17,6 +18,7 @@ SENTINELS = re.compile(
 )
 OPENERS, CLOSERS = "([{", ")]}"
 LONGEST_TAIL_LINES = 12
+STUTTERS, OFTEN = range(3, 41), 4
 
 
 class Proposal(Struct, frozen=True):
@@ -61,7 +63,7 @@ def in_the_files_manner(text: str, snapshot: Snapshot) -> str:
     first, *lines = text.split("\n")
     unit = indentation_unit(snapshot.text)
     indented = [reindented(line, unit) for line in lines]
-    return ("\r\n" if "\r\n" in snapshot.text else "\n").join([first, *indented])
+    return line_break(snapshot.text).join([first, *indented])
 
 
 def reindented(line: str, unit: str) -> str:
@@ -111,8 +113,16 @@ def without_repetition(text: str) -> str:
     for index in range(2, len(lines)):
         if lines[index].strip() and lines[index] == lines[index - 1] == lines[index - 2]:
             return "".join(lines[: index - 1])
-    stutter = re.search(r"(.{3,40}?)\1{3,}\Z", text, re.DOTALL)
-    return text[: stutter.end(1)] if stutter and stutter.group(1).strip(" -=#*_.") else text
+    start, size = min(stutter(text, size) for size in STUTTERS)
+    return text[: start + size] if text[start : start + size].strip(" -=#*_.") else text
+
+
+def stutter(text: str, size: int) -> tuple[int, int]:
+    """Where the text begins to repeat its last so many characters to its end, and how many these are."""
+    start = max(len(text) - size, 0)
+    while start >= size and text.startswith(text[-size:], start - size):
+        start -= size
+    return (start, size) if len(text) - start >= OFTEN * size else (len(text), size)
 
 
 def without_suffix_overlap(text: str, after: str) -> str:

@@ -78,7 +78,7 @@ MADE = re.compile(
     r"|(?P<constant>[A-Z][A-Z\d_]{2,})[ \t]*(?::[^=\n]+)?=[^=]",
 )
 ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
-SIGNATURE = re.compile(r"(?P<name>[^\W\d]\w*)[ \t]*\((?P<parameters>(?:[^()]|\([^()]*\))*)\)")
+SIGNATURE = re.compile(r"(?<!\w)(?P<name>[^\W\d]\w*)[ \t]*\((?P<parameters>(?:[^()]|\([^()]*\))*)\)")
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 ASSIGNED = re.compile(
     r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=\s*(?P<value>[^=].*?);?\s*$"
@@ -106,9 +106,9 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     `lines_before` and `lines_after` are the whole lines. It was last done at offset `column` of line `line` of `path`,
     `age` edits ago, first `since` edits ago, and `count` times in all, at `places`. `name` is the function whose
-    arguments are meant, `index` the number of the argument (-1: the last). `changed` is the share of the lines' tokens
-    that the edit changed, which had so many `lines`; where the rule is `contested`, the same once became something
-    else. `glued` says that no blank follows the new text.
+    arguments are meant, `index` the number of the argument as it is written, `names` those of which a part changed.
+    `changed` is the share of the lines' tokens that the edit changed, which had so many `lines`; where the rule is
+    `contested`, the same once became something else. `glued` says that no blank follows the new text.
     """
 
     kind: Kind
@@ -126,6 +126,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     count: int = 1
     places: tuple[tuple[str, int], ...] = ()
     name: str = ""
+    names: tuple[str, ...] = ()
     index: int = -1
     changed: float = 1.0
     lines: int = 1
@@ -139,7 +140,12 @@ class Rule(Struct, frozen=True, kw_only=True):
             return self.kind, self.lines_after
         if self.kind in ("clone", "delete", "insert"):
             return self.kind, shape(self.lines_before), shape(self.lines_after), self.before, self.after
-        return self.kind, self.before, self.after, self.name
+        return self.kind, self.before, self.after, self.function
+
+    @property
+    def function(self) -> str:
+        """Whose argument it is; what is a phrase as well may be anybody's."""
+        return "" if self.kind == "phrase" else self.name
 
 
 def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
@@ -212,8 +218,8 @@ def taken_back(rule: Rule, others: Iterable[Rule]) -> bool:
 def contradicts(rule: Rule, other: Rule) -> bool:
     if rule.kind != other.kind or rule.kind in ("insert", "delete", "unused"):
         return False
-    same = (rule.before, rule.name, shape(rule.lines_before) if rule.kind == "clone" else "")
-    return same == (other.before, other.name, same[2] and shape(other.lines_before)) and rule.after != other.after
+    same = (rule.before, rule.function, shape(rule.lines_before) if rule.kind == "clone" else "")
+    return same == (other.before, other.function, same[2] and shape(other.lines_before)) and rule.after != other.after
 
 
 def learned(edit: Edit, age: int) -> Iterator[Rule]:
@@ -359,12 +365,13 @@ def of_touch(before: str, after: str, old: list[Token], touch: Touch, known: dic
         "left": tuple(token.text for token in left[-NEIGHBOURS:]),
         "right": tuple(token.text for token in right[:NEIGHBOURS]),
     }
+    called = callee([token.text for token in left])
+    given = [*of_argument(called, went, came, left, right, known)] if called else []
     if is_rename(went, came):
         yield Rule(kind="rename", before=went, after=came, **known)
     elif "\n" not in went and "\n" not in came:
-        yield Rule(kind="phrase", before=went, after=came, **known)
-    if called := callee([token.text for token in left]):
-        yield from of_argument(called, went, came, left, right, known)
+        yield Rule(kind="phrase", before=went, after=came, name=given[0].name if given else "", **known)
+    yield from given
 
 
 def pieces(before: str, after: str, touch: Touch) -> tuple[str, str]:
@@ -384,12 +391,14 @@ def of_argument(
     if came.count("\n") or went.count("\n") or (went.strip() and came.strip()):
         return
     text = (went or came).strip()
+    alone = callee(["f", "(", *TOKEN.findall(text.strip(","))])
+    if alone is None or alone[1] > 0:
+        return
     if not (text.startswith(",") or text.endswith(",") or (left[-1].text == "(" and closing)):
         return
     index += text.startswith(",")
-    position = -1 if closing else index
     kind = "parameter" if defines or (right and defined_by_brace(right)) else "argument"
-    yield Rule(kind=kind, before=went, after=came, name=name, index=index if went else position, **known)
+    yield Rule(kind=kind, before=went, after=came, name=name, index=index, **known)
     added = WORD.search(came)
     for neighbour in neighbours_of(left, right, index) if kind == "parameter" and added and not went.strip() else ():
         yield Rule(kind="stored", before=neighbour, after=added.group(), name=name, index=index, **known)
@@ -464,6 +473,7 @@ def parts(found: Iterable[Rule]) -> list[Rule]:
             before=before,
             after=after,
             count=len({rule.before for rule in same}),
+            names=tuple(dict.fromkeys(rule.before for rule in same)),
             since=max(rule.since for rule in same),
             places=tuple(place for rule in same for place in rule.places),
         )

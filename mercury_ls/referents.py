@@ -2,81 +2,165 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import PurePath
+from typing import Literal
 
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls import scopes
+from mercury_ls import scopes, syntax
 from mercury_ls.documents import Snapshot
 from mercury_ls.languages import find
+from mercury_ls.scopes import Binding
 
-__all__ = ["Referent", "declares_anew", "is_meant", "referent"]
+__all__ = [
+    "Referent",
+    "declares_anew",
+    "is_meant",
+    "is_static",
+    "is_taken",
+    "owner_of",
+    "referent",
+    "taken_from",
+    "text_of",
+    "type_name",
+]
 
 TAKEN_FROM = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
 TAKEN = ("attribute", "field", "property", "name")
+ROOTS = frozenset({"crate", "self", "super"})
+SPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", "namespace_definition"})
+PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
 BARE = frozenset({"c", "cpp", "csharp", "java"})
 """Languages in which a method names the members of its type without saying whose they are."""
-SIMPLE = re.compile(r"[\w.:]*?(?P<name>\w+)(?:<.*>)?\Z", re.DOTALL)
+MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
+FROM = re.compile(r"\bfrom\b[ \t]+(?:[\w.]+|\"[^\"]*\"|'[^']*')")
+FROM_MODULES = re.compile(r"\{[^}]*\}|\bfrom\b.*", re.DOTALL)
+SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w++)(?:<.*>)?\Z", re.DOTALL)
 
 
 class Referent(Struct, frozen=True):
-    """`local` is the range in which a parameter or a local is known, `owner` the type that a member is declared in,
-    `rivals` the types with a member of their own that has the name, `function` what a parameter belongs to; `free` says
-    that something of the file's own was renamed where it is declared, which nothing has as a member."""
+    """`local` is what a parameter or a local is bound to, `owner` the type that a member is declared in, `rivals` the
+    other types with a member of that name, `inherited` whether one that is akin to the owner has it too, `function`
+    what a parameter belongs to; `free` says that something of the file's own was renamed where it is declared, which
+    nothing has as a member; `modules` are what is imported, and `bound` the locals that have the name."""
 
     node: Node | None = None
     path: str = ""
-    local: tuple[int, int] | None = None
+    local: Binding | None = None
     owner: Node | None = None
     rivals: frozenset[str] = frozenset()
+    inherited: bool = False
     function: str = ""
     free: bool = False
-    bound: tuple[tuple[int, int], ...] = ()
+    modules: frozenset[str] = frozenset()
+    bound: tuple[Binding, ...] = ()
 
 
 def referent(
     before: str, after: str, home: Snapshot | None, offset: int, snapshot: Snapshot, places: Iterable[int]
 ) -> Referent:
     """What stands at `offset` of `home`, as it matters for these places of a snapshot that have its old name."""
-    bound = tuple(scopes.binding_ranges(snapshot, before))
+    bound = tuple(scopes.bindings(snapshot, (before,)))
     node = home and scopes.node_at(home, offset)
     if home is None or node is None:
         return Referent(bound=bound)
-    local = scopes.local_range(home, offset, (before, after))
+    local = scopes.local_at(home, offset, (before, after))
     declared = scopes.declares(node)
     owner = owner_of(node) if declared and not local else None
+    owners = owners_of(snapshot, places) if declared and not local else {}
+    kin = {name for name, each in owners.items() if (akin(each, owner) if owner else scopes.names_it(node, each))}
     return Referent(
         node=node,
         path=home.path,
         local=local,
         owner=owner,
-        rivals=rivals(owner, snapshot, places) if owner else frozenset(),
+        rivals=frozenset(set(owners) - kin),
+        inherited=owner is not None and bool(kin - {type_name(owner)}),
         function=taker_of(node) if local and scopes.in_parameters(home, offset) else "",
         free=declared and not local and owner is None and not scopes.is_member(node),
+        modules=modules(snapshot, FROM if home is snapshot else FROM_MODULES),
         bound=bound,
     )
 
 
 def is_meant(meant: Referent, snapshot: Snapshot, offset: int) -> bool:
     """A local of one function or block stays in it, a member in its type, and neither is the other."""
-    here = meant.path == snapshot.path
     node = scopes.node_at(snapshot, offset)
+    if node is not None and meant.node is not None and kind(meant.node, snapshot) != kind(node, snapshot):
+        return False
     if meant.local:
-        named = node is not None and bool(meant.function) and names_argument(node, meant.function)
-        return named or (here and scope_at(meant, offset) == meant.local and not (node and is_taken(node)))
+        return node is not None and is_that_local(meant, meant.local, snapshot, node, offset)
     if node is None or meant.node is None:
-        return scope_at(meant, offset) is None
-    member = is_taken(node)
-    if not member and scope_at(meant, offset):
+        return scope_at(meant, snapshot, offset) is None
+    if function := called_with(meant.node):
+        return called_with(node) == function
+    if meant.owner is not None and node.parent is not None and node.parent.type == "shorthand_field_initializer":
+        return simple(struct_of(node.parent)) == type_name(meant.owner)
+    if not is_taken(node) and scope_at(meant, snapshot, offset):
         return False
     if meant.owner is None and is_static(whose := taken_from(meant.node)) and is_static(other := taken_from(node)):
         return whose == other
     if meant.owner is not None:
-        return is_of(meant.owner, meant.rivals, snapshot, node)
+        return is_of(meant.owner, meant, snapshot, node)
     if scopes.is_member(meant.node):
         return scopes.is_member(node)
-    return not (meant.free and here and scopes.is_member(node))
+    return not meant.free or is_free(meant, snapshot, node)
+
+
+def is_that_local(meant: Referent, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:
+    if meant.function and names_argument(node, meant.function):
+        return True
+    known = meant.path == snapshot.path and scope_at(meant, snapshot, offset) == local.reach
+    return known and not is_taken(node)
+
+
+def is_free(meant: Referent, snapshot: Snapshot, node: Node) -> bool:
+    """Whether it may be what a file has at its top: another file may take that from the file, but no module's name."""
+    if meant.node is None or (is_taken(node) and not is_taken_from_file(meant, meant.node, snapshot, node)):
+        return False
+    if scopes.declares(node):
+        return not declares_anew(meant, node) or (owner_of(node) is None and space_of(node) == space_of(meant.node))
+    around = enclosing(node) if is_bare(snapshot) else None
+    return around is None or type_name(around) not in meant.rivals
+
+
+def is_taken_from_file(meant: Referent, declared: Node, snapshot: Snapshot, node: Node) -> bool:
+    """`loader.load` of another file, `a::load` also of the same."""
+    here, files = meant.path == snapshot.path, PurePath(meant.path).with_suffix("").parts[-2:]
+    if is_in_path(node) and taken_from(node) in (*ROOTS, space_of(declared)):
+        return True
+    if here or is_module(declared):
+        return is_in_path(node) and taken_from(node) in files
+    return taken_from(node) in files or (declared.parent is not None and declared.parent.type in scopes.TYPES)
+
+
+def is_module(node: Node) -> bool:
+    """Whether an import brings all of it: `json` of `import json`."""
+    around: Node | None = node
+    while around is not None and around.type in ("aliased_import", "dotted_name", "identifier"):
+        around = around.parent
+    return around is not None and around.type == "import_statement"
+
+
+def space_of(node: Node) -> str:
+    """The namespace or module within the file."""
+    around = node.parent
+    while around is not None and around.type not in SPACES:
+        around = around.parent
+    return simple(around.child_by_field_name("name")) if around is not None else ""
+
+
+def kind(node: Node, snapshot: Snapshot) -> Literal["label", "method", ""]:
+    """What has its name beside others of that name: a label, and in Java a method."""
+    parent, language = node.parent, find(snapshot.language, snapshot.path)
+    if node.type == "statement_identifier":
+        return "label"
+    if parent is None or language is None or language.id != "java":
+        return ""
+    named = parent.type in ("method_declaration", "method_invocation") and parent.child_by_field_name("name") == node
+    return "method" if named or (parent.type == "method_reference" and parent.named_children[-1] == node) else ""
 
 
 def declares_anew(meant: Referent, node: Node) -> bool:
@@ -86,26 +170,85 @@ def declares_anew(meant: Referent, node: Node) -> bool:
     return scopes.declares(node) and not constructs
 
 
-def scope_at(meant: Referent, offset: int) -> tuple[int, int] | None:
+def scope_at(meant: Referent, snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
     """The innermost of the ranges that have the name for something of their own."""
-    ranges = {*meant.bound, meant.local} - {None}
-    around = (each for each in ranges if each and each[0] <= offset < each[1])
-    return min(around, key=lambda each: each[1] - each[0], default=None)
+    known = [*meant.bound, meant.local] if meant.local and meant.path == snapshot.path else meant.bound
+    found = scopes.binding_at(snapshot, offset, known)
+    return found and found.reach
 
 
-def is_of(owner: Node, rivals: frozenset[str], snapshot: Snapshot, node: Node) -> bool:
+def is_of(owner: Node, meant: Referent, snapshot: Snapshot, node: Node) -> bool:
     """Whether it may be the owner's member: taken from no rival, or bare where it can be."""
     own = owner_of(node) if scopes.declares(node) else None
     if own is not None:
         return akin(own, owner)
-    around = enclosing(node)
     if is_taken(node):
-        whose = taken_from(node)
-        return (type_name(around) if around is not None and whose in SELVES else whose) not in rivals
+        return is_taken_from_owner(owner, meant, snapshot, node)
+    around = enclosing(node)
     if around is None or not akin(around, owner):
         return False
+    return owner_of(node) is not None or is_bare(snapshot)
+
+
+def is_taken_from_owner(owner: Node, meant: Referent, snapshot: Snapshot, node: Node) -> bool:
+    """An object may be of any type but the rivals, where nothing says what it is."""
+    around, name = enclosing(node), type_name(owner)
+    whose = called_with(node) or taken_from(node)
+    if whose == "super" and around is not None and type_name(around) == name:
+        return meant.inherited
+    whose = type_name(around) if around is not None and whose in SELVES else whose
+    if whose == name or called_with(node):
+        return whose == name
+    if whose in meant.modules or whose in meant.rivals or is_one_of(whose, meant.rivals, snapshot, node):
+        return False
+    return is_made_from(whose, owner, snapshot) if is_in_path(node) or is_type(whose, snapshot) else True
+
+
+def is_type(name: str, snapshot: Snapshot) -> bool:
+    """By its spelling; constants are in capitals, and in some languages all that others may see has one."""
     language = find(snapshot.language, snapshot.path)
-    return owner_of(node) is not None or (language is not None and language.id in BARE)
+    is_constant = len(name) > 1 and name.isupper()
+    return is_static(name) and not is_constant and language is not None and language.id not in ("csharp", "go")
+
+
+def is_made_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
+    """Whether the file says that a type of this name has something of the owner's."""
+    said = rf"\b(?:class|interface|struct)[ \t]+{re.escape(name)}\b[^{{\n]*\b{re.escape(type_name(owner))}\b"
+    return re.search(said, snapshot.text) is not None
+
+
+def is_bare(snapshot: Snapshot) -> bool:
+    language = find(snapshot.language, snapshot.path)
+    return language is not None and language.id in BARE
+
+
+def is_in_path(node: Node) -> bool:
+    """Whether it is the `b` of `a::b`."""
+    if node.parent is not None and node.parent.type in PATHS:
+        return node.parent.child_by_field_name("name") == node
+    if node.parent is None or node.parent.type != "token_tree":
+        return False
+    return node.prev_sibling is not None and node.prev_sibling.type == "::"
+
+
+def is_one_of(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) -> bool:
+    """Whether the function around says that the name is of one of these types: `a: T`, `T *a`, `a := &T{`."""
+    if not types or not name.isidentifier():
+        return False
+    first, last = scopes.function_range(snapshot, snapshot.offset_of_byte(node.start_byte))
+    made, kinds = r"[ \t:=&*\[\]]+(?:mut[ \t]+|new[ \t]+)?", rf"\b(?:{'|'.join(map(re.escape, sorted(types)))})\b"
+    said = rf"{scopes.whole(name)}{made}{kinds}|{kinds}[ \t*&]+{scopes.whole(name)}"
+    return re.search(said, snapshot.text[first:last]) is not None
+
+
+def modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
+    """The names of imported modules, roughly, where a module is asked for a function as an object is for a method. What
+    comes from modules may be of the owner's type in another file; in the owner's own that would go in circles."""
+    language = find(snapshot.language, snapshot.path)
+    if language is None or language.id not in MODULAR:
+        return frozenset()
+    texts = (but.sub("", snapshot.text[start:end]) for start, end in syntax.imports(snapshot))
+    return frozenset(word for text in texts for word in re.findall(r"\w+", text) if not is_static(word))
 
 
 def is_static(name: str) -> bool:
@@ -113,10 +256,11 @@ def is_static(name: str) -> bool:
     return name[:1].isupper()
 
 
-def rivals(owner: Node, snapshot: Snapshot, places: Iterable[int]) -> frozenset[str]:
+def owners_of(snapshot: Snapshot, places: Iterable[int]) -> dict[str, Node]:
+    """The types that declare it as a member, by their names."""
     nodes = [node for at in places if (node := scopes.node_at(snapshot, at)) is not None and scopes.declares(node)]
-    owners = [other for node in nodes if (other := owner_of(node)) is not None]
-    return frozenset(type_name(other) for other in owners if not akin(other, owner)) - {""}
+    owners = [owner for node in nodes if (owner := owner_of(node)) is not None]
+    return {name: owner for owner in owners if (name := type_name(owner))}
 
 
 def owner_of(node: Node) -> Node | None:
@@ -187,14 +331,37 @@ def is_taken(node: Node) -> bool:
 def taken_from(node: Node) -> str:
     """The last name of what this member is taken from: `b` of `a.b.c`, `B` of `A::B::c` and of `B { c: 1 }`."""
     parent = node.parent
-    if parent is None:
+    if parent is None or scopes.declares(node):
         return ""
+    if parent.type == "token_tree":
+        return taken_in_macro(node)
     if parent.type == "literal_element":
-        keyed = parent.parent is not None and parent.parent.child_by_field_name("key") == parent
-        return simple(composite(parent)) if keyed else ""
+        return simple(composite(parent)) if is_key(node) else ""
+    if parent.type in ("field_initializer", "field_pattern"):
+        return simple(struct_of(parent)) if parent.named_children[0] == node else ""
     fields = [each for name in TAKEN for each in parent.children_by_field_name(name)]
     whole = next((each for name in TAKEN_FROM if (each := parent.child_by_field_name(name))), None)
     return simple(whole) if node in fields and whole is not None and whole != node else ""
+
+
+def taken_in_macro(node: Node) -> str:
+    """A macro of Rust keeps its tokens to itself."""
+    mark = node.prev_sibling
+    return simple(mark.prev_sibling) or "?" if mark is not None and mark.type in (".", "::") else ""
+
+
+def is_key(node: Node) -> bool:
+    """Whether it is the `a` of `T{a: 1}` in Go."""
+    keyed = node.parent.parent if node.parent is not None and node.parent.type == "literal_element" else None
+    return keyed is not None and keyed.child_by_field_name("key") == node.parent
+
+
+def struct_of(field: Node) -> Node | None:
+    """The type that a literal or a pattern of Rust names before its braces."""
+    around: Node | None = field
+    while around is not None and around.type not in ("struct_expression", "struct_pattern"):
+        around = around.parent
+    return around and (around.child_by_field_name("name") or around.child_by_field_name("type"))
 
 
 def composite(node: Node) -> Node | None:
@@ -218,17 +385,22 @@ def taker_of(node: Node) -> str:
 
 def names_argument(node: Node, function: str) -> bool:
     """Whether it is the `name` of `name=value` in a call of that function."""
+    return called_with(node) == function
+
+
+def called_with(node: Node) -> str:
+    """The function of the call in which it is the `name` of `name=value`."""
     given = node.parent
     if given is None or given.type != "keyword_argument" or given.child_by_field_name("name") != node:
-        return False
+        return ""
     call = given.parent and given.parent.parent
-    return call is not None and simple(call.child_by_field_name("function")) == function
+    return simple(call.child_by_field_name("function")) if call is not None else ""
 
 
 def simple(node: Node | None) -> str:
     """The last name of a path of names, "?" of anything else."""
     match = SIMPLE.match(text_of(node).lstrip("*&")) if node is not None else None
-    return match["name"] if match else "?" if node is not None else ""
+    return match["super"] or match["name"] if match else "?" if node is not None else ""
 
 
 def text_of(node: Node) -> str:

@@ -1,9 +1,10 @@
 """Whose name it is: the function or the block that declares a local or a parameter, as the syntax tree has it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.documents import Snapshot
@@ -12,18 +13,21 @@ from mercury_ls.languages import find
 __all__ = [
     "FUNCTIONS",
     "TYPES",
-    "binder",
+    "Binding",
+    "binding_at",
     "binding_ranges",
+    "bindings",
     "declares",
     "function_range",
     "in_parameters",
     "is_member",
-    "local_range",
+    "local_at",
     "names_it",
     "node_at",
+    "whole",
 ]
 
-MOST_MATCHES = 256
+MOST = 256
 FUNCTIONS = frozenset(
     re.findall(
         r"\w+",
@@ -100,10 +104,17 @@ BINDING_FIELDS = {
 }
 NAMING = re.compile(
     r"(?:definition|declaration|declarator|enum_assignment|enum_body|enum_constant|enumerator|import_from_statement"
-    r"|_item|_signature|_spec|_variant|specifier)\Z"
+    r"|import_statement|_item|_signature|_spec|_variant|specifier)\Z"
 )
 NAME_FIELDS = ("name", "declarator", "alias")
-MEMBER_FIELDS = {"attribute": "attribute", "field_access": "field", "keyword_argument": "name"}
+MEMBER_FIELDS = {"argument": "name", "attribute": "attribute", "field_access": "field", "keyword_argument": "name"}
+SEQUENTIAL = frozenset({"c", "cpp", "csharp", "go", "java", "rust"})
+"""Languages in which a local is known only behind its declaration."""
+HANDED_ON = frozenset({"global_statement", "nonlocal_statement"})
+VALUES = ("value", "right")
+BEFORE_VALUE = frozenset({"init_declarator", "match_arm"})
+"""What is declared by these is known in their value."""
+PYTHON_PARAMETERS = frozenset({"default_parameter", "typed_default_parameter", "typed_parameter"})
 BINDING_LISTS = frozenset(
     re.findall(
         r"\w+",
@@ -126,25 +137,49 @@ PATTERNS = frozenset(
 )
 
 
-def local_range(snapshot: Snapshot, offset: int, names: Sequence[str]) -> tuple[int, int] | None:
-    """The innermost function or block around `offset` that declares a parameter or local of one of these names."""
+class Binding(Struct, frozen=True):
+    """A parameter or local of `scope`, which the text `[start, end)` belongs to, known from `known` on."""
+
+    scope: Node
+    start: int
+    end: int
+    known: int
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        return self.start, self.end
+
+
+def bindings(snapshot: Snapshot, names: Sequence[str]) -> list[Binding]:
+    """Every parameter and local that has one of these names."""
+    found: dict[tuple[int, int], Binding] = {}
+    for match in islice(re.finditer("|".join(map(whole, names)), snapshot.text), MOST):
+        made = binding(snapshot, node_at(snapshot, match.start()))
+        if made is not None:
+            first = found.setdefault(made.reach, made)
+            found[made.reach] = min(first, made, key=lambda each: each.known)
+    return list(found.values())
+
+
+def binding_at(snapshot: Snapshot, offset: int, known: Iterable[Binding]) -> Binding | None:
+    """The innermost of these that the name at `offset` can stand for."""
     node = node_at(snapshot, offset)
-    if node is None or is_member(node):
-        return None
-    byte = snapshot.byte(offset)
-    around = [
-        scope
-        for name in names
-        for scope in binders(snapshot, name)
-        if scope.start_byte <= byte < scope.end_byte and not names_it(node, scope)
-    ]
-    innermost = min(around, key=lambda scope: scope.end_byte - scope.start_byte, default=None)
-    return innermost and range_of(snapshot, innermost)
+    made = binding(snapshot, node)
+    if node is None or made is not None:
+        return made
+    around = [each for each in known if each.known <= offset < each.end and not is_outside(node, each.scope)]
+    return min(around, key=lambda each: each.end - each.start, default=None)
+
+
+def local_at(snapshot: Snapshot, offset: int, names: Sequence[str]) -> Binding | None:
+    """The parameter or local at `offset`, where it has one of these names at least elsewhere."""
+    node = node_at(snapshot, offset)
+    return None if node is None or is_member(node) else binding_at(snapshot, offset, bindings(snapshot, names))
 
 
 def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """Every function and block with a parameter or local of this name."""
-    return [range_of(snapshot, node) for node in binders(snapshot, name)]
+    return list(dict.fromkeys(range_of(snapshot, each.scope) for each in bindings(snapshot, (name,))))
 
 
 def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
@@ -172,11 +207,18 @@ def node_at(snapshot: Snapshot, offset: int) -> Node | None:
     return snapshot.tree.root_node.named_descendant_for_byte_range(byte, byte + 1)
 
 
+def whole(name: str) -> str:
+    """A pattern for this name, and no longer one."""
+    return rf"(?<![\w$]){re.escape(name)}(?![\w$])"
+
+
 def declares(node: Node) -> bool:
     """Whether this identifier is where something gets its name, be it a local, a field, a function or an import."""
     child, parent = outermost(node)
-    if parent is None:
+    if parent is None or (child.type == "dotted_name" and child.named_children[0] != node):
         return False
+    if parent.type == "aliased_import":
+        return parent.child_by_field_name("alias") == child
     named = NAMING.search(parent.type) and any(child in parent.children_by_field_name(field) for field in NAME_FIELDS)
     return bool(named) or declared_in(child, parent)
 
@@ -186,6 +228,8 @@ def is_member(node: Node) -> bool:
     if node.type == "field_identifier" or node.type == "property_identifier":
         return True
     parent = node.parent
+    if parent is not None and parent.type == "keyword_pattern":
+        return parent.named_children[0] == node
     field = MEMBER_FIELDS.get(parent.type) if parent else None
     return bool(field) and parent.child_by_field_name(field) == node
 
@@ -200,14 +244,45 @@ def names_it(node: Node, whole: Node) -> bool:
     return named is not None
 
 
-def binders(snapshot: Snapshot, name: str) -> list[Node]:
-    found: list[Node] = []
-    for match in islice(re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", snapshot.text), MOST_MATCHES):
-        node = node_at(snapshot, match.start())
-        scope = node and binder(snapshot, node)
-        if scope and scope not in found:
-            found.append(scope)
-    return found
+def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
+    """The parameter or local that this identifier declares."""
+    scope = node and binder(snapshot, node)
+    if node is None or scope is None:
+        return None
+    child, parent = outermost(node)
+    start, end = range_of(snapshot, scope)
+    if parent is None or hoists(snapshot):
+        return Binding(scope, start, end, start)
+    if parent.type == "let_declaration":
+        return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
+    if parent.type == "let_condition" and (taken := scope.child_by_field_name("consequence")):
+        end = snapshot.offset_of_byte(taken.end_byte)
+    value = next((each for field in VALUES if (each := parent.child_by_field_name(field))), None)
+    behind = child if value is None or parent.type in BEFORE_VALUE else value
+    return Binding(scope, start, end, snapshot.offset_of_byte(behind.end_byte))
+
+
+def hoists(snapshot: Snapshot) -> bool:
+    """Whether a local is one in all of its scope, and not only behind its declaration."""
+    language = find(snapshot.language, snapshot.path)
+    return language is None or language.id not in SEQUENTIAL
+
+
+def is_outside(node: Node, scope: Node) -> bool:
+    """Whether it belongs to what is around, though it stands in the scope: the name of a function, what Python
+    evaluates before a function or a comprehension begins."""
+    if names_it(node, scope):
+        return True
+    child, parent = node, node.parent
+    while parent is not None and child != scope:
+        if parent == scope and child == scope.child_by_field_name("return_type"):
+            return True
+        if parent.type == "for_in_clause" and parent.parent == scope and child == parent.child_by_field_name("right"):
+            return parent == next(each for each in scope.children if each.type == "for_in_clause")
+        if parent.type in PYTHON_PARAMETERS and parent.parent is not None and parent.parent.parent == scope:
+            return child in (parent.child_by_field_name("value"), parent.child_by_field_name("type"))
+        child, parent = parent, parent.parent
+    return False
 
 
 def binder(snapshot: Snapshot, node: Node) -> Node | None:
@@ -215,8 +290,24 @@ def binder(snapshot: Snapshot, node: Node) -> Node | None:
     child, parent = outermost(node)
     if parent is None or is_member(node) or not declared_in(child, parent):
         return None
+    if parent.type == "as_pattern" and parent.parent is not None and parent.parent.type.startswith("except"):
+        return parent.parent
     language = find(snapshot.language, snapshot.path)
-    return scope_of(parent, language is not None and not language.indents_blocks and not is_hoisted(parent))
+    if language is None or not language.indents_blocks:
+        return scope_of(parent, language is not None and not is_hoisted(parent))
+    scope = scope_of(parent, in_blocks=False)
+    while scope is not None and (said := handed_on(scope, node)):
+        scope = scope_of(scope.parent, in_blocks=False) if said == "nonlocal_statement" else None
+    return scope
+
+
+def handed_on(scope: Node, node: Node) -> str:
+    """The kind of statement by which a function of Python says that a name is not its own."""
+    body = scope.child_by_field_name("body")
+    for said in body.named_children if body is not None else ():
+        if said.type in HANDED_ON and any(name.text == node.text for name in said.named_children):
+            return said.type
+    return ""
 
 
 def scope_of(node: Node | None, in_blocks: bool) -> Node | None:

@@ -107,6 +107,11 @@ def test_the_files_line_ends_are_kept():
     check("if x:\r\n    $0\r\n", "a = 1\n    b = 2", "if x:\r\n    «a = 1\r\n    b = 2»\r\n", "block")
 
 
+def test_most_of_the_lines_decide_how_lines_end():
+    drawn = "a = 1\r\nb = 2\nif x:\n    $0\n"
+    check(drawn, "a = 1\n    b = 2", drawn.replace("$0", "«a = 1\n    b = 2»"), "block")
+
+
 def test_what_breaks_the_file_is_dropped():
     check("def f(a):\n    return a\n\nx = a$0\n", " = = b", "- the file would parse worse")
     check("function f() {\n    $0\n}\n", "return (", "- the file would parse worse", language="javascript")

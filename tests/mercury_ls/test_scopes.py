@@ -1,5 +1,5 @@
 from mercury_ls.documents import Document
-from mercury_ls.scopes import binding_ranges, declares, is_member, local_range, node_at
+from mercury_ls.scopes import binding_ranges, declares, is_member, local_at, node_at
 from tests.marked import marked
 
 
@@ -7,8 +7,8 @@ def check(drawn: str, expected: str, language: str = "python") -> None:
     """`$0` stands before a name; `expected` is the first line of the function that has it as a local, or nothing."""
     snapshot, offset = marked(drawn, language)
     name = node_at(snapshot, offset).text.decode()
-    found = local_range(snapshot, offset, (name,))
-    assert (snapshot.text[slice(*found)].partition("\n")[0].strip() if found else "") == expected
+    found = local_at(snapshot, offset, (name,))
+    assert (found.scope.text.decode().partition("\n")[0].strip() if found else "") == expected
 
 
 def check_declares(drawn: str, expected: bool, language: str = "python") -> None:
@@ -51,6 +51,31 @@ def test_a_local_belongs_to_its_block_where_blocks_have_locals():
 
 def test_a_comprehension_keeps_its_names():
     check("def f():\n    return [$0a for a in b]\n", "[a for a in b]")
+
+
+def test_what_python_evaluates_before_a_function_begins_is_not_of_it():
+    check("def f(a=$0a):\n    return a\n", "")
+    check("def f(a):\n    return lambda a=$0a: a\n", "def f(a):")
+    check("def f(a):\n    return [a for a in $0a]\n", "def f(a):")
+    check("def f(a):\n    return [a for b in c for a in $0a]\n", "[a for b in c for a in a]")
+
+
+def test_an_exception_is_known_in_its_clause():
+    check("def f(a):\n    try:\n        pass\n    except B as a:\n        g($0a)\n", "except B as a:")
+    check("def f(a):\n    try:\n        $0a()\n    except B as a:\n        pass\n", "def f(a):")
+
+
+def test_a_name_that_is_not_the_functions_own():
+    check("def f():\n    global a\n    $0a = 1\n", "")
+    check("def f(a):\n    def g():\n        nonlocal a\n        $0a = 1\n", "def f(a):")
+
+
+def test_a_local_is_known_behind_its_declaration_where_it_is_so():
+    check("func f(a int) {\n\tif b {\n\t\ta := $0a\n\t}\n}\n", "func f(a int) {", "go")
+    check("fn f(a: u8) {\n    let c = { let a = $0a; a };\n}\n", "fn f(a: u8) {", "rust")
+    check("fn f(a: B) {\n    if let Some(a) = $0a { a }\n}\n", "fn f(a: B) {", "rust")
+    check("fn f(a: B) {\n    if let Some(a) = b { a } else { $0a }\n}\n", "fn f(a: B) {", "rust")
+    check("void f(int a) {\n  { int a = $0a; }\n}\n", "{ int a = a; }", "c")
 
 
 def test_type_parameters_belong_to_what_they_are_declared_for():
@@ -99,5 +124,5 @@ def test_every_function_with_a_local_of_the_name():
 def test_a_text_without_a_grammar_has_no_scopes():
     snapshot = Document("file:///notes.txt", "notes.txt", "plaintext", 1, "a b\n").snapshot()
     assert node_at(snapshot, 2) is None
-    assert local_range(snapshot, 2, ("b",)) is None
+    assert local_at(snapshot, 2, ("b",)) is None
     assert binding_ranges(snapshot, "b") == []

@@ -1,0 +1,1578 @@
+"""Names that are spelled alike and are not the same: what must be left alone when one of them changes."""
+
+import pytest
+
+from mercury_ls.documents import Document
+from mercury_ls.occurrences import find
+from mercury_ls.propagation import Rule
+from tests.marked import marked
+from tests.mercury_ls.next_edit_scenarios import Scenario
+from tests.mercury_ls.test_next_edit import check, last_of, question_of
+
+ARGUMENTS = (
+    Scenario(
+        "the receiver is no argument of a call",
+        "python",
+        """\
+class Store:
+    def save(self⟦, path→⟧$0, mode):
+        write(mode)
+
+    def all(self):
+        self.save("a", "w")
+
+
+Store().save("b", "r")
+""",
+        """\
+class Store:
+    def save(self, mode):
+        write(mode)
+
+    def all(self):
+        self.save(«»"w")
+
+
+Store().save(«»"r")
+""",
+    ),
+    Scenario(
+        "the last parameter of a method",
+        "python",
+        """\
+class Store:
+    def save(self, path, mode⟦, owner→⟧$0):
+        write(path, mode)
+
+    def all(self):
+        self.save("a", "w", me)
+""",
+        """\
+class Store:
+    def save(self, path, mode):
+        write(path, mode)
+
+    def all(self):
+        self.save("a", "w"«»)
+""",
+    ),
+    Scenario(
+        "a receiver that is borrowed",
+        "rust",
+        """\
+impl Store {
+    fn save(&mut self⟦, path: &str→⟧$0, mode: u8) -> bool {
+        self.write(mode)
+    }
+}
+
+fn run(store: &mut Store) {
+    store.save("a", 1);
+    store.save("b", 2);
+}
+""",
+        """\
+impl Store {
+    fn save(&mut self, mode: u8) -> bool {
+        self.write(mode)
+    }
+}
+
+fn run(store: &mut Store) {
+    store.save(«»1);
+    store.save(«»2);
+}
+""",
+    ),
+    Scenario(
+        "silence where a function becomes a method",
+        "python",
+        """\
+class Store:
+    def save(⟦→self, ⟧$0path):
+        write(path)
+
+
+def run(self, store):
+    store.save("a")
+    store.save("b")
+""",
+        "- ",
+    ),
+    Scenario(
+        "a new parameter goes before the others of a method",
+        "python",
+        """\
+class Store:
+    def save(self⟦→, mode⟧$0, path):
+        write(path, mode)
+
+
+def run(store, mode):
+    store.save("a")
+    store.save("b")
+""",
+        """\
+class Store:
+    def save(self, mode, path):
+        write(path, mode)
+
+
+def run(store, mode):
+    store.save(«mode, »"a")
+    store.save(«mode, »"b")
+""",
+    ),
+    Scenario(
+        "a function of a module of that name is another",
+        "python",
+        """\
+def load(path⟦, mode→⟧$0):
+    return open(path)
+
+
+rows = load("a", "r")
+data = json.load(file, cls)
+""",
+        """\
+def load(path):
+    return open(path)
+
+
+rows = load("a"«»)
+data = json.load(file, cls)
+""",
+    ),
+    Scenario(
+        "an argument goes by its name, and nothing goes from what is not written out",
+        "python",
+        """\
+def load(path⟦, mode→⟧$0, size):
+    return open(path, size)
+
+
+load("a", size=3, mode="r")
+load("b", "r", 4)
+load(*given)
+load("c", *given)
+load("d", size=4)
+""",
+        """\
+def load(path, size):
+    return open(path, size)
+
+
+load("a", size=3«»)
+load("b"«», 4)
+load(*given)
+load("c", *given)
+load("d", size=4)
+""",
+    ),
+    Scenario(
+        "a method of something else, and arguments that are spread",
+        "javascript",
+        """\
+function load(path⟦, mode→⟧$0) {
+  return open(path);
+}
+load("a", "r");
+$.load("b", "s");
+load("c", ...rest);
+""",
+        """\
+function load(path) {
+  return open(path);
+}
+load("a"«»);
+$.load("b", "s");
+load("c", ...rest);
+""",
+    ),
+    Scenario(
+        "nothing is put behind arguments that are spread",
+        "python",
+        """\
+def save(path⟦→, mode⟧$0):
+    write(path)
+
+
+def go(store, mode):
+    save("x")
+    save(*rest)
+    save("y", **more)
+    store.save("z")
+""",
+        """\
+def save(path, mode):
+    write(path)
+
+
+def go(store, mode):
+    save("x"«, mode»)
+    save(*rest)
+    save("y", **more)
+    store.save("z")
+""",
+    ),
+    Scenario(
+        "an argument that went from a call stays with a module's function of that name",
+        "python",
+        """\
+import json
+
+save("a"⟦, "w"→⟧$0)
+save("b", "w")
+json.save("c", "w")
+""",
+        """\
+import json
+
+save("a")
+save("b"«»)
+json.save("c", "w")
+""",
+    ),
+    Scenario(
+        "types with commas count as one parameter",
+        "rust",
+        """\
+fn load(names: HashMap<String, u8>⟦, mode: u8→⟧$0, size: u8) -> u8 {
+    size
+}
+
+fn run() -> u8 {
+    load(HashMap::<String, u8>::new(), 1, 2) + load(names, 3, 4)
+}
+""",
+        """\
+fn load(names: HashMap<String, u8>, size: u8) -> u8 {
+    size
+}
+
+fn run() -> u8 {
+    load(HashMap::<String, u8>::new()«», 2) + load(names«», 4)
+}
+""",
+    ),
+    Scenario(
+        "silence about the calls where two parameters went at once",
+        "python",
+        """\
+def load(path⟦, mode, size→⟧$0):
+    return open(path)
+
+
+load("a", "r", 3)
+load("b", "w", 4)
+""",
+        "- ",
+    ),
+    Scenario(
+        "the method of the class above keeps its parameters",
+        "python",
+        """\
+class Reader(Base):
+    def read(self, path⟦, mode→⟧$0):
+        return super().read(path, mode)
+
+
+reader.read("a", "r")
+""",
+        """\
+class Reader(Base):
+    def read(self, path):
+        return super().read(path, mode)
+
+
+reader.read("a"«»)
+""",
+    ),
+    Scenario(
+        "commas in a template count for nothing",
+        "typescript",
+        """\
+function load(path: string⟦, mode: string→⟧$0): string {
+  return open(path);
+}
+const a = load(`a,b`, "r");
+const b = fs.load("c", "w");
+const c = load(path.join("a", "b"), "r");
+const d = store?.load("x", "y");
+""",
+        """\
+function load(path: string): string {
+  return open(path);
+}
+const a = load(`a,b`«»);
+const b = fs.load("c", "w");
+const c = load(path.join("a", "b")«»);
+const d = store?.load("x", "y");
+""",
+    ),
+    Scenario(
+        "a method of another type keeps its parameters and its arguments",
+        "go",
+        """\
+package a
+
+func (s *Store) Save(path string⟦, mode int→⟧$0) error {
+	return s.write(path)
+}
+
+func (o *Other) Save(path string, mode int) error { return nil }
+
+func run(s *Store, o *Other) {
+	s.Save("a", 1)
+	o.Save("b", 2)
+	Save("c", 3)
+	os.Save("d", 4)
+}
+""",
+        """\
+package a
+
+func (s *Store) Save(path string) error {
+	return s.write(path)
+}
+
+func (o *Other) Save(path string, mode int) error { return nil }
+
+func run(s *Store, o *Other) {
+	s.Save("a"«»)
+	o.Save("b", 2)
+	Save("c", 3)
+	os.Save("d"«»)
+}
+""",
+    ),
+    Scenario(
+        "parameters that share a type are several",
+        "go",
+        """\
+package a
+
+func load(a, b⟦, c→⟧$0 int, d string) int {
+	return a + b
+}
+
+func run() int { return load(1, 2, 3, "x") }
+""",
+        """\
+package a
+
+func load(a, b int, d string) int {
+	return a + b
+}
+
+func run() int { return load(1, 2«», "x") }
+""",
+    ),
+    Scenario(
+        "a function of a type, of a module, and within a macro",
+        "rust",
+        """\
+impl Store {
+    pub fn load(&self, path: &str⟦, mode: u8→⟧$0) -> u8 { 1 }
+}
+impl Other {
+    pub fn load(&self, path: &str, mode: u8) -> u8 { 2 }
+}
+fn run(s: &Store) {
+    s.load("a", 1);
+    Store::load(s, "b", 2);
+    json::load("c", 3);
+    assert_eq!(s.load("d", 4), 5);
+}
+""",
+        """\
+impl Store {
+    pub fn load(&self, path: &str) -> u8 { 1 }
+}
+impl Other {
+    pub fn load(&self, path: &str, mode: u8) -> u8 { 2 }
+}
+fn run(s: &Store) {
+    s.load("a"«»);
+    Store::load(s, "b", 2);
+    json::load("c", 3);
+    assert_eq!(s.load("d"«»), 5);
+}
+""",
+    ),
+    Scenario(
+        "silence where a type has several of the name",
+        "java",
+        """\
+class Store {
+    void save(String path⟦, int mode→⟧$0) {
+        write(path);
+    }
+    void save(String path, int mode, int owner) {
+        write(path);
+    }
+    void all() {
+        save("a", 1);
+        save("a", 1, 2);
+    }
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "what makes an object",
+        "java",
+        """\
+class A {
+    A(String path⟦, int mode→⟧$0) {
+        open(path);
+    }
+    static A of() { return new A("x", 1); }
+}
+class B {
+    A a = new A("y", 2);
+}
+""",
+        """\
+class A {
+    A(String path) {
+        open(path);
+    }
+    static A of() { return new A("x"«»); }
+}
+class B {
+    A a = new A("y"«»);
+}
+""",
+    ),
+    Scenario(
+        "a prototype ends without a body",
+        "c",
+        """\
+int load(const char *path⟦, int mode→⟧$0);
+
+int run(int *mode) {
+    return load("a", *mode) + other.load("b", 2) + load("c,d", 3);
+}
+""",
+        """\
+int load(const char *path);
+
+int run(int *mode) {
+    return load("a"«») + other.load("b", 2) + load("c,d"«»);
+}
+""",
+    ),
+    Scenario(
+        "silence about a call that names the receiver",
+        "python",
+        """\
+class Store:
+    def save(self, path⟦, mode→⟧$0):
+        write(path)
+
+
+Store.save(store, "a", "b")
+store.save("a", "b")
+""",
+        """\
+class Store:
+    def save(self, path):
+        write(path)
+
+
+Store.save(store, "a", "b")
+store.save("a"«»)
+""",
+    ),
+    Scenario(
+        "a method without a receiver",
+        "python",
+        """\
+class Store:
+    @staticmethod
+    def save(path⟦, mode→⟧$0):
+        write(path)
+
+
+Store.save("a", "b")
+""",
+        """\
+class Store:
+    @staticmethod
+    def save(path):
+        write(path)
+
+
+Store.save("a"«»)
+""",
+    ),
+    Scenario(
+        "behind a star only the name counts",
+        "python",
+        """\
+def save(path, *, mode⟦, owner→⟧$0):
+    write(path)
+
+
+save("a", owner=1, mode=2)
+save("a", mode=2, owner=3)
+""",
+        """\
+def save(path, *, mode):
+    write(path)
+
+
+save("a"«», mode=2)
+save("a", mode=2«»)
+""",
+    ),
+    Scenario(
+        "a default is no name of an argument",
+        "javascript",
+        """\
+function save(path⟦→, mode = "r"⟧$0) {
+  return path;
+}
+function run(mode) {
+  save("a");
+  save("b");
+}
+""",
+        """\
+function save(path, mode = "r") {
+  return path;
+}
+function run(mode) {
+  save("a"«, mode»);
+  save("b"«, mode»);
+}
+""",
+    ),
+    Scenario(
+        "what was given by its name is not what others give by position",
+        "python",
+        """\
+save("a"⟦, mode="w"→⟧$0)
+save("b", "w")
+save("c", mode="r")
+""",
+        """\
+save("a")
+save("b", "w")
+save("c"«»)
+""",
+    ),
+    Scenario(
+        "no position comes behind a name",
+        "python",
+        """\
+def save(path, size⟦→, mode⟧$0):
+    return path
+
+
+def go(mode):
+    save("x", size=3)
+    save("x", 3)
+    save(path="x", size=4)
+    save("x")
+""",
+        """\
+def save(path, size, mode):
+    return path
+
+
+def go(mode):
+    save("x", size=3)
+    save("x", 3«, mode»)
+    save(path="x", size=4)
+    save("x")
+""",
+    ),
+    Scenario(
+        "a call in a call",
+        "python",
+        """\
+def save(path⟦→, mode⟧$0):
+    return path
+
+
+def go(mode):
+    return save(save("x"))
+""",
+        """\
+def save(path, mode):
+    return path
+
+
+def go(mode):
+    return save(save("x"«, mode»)«, mode»)
+""",
+    ),
+    Scenario(
+        "a new parameter is passed by its name, not by its type",
+        "c",
+        """\
+int load(const char *path⟦→, struct box *target⟧$0) {
+    return open(path, target);
+}
+
+int run(struct box *target) {
+    return load("a") + load("b");
+}
+""",
+        """\
+int load(const char *path, struct box *target) {
+    return open(path, target);
+}
+
+int run(struct box *target) {
+    return load("a"«, target») + load("b"«, target»);
+}
+""",
+    ),
+    Scenario(
+        "a new parameter with the type before it",
+        "java",
+        """\
+class Store {
+    void save(String path⟦→, String mode⟧$0) {
+        write(path, mode);
+    }
+
+    void all(String mode) {
+        save("a");
+        this.save("b");
+    }
+}
+""",
+        """\
+class Store {
+    void save(String path, String mode) {
+        write(path, mode);
+    }
+
+    void all(String mode) {
+        save("a"«, mode»);
+        this.save("b"«, mode»);
+    }
+}
+""",
+    ),
+    Scenario(
+        "a new parameter behind a receiver",
+        "rust",
+        """\
+impl Store {
+    fn save(&mut self⟦→, mode: u8⟧$0, path: &str) {
+        self.write(path, mode)
+    }
+}
+
+fn run(store: &mut Store, mode: u8) {
+    store.save("a");
+    store.save("b");
+}
+""",
+        """\
+impl Store {
+    fn save(&mut self, mode: u8, path: &str) {
+        self.write(path, mode)
+    }
+}
+
+fn run(store: &mut Store, mode: u8) {
+    store.save(«mode, »"a");
+    store.save(«mode, »"b");
+}
+""",
+    ),
+)
+
+NAMES = (
+    Scenario(
+        "a module's name is no member",
+        "python",
+        """\
+import ⟦json→orjson⟧$0
+
+def f(request):
+    return json.loads(request.json)
+
+x = response.json()
+""",
+        """\
+import orjson
+
+def f(request):
+    return «orjson».loads(request.json)
+
+x = response.json()
+""",
+    ),
+    Scenario(
+        "a function is no method",
+        "python",
+        """\
+def ⟦load→fetch⟧$0(path):
+    return path
+
+
+class Store:
+    def load(self, key):
+        return load(key)
+
+    def all(self):
+        return self.load(1)
+
+
+store.load(3)
+load(3)
+""",
+        """\
+def fetch(path):
+    return path
+
+
+class Store:
+    def load(self, key):
+        return «fetch»(key)
+
+    def all(self):
+        return self.load(1)
+
+
+store.load(3)
+«fetch»(3)
+""",
+    ),
+    Scenario(
+        "what an exception is called in its clause, and its type",
+        "python",
+        """\
+def handle(⟦error→failure⟧$0):
+    try:
+        retry(error)
+    except TypeError as error:
+        log(error)
+""",
+        """\
+def handle(failure):
+    try:
+        retry(«failure»)
+    except TypeError as error:
+        log(error)
+""",
+    ),
+    Scenario(
+        "a type of the library that has the name in its own",
+        "python",
+        """\
+def find(⟦path→file⟧$0):
+    p = Path(path)
+    return os.path.join(path, PathLike)
+""",
+        """\
+def find(file):
+    p = Path(«file»)
+    return os.path.join(«file», PathLike)
+""",
+    ),
+    Scenario(
+        "a field keeps its name where a local stood for both",
+        "rust",
+        """\
+fn make(⟦x→left⟧$0: i32, y: i32) -> Point {
+    Point { x, y }
+}
+""",
+        """\
+fn make(left: i32, y: i32) -> Point {
+    Point { «x: left», y }
+}
+""",
+    ),
+    Scenario(
+        "what is declared anew is another from there on",
+        "rust",
+        """\
+fn parse(⟦input→text⟧$0: &str) -> usize {
+    let input = input.trim();
+    println!("{}", input);
+    input.len()
+}
+""",
+        """\
+fn parse(text: &str) -> usize {
+    let input = «text».trim();
+    println!("{}", input);
+    input.len()
+}
+""",
+    ),
+    Scenario(
+        "what is declared anew in a block takes its value from the other",
+        "go",
+        """\
+package a
+
+func f(⟦n→count⟧$0 int) int {
+	for i := 0; i < n; i++ {
+		n := i * n
+		use(n)
+	}
+	return n
+}
+""",
+        """\
+package a
+
+func f(count int) int {
+	for i := 0; i < «count»; i++ {
+		n := i * «count»
+		use(n)
+	}
+	return «count»
+}
+""",
+    ),
+    Scenario(
+        "the default of a parameter is not the parameter",
+        "python",
+        """\
+⟦timeout→deadline⟧$0 = 30
+
+def connect(host, timeout=timeout):
+    return open(host, timeout)
+
+connect("a", timeout=timeout)
+""",
+        """\
+deadline = 30
+
+def connect(host, timeout=«deadline»):
+    return open(host, timeout)
+
+connect("a", timeout=«deadline»)
+""",
+    ),
+    Scenario(
+        "what a pattern takes from a type is a member",
+        "python",
+        """\
+def f(⟦x→value⟧$0):
+    match x:
+        case Point(x=0):
+            return x
+    return x
+""",
+        """\
+def f(value):
+    match «value»:
+        case Point(x=0):
+            return «value»
+    return «value»
+""",
+    ),
+    Scenario(
+        "a property and what sets it are one",
+        "python",
+        """\
+class A:
+    @property
+    def ⟦name→label⟧$0(self):
+        return self._name
+
+    @name.setter
+    def name(self, value):
+        self._name = value
+""",
+        """\
+class A:
+    @property
+    def label(self):
+        return self._name
+
+    @«label.setter
+    def label»(self, value):
+        self._name = value
+""",
+    ),
+    Scenario(
+        "a field is not that of another class",
+        "cpp",
+        """\
+class A {
+  int ⟦size_→length_⟧$0;
+ public:
+  int get() { return size_; }
+};
+class B {
+  int size_;
+ public:
+  int get() { return size_; }
+};
+""",
+        """\
+class A {
+  int length_;
+ public:
+  int get() { return «length_»; }
+};
+class B {
+  int size_;
+ public:
+  int get() { return size_; }
+};
+""",
+    ),
+    Scenario(
+        "a parameter is no method",
+        "java",
+        """\
+class A {
+    int f(int ⟦get→fetch⟧$0) {
+        return get + get();
+    }
+    int get() { return 1; }
+}
+""",
+        """\
+class A {
+    int f(int fetch) {
+        return «fetch» + get();
+    }
+    int get() { return 1; }
+}
+""",
+    ),
+    Scenario(
+        "what names an argument of another class",
+        "python",
+        """\
+@dataclass
+class P:
+    ⟦name→label⟧$0: str
+    size: int
+
+
+p = P(name="x", size=1)
+q = Q(name="y")
+print(p.name)
+""",
+        """\
+@dataclass
+class P:
+    label: str
+    size: int
+
+
+p = P(«label»="x", size=1)
+q = Q(name="y")
+print(p.«label»)
+""",
+    ),
+    Scenario(
+        "a function that says so assigns what is at the top",
+        "python",
+        """\
+⟦count→total⟧$0 = 0
+
+def inc():
+    global count
+    count = count + 1
+
+def other():
+    count = 5
+    return count
+""",
+        """\
+total = 0
+
+def inc():
+    global «total»
+    «total» = «total» + 1
+
+def other():
+    count = 5
+    return count
+""",
+    ),
+    Scenario(
+        "names that have a part of it keep it where they are used",
+        "python",
+        """\
+def f(⟦user→account⟧$0):
+    user_id = user.id
+    return user_id
+
+
+def g(user_id):
+    return user_id
+""",
+        """\
+def f(account):
+    user_id = «account».id
+    return user_id
+
+
+def g(user_id):
+    return user_id
+""",
+    ),
+    Scenario(
+        "what a class calls above itself is not its own",
+        "python",
+        """\
+class Child(Base):
+    def ⟦read→fetch⟧$0(self):
+        return super().read() + self.read()
+""",
+        """\
+class Child(Base):
+    def fetch(self):
+        return super().read() + self.«fetch»()
+""",
+    ),
+    Scenario(
+        "a module's function is no method",
+        "python",
+        """\
+import json
+
+
+class Store:
+    def ⟦load→read⟧$0(self, key):
+        return json.load(key)
+
+    def all(self):
+        return self.load(1)
+""",
+        """\
+import json
+
+
+class Store:
+    def read(self, key):
+        return json.load(key)
+
+    def all(self):
+        return self.«read»(1)
+""",
+    ),
+    Scenario(
+        "a field is not that of what is declared as another type",
+        "typescript",
+        """\
+class Cart {
+  ⟦items→lines⟧$0: Line[] = [];
+  add(items: Line[]) {
+    this.items = items;
+    return { items };
+  }
+}
+class Order {
+  items = 1;
+  all() { return this.items; }
+}
+function f(cart: Cart, order: Order) { return cart.items.length + order.items; }
+""",
+        """\
+class Cart {
+  lines: Line[] = [];
+  add(items: Line[]) {
+    this.«lines» = items;
+    return { items };
+  }
+}
+class Order {
+  items = 1;
+  all() { return this.items; }
+}
+function f(cart: Cart, order: Order) { return cart.«lines».length + order.items; }
+""",
+    ),
+    Scenario(
+        "what a block declares is known in its own value",
+        "c",
+        """\
+int f(int ⟦n→count⟧$0) {
+    int total = n;
+    for (int n = 0; n < 3; n++) total += n;
+    { int n = n + 1; use(n); }
+    return total + n;
+}
+""",
+        """\
+int f(int count) {
+    int total = «count»;
+    for (int n = 0; n < 3; n++) total += n;
+    { int n = n + 1; use(n); }
+    return total + «count»;
+}
+""",
+    ),
+    Scenario(
+        "a member and a key of a struct are not what is at the top",
+        "c",
+        """\
+static int ⟦size→length⟧$0;
+struct box { int size; };
+int f(struct box *b) { return b->size + size; }
+int g(void) { return sizeof(size); }
+struct box c = { .size = 3 };
+""",
+        """\
+static int length;
+struct box { int size; };
+int f(struct box *b) { return b->size + «length»; }
+int g(void) { return sizeof(«length»); }
+struct box c = { .size = 3 };
+""",
+    ),
+    Scenario(
+        "a method may have the name of a field",
+        "java",
+        """\
+class A {
+    private int ⟦size→length⟧$0;
+    int size() { return size; }
+    int twice() { return size() * 2 + this.size() + this.size; }
+}
+""",
+        """\
+class A {
+    private int length;
+    int size() { return «length»; }
+    int twice() { return size() * 2 + this.size() + this.«length»; }
+}
+""",
+    ),
+    Scenario(
+        "a macro knows a name in the braces of its text",
+        "rust",
+        """\
+fn f(⟦name→label⟧$0: &str) {
+    println!("hello {name} and {}", name);
+    let x = format!("{name:?} {{name}}");
+}
+""",
+        """\
+fn f(label: &str) {
+    println!("hello {«label»} and {}", «label»);
+    let x = format!("{«label»:?} {{name}}");
+}
+""",
+    ),
+    Scenario(
+        "what a condition takes apart is another in its branch only",
+        "rust",
+        """\
+fn f(⟦x→value⟧$0: Option<i32>) -> i32 {
+    if let Some(x) = x { x } else { g(x) }
+}
+""",
+        """\
+fn f(value: Option<i32>) -> i32 {
+    if let Some(x) = «value» { x } else { g(«value») }
+}
+""",
+    ),
+    Scenario(
+        "a field of a literal and of a parameter of another type",
+        "go",
+        """\
+package a
+
+type Box struct {
+	⟦Size→Width⟧$0 int
+}
+type Bag struct {
+	Size int
+}
+
+func f(b Box, c Bag) int {
+	x := Bag{Size: 2}
+	return b.Size + c.Size + x.Size
+}
+""",
+        """\
+package a
+
+type Box struct {
+	Width int
+}
+type Bag struct {
+	Size int
+}
+
+func f(b Box, c Bag) int {
+	x := Bag{Size: 2}
+	return b.«Width» + c.Size + x.Size
+}
+""",
+    ),
+    Scenario(
+        "a key is no variable",
+        "javascript",
+        """\
+const ⟦size→width⟧$0 = 3;
+const a = { size: 1, b: size, [size]: 2 };
+a.size = size;
+class B { size = size; }
+""",
+        """\
+const width = 3;
+const a = { size: 1, b: «width», [«width»]: 2 };
+a.size = «width»;
+class B { size = «width»; }
+""",
+    ),
+    Scenario(
+        "a default, a comprehension and a lambda look outside",
+        "python",
+        """\
+def f(⟦node→tree⟧$0):
+    rows = {node: 1 for node in node.children}
+    with lock(node) as node_lock:
+        return [n for n in rows if n == node], lambda node=node: node
+""",
+        """\
+def f(tree):
+    rows = {node: 1 for node in «tree».children}
+    with lock(«tree») as «tree_lock»:
+        return [n for n in rows if n == «tree»], lambda node=«tree»: node
+""",
+    ),
+    Scenario(
+        "a literal and a pattern name the type whose field it is",
+        "rust",
+        """\
+struct User { ⟦name→label⟧$0: String }
+struct Pet { name: String }
+fn f(u: &User, p: &Pet) -> String {
+    let User { name } = u;
+    println!("{}", u.name);
+    let q = Pet { name: p.name.clone() };
+    let r = User { name: u.name.clone() };
+    format!("{}{}", p.name, name)
+}
+""",
+        """\
+struct User { label: String }
+struct Pet { name: String }
+fn f(u: &User, p: &Pet) -> String {
+    let User { «label: name» } = u;
+    println!("{}", u.«label»);
+    let q = Pet { name: p.name.clone() };
+    let r = User { «label»: u.«label».clone() };
+    format!("{}{}", p.name, name)
+}
+""",
+    ),
+    Scenario(
+        "a function is none of a type, of a module, or of an object in a macro",
+        "rust",
+        """\
+fn ⟦load→fetch⟧$0(path: &str) -> u8 { 1 }
+impl Store {
+    fn load(&self) -> u8 { load("x") + self.load() + Self::load(self) }
+}
+mod inner { pub fn load() {} }
+fn run() { inner::load(); load("y"); assert_eq!(load("z"), s.load()); }
+""",
+        """\
+fn fetch(path: &str) -> u8 { 1 }
+impl Store {
+    fn load(&self) -> u8 { «fetch»("x") + self.load() + Self::load(self) }
+}
+mod inner { pub fn load() {} }
+fn run() { inner::load(); «fetch»("y"); assert_eq!(«fetch»("z"), s.load()); }
+""",
+    ),
+    Scenario(
+        "a function of a type is not that of another",
+        "java",
+        """\
+class A {
+    static int ⟦of→make⟧$0(int x) { return x; }
+    int f() { return of(1) + A.of(2) + B.of(3) + List.of(4); }
+}
+""",
+        """\
+class A {
+    static int make(int x) { return x; }
+    int f() { return «make»(1) + A.«make»(2) + B.of(3) + List.of(4); }
+}
+""",
+    ),
+    Scenario(
+        "a label is no variable",
+        "c",
+        """\
+int f(int ⟦end→last⟧$0) {
+    if (end) goto end;
+    return end;
+end:
+    return 0;
+}
+""",
+        """\
+int f(int last) {
+    if («last») goto end;
+    return «last»;
+end:
+    return 0;
+}
+""",
+    ),
+    Scenario(
+        "a function of a namespace is not that of another",
+        "cpp",
+        """\
+namespace a { int ⟦load→fetch⟧$0(int x); }
+namespace b { int load(int x); }
+int f() { return a::load(1) + b::load(2) + load(3); }
+""",
+        """\
+namespace a { int fetch(int x); }
+namespace b { int load(int x); }
+int f() { return a::«fetch»(1) + b::load(2) + «fetch»(3); }
+""",
+    ),
+    Scenario(
+        "a key is no function",
+        "go",
+        """\
+package a
+
+import "encoding/json"
+
+func ⟦load→fetch⟧$0(b []byte) {
+	json := 3
+	load := func() {}
+	load()
+	use(json)
+}
+
+func g() { load(nil); s.load(); x := T{load: load} }
+""",
+        """\
+package a
+
+import "encoding/json"
+
+func fetch(b []byte) {
+	json := 3
+	load := func() {}
+	load()
+	use(json)
+}
+
+func g() { «fetch»(nil); s.load(); x := T{load: «fetch»} }
+""",
+    ),
+    Scenario(
+        "a method of what is declared as another type",
+        "typescript",
+        """\
+class A {
+  ⟦run→start⟧$0() { return this.stop(); }
+  stop() { return this.run(); }
+}
+class B {
+  run() {}
+  go() { this.run(); const a: A = new A(); a.run(); }
+}
+function f(b: B) { b.run(); }
+""",
+        """\
+class A {
+  start() { return this.stop(); }
+  stop() { return this.«start»(); }
+}
+class B {
+  run() {}
+  go() { this.run(); const a: A = new A(); a.«start»(); }
+}
+function f(b: B) { b.run(); }
+""",
+    ),
+    Scenario(
+        "a type parameter of a method is another",
+        "typescript",
+        """\
+class Box<⟦T→Item⟧$0> {
+  value: T;
+  map<T>(f: (x: T) => T): T { return f(this.value as any); }
+}
+type X<T> = T[];
+""",
+        """\
+class Box<Item> {
+  value: «Item»;
+  map<T>(f: (x: T) => T): «Item» { return f(this.value as any); }
+}
+type X<T> = T[];
+""",
+    ),
+    Scenario(
+        "a class has names of its own",
+        "python",
+        """\
+⟦limit→bound⟧$0 = 3
+
+class A:
+    limit = limit
+    def f(self, limit=limit):
+        return limit, self.limit, A.limit
+""",
+        """\
+bound = 3
+
+class A:
+    limit = «bound»
+    def f(self, limit=«bound»):
+        return limit, self.limit, A.limit
+""",
+    ),
+    Scenario(
+        "a receiver is known in its method",
+        "go",
+        """\
+package a
+
+func (⟦s→store⟧$0 *Store) Save(path string) {
+	s.write(path)
+	for _, s := range s.items {
+		s.run()
+	}
+}
+
+func (s *Store) Load() { s.write("x") }
+""",
+        """\
+package a
+
+func (store *Store) Save(path string) {
+	«store».write(path)
+	for _, s := range «store».items {
+		s.run()
+	}
+}
+
+func (s *Store) Load() { s.write("x") }
+""",
+    ),
+    Scenario(
+        "a local keeps its name where a field stood for both",
+        "rust",
+        """\
+struct User {
+    ⟦name→label⟧$0: String,
+}
+fn make(name: String) -> User {
+    User { name }
+}
+fn pet(name: String) -> Pet {
+    Pet { name }
+}
+""",
+        """\
+struct User {
+    label: String,
+}
+fn make(name: String) -> User {
+    User { «label: name» }
+}
+fn pet(name: String) -> Pet {
+    Pet { name }
+}
+""",
+    ),
+    Scenario(
+        "what is imported is none of the file's own objects",
+        "python",
+        """\
+from app import db
+
+
+class Store:
+    def ⟦save→store⟧$0(self):
+        db.save(self)
+
+    def all(self):
+        self.save()
+""",
+        """\
+from app import db
+
+
+class Store:
+    def store(self):
+        db.save(self)
+
+    def all(self):
+        self.«store»()
+""",
+    ),
+    Scenario(
+        "what names an argument of another function",
+        "python",
+        """\
+fetch("a", ⟦tries→retries⟧$0=3)
+fetch("b", tries=4)
+load("c", tries=5)
+x.tries = 4
+""",
+        """\
+fetch("a", retries=3)
+fetch("b", «retries»=4)
+load("c", tries=5)
+x.tries = 4
+""",
+    ),
+)
+
+LINE_ENDS = (
+    Scenario(
+        "lines that come have the line ends of the others",
+        "python",
+        "def a(one):\r\n⟦    log(one, x)\r\n→    if x:\r\n        log(one, x, 1)\r\n⟧"
+        "\r\n\r\ndef c(three):\r\n⟦    log(three, x)\r\n→    if x:\r\n        log(three, x, 1)\r\n⟧$0"
+        "\r\n\r\ndef b(two):\r\n    log(two, x)\r\n",
+        "def a(one):\r\n    if x:\r\n        log(one, x, 1)\r\n"
+        "\r\n\r\ndef c(three):\r\n    if x:\r\n        log(three, x, 1)\r\n"
+        "\r\n\r\ndef b(two):\r\n    «if x:\r\n        log(two, x, 1»)\r\n",
+    ),
+)
+
+
+COLLISIONS = (*ARGUMENTS, *NAMES, *LINE_ENDS)
+
+
+@pytest.mark.parametrize("scenario", COLLISIONS, ids=lambda each: f"{each.language}: {each.name}")
+async def test_what_is_spelled_alike_is_left_alone(scenario: Scenario) -> None:
+    await check(scenario)
+
+
+async def test_another_file_knows_a_function_by_its_module():
+    text = 'import file\nimport json\n\nfile.load("a", "r")\njson.load(path, cls)\n'
+    other = Document("file:///project/other.py", "/project/other.py", "python", 3, text).snapshot()
+    drawn = "def load(path⟦, mode→⟧$0):\n    return open(path)\n"
+    answer = await last_of(question_of(drawn, "python", others=(other,)))
+    assert [(edit.uri, text[edit.start : edit.end]) for edit in answer.edits] == [(other.uri, ', "r"')]
+
+
+async def test_what_a_module_is_renamed_to_is_no_member_in_another_file():
+    text = "import other\n\nx = response.json()\n"
+    other = Document("file:///project/other.py", "/project/other.py", "python", 3, text).snapshot()
+    drawn = "import ⟦json→orjson⟧$0\n\nx = json.loads(a)\n"
+    answer = await last_of(question_of(drawn, "python", others=(other,)))
+    assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
+
+
+def test_a_long_run_of_blanks_is_seen_once():
+    snapshot, _ = marked(f"y = 2  \ntext = 'a{' ' * 200_000}b'\n$0")
+    places = find(Rule(kind="trim", before="", after=""), snapshot, snapshot)
+    assert [(place.start, place.end) for place in places] == [(5, 7)]
