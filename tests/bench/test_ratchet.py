@@ -48,18 +48,19 @@ def test_an_update_tightens_and_never_loosens():
     assert merged(before, {"fake": figures(shown=0.5)})["fake"]["shown"].value == 0.3
 
 
-def test_what_is_null_is_not_watched():
+@pytest.mark.parametrize(("engine", "watched"), [("fake", {"completions: passes"}), ("us", set())])
+def test_neither_what_is_null_nor_what_a_models_passes_cost_is_watched(engine, watched):
     part = dict.fromkeys(["exact", "first_line", "similarity", "chrf", "parses", "shown", "right_when_shown", "ece"])
     part |= {"passes": 2.0, "characters_per_pass": None, "n": 4, "dropped": {"unsure": 1}}
     edits = dict.fromkeys(["score", "show", "quiet", "exact", "right_when_shown", "delta_chrf"])
     found = figures_of(
         {
-            "engine": "us",
-            "fim": {"s": {"us": part}},
+            "engine": engine,
+            "fim": {"s": {engine: part}},
             "next_edit": {"s": edits | {"n": 1, "dropped": {}, "quiet": [1, 0, 1]}},
         }
     )
-    assert found.keys() == {"completions: passes", "completions: quiet, unsure", "next edits: quiet"}
+    assert found.keys() == {*watched, "completions: quiet, unsure", "next edits: quiet"}
 
 
 @pytest.mark.slow
