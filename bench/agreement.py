@@ -51,7 +51,7 @@ def agreement(folder: Path, rows: Sequence[dict]) -> dict[str, object]:
     try:
         from mercury_engine.torch_runtime import open_torch
     except ImportError as error:
-        print(f"OpenVINO was compared with nothing: {error}; pip install 'mercury-ls[train]'")
+        print(f"OpenVINO was compared with nothing: {error}; pip install '.[train]'")
         return {**figures, "openvino_as_torch": str(error)}
     runtime, reference = load(folder), open_torch(folder, device="cpu")
     tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)

@@ -61,6 +61,9 @@ def common(command: argparse.ArgumentParser) -> None:
 def add_serve(commands: Any) -> None:
     serve = commands.add_parser("serve", help="run the engine server (editors start it by themselves)")
     serve.add_argument("--http", metavar="HOST:PORT", nargs="?", const="127.0.0.1:8391", help="listen there too")
+    serve.add_argument(
+        "--host-name", metavar="NAME", action="append", help="a name that --http is asked by; repeatable"
+    )
     serve.add_argument("--certificate", metavar="FILE", help="TLS certificate for --http")
     serve.add_argument("--key", metavar="FILE", help="TLS key for --http")
     serve.add_argument("--stop", action="store_true", help="stop the running engine server")
@@ -189,14 +192,15 @@ def run_serve(options: argparse.Namespace) -> int:
         http=options.http or "",
         certificate=options.certificate or "",
         key=options.key or "",
+        hosts=tuple(options.host_name or ()),
     )
     return daemon.run(where, loader(settings.engine))
 
 
 def misplaced(options: argparse.Namespace) -> str:
     """What was given without what it is for."""
-    if (options.certificate or options.key) and not options.http:
-        return "--certificate and --key are for --http: add --http HOST:PORT"
+    if (options.certificate or options.key or options.host_name) and not options.http:
+        return "--certificate, --key and --host-name are for --http: add --http HOST:PORT"
     if options.key and not options.certificate:
         return f"--key {options.key} is of no use alone: add --certificate FILE"
     return ""

@@ -29,7 +29,9 @@ async def complete(path: str, line: int, column: int, **wiring: Any) -> dict[str
     session = maker.session([str(project_of(file))], {}, lambda status: waiting.set())
     try:
         reply = await asked(session, file, (line, column), waiting)
-        return described(reply, session, [str(problem) for problem in maker.problems])
+        status = session.engine.status
+        other = [status.detail] if status.state == "ready" and status.detail else []
+        return described(reply, session, [*map(str, maker.problems), *other])
     finally:
         await session.end()
 

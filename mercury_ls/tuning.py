@@ -30,7 +30,7 @@ LARGEST_PROJECT = 48 << 20
 """Characters; the files changed last are taken first."""
 
 MAKING, LOCK = "making-", "lock"
-INSTALL = "pip install 'mercury-ls[train]'"
+INSTALL = "pip install '.[train]' in a clone of mercury-ls"
 
 Train = Callable[["Order", "Material", Path], int]
 

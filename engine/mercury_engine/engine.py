@@ -353,7 +353,9 @@ def open_runtime(
 
         return open_torch(folder, device="cuda", adapter=adapter)
     if resources.device == "gpu":
-        raise EngineError("engine.device is 'gpu', and torch finds none; install `mercury-ls[gpu]`, or choose 'auto'")
+        raise EngineError(
+            "engine.device is 'gpu', and torch finds none; `pip install '.[gpu]'` in a clone of mercury-ls, or choose 'auto'"
+        )
     from mercury_engine import openvino_runtime
 
     return openvino_runtime.load(folder, threads=resources.threads or None, adapter=adapter)

@@ -179,7 +179,7 @@ def check_host(host: str, hosts: tuple[str, ...]) -> None:
     raise RefusedError(
         403,
         f"the Host header names {name[:200]!r}",
-        "use the IP address, or add the name to the server's hosts",
+        f"use the IP address, or start the server with --host-name {name[:200]}",
     )
 
 
@@ -196,7 +196,7 @@ def check_origin(origin: str, origins: tuple[str, ...]) -> None:
         raise RefusedError(
             403,
             f"the request comes from a web page at {origin[:200]!r}",
-            "add that origin to the server's origins if the page is yours",
+            "only programs are served, no pages",
         )
 
 

@@ -46,7 +46,8 @@ log = logging.getLogger(__name__)
 
 
 class Options(Struct, frozen=True):
-    """`idle_minutes` 0 stays for ever; `http` "HOST:PORT" listens there too, beside the local socket."""
+    """`idle_minutes` 0 stays for ever; `http` "HOST:PORT" listens there too, beside the local socket, and is asked by
+    its address, or by one of the names `hosts`."""
 
     directory: str = ""
     idle_minutes: float = 10.0
@@ -236,11 +237,12 @@ def web_server(door: Door, app: "App", options: Options) -> "Server":
     import uvicorn
 
     from mercury_ls.serve.app import guarded
+    from mercury_ls.serve.doorkeeper import Doorkeeper
 
     server = uvicorn.Server(
         uvicorn.Config(
             guarded(app, door.token, options.hosts, options.origins) if door.token else app,
-            http="h11",
+            http=Doorkeeper,
             interface="asgi3",
             ws="none",
             lifespan="off",
