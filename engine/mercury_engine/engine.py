@@ -354,7 +354,8 @@ def open_runtime(
         return open_torch(folder, device="cuda", adapter=adapter)
     if resources.device == "gpu":
         raise EngineError(
-            "engine.device is 'gpu', and torch finds none; `pip install '.[gpu]'` in a clone of mercury-ls, or choose 'auto'"
+            "engine.device is 'gpu', and torch finds none; "
+            "`pip install '.[gpu]'` in a clone of mercury-ls, or choose 'auto'"
         )
     from mercury_engine import openvino_runtime
 
