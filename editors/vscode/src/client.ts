@@ -1,5 +1,6 @@
 /** The language client: what it tells the server of settings, what it lets through, how it is started again. */
 
+import { setTimeout as after } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import {
   LanguageClient,
@@ -13,6 +14,9 @@ import type { Engine } from './state.ts';
 
 const SCHEMES = ['file', 'untitled', 'vscode-notebook-cell', 'vscode-vfs', 'vscode-remote'];
 export const SELECTOR = SCHEMES.map((scheme) => ({ scheme }));
+
+/** Milliseconds that a server has to answer its first request once another is wanted. */
+const PATIENCE = 10_000;
 
 export interface Hearing {
   engineChanged(engine: Engine): void;
@@ -28,8 +32,11 @@ function chosen(extension: vscode.Extension<unknown>): object {
   return { mercury: explicit(keys, (key) => configuration.inspect(key)) };
 }
 
+/** The server that was asked for last; a start or a stop begins when the one before it is through. */
 export class Connection implements vscode.Disposable {
   private client: LanguageClient | undefined;
+  private wanted: LanguageClient | undefined;
+  private turn = Promise.resolve();
   private readonly extension: vscode.Extension<unknown>;
   private readonly log: vscode.LogOutputChannel;
   private readonly hearing: Hearing;
@@ -44,31 +51,27 @@ export class Connection implements vscode.Disposable {
     return this.client?.state === Running.Running ? this.client : undefined;
   }
 
+  /** Nothing is started, and no failure told, where something else is asked for meanwhile. */
   async start(command: readonly string[]): Promise<void> {
-    await this.stop();
+    const client = this.made(command);
+    await this.next(client);
+    if (client !== this.wanted) {
+      return;
+    }
+    this.client = client;
     this.hearing.runs('starting');
     this.log.info(`starting ${command.join(' ')}`);
-    const [program, ...rest] = command;
-    const server = { command: program, args: [...rest, '--stdio'] };
-    const client = new LanguageClient('mercury-ls', 'Mercury', server, this.options());
-    this.client = client;
-    client.registerFeature({
-      fillClientCapabilities: (capabilities) => void (capabilities.experimental = { mercury: {} }),
-      initialize: () => undefined,
-      getState: () => ({ kind: 'static' }),
-      clear: () => undefined,
-    });
-    let told = false;
-    client.onNotification('mercury/didChangeStatus', (engine: Engine) => {
-      told = true;
-      this.hearing.engineChanged(engine);
-    });
-    client.onDidChangeState(({ newState }) => this.changed(client, newState));
-    await client.start();
-    const engine = await client.sendRequest<Engine | null>('mercury/status', {}).catch(() => null);
-    if (engine !== null && !told) {  // what the server has told meanwhile is newer than its answer
-      this.hearing.engineChanged(engine);
+    try {
+      await this.launch(client);
+    } catch (error) {
+      if (client === this.wanted) {
+        throw error;
+      }
     }
+  }
+
+  stop(): Promise<void> {
+    return this.next(undefined);
   }
 
   /** Tells a running server what is set now; one that starts asks by itself. */
@@ -76,18 +79,59 @@ export class Connection implements vscode.Disposable {
     void this.running?.sendNotification('workspace/didChangeConfiguration', { settings: chosen(this.extension) });
   }
 
-  async stop(): Promise<void> {
-    const client = this.client;
-    this.client = undefined;
-    await client?.dispose().catch((error: unknown) => this.log.warn(`stopping: ${String(error)}`));
-  }
-
   dispose(): void {
     void this.stop();
   }
 
+  private next(wanted: LanguageClient | undefined): Promise<void> {
+    this.wanted = wanted;
+    this.turn = this.turn.then(() => this.end());
+    return this.turn;
+  }
+
+  /** A client that is starting cannot be stopped yet; where its server does not answer, its process is ended. */
+  private async end(): Promise<void> {
+    const client = this.client;
+    this.client = undefined;
+    const dispose = () => client?.dispose().catch((error: unknown) => this.log.warn(`stopping: ${String(error)}`));
+    if (client?.state === Running.Starting) {
+      const started = client.start().catch(() => undefined);
+      await Promise.race([started, after(PATIENCE, undefined, { ref: false })]);
+      await dispose();
+      await started;  // it may have answered after all
+    }
+    await dispose();
+  }
+
+  private made(command: readonly string[]): LanguageClient {
+    const [program, ...rest] = command;
+    const server = { command: program, args: [...rest, '--stdio'] };
+    const client = new LanguageClient('mercury-ls', 'Mercury', server, this.options());
+    client.registerFeature({
+      fillClientCapabilities: (capabilities) => void (capabilities.experimental = { mercury: {} }),
+      initialize: () => undefined,
+      getState: () => ({ kind: 'static' }),
+      clear: () => undefined,
+    });
+    client.onDidChangeState(({ newState }) => this.changed(client, newState));
+    return client;
+  }
+
+  private async launch(client: LanguageClient): Promise<void> {
+    let told = false;
+    client.onNotification('mercury/didChangeStatus', (engine: Engine) => {
+      told = true;
+      this.hearing.engineChanged(engine);
+    });
+    await client.start();
+    const engine = await client.sendRequest<Engine | null>('mercury/status', {}).catch(() => null);
+    if (engine !== null && !told && client === this.wanted) {  // what it has told meanwhile is newer than its answer
+      this.hearing.engineChanged(engine);
+    }
+  }
+
   private changed(client: LanguageClient, state: Running): void {
-    if (client === this.client) {
+    if (client === this.wanted) {
       const names = { [Running.Running]: 'running', [Running.Stopped]: 'stopped' } as const;
       this.hearing.runs(state in names ? names[state as keyof typeof names] : 'starting');
     }

@@ -100,7 +100,8 @@ class Mercury implements vscode.Disposable {
   async start(): Promise<void> {
     const found = findServer();
     if (found === undefined) {
-      this.become({ server: 'missing', engine: undefined });
+      void this.connection.stop();
+      this.runs('missing');
       void this.install();
       return;
     }

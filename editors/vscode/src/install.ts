@@ -27,7 +27,7 @@ export function findServer(): Found | undefined {
   return find(configured, local, MACHINE);
 }
 
-/** Whether the server has been installed. */
+/** Whether the server has been installed; one that is chosen instead is a setting, and starts as such. */
 export async function install(log: vscode.LogOutputChannel): Promise<boolean> {
   const offered = installers('', MACHINE);
   const choose = 'Choose the Program…';
@@ -36,7 +36,8 @@ export async function install(log: vscode.LogOutputChannel): Promise<boolean> {
   const labels = offered.map((one) => `Install with ${one.label}…`);
   const answer = await vscode.window.showInformationMessage(told, ...labels, choose);
   if (answer === choose) {
-    return chooseProgram();
+    await chooseProgram();
+    return false;
   }
   const index = labels.indexOf(answer ?? '');
   const requirement = index >= 0 ? await source() : undefined;
@@ -57,14 +58,12 @@ async function source(): Promise<string | undefined> {
   return (await vscode.window.showOpenDialog(choice))?.[0]?.fsPath;
 }
 
-async function chooseProgram(): Promise<boolean> {
+async function chooseProgram(): Promise<void> {
   const [program] = (await vscode.window.showOpenDialog({ title: 'The program mercury-ls' })) ?? [];
-  if (program === undefined) {
-    return false;
+  if (program !== undefined) {
+    const configuration = vscode.workspace.getConfiguration('mercury-ls');
+    await configuration.update('server.command', [program.fsPath], vscode.ConfigurationTarget.Global);
   }
-  const configuration = vscode.workspace.getConfiguration('mercury-ls');
-  await configuration.update('server.command', [program.fsPath], vscode.ConfigurationTarget.Global);
-  return true;
 }
 
 async function agreed(installer: Installer): Promise<boolean> {

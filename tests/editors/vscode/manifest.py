@@ -19,10 +19,10 @@ FOR_THE_MACHINE = re.compile(r"engine\.model|privacy\..*")
 def renewed(manifest: dict[str, Any]) -> dict[str, Any]:
     """The manifest with the server's settings behind the extension's own."""
     groups = generated(json.loads(SCHEMA.read_text(encoding="utf-8")))
+    groups = manifest["contributes"]["configuration"][:1] + groups
+    manifest["contributes"]["configuration"] = groups
     properties = {name: value for group in groups for name, value in group["properties"].items()}
-    own = manifest["contributes"]["configuration"][:1]
-    manifest["contributes"]["configuration"] = own + groups
-    restricted = [name for name, value in properties.items() if value["scope"] == "window"]
+    restricted = [name for name, value in properties.items() if value["scope"] != "machine"]
     manifest["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] = restricted
     return manifest
 

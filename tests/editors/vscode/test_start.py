@@ -1,5 +1,6 @@
-"""From nothing to the first suggestion, as the README says it, on a bare machine too, and in a stranger's folder."""
+"""From nothing to the first suggestion, as the README says it, on a bare machine, in a stranger's folder, once more."""
 
+import json
 import re
 import subprocess
 import sys
@@ -47,6 +48,13 @@ def suggests(window) -> None:
     assert window.first_ghost(SHOP.before[-1])
 
 
+def servers(window) -> list[str]:
+    parent = window.js("return process.pid")
+    listed = subprocess.run(["ps", "-A", "-o", "ppid=,args="], capture_output=True, text=True, check=True).stdout
+    children = [line.split(maxsplit=1)[1] for line in listed.splitlines() if line.split()[0] == str(parent)]
+    return [child for child in children if "--stdio" in child]
+
+
 def script(path: Path, *lines: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n", encoding="utf-8")
@@ -88,11 +96,45 @@ def test_without_a_server_it_is_installed_only_after_the_exact_command_was_agree
 
 
 @WITH_THE_FAKE_ENGINE
-def test_a_folder_that_is_not_trusted_names_no_program(start, tmp_path):
-    marker = tmp_path / "ran"
+def test_a_folder_that_is_not_trusted_names_no_program_and_sets_nothing(start, tmp_path):
+    marker, settings = tmp_path / "ran", tmp_path / "project/.vscode/settings.json"
     script(tmp_path / "project/.venv/bin/mercury-ls", f"touch {marker}")
+    settings.parent.mkdir()
+    theirs = {"mercury-ls.nextEdit.display": "off", "mercury.suggest.delayMs": 4000}
+    settings.write_text(json.dumps(theirs), encoding="utf-8")
     trust = {"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"}
     window = start(**trust)
     window.until(lambda: "not found" in window.status, "the status")
     assert window.js("return vscode.workspace.isTrusted") is False
     assert not marker.exists()
+    assert window.js("return vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.display')") == "auto"
+    assert window.js("return vscode.workspace.getConfiguration('mercury').get('suggest.delayMs')") < 4000
+
+
+@WITH_THE_FAKE_ENGINE
+@pytest.mark.parametrize("times", [2, 3])
+def test_restarts_at_once_leave_one_server(real, times):
+    real.ready()
+    restart = "() => vscode.commands.executeCommand('mercury-ls.restart')"
+    real.js(f"await Promise.all(Array.from({{ length: {times} }}, {restart}))")
+    suggests(real)
+    real.until(lambda: len(servers(real)) == 1, "one server")
+
+
+@WITH_THE_FAKE_ENGINE
+@pytest.mark.parametrize(("answers", "left"), [(True, "0\n"), (False, "")])
+def test_a_server_that_still_starts_is_stopped_in_order_or_ended_before_another(start, tmp_path, answers, left):
+    """The first one takes its time until it is let go, if it ever is; then it leaves how it went."""
+    first, go, ended = tmp_path / "first", tmp_path / "go", tmp_path / "ended"
+    serve = f'{sys.executable} -m mercury_ls "$@"'
+    held = f"while [ ! -e {go} ]; do sleep 0.1; done"
+    lines = (f"mkdir {first} || exec {serve}", held, serve, f"echo $? > {ended}")
+    script(tmp_path / "home/.local/bin/mercury-ls", *lines)
+    window = start()
+    window.until(first.exists, "the first server")
+    window.js("void vscode.commands.executeCommand('mercury-ls.restart')")
+    if answers:
+        go.touch()
+    suggests(window)
+    window.until(lambda: len(servers(window)) == 1, "one server")
+    window.until(lambda: (ended.read_text(encoding="utf-8") if ended.exists() else "") == left, "the first to end")
