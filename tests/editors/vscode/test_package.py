@@ -52,7 +52,7 @@ def test_its_manifest_is_the_one_of_this_version(package):
 
 def test_the_program_loads_nothing_that_is_not_in_it(package):
     program = package["extension/dist/extension.cjs"].decode()
-    builtin = "assert|child_process|crypto|fs|net|os|path|process|readline|url|util|worker_threads"
+    builtin = "assert|child_process|crypto|fs|net|os|path|process|readline|timers|url|util|worker_threads"
     assert {
         name
         for name in re.findall(r"\brequire\(\"([^\"]+)\"\)", program)
