@@ -11,7 +11,6 @@ from bench.edit_cases import Case, cases
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.engine import MercuryEngine, open_engine
 from mercury_engine.policy import Decode
-from mercury_ls.documents import Snapshot
 
 __all__ = ["compare", "ratios", "read", "request"]
 
@@ -56,8 +55,8 @@ def rewriting(case: Case, session: str) -> InfillRequest:
     """The lines of the edit that came next, and one line on either side."""
     snapshot, (change, *_) = case.snapshot, case.expected
     first, last = snapshot.line_of(change.start), snapshot.line_of(max(change.end - 1, change.start))
-    start, end = snapshot.line_start(max(first - AROUND, 0)), line_stop(snapshot, last + AROUND)
-    asked = Span(0, snapshot.line_start(max(first - 1, 0)) - start, line_stop(snapshot, last + 1) - start, "edit")
+    start, end = snapshot.line_start(max(first - AROUND, 0)), snapshot.line_stop(last + AROUND)
+    asked = Span(0, snapshot.line_start(max(first - 1, 0)) - start, snapshot.line_stop(last + 1) - start, "edit")
     return InfillRequest(
         session=session,
         windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
@@ -65,11 +64,6 @@ def rewriting(case: Case, session: str) -> InfillRequest:
         edits=case.history.edits(),
         effort="medium",
     )
-
-
-def line_stop(snapshot: Snapshot, line: int) -> int:
-    """Behind the line's end, or the text's."""
-    return snapshot.line_start(line + 1) if line + 1 < snapshot.line_count else len(snapshot.text)
 
 
 def filling(row: dict, session: str) -> InfillRequest:

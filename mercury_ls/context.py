@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Effort, InfillRequest, Snippet, Span, Window
 from mercury_ls import syntax
-from mercury_ls.documents import Snapshot
+from mercury_ls.documents import Snapshot, unified
 from mercury_ls.targets import Target
 
 __all__ = ["Budget", "Related", "as_learned", "build", "relate"]
@@ -107,10 +107,6 @@ def with_line_feeds(request: InfillRequest) -> InfillRequest:
         snippets=tuple(replace(each, text=unified(each.text)) for each in request.snippets),
         edits=tuple(replace(each, before=unified(each.before), after=unified(each.after)) for each in request.edits),
     )
-
-
-def unified(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def moved(text: str, offset: int) -> int:

@@ -15,7 +15,7 @@ from mercury_ls import languages, positions
 from mercury_ls.languages import Language
 from mercury_ls.positions import Encoding
 
-__all__ = ["TREE_LIMIT", "Change", "Document", "Snapshot", "difference", "reparse"]
+__all__ = ["TREE_LIMIT", "Change", "Document", "Snapshot", "difference", "reparse", "unified"]
 
 TREE_LIMIT = 1 << 20
 """Bytes. Parsing holds the interpreter lock: a larger text would stall the loop for a tenth of a second."""
@@ -56,6 +56,10 @@ class Snapshot:
 
     def line_start(self, line: int) -> int:
         return self._lines.start(line)
+
+    def line_stop(self, line: int) -> int:
+        """Behind the terminator, or the text's end."""
+        return self._lines.start(line + 1) if line + 1 < len(self._lines) else len(self.text)
 
     def line_end(self, line: int) -> int:
         """Before the terminator."""
@@ -196,6 +200,11 @@ class Document:
         if len(self._pending) > _PENDING_LIMIT:
             self._parsed = None
             self._pending.clear()
+
+
+def unified(text: str) -> str:
+    """With line feeds alone."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def difference(before: str, after: str) -> Change:

@@ -344,7 +344,7 @@ def lines_of(snapshot: Snapshot, candidate: Candidate) -> range:
 
 def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate]) -> Region:
     start = snapshot.line_start(first)
-    end = snapshot.line_start(last + 1) if last + 1 < snapshot.line_count else len(snapshot.text)
+    end = snapshot.line_stop(last)
     inside = [each for each in ranked if each.uri == snapshot.uri and start <= each.start and each.end <= end]
     certain = tuple(each for each in inside if each.text is not None)
     likeliest = max((each.p_edit for each in inside), default=0.0)

@@ -401,7 +401,7 @@ def deletions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator
     for start, end, _, same in matches(rule.lines_before, rule.lines_before, snapshot):
         first = snapshot.line_start(snapshot.line_of(start))
         last = snapshot.line_of(end)
-        stop = snapshot.line_start(last + 1) if last + 1 < snapshot.line_count else len(snapshot.text)
+        stop = snapshot.line_stop(last)
         yield Place(first, stop, "", same)
 
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from mercury_ls import syntax
-from mercury_ls.documents import Snapshot
+from mercury_ls.documents import Snapshot, unified
 from mercury_ls.history import History
 from mercury_ls.places import line_break
 from mercury_ls.targets import Silence, Target
@@ -57,7 +57,7 @@ def without_sentinels(text: str, document: str) -> str:
 
 def in_the_files_manner(text: str, snapshot: Snapshot) -> str:
     """The file's own line ends, and its tabs or spaces."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = unified(text)
     if "\n" not in text:
         return text
     first, *lines = text.split("\n")

@@ -225,6 +225,8 @@ class _Text:
 
     def _secrets(self) -> list[str]:
         """The pieces of the document that are masked; a few characters stand anywhere."""
+        if not self.secret:
+            return []
         found = groupby(zip(self._document.text, self._characters, strict=True), lambda each: each[1] in self.secret)
         pieces = ("".join(character for character, _ in run) for is_secret, run in found if is_secret)
         return [piece for piece in pieces if len(piece) >= SHORTEST_SECRET]

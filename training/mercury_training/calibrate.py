@@ -23,7 +23,7 @@ from mercury_engine.drafts import Copies
 from mercury_engine.echo import Echo
 from mercury_engine.engine import BAR, TOKENIZER_FILE, MercuryEngine, open_runtime
 from mercury_engine.export import seal
-from mercury_engine.fitted import CALIBRATION_FILE, ECHO_FILE
+from mercury_engine.fitted import CALIBRATION_FILE, ECHO_FILE, write_fitted
 from mercury_engine.layout import EOM, Row, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.policy import calibrate as measure_costs
 from mercury_engine.runtime import Runtime
@@ -182,7 +182,7 @@ def _write(path: Path, found: Echo | Calibration | None) -> None:
     if found is None:
         path.unlink(missing_ok=True)
         return
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    write_fitted(path, found)
     print(f"{path}: {found}", file=sys.stderr)
 
 

@@ -184,7 +184,7 @@ def _tells_secrets(row: EditRow) -> bool:
 def _is_readable(source: Source) -> bool:
     """A clone that keeps most of its objects elsewhere has no history here."""
     try:
-        git(source.location, "log", f"-{COMMITS}", "--name-only", "--format=", source.revision)
+        list(_commits(source))
     except subprocess.CalledProcessError as error:
         said = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
         print(f"the history cannot be read, and is left out: {said[-1] if said else error}", file=sys.stderr)

@@ -18,7 +18,7 @@ from msgspec.structs import astuple, replace
 
 from mercury_engine.api import Worth
 from mercury_engine.export import seal
-from mercury_engine.fitted import WORTH_FILE
+from mercury_engine.fitted import WORTH_FILE, write_fitted
 from mercury_training.logistic import newton, sigmoid
 from mercury_training.rank_edits import Candidate, bar_for, candidates_in, due_chances, log_odds, read
 
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     due = msgspec.json.decode(given.ranking.read_bytes(), type=Due).due if given.ranking else {}
     found = fit_worth(candidates_in(rows))
     found = replace(found, bar=fit_bar(rows, found, due))
-    (given.model / WORTH_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    write_fitted(given.model / WORTH_FILE, found)
     seal(given.model)
     print(f"{given.model / WORTH_FILE}, from {len(rows)} opinions: {found}")
 
