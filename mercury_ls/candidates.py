@@ -2,14 +2,14 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls import imports, occurrences, ranking, scopes, syntax
+from mercury_ls import imports, occurrences, ranking, scopes, syntax, templates
 from mercury_ls.documents import Snapshot
 from mercury_ls.habits import COPIED, stands_alone
 from mercury_ls.imports import Diagnosed
@@ -28,11 +28,17 @@ ABOUT = 0.7
 KINDS = {"import": "lacking", "unused": "unused"}
 WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 LITERAL = re.compile(r"\d[\w.]*|\"[^\"]*\"|'[^']*'")
-OF_NAMES = frozenset({"rename", "part", "import", "unused", "entry", "stored", "signature", "trim"})
+OF_NAMES = frozenset({"rename", "part", "import", "unused", "entry", "stored", "signature", "trim", "align"})
 OF_LINES = frozenset({"clone", "delete", "entry", "insert", "stored"})
 
 
-RARE = frozenset({"signature", "stored"})
+COMMON = frozenset({"clone", "delete", "insert", "phrase", "rename"})
+"""Kinds that history has often enough to learn of each what these features say of it."""
+OF_KIND = (
+    *("above", "all places", "changed", "contested", "distance", "in text", "length", "lengthy", "likeness"),
+    *("neighbours", "same function", "times"),
+)
+RARE = frozenset({"align", "signature", "stored"})
 """History has them too seldom to learn when they are right: they are narrow enough to be so mostly."""
 
 
@@ -40,8 +46,8 @@ class Candidate(Struct, frozen=True):
     """An edit that may come next: `[start, end)` of a snapshot becomes `text`, or what a model writes if that is None.
 
     `p_edit` is the chance that the user would make it, from `features`, and `p_due` that of having anything left to do
-    where this is the likeliest; `rule` is what it follows from, and `reach` the
-    lines that it does all of the rule's edit for.
+    where this is the likeliest; `rule` is what it follows from, `reach` the lines that it does all of the rule's edit
+    for. Edits of one rule that are `bound` are made together or not at all.
     """
 
     uri: str
@@ -54,6 +60,7 @@ class Candidate(Struct, frozen=True):
     p_edit: float = 0.0
     p_due: float = 1.0
     reach: tuple[int, int] | None = None
+    bound: bool = False
 
 
 def find(
@@ -118,7 +125,7 @@ def following(
         taken = lines_typed if rule.kind in OF_LINES else typed
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
         lines = [snapshot.line_of(each.start) for each in free]
-        known = ranges_of_locals(rule, snapshot, homes.get(rule.path)) if free else ()
+        known = ranges_of_locals(rule, snapshot, homes.get(rule.path)) if free else {}
         surroundings = Surroundings(snapshot, current, offset, edits, lines, known)
         for place in free:
             if rule.count == 1 and rule.kind in COPIED and unknown_names(place, surroundings):
@@ -127,7 +134,8 @@ def following(
                 continue
             features = features_of(rule, place, surroundings, homes.get(rule.path))
             kind = rule.kind if place.text is not None else "call"
-            yield Candidate(snapshot.uri, place.start, place.end, place.text, kind, rule, features, reach=place.reach)
+            edit = Candidate(snapshot.uri, place.start, place.end, place.text, kind, rule, features)
+            yield replace(edit, reach=place.reach, bound=place.bound)
 
 
 def typed_ranges(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:
@@ -164,14 +172,14 @@ def overlap(place: Place, typed: tuple[int, int]) -> bool:
 
 class Surroundings(Struct, frozen=True):
     """What is the same for all places of one rule in a file: `lines` are those of the places, `locals` the ranges in
-    which each name is known that the rule brings along and that only a part of its file knows."""
+    which each name is known that the rule brings along and that only a part of its file knows, by that name."""
 
     snapshot: Snapshot
     current: Snapshot
     offset: int
     edits: Sequence[Edit]
     lines: Sequence[int]
-    locals: Sequence[Sequence[tuple[int, int]]] = ()
+    locals: Mapping[str, Sequence[tuple[int, int]]] = {}
 
 
 def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot | None) -> dict[str, float]:
@@ -185,7 +193,8 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
     distance = line - rule.line if here else line - current.line_of(around.offset) if snapshot is current else 0
     below = [other for other in lines if other > rule.line] if here else []
     neighbours = neighbours_alike(rule, line, snapshot, home)
-    return {
+    length = math.log2(1 + len(re.sub(r"\W", "", rule.before or rule.lines_before)))
+    found = {
         "distance": math.log2(1 + abs(distance)),
         "far": float(abs(distance) > FAR_LINES),
         "above": float(distance < 0 and not place.orphan),
@@ -214,12 +223,15 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         "changed": rule.changed,
         "lines": math.log2(rule.lines),
         "contested": float(rule.contested),
-        "length": math.log2(1 + len(re.sub(r"\W", "", rule.before or rule.lines_before))),
+        "length": length,
+        "lengthy": length * (place.likeness == 1.0),
+        "bound": float(place.bound and rule.kind == "rename"),
         "new length": math.log2(1 + len(re.sub(r"\W", "", rule.after or rule.lines_after))),
         "empty": float(not rule.before.strip()),
         "strange": math.log2(1 + unknown_names(place, around)),
         **(once(rule, place, around, neighbours) if rule.count == 1 and rule.kind in COPIED else {}),
     }
+    return found | {f"{rule.kind} {name}": found[name] for name in OF_KIND if rule.kind in COMMON}
 
 
 def once(rule: Rule, place: Place, around: Surroundings, neighbours: float) -> dict[str, float]:
@@ -247,19 +259,20 @@ def is_literal(text: str) -> bool:
 
 def unknown_names(place: Place, around: Surroundings) -> int:
     """How many locals of the example's function the new text has that are none here."""
-    return sum(not any(start <= place.start < end for start, end in known) for known in around.locals)
+    brought = set(WORD.findall(place.text or "")) & around.locals.keys()
+    return sum(not any(start <= place.start < end for start, end in around.locals[name]) for name in brought)
 
 
-def ranges_of_locals(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[list[tuple[int, int]]]:
+def ranges_of_locals(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> dict[str, list[tuple[int, int]]]:
     """For each name of the new text that is a local where the rule was learned: where it is known in this file."""
     if home is None or rule.kind in OF_NAMES:
-        return []
+        return {}
     at = home.line_start(min(rule.line, home.line_count - 1)) + rule.column
-    found = []
+    found = {}
     came = rule.lines_after if rule.kind == "insert" else rule.after
     for name in sorted(set(WORD.findall(came)) - KEYWORDS)[:MOST_NAMES]:
         if any(start <= at <= end for start, end in scopes.binding_ranges(home, name)):
-            found.append(scopes.binding_ranges(snapshot, name))
+            found[name] = scopes.binding_ranges(snapshot, name)
     return found
 
 
@@ -275,7 +288,7 @@ def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot |
 
 
 def shape_at(snapshot: Snapshot, number: int) -> str:
-    return occurrences.shape_of(snapshot.line(number)) if 0 <= number < snapshot.line_count else ""
+    return templates.shape_of(snapshot.line(number)) if 0 <= number < snapshot.line_count else ""
 
 
 def same_function(snapshot: Snapshot, rule: Rule, place: Place) -> bool:
@@ -304,7 +317,7 @@ def questions(snapshot: Snapshot, offset: int, edits: Sequence[Edit], complained
             "line above": float(number < line),
             "line next": float(number == line + 1),
             "line second": float(number == line + 2),
-            "line alike": float(occurrences.shape_of(text) in shapes),
+            "line alike": float(templates.shape_of(text) in shapes),
             "line mentions": mentioning.get(number, 0.0),
             "line mentions below": mentioning.get(number, 0.0) * (number > line),
             "line touches": float(number - 1 in typed or number + 1 in typed),
@@ -338,7 +351,7 @@ def gone(edits: Sequence[Edit]) -> set[str]:
 
 
 def shapes_of(edits: Sequence[Edit]) -> set[str]:
-    return {occurrences.shape_of(x) for edit in edits[-3:] for x in edit.before.splitlines() if len(x.strip()) > 3}
+    return {templates.shape_of(x) for edit in edits[-3:] for x in edit.before.splitlines() if len(x.strip()) > 3}
 
 
 def fuller(clone: Candidate, part: Candidate) -> bool:
@@ -347,7 +360,8 @@ def fuller(clone: Candidate, part: Candidate) -> bool:
         return False
     start, end = clone.reach
     inside = clone.uri == part.uri and start <= part.start and part.end <= end
-    return inside and clone.rule.age == part.rule.age and clone.p_edit >= ABOUT * part.p_edit
+    about = 1.0 if part.bound else ABOUT
+    return inside and clone.rule.age == part.rule.age and clone.p_edit >= about * part.p_edit
 
 
 def collide(one: Candidate, other: Candidate) -> bool:

@@ -176,17 +176,16 @@ def reverses(question: NextQuestion, snapshot: Snapshot, edit: Candidate | Chang
 
 def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> list[Candidate]:
     """The likeliest edit, the others that the same edit taught, and what else is due on their lines; nothing below
-    the bar."""
-    likely = [each for each in found if each.text is not None and each.p_edit >= bar_of(question, each, fitted)]
-    # A value has its new name wherever it stands, or the file says the same thing in two ways.
-    halved = [each.rule for each in found if each.kind == "extract" and each not in likely]
-    sure = [each for each in likely if each.rule not in halved]
+    the bar, but for what is bound to one of these."""
+    sure = [each for each in found if each.text is not None and each.p_edit >= bar_of(question, each, fitted)]
     if not sure:
         return []
     leader = max(sure, key=lambda each: each.p_edit)
     chosen = [each for each in sure if each is leader or taught_together(each, leader)]
     lines = {line_of(question, each) for each in chosen}
-    return [each for each in sure if line_of(question, each) in lines]
+    whole = [each.rule for each in chosen if each.bound]
+    shown = [each for each in sure if line_of(question, each) in lines]
+    return shown + [each for each in found if each.bound and each.rule in whole and each not in shown]
 
 
 def bar_of(question: NextQuestion, candidate: Candidate, fitted: float) -> float:
@@ -288,6 +287,8 @@ def what(candidate: Candidate) -> str:
             return f"change the parameters of {short(rule.name)}"
         case "trim":
             return "remove blanks at the ends of lines"
+        case "align":
+            return "align these lines too"
     if rule.before.strip() and rule.after.strip():
         return f"replace {before} → {after}"
     return f"add {after}" if rule.after.strip() else f"remove {before}"

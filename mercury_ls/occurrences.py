@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import islice, takewhile
 
-from msgspec import Struct
 from msgspec.structs import replace
 from tree_sitter import Node
 
-from mercury_ls import imports, mirrors, scopes, syntax
+from mercury_ls import columns, imports, mirrors, scopes, syntax
 from mercury_ls.arguments import (
     ArgumentChange,
     Call,
@@ -21,33 +20,34 @@ from mercury_ls.arguments import (
     with_argument,
     without_argument,
 )
-from mercury_ls.documents import Document, Snapshot
-from mercury_ls.lexemes import cased, minimal
-from mercury_ls.places import Place, line_break, place_of
-from mercury_ls.propagation import FIXED, KEYWORDS, PARTS, Rule, Token, shape, tokens, touches_of
-from mercury_ls.referents import Referent, declares_anew, is_meant, referent, text_of
+from mercury_ls.documents import Document, Snapshot, difference
+from mercury_ls.lexemes import cased, indentation
+from mercury_ls.places import Place, in_the_files_lines, place_of
+from mercury_ls.propagation import KEYWORDS, PARTS, Rule, tokens
+from mercury_ls.referents import (
+    Referent,
+    declarations,
+    declares_anew,
+    is_certain,
+    is_imported,
+    is_meant,
+    referent,
+    text_of,
+)
 from mercury_ls.scopes import whole
+from mercury_ls.templates import clones, deletions, insertions, tokens_of
 
 __all__ = ["find"]
 
 MOST_PLACES = 64
-LONGEST_TEMPLATE = 120
-LINES = re.compile(r"[^\n]*\n|[^\n]+")
-WORDS = re.compile(r"[^\W\d]\w*")
-MOST_INSERTIONS = 24
+MOST_LETTERS = 2
+SHORTEST = 4
 MOST_NAMES = 256
 TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\r?$)", re.MULTILINE)
-TELLING = 5
-"""A shape of so many tokens says something by itself."""
-LONGEST_LINE = 400
-LEAST_RESEMBLANCE = 0.8
-BLANKS = 0.2
-"""What it counts that both neighbours are blank."""
 SHORT = frozenset(
     {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
     | {"shorthand_property_identifier_pattern"}
 )
-HOLE = {"word": r"([^\W\d]\w*)", "number": r"(\d[\w.]*)"}
 
 
 def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
@@ -59,6 +59,7 @@ def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
         "argument": arguments,
         "parameter": calls,
         "clone": clones,
+        "align": columns.aligned,
         "delete": deletions,
         "insert": insertions,
         "extract": extractions,
@@ -78,10 +79,6 @@ def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
     return found
 
 
-def in_the_files_lines(text: str, snapshot: Snapshot) -> str:
-    return text.replace("\r\n", "\n").replace("\n", line_break(snapshot.text)) if "\n" in text else text
-
-
 # Names
 
 
@@ -92,13 +89,35 @@ def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Pla
     own, spans = origin(rule, home), nearest(pattern, snapshot, rule)
     offset = place_of(rule, home) if home else 0
     meant = referent(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
+    alike = [span for span in spans if within(snapshot, *span) == own and is_meant(meant, snapshot, span[0])]
     places = [
-        seen(rule, snapshot, Place(start, end, spelled(rule, snapshot, start, end, meant)))
-        for start, end in spans
-        if within(snapshot, start, end) == own and is_meant(meant, snapshot, start)
+        seen(rule, snapshot, Place(start, end, spelled(rule, snapshot, start, end, meant))) for start, end in alike
     ]
     orphan = home is snapshot and is_orphan(rule, snapshot, meant, places)
-    yield from (replace(place, orphan=orphan) for place in places)
+    renamed = bool(places and home) and is_renamed(rule, snapshot, home, meant)
+    bound = [renamed and is_certain(meant, snapshot, place.start) for place in places]
+    found = [replace(place, orphan=orphan, bound=each) for place, each in zip(places, bound, strict=True)]
+    yield from sorted([*found, *misspelled(rule, snapshot, spans, own)], key=lambda place: place.start)
+
+
+def is_renamed(rule: Rule, snapshot: Snapshot, home: Snapshot, meant: Referent) -> bool:
+    """Whether the edits gave the name where it is first declared, so that nothing has the old one by now."""
+    old, new = declarations(rule.before, home, meant), declarations(rule.after, home, meant)
+    if not new or new[0] > min(old, default=len(home.text)):
+        return False
+    number = home.line_of(new[0])
+    edited = any(path == home.path and first <= number < first + rule.lines for path, first in rule.places)
+    return edited and (home is snapshot or is_imported(rule.before, home.path, snapshot))
+
+
+def misspelled(rule: Rule, snapshot: Snapshot, spans: Sequence[tuple[int, int]], own: str | None) -> Iterator[Place]:
+    """A word in which a letter or two were corrected is as wrong in a comment; what code calls so may have reasons."""
+    change = difference(rule.before, rule.after)
+    inside = change.start > 0 and change.end < len(rule.before)
+    letters = max(change.end - change.start, len(change.text))
+    for start, end in spans if inside and letters <= MOST_LETTERS and len(rule.before) >= SHORTEST else ():
+        if within(snapshot, start, end) not in (own, None):
+            yield replace(seen(rule, snapshot, Place(start, end, rule.after)), foreign=True)
 
 
 def within(snapshot: Snapshot, start: int, end: int) -> str | None:
@@ -178,12 +197,12 @@ def reach_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> tuple[int
 
 def is_declared(snapshot: Snapshot, start: int, end: int) -> bool:
     node = scopes.node_at(snapshot, start)
-    if node is None or is_imported(node):
+    if node is None or in_import(node):
         return False
     return scopes.declares(node) or defines(*sides(snapshot, start, end))
 
 
-def is_imported(node: Node) -> bool:
+def in_import(node: Node) -> bool:
     around: Node | None = node
     while around is not None and not around.type.startswith(("import", "use_declaration", "using_directive")):
         around = around.parent
@@ -271,7 +290,18 @@ def phrases(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[P
         another = opened is not None and is_given_to_another(opened, snapshot, start)
         if not misplaced and not another and not done(rule, snapshot.text, start):
             foreign = syntax.inside(snapshot, start) != own
+            if not rule.after:
+                start, end = with_blanks(snapshot.text, start, end)
             yield replace(seen(rule, snapshot, Place(start, end, rule.after)), foreign=foreign)
+
+
+def with_blanks(text: str, start: int, end: int) -> tuple[int, int]:
+    """What goes from a line leaves no blanks that separate nothing by then."""
+    head, tail = text[text.rfind("\n", 0, start) + 1 : start], text[end : (text.find("\n", end) + 1) or None]
+    left, right = len(head) - len(head.rstrip(" \t")), len(tail) - len(tail.lstrip(" \t"))
+    if not head.strip() or (left == 0 and head[-1] in "([{"):
+        return start, end + right
+    return start - left * (not tail or tail[0] in " \t\r\n,;)]}"), end
 
 
 def opened_alike(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Set[int] | None:
@@ -380,205 +410,12 @@ def passing(rule: Rule, change: ArgumentChange, snapshot: Snapshot, call: Call) 
     return seen(rule, snapshot, place) if place else unknown
 
 
-# Lines
-
-
-def clones(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """Lines of the same shape, other names in it: what went has to be there, the rest may differ. The parameters of one
-    function say nothing of another's."""
-    if rule.count == 1 and home is not None and scopes.in_parameters(home, place_of(rule, home)):
-        return
-    rare = rule.count > 1 or len(tokens(rule.lines_before)) >= TELLING
-    yield from templated(rule.lines_before, rule.lines_after, snapshot, rare)
+# Blanks
 
 
 def trailing_blanks(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
     for start, end in nearest(TRAILING, snapshot, rule):
         yield Place(start, end, "", float(snapshot.text[start - 1 : start] in ("", "\n")))
-
-
-def deletions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    for start, end, _, same in matches(rule.lines_before, rule.lines_before, snapshot):
-        first = snapshot.line_start(snapshot.line_of(start))
-        last = snapshot.line_of(end)
-        stop = snapshot.line_stop(last)
-        yield Place(first, stop, "", same)
-
-
-def insertions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """The same lines between lines like those that they were put between, with the names of these."""
-    if home is None or not rule.lines_after.strip():
-        return
-    count = len(LINES.findall(rule.lines_after))
-    above, below = line_or_none(home, rule.line - 1), line_or_none(home, rule.line + count)
-    here = rule.line if home is snapshot else None
-    found = []
-    for number in range(snapshot.line_count + 1):
-        if here is not None and here <= number <= here + count:
-            continue
-        on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
-        upper, lower = resemblance(above, on_top), resemblance(below, beneath)
-        if upper + lower >= LEAST_RESEMBLANCE and max(upper, lower) > BLANKS:
-            found.append((-(upper + lower), abs(number - rule.line), number, upper, lower))
-    for _, _, number, upper, lower in sorted(sorted(found)[:MOST_INSERTIONS], key=lambda each: each[2]):
-        on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
-        like, old = (on_top, above) if upper >= lower else (beneath, below)
-        text = transplanted(rule.lines_after, old or "", like or "")
-        if number < snapshot.line_count and not stands(snapshot, number, text):
-            start = snapshot.line_start(number)
-            yield Place(start, start, text, (upper + lower) / 2, same_role=upper == lower == 1.0)
-
-
-def line_or_none(snapshot: Snapshot, number: int) -> str | None:
-    return snapshot.line(number) if 0 <= number < snapshot.line_count else None
-
-
-def resemblance(old: str | None, line: str | None) -> float:
-    """1 for the same tokens, less for the same shape, still less for the same beginning, little for two blanks."""
-    if old is None or line is None:
-        return BLANKS if old is line is None else 0.0
-    if not old.strip() or not line.strip():
-        return BLANKS if old.strip() == line.strip() else 0.0
-    if old.strip() == line.strip():
-        return 1.0
-    one, other = shape_of(old), shape_of(line)
-    if one == other:
-        return 0.7
-    return 0.4 if one.split()[:2] == other.split()[:2] else 0.0
-
-
-@lru_cache(maxsize=1 << 14)
-def shape_of(line: str) -> str:
-    return shape(line[:LONGEST_LINE])
-
-
-def transplanted(inserted: str, old: str, like: str) -> str:
-    """The lines with the indentation and the names of a line like the old neighbour."""
-    names: dict[str, str] = {}
-    if shape_of(old) == shape_of(like):
-        pairs = zip(tokens_of(old), tokens_of(like), strict=True)
-        names = {a: b for a, b in pairs if a != b and a.isidentifier() and len(a) > 1}
-    before, after = old[: indentation_of(old)], like[: indentation_of(like)]
-    lines = []
-    for line in LINES.findall(inserted):
-        fresh = after + line.removeprefix(before) if line.startswith(before) and line.strip() else line
-        lines.append(WORDS.sub(lambda match: names.get(match.group(), match.group()), fresh))
-    text = "".join(lines)
-    return text if text.endswith("\n") else text + "\n"
-
-
-def stands(snapshot: Snapshot, number: int, text: str) -> bool:
-    """Whether the lines to insert stand above or below already."""
-    lines = [line.strip() for line in LINES.findall(text)]
-    for first in (number - len(lines), number):
-        around = [line_or_none(snapshot, first + at) for at in range(len(lines))]
-        if [line and line.strip() for line in around] == lines:
-            return True
-    return False
-
-
-def tokens_of(text: str) -> list[str]:
-    return [token.text for token in tokens(text)]
-
-
-def templated(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[Place]:
-    for start, end, text, same in matches(before, after, snapshot, rare):
-        old, text = snapshot.text[start:end], in_the_files_lines(text, snapshot)
-        if text != old:
-            change = minimal(old, text)
-            yield Place(start + change.start, start + change.end, change.text, same, reach=(start, end))
-
-
-def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[tuple[int, int, str, float]]:
-    """Range, new text and the share of names that are the same, for all that has the shape of `before`, and a name
-    of it unless it may be `rare`."""
-    template = learned_template(before, after)
-    if template is None:
-        return
-    for match in template.pattern.finditer(snapshot.text):
-        values = match.groups()[1:]
-        same = sum(a == b for a, b in zip(values, template.values, strict=True))
-        words = [b for a, b in zip(values, template.values, strict=True) if a == b and b.isidentifier() and len(b) > 2]
-        if values and not words and not template.anchored and not rare:
-            continue
-        yield match.end(1), match.end(), template.build(match), same / max(len(values), 1)
-
-
-class Template(Struct, frozen=True):
-    """`pattern` has the indentation as its first group and a group for each hole; `values` are what first filled them.
-    `pieces` make the new text: a number is a hole's group, the rest is literal. `anchored`: a name that went is in it.
-    """
-
-    pattern: re.Pattern[str]
-    values: tuple[str, ...]
-    pieces: tuple[str | int, ...]
-    anchored: bool
-
-    def build(self, match: re.Match[str]) -> str:
-        return "".join(match.group(piece) if isinstance(piece, int) else piece for piece in self.pieces)
-
-
-@lru_cache(maxsize=64)
-def learned_template(before: str, after: str) -> Template | None:
-    old, new = tokens(before), tokens(after)
-    if not old or len(old) > LONGEST_TEMPLATE:
-        return None
-    indentation = before[: len(before) - len(before.lstrip(" \t"))]
-    found = touches_of(before, after)
-    gone = {at for at, token in enumerate(old) if any(t.start <= token.start < t.end for t in found)}
-    pattern, groups, values = [r"^([ \t]*)"], {}, []
-    for at, token in enumerate(old):
-        if at:
-            pattern.append(gap_pattern(before[old[at - 1].end : token.start], indentation, old[at - 1], token))
-        pattern.append(hole(token, at in gone, groups, values))
-    pieces = [*new_pieces(after, new, groups, indentation)]
-    anchored = any(
-        len(old[at].text) > 2 and old[at].text.isidentifier() and old[at].text not in KEYWORDS for at in gone
-    )
-    return Template(
-        re.compile("".join(pattern) + r"(?=[ \t]*\r?$)", re.MULTILINE), tuple(values), tuple(pieces), anchored
-    )
-
-
-def hole(token: Token, literal: bool, groups: dict[str, int], values: list[str]) -> str:
-    """The same name is the same in all its places."""
-    text = token.text
-    kind = "word" if text.isidentifier() else "number" if text[0].isdigit() else ""
-    if literal or not kind or text in FIXED:
-        return re.escape(text) + (r"(?!\w)" if kind else "")
-    if text in groups:
-        return rf"(?:\{groups[text]})(?!\w)"
-    values.append(text)
-    groups[text] = len(values) + 1
-    return HOLE[kind]
-
-
-def gap_pattern(gap: str, indentation: str, left: Token, right: Token) -> str:
-    if "\n" not in gap:
-        return r"[ \t]+" if gap and left.text[-1].isalnum() and right.text[0].isalnum() else r"[ \t]*"
-    deeper = gap.rpartition("\n")[2].removeprefix(indentation)
-    return r"[ \t]*\r?\n(?:\1)" + re.escape(deeper)
-
-
-def new_pieces(after: str, new: list[Token], groups: dict[str, int], indentation: str) -> Iterator[str | int]:
-    """The new text, with every name that fills a hole replaced by what fills it now, and every line indented alike."""
-    for at, token in enumerate(new):
-        if at:
-            yield from gap_pieces(after[new[at - 1].end : token.start], indentation)
-        yield groups.get(token.text, token.text)
-
-
-def gap_pieces(gap: str, indentation: str) -> Iterator[str | int]:
-    if "\n" not in gap:
-        yield gap
-        return
-    blank, _, last = gap.rpartition("\n")
-    yield "\n" * (blank.count("\n") + 1)
-    if last.startswith(indentation):
-        yield 1
-        yield last[len(indentation) :]
-    else:
-        yield last
 
 
 # Extracted expressions
@@ -589,12 +426,8 @@ def extractions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterat
     if home is not snapshot or rule.line >= snapshot.line_count:
         return
     begun = snapshot.line_end(min(rule.line + rule.lines_after.count("\n"), snapshot.line_count) - 1)
-    first, last = scopes.function_range(snapshot, snapshot.line_start(rule.line) + indentation_of(rule.lines_after))
+    first, last = scopes.function_range(snapshot, snapshot.line_start(rule.line) + len(indentation(rule.lines_after)))
     pattern = sequence([token.text for token in tokens(rule.before)])
     for match in re.finditer(pattern, snapshot.text[:last]):
         if match.start() >= max(first, begun) and syntax.inside(snapshot, match.start()) is None:
-            yield seen(rule, snapshot, Place(match.start(), match.end(), rule.after))
-
-
-def indentation_of(text: str) -> int:
-    return len(text) - len(text.lstrip(" \t"))
+            yield replace(seen(rule, snapshot, Place(match.start(), match.end(), rule.after)), bound=True)

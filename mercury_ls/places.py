@@ -5,7 +5,7 @@ from msgspec import Struct
 from mercury_ls.documents import Snapshot
 from mercury_ls.propagation import Rule
 
-__all__ = ["Place", "line_break", "place_of"]
+__all__ = ["Place", "in_the_files_lines", "line_break", "place_of"]
 
 
 class Place(Struct, frozen=True):
@@ -14,7 +14,8 @@ class Place(Struct, frozen=True):
     `likeness` is the share of neighbouring tokens that are as at the place that was edited, `same_role` whether the two
     are used alike (called, a member, bare), `defines` whether the name is declared here, `orphan` whether the
     edit was of its declaration and no other is left; `foreign` that it is text where the edit was code, or the other
-    way round. `reach` is all of the lines whose shape decided.
+    way round; `bound` that it certainly is what was renamed where it is declared, or a value that has a name by now:
+    such places of one rule change together or not at all. `reach` is all of the lines whose shape decided.
     """
 
     start: int
@@ -25,6 +26,7 @@ class Place(Struct, frozen=True):
     defines: bool = False
     orphan: bool = False
     foreign: bool = False
+    bound: bool = False
     reach: tuple[int, int] | None = None
 
 
@@ -37,3 +39,7 @@ def place_of(rule: Rule, snapshot: Snapshot) -> int:
 def line_break(text: str) -> str:
     """As most of the lines have it: one that was pasted from elsewhere decides nothing."""
     return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+
+
+def in_the_files_lines(text: str, snapshot: Snapshot) -> str:
+    return text.replace("\r\n", "\n").replace("\n", line_break(snapshot.text)) if "\n" in text else text

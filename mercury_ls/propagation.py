@@ -34,12 +34,13 @@ __all__ = [
 
 Kind = (
     Literal["rename", "part", "phrase", "argument", "parameter", "clone", "delete", "insert", "extract", "unused"]
-    | Literal["import", "entry", "stored", "signature", "trim"]
+    | Literal["import", "entry", "stored", "signature", "trim", "align"]
 )
 """What a rule speaks of: a name, a part of names, a piece of code, an argument at calls, a parameter that the calls
 must follow, lines of one shape that changed, went or came, an expression that a new variable stands for, an import
 that nothing uses any more, a name that other files may have to import; an entry that a list got, a parameter that its
-function may have to keep, or that other declarations lack, blanks at the ends of lines that went."""
+function may have to keep, or that other declarations lack, blanks at the ends of lines that went, blanks within lines
+that others may need to stand in one column."""
 
 KEYWORDS = frozenset(
     re.findall(
@@ -61,6 +62,7 @@ LONGEST_EDIT = 4000
 MOST_TOKENS = 600
 MOST_RULES = 40
 LONGEST_ENTRY = 4
+LONGEST_SPAN = 8
 NEIGHBOURS = 4
 LATEST = 3
 SHORT_NAME = 3
@@ -230,6 +232,9 @@ def learned(edit: Edit, age: int) -> Iterator[Rule]:
     if trimmed(edit):
         yield Rule(kind="trim", before="", after="", line=edit.line, **known)
         return
+    if spaced(edit):
+        yield Rule(kind="align", before="", after="", line=edit.line, lines_after=edit.after, **known)
+        return
     if not edit.before.strip():
         yield from of_insertion(edit, known)
         return
@@ -249,6 +254,18 @@ def trimmed(edit: Edit) -> bool:
     """Whether nothing but blanks at the ends of lines went."""
     lines = edit.before.split("\n"), edit.after.split("\n")
     return edit.before != edit.after and [line.rstrip() for line in lines[0]] == lines[1]
+
+
+def spaced(edit: Edit) -> bool:
+    """Whether nothing but blanks between the words of lines changed."""
+    before, after = edit.before.split("\n"), edit.after.split("\n")
+    pairs = [(old, new) for old, new in zip(before, after, strict=False) if old != new]
+    same = all(TOKEN.findall(old) == TOKEN.findall(new) and margin(old) == margin(new) for old, new in pairs)
+    return bool(pairs) and same and len(before) == len(after)
+
+
+def margin(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def gone(edit: Edit) -> list[str]:
@@ -308,6 +325,7 @@ def of_stretch(before: list[str], after: list[str], line: int, known: dict) -> I
 def of_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
     """The rules of one stretch of lines that became another."""
     old = tokens(before)
+    yield from of_span(before, after, old, {**known, "lines_before": before, "lines_after": after})
     if not alike(before, after):
         known = {**known, "lines_before": before, "lines_after": after}
         if old and TOKEN.findall(before) != TOKEN.findall(after):
@@ -328,6 +346,17 @@ def of_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
         # What went and what came make the template's identity; everything else may differ between its uses.
         went, came = map("\0".join, zip(*(pieces(before, after, touch) for touch in found), strict=True))
         yield Rule(kind="clone", before=went, after=came, column=found[0].new_end, **known)
+
+
+def of_span(before: str, after: str, old: list[Token], known: dict) -> Iterator[Rule]:
+    """All that changed in a line as one piece, where it is short and changed in several."""
+    found = touches_of(before, after)
+    in_a_line = max(before.count("\n"), after.count("\n")) <= 1
+    if len(found) < 2 or not in_a_line or any(moved(before, after, touch, found) for touch in found):
+        return
+    span = Touch(found[0].start, found[-1].end, found[0].new_start, found[-1].new_end)
+    if len(tokens(before[span.start : span.end])) <= LONGEST_SPAN:
+        yield from (rule for rule in of_touch(before, after, old, span, known) if rule.kind == "phrase")
 
 
 def of_signature(before: str, after: str, known: dict) -> Iterator[Rule]:
@@ -369,7 +398,7 @@ def of_touch(before: str, after: str, old: list[Token], touch: Touch, known: dic
     given = [*of_argument(called, went, came, left, right, known)] if called else []
     if is_rename(went, came):
         yield Rule(kind="rename", before=went, after=came, **known)
-    elif "\n" not in went and "\n" not in came:
+    elif "\n" not in went and "\n" not in came and openness(went) == 0:
         yield Rule(kind="phrase", before=went, after=came, name=given[0].name if given else "", **known)
     yield from given
 

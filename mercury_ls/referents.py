@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import PurePath
 from typing import Literal
 
@@ -15,7 +16,10 @@ from mercury_ls.scopes import Binding
 
 __all__ = [
     "Referent",
+    "declarations",
     "declares_anew",
+    "is_certain",
+    "is_imported",
     "is_meant",
     "is_static",
     "is_taken",
@@ -26,6 +30,7 @@ __all__ = [
     "type_name",
 ]
 
+MOST_DECLARATIONS = 256
 TAKEN_FROM = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
 TAKEN = ("attribute", "field", "property", "name")
 ROOTS = frozenset({"crate", "self", "super"})
@@ -107,6 +112,38 @@ def is_meant(meant: Referent, snapshot: Snapshot, offset: int) -> bool:
     if scopes.is_member(meant.node):
         return scopes.is_member(node)
     return not meant.free or is_free(meant, snapshot, node)
+
+
+def declarations(name: str, home: Snapshot, meant: Referent) -> list[int]:
+    """Where the file declares something of this name that may be what is meant: of the same function or type."""
+    known = scopes.bindings(home, (name,))
+    wanted = meant.local and meant.local.reach, meant.owner and type_name(meant.owner)
+    found = []
+    for match in islice(re.finditer(scopes.whole(name), home.text), MOST_DECLARATIONS):
+        node = scopes.node_at(home, match.start())
+        if node is not None and scopes.declares(node):
+            local = None if scopes.is_member(node) else scopes.binding_at(home, match.start(), known)
+            owner = None if local else owner_of(node)
+            if (local and local.reach, owner and type_name(owner)) == wanted:
+                found.append(match.start())
+    return found
+
+
+def is_certain(meant: Referent, snapshot: Snapshot, offset: int) -> bool:
+    """Of what may be meant, whether it is: there is no telling of what type an object is whose member it is."""
+    node = scopes.node_at(snapshot, offset)
+    if node is None or meant.owner is None:
+        return node is not None and (meant.local is not None or not is_taken(node))
+    around = enclosing(node)
+    whose = type_name(around) if around is not None and taken_from(node) in SELVES else taken_from(node)
+    return scopes.declares(node) or whose == type_name(meant.owner)
+
+
+def is_imported(name: str, path: str, snapshot: Snapshot) -> bool:
+    """Whether the file says that it has the name from that other file."""
+    wanted = {name, PurePath(path).stem}
+    texts = (snapshot.text[start:end] for start, end in syntax.imports(snapshot))
+    return any(wanted <= set(re.findall(r"\w+", text)) for text in texts)
 
 
 def is_that_local(meant: Referent, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:

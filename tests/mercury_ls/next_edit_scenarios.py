@@ -1562,9 +1562,6 @@ func address(port string) string {
 }
 """,
     ),
-)
-
-ASKED = (
     Scenario(
         "an arm more of one match is one more of the other",
         "rust",
@@ -1600,6 +1597,265 @@ fn area(shape: &Shape) -> f64 {
 }
 """,
     ),
+)
+
+ALIKE = (
+    Scenario(
+        "a variable that is given another value on the way is renamed whole",
+        "python",
+        """\
+class Address:
+    def __init__(self, jidstring):
+        ⟦res_sep→slash⟧$0 = jidstring.find("/")
+        at = jidstring.find("@")
+        if at < 0:
+            host = jidstring
+        elif res_sep < 0:
+            res_sep = len(jidstring)
+            host = jidstring[at + 1 : at + (res_sep - at)]
+        log("address", [host for _ in range(res_sep)], key=lambda each: each.parts(res_sep))
+        self.host = host
+        self.resource = jidstring[res_sep + 1 :] or None
+""",
+        """\
+class Address:
+    def __init__(self, jidstring):
+        slash = jidstring.find("/")
+        at = jidstring.find("@")
+        if at < 0:
+            host = jidstring
+        elif «slash» < 0:
+            «slash» = len(jidstring)
+            host = jidstring[at + 1 : at + («slash» - at)]
+        log("address", [host for _ in range(«slash»)], key=lambda each: each.parts(«slash»))
+        self.host = host
+        self.resource = jidstring[«slash» + 1 :] or None
+""",
+    ),
+    Scenario(
+        "what a string says may differ",
+        "python",
+        """\
+def test(Response):
+    with pytest.raises⟦(DeprecationWarning, →(⟧match=r"issubclass\\(cls, Request\\)"):
+        Response.check()
+    with pytest.raises⟦(DeprecationWarning, →(⟧$0match="cookies"):
+        Response.cookies()
+    with pytest.raises(DeprecationWarning, match="no_etag is gone"):
+        Response.freeze(no_etag=True)
+""",
+        """\
+def test(Response):
+    with pytest.raises(match=r"issubclass\\(cls, Request\\)"):
+        Response.check()
+    with pytest.raises(match="cookies"):
+        Response.cookies()
+    with pytest.raises(«»match="no_etag is gone"):
+        Response.freeze(no_etag=True)
+""",
+    ),
+    Scenario(
+        "a member may stand where a name stood",
+        "rust",
+        """\
+impl Match {
+    fn with_start(&self, start: usize) -> Match {
+        assert!(start <= self.end⟦→, "{} is not <= {}", start, self.end⟧$0);
+        Match { start, ..*self }
+    }
+
+    fn with_end(&self, end: usize) -> Match {
+        assert!(self.start <= end);
+        Match { end, ..*self }
+    }
+}
+""",
+        """\
+impl Match {
+    fn with_start(&self, start: usize) -> Match {
+        assert!(start <= self.end, "{} is not <= {}", start, self.end);
+        Match { start, ..*self }
+    }
+
+    fn with_end(&self, end: usize) -> Match {
+        assert!(self.start <= end«, "{} is not <= {}", self.start, end»);
+        Match { end, ..*self }
+    }
+}
+""",
+    ),
+    Scenario(
+        "what changed in two pieces is replaced as one",
+        "rust",
+        """\
+fn route(parts: &mut Parts) {
+    store(
+        id,
+        ⟦req.extensions_mut()→&mut parts.extensions⟧,$0
+    );
+    insert(req.extensions_mut(), found.params);
+}
+""",
+        """\
+fn route(parts: &mut Parts) {
+    store(
+        id,
+        &mut parts.extensions,
+    );
+    insert(«&mut parts.extensions», found.params);
+}
+""",
+    ),
+    Scenario(
+        "what goes takes its blank along",
+        "go",
+        """\
+package binding
+
+func (⟦_ →⟧formBinding) Name() string {
+	return "form"
+}
+
+func (⟦_ →⟧$0formBinding) Close() string {
+	return "closed"
+}
+
+func (_ postBinding) Name() string {
+	return "post"
+}
+""",
+        """\
+package binding
+
+func (formBinding) Name() string {
+	return "form"
+}
+
+func (formBinding) Close() string {
+	return "closed"
+}
+
+func («»postBinding) Name() string {
+	return "post"
+}
+""",
+    ),
+    Scenario(
+        "lines stand in the column of their neighbours as others do by now",
+        "go",
+        """\
+package routes
+
+var routes = []Route{
+	{
+		Method: "GET",
+		Path:⟦ →   ⟧"/"$0,
+	},
+	{
+		Method: "POST",
+		Path: "/users/",
+	},
+	{
+		Method: "HEAD",
+		Path: "/users/:id",
+	},
+}
+""",
+        """\
+package routes
+
+var routes = []Route{
+	{
+		Method: "GET",
+		Path:   "/",
+	},
+	{
+		Method: "POST",
+		Path:«   »"/users/",
+	},
+	{
+		Method: "HEAD",
+		Path:«   »"/users/:id",
+	},
+}
+""",
+    ),
+    Scenario(
+        "a word is as misspelled in a comment as in code",
+        "go",
+        """\
+package log
+
+type Config struct {
+	⟦SkipPathes→SkipPaths⟧$0 []string
+	// SkipPathes is what is not written.
+	Output io.Writer
+}
+""",
+        """\
+package log
+
+type Config struct {
+	SkipPaths []string
+	// «SkipPaths» is what is not written.
+	Output io.Writer
+}
+""",
+    ),
+    Scenario(
+        "silence for blanks that make no column",
+        "go",
+        """\
+package area
+
+func area(w, h int) int {
+	x := w⟦*→ * ⟧h$0
+	y := w*h
+	return x + y
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence in a table of another kind",
+        "python",
+        """\
+SHORT = ⟦1→  1⟧$0
+LONGER = 2
+
+
+def show(a):
+    x = a
+    other = x
+    return other
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence for a word in a comment that is no misspelling",
+        "python",
+        """\
+def count(⟦entries→rows⟧):
+    # how many entries there are
+    return len(⟦entries→rows⟧$0)
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where a local takes the place of another for once",
+        "typescript",
+        """\
+function transform(base: Base, context: Context) {
+  const result = run(base.value, context);
+  if (!isValid(base)) return ⟦base→INVALID⟧$0;
+  return result;
+}
+""",
+        "- ",
+    ),
+)
+
+ASKED = (
     Scenario(
         "an import that nothing uses any more goes",
         "python",
@@ -1626,4 +1882,4 @@ print(sys.argv)
 )
 """Less likely than what is shown unasked."""
 
-SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN)
+SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN, *ALIKE)

@@ -44,6 +44,11 @@ def test_an_argument_in_the_middle_goes_with_its_comma():
     check([("f(a, b, c)\n", "f(a, c)\n")], "argument: , b → ")
 
 
+def test_what_changed_in_several_pieces_is_one_as_well():
+    edit = ("value = req.extensions_mut()\n", "value = &mut parts.extensions\n")
+    check([edit], "phrase: req.extensions_mut() → &mut parts.extensions")
+
+
 def test_what_is_wrapped_is_one_piece():
     check([("print(a.b)\n", "print(str(a.b))\n")], "phrase: a.b → str(a.b)")
 
@@ -88,8 +93,9 @@ def test_names_by_which_other_files_know_what_changed():
     assert travelling([]) == ()
 
 
-def test_blanks_say_nothing():
-    assert rules([Edit("a.py", 0, "a+b\n", "a + b\n")]) == ()
+def test_blanks_say_nothing_but_where_columns_are():
+    assert [rule.kind for rule in rules([Edit("a.py", 0, "a+b\n", "a + b\n")])] == ["align"]
+    assert rules([Edit("a.py", 0, "a = b\n", "    a = b\n")]) == ()
     assert rules([Edit("a.py", 0, "    x = 1\n", "        x = 1\n")]) == ()
 
 
