@@ -16,14 +16,14 @@ import numpy as np
 
 from bench.answers import read, request
 from mercury_engine.api import InfillRequest
-from mercury_engine.cache import common_prefix
 from mercury_engine.canvas import fuse
 from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine, open_engine
-from mercury_engine.layout import Row, budget_for, freeze, lay_out
+from mercury_engine.layout import budget_for, freeze, lay_out
 from mercury_engine.openvino_runtime import load
 from mercury_engine.policy import Costs
 from mercury_engine.runtime import Runtime
 from mercury_engine.tokenizer import Tokenizer
+from mercury_engine.trail import Listener, Trail, common_prefix
 from mercury_ls.serve.models import resolve
 
 __all__ = ["SHIPPED", "agreement", "alike", "spoken_alike"]
@@ -55,7 +55,7 @@ def agreement(folder: Path, rows: Sequence[dict]) -> dict[str, object]:
         return {**figures, "openvino_as_torch": str(error)}
     runtime, reference = load(folder), open_torch(folder, device="cpu")
     tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
-    found = [alike(runtime, reference, laid_out(runtime, tokenizer, row)) for row in rows]
+    found = [alike(runtime, reference, trail(runtime, tokenizer, row)) for row in rows]
     agreeing, count = sum(agreed for agreed, _ in found), sum(of for _, of in found)
     print(f"OpenVINO ({runtime.precision}) finds torch's likeliest token for {agreeing} of {count} rows of code")
     return {**figures, "openvino_as_torch": round(agreeing / max(count, 1), 4), "compared_rows": count}
@@ -78,14 +78,15 @@ def said(engine: MercuryEngine, asked: InfillRequest, tokenizer: Tokenizer) -> l
     return tokenizer.encode(last.spans[0].text)
 
 
-def laid_out(runtime: Runtime, tokenizer: Tokenizer, row: dict) -> Row:
+def trail(runtime: Runtime, tokenizer: Tokenizer, row: dict) -> Trail:
     asked, budget = request(row, "agreement"), budget_for(runtime.config.context)
-    return lay_out(tokenizer, asked, freeze(tokenizer, asked, budget), budget)
+    found = lay_out(tokenizer, asked, freeze(tokenizer, asked, budget), budget)
+    return Listener.to(found, tokenizer, hints=runtime.config.hints).trail(found.ids, found.positions)
 
 
-def alike(runtime: Runtime, reference: Runtime, row: Row) -> tuple[int, int]:
+def alike(runtime: Runtime, reference: Runtime, row: Trail) -> tuple[int, int]:
     """Rows of which both find the same token likeliest, and how many there are."""
-    rows = fuse(0, row.ids, row.positions, 0).rows
+    rows = fuse(0, row, 0).rows
     ours, theirs = (one.forward(rows, one.cache()).logits_WV.argmax(1) for one in (runtime, reference))
     return int((ours == theirs).sum()), len(ours)
 

@@ -25,8 +25,8 @@ REPLAYED = {
 PEERS = {
     "ar": "the same engine, token by token",
     "ar+copy": "the same engine, token by token with copies",
-    "llama": "llama.cpp with the same weights, without their echo",
-    "transformers": "`generate` of transformers, same weights, without their echo, reading the context each time",
+    "llama": "llama.cpp with the same weights, without hints and echo",
+    "transformers": "`generate` of transformers, same weights, without hints and echo, reading the context each time",
     "copy": "no model, copying the longest match",
     "ngram": "no model, n-grams",
 }

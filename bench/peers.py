@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from mercury_engine.config import ModelConfig
@@ -78,7 +79,7 @@ def random_tensors(config: ModelConfig) -> dict[str, np.ndarray]:
         gguf_name(name): np.ones(shape, np.float32)
         if len(shape) == 1
         else 0.02 * generator.standard_normal(shape, np.float32)
-        for name, shape in shapes(config).items()
+        for name, shape in shapes(msgspec.structs.replace(config, hints=False)).items()
     }
 
 

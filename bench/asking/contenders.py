@@ -6,8 +6,8 @@
 | `http://…`, `https://…` | an engine server of ours (`mercury-ls serve --http`); its times are not known here |
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, and with what it could copy |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or what mostly followed |
-| `peer:llama` | llama.cpp with the same weights as q8_0 but no echo, its prompt cache kept from request to request |
-| `peer:transformers` | the same weights in plain `generate`, bfloat16, no echo |
+| `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no echo, its prompt cache kept between requests |
+| `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no echo |
 | `peer:openai=URL`, `peer:inception=URL` | a service; what it is sent is the code of the rows |
 """
 

@@ -9,8 +9,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
+from mercury_engine import hints
 from mercury_engine.adapter import dequantized
 from mercury_engine.answer import Answer, Presentation
 from mercury_engine.api import Draft, EngineError, EngineInfo, InfillRequest, Span
@@ -160,11 +162,12 @@ class Generate:
 
 
 def dense_weights(folder: Path) -> tuple[ModelConfig, dict[str, np.ndarray]]:
-    """The weights that ship, as float32; only those of a model whose layers are Qwen3's."""
+    """The weights that ship, as float32; only those of a model whose layers are Qwen3's. Nobody else reads hints."""
     config, stored = read(folder)
     if config.role_scalars or config.softcap is not None or config.qkv_bias or not config.qk_norm or not config.tied:
         raise ValueError(f"{folder}: {config.name} has layers that Qwen3 does not have; no peer can decode it")
-    return config, dequantized(stored)
+    plain = {name: weight for name, weight in dequantized(stored).items() if name not in hints.WEIGHTS}
+    return msgspec.structs.replace(config, hints=False), plain
 
 
 def qwen3(folder: Path, precision: str = "bfloat16") -> Any:

@@ -4,15 +4,16 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 from msgspec import Struct
 
 from mercury_engine.layout import Frozen
 from mercury_engine.runtime import Cache, Forward
+from mercury_engine.trail import Trail, common_prefix
 
-__all__ = ["Answered", "Session", "Sessions", "common_prefix"]
+__all__ = ["Answered", "Session", "Sessions"]
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,9 @@ class Answered(Struct, frozen=True):
 
 
 class Session:
-    """One row of tokens as far as it is encoded, with the frozen part of its layout and its last answers.
+    """One trail of tokens as far as it is encoded, with the frozen part of its layout and its last answers.
 
-    Ids and positions mirror the cache exactly at every moment, so that whoever stops half-way leaves nothing
+    The trail mirrors the cache exactly at every moment, so that whoever stops half-way leaves nothing
     wrong behind, and two who take turns disturb each other only in speed.
     """
 
@@ -42,8 +43,7 @@ class Session:
         self.cache = cache
         self.frozen: Frozen | None = None
         self.answered: tuple[Answered, ...] = ()
-        self._ids = np.empty(0, np.int32)
-        self._positions = np.empty(0, np.int32)
+        self.trail: Trail | None = None
 
     def remember(self, answers: Iterable[Answered]) -> None:
         """The newest first, one at each place; whoever was cancelled before anything was said adds nothing."""
@@ -51,25 +51,21 @@ class Session:
         places = {answer.before for answer in new}
         self.answered = (*new, *(old for old in self.answered if old.before not in places))[:ANSWERS]
 
-    def align(self, ids: np.ndarray, positions: np.ndarray) -> int:
-        """Forget everything from the first difference on; how many of these rows need no encoding.
+    def align(self, trail: Trail) -> int:
+        """Forget everything from the first difference on; how many of the trail's rows need no encoding.
 
         The last row is always left to encode: its prediction is what a caller wants.
         """
-        common = common_prefix((self._ids, self._positions), (ids, positions))
-        self._truncate(min(common, len(ids) - 1))
-        return self.cache.length
-
-    def keep(self, forward: Forward, ids: np.ndarray, positions: np.ndarray) -> None:
-        """Keep the first rows of a forward that ran on this cache: as many as there are ids."""
-        self.cache.append(forward, range(len(ids)))
-        self._ids = np.concatenate([self._ids, ids])
-        self._positions = np.concatenate([self._positions, positions])
-
-    def _truncate(self, length: int) -> None:
+        common = 0 if self.trail is None else common_prefix(_read(self.trail), _read(trail))
+        length = min(common, len(trail) - 1)
         self.cache.truncate(length)
-        self._ids = self._ids[:length]
-        self._positions = self._positions[:length]
+        self.trail = trail.upto(length)
+        return length
+
+    def keep(self, forward: Forward, trail: Trail) -> None:
+        """Keep the first rows of a forward that ran on this cache, up to the trail's end."""
+        self.cache.append(forward, range(len(trail) - self.cache.length))
+        self.trail = trail
 
 
 class Sessions:
@@ -139,10 +135,6 @@ class Sessions:
         self._lost_at = self._clock()
 
 
-def common_prefix(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> int:
-    """How many leading places agree in every pair of arrays."""
-    length = min(len(ours[0]), len(theirs[0]))
-    differs = np.zeros(length, bool)
-    for one, other in zip(ours, theirs, strict=True):
-        differs |= one[:length] != other[:length]
-    return int(differs.argmax()) if differs.any() else length
+def _read(trail: Trail) -> tuple[np.ndarray, ...]:
+    """All that keys and values depend on."""
+    return trail.ids_R, trail.positions_R, *trail.hints_RH.T

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from mercury_engine.layout import CANVASES, MASK, Block, canvas_mask, slot_positions
 from mercury_engine.runtime import Rows
+from mercury_engine.trail import Trail
 
 __all__ = ["Canvas", "Fused", "canvas_for", "fuse", "masked"]
 
@@ -42,23 +43,26 @@ class Fused(Struct, frozen=True, eq=False):
         return np.concatenate([self.clean_row(logits_WV, canvas.anchor)[None], own_SV])
 
 
-def fuse(cached: int, ids: np.ndarray, positions: np.ndarray, first: int, canvases: Sequence[Canvas] = ()) -> Fused:
-    """Clean rows on top of `cached` ones, predictions wanted from row `first` on, and sibling canvases.
+def fuse(cached: int, trail: Trail, first: int, canvases: Sequence[Canvas] = ()) -> Fused:
+    """The clean rows of a trail behind the `cached` ones, predictions wanted from row `first` of them on, and sibling
+    canvases.
 
     A canvas' last row predicts nothing that anybody asked for.
     """
+    ids, positions, hints_RH = trail.ids_R[cached:], trail.positions_R[cached:], trail.hints_RH[cached:]
     clean = len(ids)
     wanted = list(range(first, clean))
     if not canvases:
-        return Fused(Rows(ids, positions, wanted=wanted), clean, first, ())
+        return Fused(Rows(ids, positions, wanted=wanted, hints_RH=hints_RH), clean, first, ())
     blocks = [Block(cached + clean)]
-    all_ids, all_positions = [ids], [positions]
+    all_ids, all_positions, all_hints = [ids], [positions], [hints_RH]
     at = clean
     for canvas in canvases:
         size = len(canvas.inputs)
         blocks.append(Block(size, cached + canvas.anchor, causal=False, group=0))
         all_ids.append(canvas.inputs)
         all_positions.append(slot_positions(int(positions[canvas.anchor]), size))
+        all_hints.append(trail.hints_ahead(cached + canvas.anchor, size))
         wanted += range(at, at + size - 1)
         at += size
     rows = Rows(
@@ -67,6 +71,7 @@ def fuse(cached: int, ids: np.ndarray, positions: np.ndarray, first: int, canvas
         mask_RC=canvas_mask(blocks, cached),
         drafting_R=np.arange(at) >= clean,
         wanted=wanted,
+        hints_RH=np.concatenate(all_hints),
     )
     return Fused(rows, clean, first, tuple(canvases))
 

@@ -42,6 +42,7 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     tied: bool = True
     role_scalars: bool = False
     softcap: float | None = None
+    hints: bool = False
     layout_version: int = LAYOUT_VERSION
 
 
@@ -54,6 +55,7 @@ QUICKSILVER = ModelConfig(
     feed_forward=1408,
     vocabulary=16_384,
     context=2048,
+    hints=True,
 )
 BOOTSTRAP = ModelConfig(
     name="bootstrap",
@@ -64,6 +66,7 @@ BOOTSTRAP = ModelConfig(
     feed_forward=512,
     vocabulary=16_384,
     context=1024,
+    hints=True,
 )
 TINY = ModelConfig(
     name="tiny",
@@ -75,6 +78,7 @@ TINY = ModelConfig(
     feed_forward=128,
     vocabulary=512,
     context=512,
+    hints=True,
 )
 PRESETS = {config.name: config for config in (QUICKSILVER, BOOTSTRAP, TINY)}
 
@@ -105,6 +109,8 @@ def _check(config: ModelConfig, path: Path) -> None:
         raise ModelError(f"{path}: head_width is {config.head_width}; rotation needs an even number")
     if config.softcap is not None and config.softcap <= 0:
         raise ModelError(f"{path}: softcap is {config.softcap}; it must be positive, or null for none")
+    if config.hints and config.softcap is not None:
+        raise ModelError(f"{path}: softcap is {config.softcap}; in a model with hints it must be null")
     if config.vocabulary < len(SPECIALS) + 256:
         raise ModelError(f"{path}: vocabulary is {config.vocabulary}; specials and bytes alone take 320")
     if config.layout_version != LAYOUT_VERSION:

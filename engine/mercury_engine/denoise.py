@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.answer import Answer, Spoken
-from mercury_engine.cache import Session, common_prefix
+from mercury_engine.cache import Session
 from mercury_engine.canvas import Canvas, Fused, canvas_for, fuse, masked
 from mercury_engine.choice import Choice, Chooser
 from mercury_engine.drafts import Copies, Known, Proposal
@@ -15,6 +15,7 @@ from mercury_engine.layout import CANVASES, EOM, HOLE_STRIDE, HOLES, Row, until_
 from mercury_engine.policy import Acceptance, Action, Costs, Decode, Report, Situation, choose, prior
 from mercury_engine.runtime import Pass, Passes, Runtime
 from mercury_engine.tokenizer import Tokenizer
+from mercury_engine.trail import Listener, Trail, common_prefix
 
 __all__ = ["CHUNK", "UNFORCED", "Decoder", "Decoding", "Forced", "read"]
 
@@ -79,6 +80,8 @@ class Decoding:
         self._floor = floor
         self._runners_up = runners_up
         self._known = [list(texts) for texts in known]
+        self._listener = Listener.to(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
+        self._trail = self._listener.resumed(self.ids, self.positions, session.trail)
         self._canvases: list[Known | None] = [None] * len(answers)
         self._copies = [
             Copies(decoder.tokenizer, row, number, line=answer.span.mode == "line")
@@ -91,18 +94,25 @@ class Decoding:
         return len(self.starts) - 1
 
     @property
+    def trail(self) -> Trail:
+        """The stream with its hints."""
+        if len(self._trail) < len(self.ids):
+            self._trail = self._listener.trail(self.ids, self.positions, self._trail)
+        return self._trail
+
+    @property
     def done(self) -> bool:
         """All is said, or it became too improbable to go on."""
         return self.answers[-1].done or self.probability < self._floor
 
     def advance(self) -> Passes[None]:
         """One pass: a chunk of the context, or the best action once no more than a chunk is left."""
-        if not (yield from read(self._decoder, self._session, self.ids, self.positions)):
+        if not (yield from read(self._decoder, self._session, self.trail)):
             yield from self._act(choose(self._situation(), self._decoder.costs, self._decoder.acceptance))
 
     def sketch(self, size: int) -> Passes[bool]:
         """The same, but the action is a canvas on every anchor, or behind what is forced; whether it was."""
-        if (yield from read(self._decoder, self._session, self.ids, self.positions)):
+        if (yield from read(self._decoder, self._session, self.trail)):
             return False
         draft = Proposal("branch", tuple(self.forced.ids), (None,) * len(self.forced.ids))
         kind = "redraft" if draft.ids else "canvas"
@@ -182,9 +192,9 @@ class Decoding:
         return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - said))]
 
     def _act(self, action: Action) -> Passes[None]:
-        cached = self._session.align(self.ids, self.positions)
+        cached = self._session.align(self.trail)
         drafted = self._drafted()
-        fused = self._fused(cached, action, drafted)
+        trail, fused = self._fused(cached, action, drafted)
         forward = yield Pass(fused.rows, self._session.cache)
         if action.kind == "canvas":
             for canvas, number in enumerate(drafted):
@@ -193,20 +203,21 @@ class Decoding:
         read = self._settle(fused, forward.logits_WV, cached, action.proposal)
         if action.kind == "redraft" and len(self.ids) == cached + fused.clean + 1 and not self.done:
             self._redraw(fused.slots(forward.logits_WV, 0))
-        rows = fused.rows
-        self._session.keep(forward, rows.ids_R[:read], rows.positions_R[:read])
-        self._decoder.report.count(action.kind, rows=len(rows.ids_R), settled=len(self.ids) - before)
+        self._session.keep(forward, trail.upto(cached + read))
+        self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
 
-    def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> Fused:
+    def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[Trail, Fused]:
         """The unread end of the stream, then a draft to verify, or the other anchors and their canvases."""
         pending = len(self.ids) - cached
         siblings = tuple(HOLES[number] for number in drafted[1:])
         behind = siblings if action.kind == "canvas" else action.proposal.ids
-        ids = np.concatenate([self.ids[cached:], np.array(behind, np.int32)])
-        positions = np.concatenate([self.positions[cached:], self._places(behind)])
-        anchors = {"canvas": range(pending - 1, len(ids)), "redraft": [len(ids) - 1]}.get(action.kind, ())
+        ids = np.concatenate([self.ids, np.array(behind, np.int32)])
+        positions = np.concatenate([self.positions, self._places(behind)])
+        trail = self._listener.trail(ids, positions, self.trail)
+        last = len(ids) - cached - 1
+        anchors = {"canvas": range(pending - 1, last + 1), "redraft": [last]}.get(action.kind, ())
         canvases = [Canvas(anchor, masked(action.size)) for anchor in anchors]
-        return fuse(cached, ids, positions, pending - 1, canvases)
+        return trail, fuse(cached, trail, pending - 1, canvases)
 
     def _places(self, ids: Sequence[int]) -> np.ndarray:
         """Positions behind the stream's end: one after another, but anchors where the row has them."""
@@ -283,17 +294,15 @@ class Decoding:
         self.ids = np.concatenate([self.ids, np.array(ids, np.int32)])
 
 
-def read(
-    decoder: Decoder, session: Session, ids: np.ndarray, positions: np.ndarray, *, leave: int = CHUNK
-) -> Passes[bool]:
+def read(decoder: Decoder, session: Session, trail: Trail, *, leave: int = CHUNK) -> Passes[bool]:
     """Encode a chunk of rows if more than `leave` of them are not; whether that took a pass."""
-    cached = session.align(ids, positions)
-    if len(ids) - cached <= leave:
+    cached = session.align(trail)
+    if len(trail) - cached <= leave:
         return False
-    chunk = slice(cached, min(cached + CHUNK, len(ids) - 1))
-    rows = fuse(cached, ids[chunk], positions[chunk], len(ids[chunk])).rows
+    chunk = trail.upto(min(cached + CHUNK, len(trail) - 1))
+    rows = fuse(cached, chunk, len(chunk) - cached).rows
     forward = yield Pass(rows, session.cache)
-    session.keep(forward, rows.ids_R, rows.positions_R)
+    session.keep(forward, chunk)
     decoder.report.count("read", rows=len(rows.ids_R), settled=0)
     return True
 

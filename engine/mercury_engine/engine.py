@@ -40,6 +40,7 @@ from mercury_engine.runtime import Passes, Runtime
 from mercury_engine.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
 from mercury_engine.together import Steps, Together, alone, until_pause
 from mercury_engine.tokenizer import Tokenizer
+from mercury_engine.trail import Listener
 
 __all__ = ["MercuryEngine", "Resources", "open_engine", "open_runtime"]
 
@@ -209,8 +210,10 @@ class MercuryEngine:
         return (old if old and not answer.complete else text), None
 
     def _read(self, session: Session, row: Row) -> Passes[None]:
-        end = row.holes[0].anchor + 1
-        while (yield from read(self._decoder, session, row.ids[:end], row.positions[:end], leave=1)):
+        end, decoder = row.holes[0].anchor + 1, self._decoder
+        listener = Listener.to(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
+        trail = listener.resumed(row.ids[:end], row.positions[:end], session.trail)
+        while (yield from read(decoder, session, trail, leave=1)):
             self._sessions.trim()
             yield
 

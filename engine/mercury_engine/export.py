@@ -15,6 +15,7 @@ from safetensors.numpy import save_file
 
 from mercury_engine.config import ModelConfig, ModelError, read_config, write_config
 from mercury_engine.fitted import FITTED_FILES
+from mercury_engine.hints import HINTS
 from mercury_engine.quantize import quantize, relative_error
 
 __all__ = ["Report", "Weights", "export", "read", "seal", "shapes"]
@@ -99,6 +100,8 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
         "embedding.weight": (config.vocabulary, config.width),
         "norm.weight": (config.width,),
     }
+    if config.hints:
+        found |= {"hint.weight": (config.width, HINTS * config.width), "trust.weight": (HINTS, config.width)}
     if not config.tied:
         found["head.weight"] = (config.vocabulary, config.width)
     for index in range(config.layers):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
 
@@ -84,6 +84,9 @@ JUMP_LINES = 8
 
 SHORTEST_SNIPPET = 32
 """Tokens; a snippet that would have to be shorter is left out."""
+
+BEYOND = 4096
+"""Tokens that are heard without being read."""
 
 LANGUAGES = (
     *("python", "javascript", "typescript", "tsx", "rust", "go", "c", "cpp", "java", "csharp", "ruby", "php"),
@@ -163,12 +166,14 @@ class Budget(Struct, frozen=True):
 
 
 class Frozen(Struct, frozen=True):
-    """What stands before the lines before the cursor, as it was at the last jump or idle moment."""
+    """What stands before the lines before the cursor, as it was at the last jump or idle moment; `unread` are the
+    snippets for which there is no room."""
 
     path: str
     preamble: tuple[int, ...]
     suffix: tuple[int, ...]
     lines_after: int
+    unread: tuple[int, ...] = ()
 
 
 class Hole(Struct, frozen=True):
@@ -184,11 +189,16 @@ class Hole(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True, eq=False):
-    """A request as clean tokens with their positions, and its holes in the order of the request's spans."""
+    """A request as clean tokens with their positions, and its holes in the order of the request's spans.
+
+    `beyond` is what the request told that the row has no room for, in texts that PAD divides, the nearest last: it is
+    not read, but heard (`hints.py`).
+    """
 
     ids: np.ndarray
     positions: np.ndarray
     holes: tuple[Hole, ...]
+    beyond: tuple[int, ...] = ()
 
 
 class Stream(Struct, frozen=True, eq=False):
@@ -239,7 +249,8 @@ def freeze(tokenizer: "Tokenizer", request: InfillRequest, budget: Budget) -> Fr
     spare = _room_before(budget, len(preamble)) - len(tokenizer.encode(before)) - budget.quantum
     far = tokenizer.encode(following)[budget.near :]
     suffix = tuple(far[: max(budget.suffix, spare)])
-    return Frozen(window.path, preamble, suffix, window.text.count("\n", cursor))
+    left = [tokenizer.encode(snippet.text) for snippet in _related(request)[preamble.count(SNIP) :]]
+    return Frozen(window.path, preamble, suffix, window.text.count("\n", cursor), _apart(reversed(left)))
 
 
 def is_stale(frozen: Frozen, request: InfillRequest) -> bool:
@@ -329,7 +340,7 @@ def without_modes(row: Row) -> Row:
     kept = ~np.isin(row.ids, MODES)
     moved = np.cumsum(~kept)
     holes = tuple(Hole(hole.anchor - int(moved[hole.anchor]), hole.part, hole.old) for hole in row.holes)
-    return Row(row.ids[kept], row.positions[kept] - moved[kept].astype(np.int32), holes)
+    return Row(row.ids[kept], row.positions[kept] - moved[kept].astype(np.int32), holes, row.beyond)
 
 
 def visible_ranges(blocks: Sequence[Block]) -> np.ndarray:
@@ -378,14 +389,22 @@ def _at_cursor(tokenizer: "Tokenizer", request: InfillRequest, frozen: Frozen, b
     before, head, rest, following = _around(window.text, cursor)
     stable, part = tokenizer.split_part(head)
     room = _room_before(budget, len(frozen.preamble) + len(frozen.suffix))
+    lines_before, lines_after = tokenizer.encode(before), tokenizer.encode(following)
+    kept = _keep_end(lines_before, room, budget.quantum)
     ids = [
         *(*frozen.preamble, SUF, *frozen.suffix),
-        *(PRE, *_keep_end(tokenizer.encode(before), room, budget.quantum)),
-        *(NEAR, *tokenizer.encode(rest)[: budget.rest], *tokenizer.encode(following)[: budget.near]),
+        *(PRE, *kept),
+        *(NEAR, *tokenizer.encode(rest)[: budget.rest], *lines_after[: budget.near]),
         *(MODE_OF[request.spans[0].mode], CUR, *_keep_end(stable, budget.head, budget.head // 2)),
         *_part(tokenizer, part),
     ]
-    return _row(ids, (Hole(len(ids) - 1, part, ()),))
+    unread = lines_after[budget.near + len(frozen.suffix) :], lines_before[: len(lines_before) - len(kept)]
+    beyond = (*frozen.unread, *_apart(unread))
+    return replace(_row(ids, (Hole(len(ids) - 1, part, ()),)), beyond=beyond[-BEYOND:])
+
+
+def _apart(texts: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    return tuple(token for text in texts if text for token in (*text, PAD))
 
 
 def _with_holes(tokenizer: "Tokenizer", request: InfillRequest, frozen: Frozen, budget: Budget) -> Row:

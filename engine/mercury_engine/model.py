@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mercury_engine.config import ModelConfig, ModelError, read_config, write_config
+from mercury_engine.hints import HINTS
+from mercury_engine.layout import PAD
 
 __all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "save"]
 
@@ -146,6 +148,9 @@ class Model(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = Embedding(config.vocabulary, config.width)
+        if config.hints:
+            self.hint = Linear(HINTS * config.width, config.width, bias=False)
+            self.trust = Linear(config.width, HINTS, bias=False)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
         self.norm = Norm(config.width, config.norm_epsilon)
         if not config.tied:
@@ -159,14 +164,19 @@ class Model(nn.Module):
         cache: KeyValues | None = None,
         drafting_BT: Tensor | None = None,
         attend: Attend = attend_dense,
+        hints_BTH: Tensor | None = None,
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """Hidden rows, and the keys and values of exactly these rows: the caller keeps those that it accepts.
 
         `mask` is whatever `attend` takes; its columns are the cached rows, then these. `drafting_BT` marks
-        canvas rows where the config has role scalars; all rows read where it is absent.
+        canvas rows where the config has role scalars; all rows read where it is absent. `hints_BTH` are tokens for a
+        model that has hints; without them it is told nothing.
         """
         rotation = rotations(positions_BT, self.config)
         x_BTD = self.embedding(ids_BT)
+        if hints_BTH is not None:
+            told_BTHD = self.embedding(hints_BTH) * (hints_BTH != PAD).unsqueeze(-1)
+            x_BTD = x_BTD + self.hint(told_BTHD.flatten(2)) / HINTS
         fresh = []
         for index, layer in enumerate(self.layers):
             cached = None if cache is None else cache[index]
@@ -174,12 +184,18 @@ class Model(nn.Module):
             fresh.append(new)
         return self.norm(x_BTD), fresh
 
-    def logits(self, hidden_RD: Tensor) -> Tensor:
+    def logits(self, hidden_RD: Tensor, hints_RH: Tensor | None = None) -> Tensor:
         """Float32 logits of the rows asked for; row i predicts token i + 1."""
         weight_VD = self.embedding.weight if self.config.tied else self.head.weight
         logits_RV = functional.linear(hidden_RD, weight_VD).float()
+        if hints_RH is not None:
+            logits_RV.scatter_add_(1, hints_RH, self.trusted(hidden_RD, hints_RH).float())
         cap = self.config.softcap
         return logits_RV if cap is None else cap * torch.tanh(logits_RV / cap)
+
+    def trusted(self, hidden_RD: Tensor, hints_RH: Tensor) -> Tensor:
+        """What each hint adds to the logit of its token."""
+        return self.trust(hidden_RD) * (hints_RH != PAD)
 
 
 def rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:

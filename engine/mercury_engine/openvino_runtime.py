@@ -17,6 +17,8 @@ from mercury_engine.adapter import adapted, read_adapter
 from mercury_engine.api import EngineError
 from mercury_engine.config import ModelConfig
 from mercury_engine.export import SCALE, Weights, read
+from mercury_engine.hints import HINTS
+from mercury_engine.layout import PAD
 from mercury_engine.runtime import Pass, Rows
 from mercury_engine.silent_openvino import ops, ov
 
@@ -157,11 +159,14 @@ class OpenvinoRuntime:
         self._check(rows)
         inputs, compiled = self._inputs(rows, cache), self._fitting()
         started = time.perf_counter()
-        logits_WV, key_values_BRE = compiled.run(inputs, cache.tensor())
+        logits_WV, key_values_BRE, *trusted = compiled.run(inputs, cache.tensor())
         shape = len(inputs["ids"]), cache.columns, len(inputs["wanted"])
         self._pace.record(shape, time.perf_counter() - started)
         fresh_BRE = key_values_BRE[:, : len(rows.ids_R)].view(STORED[self._type])
-        return OpenvinoForward(logits_WV[: len(rows.wanted)].copy(), fresh_BRE.copy())
+        logits_WV = logits_WV[: len(rows.wanted)].copy()
+        for trusted_WH in trusted:
+            _lean(logits_WV, rows.hints_RH[rows.wanted], trusted_WH[: len(rows.wanted)])
+        return OpenvinoForward(logits_WV, fresh_BRE.copy())
 
     def forwards(self, passes: Sequence[Pass]) -> list[OpenvinoForward]:
         """One after another: a processor computes a few rows no slower a row than many."""
@@ -186,6 +191,8 @@ class OpenvinoRuntime:
             "wanted": _padded(rows.wanted, padded_rows(len(rows.wanted))),
             "mask": _mask(rows, size, cache),
         }
+        if self.config.hints:
+            inputs["hints"] = _padded(rows.hints_RH, size)
         if self.config.role_scalars:
             inputs["drafting"] = _padded(() if rows.drafting_R is None else rows.drafting_R, size)
         return inputs
@@ -208,9 +215,10 @@ class _Compiled:
 
     def __init__(self, compiled: ov.CompiledModel, weights: Weights) -> None:
         self._request = compiled.create_infer_request()
+        self._outputs = len(compiled.outputs)
         self._unpacked: Weights | None = weights
 
-    def run(self, inputs: dict[str, np.ndarray], key_values: ov.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    def run(self, inputs: dict[str, np.ndarray], key_values: ov.Tensor) -> list[np.ndarray]:
         """Views that hold until the next run."""
         for name, array in inputs.items():
             self._request.set_tensor(name, ov.Tensor(array, shared_memory=True))
@@ -219,7 +227,7 @@ class _Compiled:
         if self._unpacked is not None:
             _forget_pages(self._unpacked)
             self._unpacked = None
-        return self._request.get_output_tensor(0).data, self._request.get_output_tensor(1).data
+        return [self._request.get_output_tensor(number).data for number in range(self._outputs)]
 
 
 def load(
@@ -271,6 +279,7 @@ class _Graph:
         self.ids_R, self.positions_R, self.wanted_W, self.drafting_R = (
             ops.parameter([-1], ov.Type.i32, name=name) for name in ("ids", "positions", "wanted", "drafting")
         )
+        self.hints_RH = ops.parameter([-1, HINTS], ov.Type.i32, name="hints")
         self.mask_RS = ops.parameter([-1, -1], ov.Type.f32, name="mask")
         blocks = 2 * config.layers * config.kv_heads
         self.cached_BCE = ops.parameter([blocks, -1, config.head_width], stored, name="key_values")
@@ -279,7 +288,7 @@ class _Graph:
         embedding_VD = self._matrix("embedding")
         rotation = [_take(table, self.positions_R) for table in _rotations(self.config)]
         cached = ops.split(self._float(self.cached_BCE), np.int64(0), 2 * self.config.layers).outputs()
-        x_RD, drafting_R = _take(embedding_VD, self.ids_R), self.drafting_R
+        x_RD, drafting_R = self._told(embedding_VD), self.drafting_R
         mask = self._for_groups(self.mask_RS)
         fresh: list[ov.Node] = []
         for index in range(self.config.layers):
@@ -292,16 +301,31 @@ class _Graph:
             x_RD = ops.add(x_RD, self._weighed(index, mixed_RD, drafting_R))
             x_RD = ops.add(x_RD, self._weighed(index, self._feed_forward(index, x_RD), drafting_R))
         head_VD = embedding_VD if self.config.tied else self._matrix("head")
-        logits_WV = self._capped(ops.matmul(self._norm(x_RD, "norm"), head_VD, False, True))
-        return self._finish(logits_WV, ops.concat(fresh, 0))
+        hidden_WD = self._norm(x_RD, "norm")
+        logits_WV = ops.matmul(hidden_WD, head_VD, False, True)
+        trusted = [self._linear(hidden_WD, "trust")] if self.config.hints else []
+        return self._finish(self._capped(logits_WV), ops.concat(fresh, 0), trusted)
 
-    def _finish(self, logits_WV: ov.Node, key_values_BRE: ov.Node) -> ov.Model:
+    def _told(self, embedding_VD: ov.Node) -> ov.Node:
+        """Each token, and what its hints add to it."""
+        x_RD = _take(embedding_VD, self.ids_R)
+        if not self.config.hints:
+            return x_RD
+        present_RH1 = ops.unsqueeze(ops.not_equal(self.hints_RH, np.int32(PAD)), np.int64(2))
+        told_RHD = ops.multiply(_take(embedding_VD, self.hints_RH), ops.convert(present_RH1, ov.Type.f32))
+        flat_RF = _reshape(told_RHD, -1, HINTS * self.config.width)
+        return ops.add(x_RD, ops.multiply(self._linear(flat_RF, "hint"), np.float32(1 / HINTS)))
+
+    def _finish(self, logits_WV: ov.Node, key_values_BRE: ov.Node, trusted: list[ov.Node]) -> ov.Model:
         if self.stored != ov.Type.f32:
             key_values_BRE = ops.convert(key_values_BRE, self.stored)
         parameters = [self.ids_R, self.positions_R, self.wanted_W, self.mask_RS, self.cached_BCE]
+        if self.config.hints:
+            parameters.append(self.hints_RH)
         if self.config.role_scalars:
             parameters.append(self.drafting_R)
-        return ov.Model([ops.result(logits_WV), ops.result(key_values_BRE)], parameters, self.config.name)
+        results = [ops.result(node) for node in (logits_WV, key_values_BRE, *trusted)]
+        return ov.Model(results, parameters, self.config.name)
 
     def _project(self, index: int, x_RD: ov.Node, rotation: Sequence[ov.Node]) -> tuple[ov.Node, ov.Node, ov.Node]:
         """Queries by rows; keys and values by heads, as attention and the cache want them."""
@@ -439,9 +463,15 @@ def _mask(rows: Rows, size: int, cache: OpenvinoCache) -> np.ndarray:
 
 
 def _padded(values: Sequence[int] | np.ndarray, size: int) -> np.ndarray:
-    padded = np.zeros(size, np.int32)
+    padded = np.zeros((size, *np.shape(values)[1:]), np.int32)
     padded[: len(values)] = values
     return padded
+
+
+def _lean(logits_WV: np.ndarray, hints_WH: np.ndarray, trusted_WH: np.ndarray) -> None:
+    """Add to the logit of each hint what the model trusts it."""
+    rows = np.arange(len(logits_WV))[:, None]
+    np.add.at(logits_WV, (rows, hints_WH), np.where(hints_WH == PAD, 0, trusted_WH))
 
 
 def _indices(rows: Sequence[int]) -> Sequence[int] | slice:

@@ -12,7 +12,8 @@ from msgspec import Struct, field
 from mercury_engine.canvas import Canvas, fuse, masked
 from mercury_engine.drafts import Evidence, Proposal
 from mercury_engine.layout import CANVASES
-from mercury_engine.runtime import Cache, Runtime
+from mercury_engine.runtime import Cache, Rows, Runtime
+from mercury_engine.trail import Trail
 
 __all__ = [
     "Acceptance",
@@ -256,15 +257,14 @@ class Gauge:
     def _filled(self) -> Cache:
         """What stands in it costs nothing: one row, over and over."""
         cache, ids = self._runtime.cache(), np.zeros(1, np.int32)
-        forward = self._runtime.forward(fuse(0, ids, ids, 1).rows, cache)
+        forward = self._runtime.forward(Rows(ids, ids, wanted=[]), cache)
         cache.append(forward, [0] * self._context)
         return cache
 
     def _time(self, rows: int, cache: Cache) -> float:
         """Milliseconds of one clean row and a canvas on it."""
         canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
-        position = np.full(1, self._context, np.int32)
-        fused = fuse(self._context, np.zeros(1, np.int32), position, 0, canvases)
+        fused = fuse(self._context, Trail.plain([0] * (self._context + 1), range(self._context + 1)), 0, canvases)
         started = self._clock()
         self._runtime.forward(fused.rows, cache)
         return (self._clock() - started) * 1000

@@ -7,6 +7,8 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.config import ModelConfig
+from mercury_engine.hints import HINTS
+from mercury_engine.layout import PAD
 
 __all__ = ["Cache", "Forward", "Pass", "Passes", "Rows", "Runtime"]
 
@@ -14,10 +16,11 @@ __all__ = ["Cache", "Forward", "Pass", "Passes", "Rows", "Runtime"]
 class Rows:
     """The rows of one forward. `mask_RC` covers the cached columns and then the rows themselves; None is causal.
 
-    `drafting_R` marks canvas rows (the weights' drafting role); `wanted` are the rows whose logits are needed.
+    `drafting_R` marks canvas rows (the weights' drafting role); `wanted` are the rows whose logits are needed;
+    `hints_RH` are read by models that have hints, who are told nothing without.
     """
 
-    __slots__ = ("drafting_R", "ids_R", "mask_RC", "positions_R", "wanted")
+    __slots__ = ("drafting_R", "hints_RH", "ids_R", "mask_RC", "positions_R", "wanted")
 
     def __init__(
         self,
@@ -27,11 +30,14 @@ class Rows:
         mask_RC: np.ndarray | None = None,
         drafting_R: np.ndarray | None = None,
         wanted: Sequence[int] | None = None,
+        hints_RH: np.ndarray | None = None,
     ):
         self.ids_R = ids_R
         self.positions_R = positions_R
         self.mask_RC = mask_RC
         self.drafting_R = drafting_R
+        told = hints_RH is not None and hints_RH.shape[1] > 0
+        self.hints_RH = hints_RH if told else np.full((len(ids_R), HINTS), PAD, np.int32)
         self.wanted = range(len(ids_R)) if wanted is None else wanted
 
 

@@ -120,16 +120,16 @@ class Search:
         answer, start = best.answers[number], best.starts[number]
         weak = _weakest(answer, decoder.tokenizer, part)
         inputs = _provisional(answer, weak)
-        ids, positions = best.ids[:start], best.positions[:start]
-        if not weak or int(positions[-1]) + len(inputs) >= decoder.runtime.config.context:
+        trail = best.trail.upto(start)
+        if not weak or int(trail.positions_R[-1]) + len(inputs) >= decoder.runtime.config.context:
             return None
-        while (yield from read(decoder, self._session, ids, positions)):
+        while (yield from read(decoder, self._session, trail)):
             yield
-        cached = self._session.align(ids, positions)
+        cached = self._session.align(trail)
         canvas = Canvas(start - cached - 1, inputs)
-        fused = fuse(cached, ids[cached:], positions[cached:], canvas.anchor, [canvas])
+        fused = fuse(cached, trail, canvas.anchor, [canvas])
         forward = yield Pass(fused.rows, self._session.cache)
-        self._session.keep(forward, ids[cached:], positions[cached:])
+        self._session.keep(forward, trail)
         decoder.report.count("revise", rows=len(fused.rows.ids_R), settled=0)
         drafted, _ = decoder.chooser.slots(fused.slots(forward.logits_WV, 0), b"")
         revised = [int(drafted[i]) if i in weak else token for i, token in enumerate(answer.ids)]

@@ -4,7 +4,7 @@ constraint."""
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +82,12 @@ class Tokenizer:
     def encode(self, text: str) -> list[int]:
         """Never a special token: a literal `<mask>` in the text is text."""
         return [token for line in LINE.findall(text) for token in self._line(line)]
+
+    @cached_property
+    def line_ends(self) -> dict[int, tuple[int, ...]]:
+        """For each token that ends a line what it spells before that, in tokens."""
+        ending = (token for token, spelled in enumerate(self.token_bytes) if b"\n" in spelled)
+        return {token: tuple(self.encode(self.decode([token]).partition("\n")[0])) for token in ending}
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """The exact bytes of the ids; special tokens have none."""

@@ -120,16 +120,21 @@ class TorchRuntime:
         longest = max(len(one.rows.ids_R) for one in passes)
         caches = [one.cache for one in passes]
         drafting = [one.rows.drafting_R for one in passes]
+        hints_BTH = None
+        if self.config.hints:
+            hints_BTH = self._batch([one.rows.hints_RH for one in passes], longest, torch.long)
         hidden_BTD, fresh = self.model(
             self._batch([one.rows.ids_R for one in passes], longest, torch.long),
             self._batch([one.rows.positions_R for one in passes], longest, torch.long),
             self._mask(passes, longest),
             _stacked(caches),
             None if all(rows is None for rows in drafting) else self._batch(drafting, longest, torch.bool),
+            hints_BTH=hints_BTH,
         )
         places = [(index, row) for index, one in enumerate(passes) for row in one.rows.wanted]
         batch_W, rows_W = torch.tensor(places, dtype=torch.long).reshape(-1, 2).unbind(1)
-        logits_WV = self.model.logits(hidden_BTD[batch_W, rows_W]).cpu().numpy()
+        hints_WH = None if hints_BTH is None else hints_BTH[batch_W, rows_W]
+        logits_WV = self.model.logits(hidden_BTD[batch_W, rows_W], hints_WH).cpu().numpy()
         ends = np.cumsum([len(one.rows.wanted) for one in passes])[:-1]
         return [
             TorchForward(own_WV, [(keys[index, None], values[index, None]) for keys, values in fresh])
@@ -137,7 +142,8 @@ class TorchRuntime:
         ]
 
     def _batch(self, values: Sequence[np.ndarray | None], longest: int, dtype: torch.dtype) -> Tensor:
-        padded_BT = np.zeros((len(values), longest), np.int64)
+        inner = next((own.shape[1:] for own in values if own is not None), ())
+        padded_BT = np.zeros((len(values), longest, *inner), np.int64)
         for padded_T, own_R in zip(padded_BT, values, strict=True):
             if own_R is not None:
                 padded_T[: len(own_R)] = own_R

@@ -5,20 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.cache import ANSWERS, LIVE_SECONDS, Answered, Session, Sessions, common_prefix
+from mercury_engine.cache import ANSWERS, LIVE_SECONDS, Answered, Session, Sessions
 from mercury_engine.canvas import fuse
+from mercury_engine.trail import Trail, common_prefix
 from tests.engine.tiny import random_runtime
 
 
 def encode(session, ids, positions=None):
     """Bring the session to these rows; the logits of the last one, and how many were encoded."""
     runtime = random_runtime()
-    ids = np.array(ids, np.int32)
-    positions = np.arange(len(ids), dtype=np.int32) if positions is None else np.array(positions, np.int32)
-    cached = session.align(ids, positions)
-    fused = fuse(cached, ids[cached:], positions[cached:], len(ids) - cached - 1)
+    trail = Trail.plain(ids, range(len(ids)) if positions is None else positions)
+    cached = session.align(trail)
+    fused = fuse(cached, trail, len(ids) - cached - 1)
     forward = runtime.forward(fused.rows, session.cache)
-    session.keep(forward, ids[cached:], positions[cached:])
+    session.keep(forward, trail)
     return forward.logits_WV[0], len(ids) - cached
 
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mercury_engine.api import Filled
-from mercury_engine.layout import EOM, HOLES, SPECIALS, freeze, lay_out
+from mercury_engine.layout import CUR, EOM, HOLES, LINE, SPECIALS, freeze, lay_out
 from mercury_engine.policy import Costs
 from mercury_engine.torch_runtime import TorchRuntime
+from tests.engine.slow_hints import one_line, slow_hints
 from tests.engine.tiny import BUDGET, DOCUMENT, FLAT, STEEP, TOKENIZER, engine, final, random_runtime, request
 
 CPU = Costs((1, 8, 16, 32, 64), (4.5, 7.3, 12.0, 17.0, 29.0))
@@ -41,7 +42,7 @@ def plain(asked, seed=0):
             positions += [positions[-1] + 1] * (len(ids) - len(positions) - 1) + [int(row.positions[hole.anchor])]
         said, probabilities = [], []
         while len(said) < span.budget and not ended(said, span.mode):
-            token, probability = next_token(random_runtime(seed).model, ids, positions, hole.part, said)
+            token, probability = next_token(random_runtime(seed).model, row, ids, positions, hole.part, said)
             said.append(token)
             probabilities.append(probability)
             ids.append(token)
@@ -54,10 +55,15 @@ def ended(said, mode):
     return bool(said) and (said[-1] == EOM or (mode == "line" and b"\n" in TOKENIZER.token_bytes[said[-1]]))
 
 
-def next_token(model, ids, positions, part, said):
+def next_token(model, row, ids, positions, part, said):
+    anchor, offset = row.holes[0].anchor, len(row.beyond)
+    told = slow_hints([*row.beyond, *ids], anchor + offset, TOKENIZER.token_bytes)[offset:]
+    if CUR in ids and LINE in ids:
+        told = one_line(told, ids, anchor, TOKENIZER)
+    hints = torch.tensor(told)
     with torch.no_grad():
-        hidden, _ = model(torch.tensor([ids]), torch.tensor([positions]))
-        logits = model.logits(hidden[0, -1:])[0].numpy().astype(float)
+        hidden, _ = model(torch.tensor([ids]), torch.tensor([positions]), hints_BTH=hints[None])
+        logits = model.logits(hidden[0, -1:], hints[-1:])[0].numpy().astype(float)
     typed = part.encode()[len(TOKENIZER.decode_bytes(said)) :]
     spelling = [t for t, b in enumerate(TOKENIZER.token_bytes) if b and (b.startswith(typed) or typed.startswith(b))]
     permitted = spelling if typed else [EOM, *range(len(SPECIALS), TOKENIZER.vocabulary)]

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from mercury_engine.api import EngineError
 from mercury_engine.config import QUICKSILVER, TINY, ModelError
 from mercury_engine.export import export, read
-from mercury_engine.layout import Block, canvas_mask
+from mercury_engine.hints import HINTS
+from mercury_engine.layout import PAD, Block, canvas_mask
 from mercury_engine.model import create, save
 from mercury_engine.openvino_runtime import (
     COLUMN_STEP,
@@ -34,7 +35,7 @@ from mercury_engine.silent_openvino import ov
 
 TOLERANCE = 1e-4
 EVERYTHING = msgspec.structs.replace(
-    TINY, tied=False, qkv_bias=True, qk_norm=False, role_scalars=True, softcap=5.0, kv_heads=1
+    TINY, tied=False, qkv_bias=True, qk_norm=False, role_scalars=True, softcap=5.0, kv_heads=1, hints=False
 )
 
 
@@ -82,8 +83,16 @@ def ids_of(count, seed=0):
     return np.random.default_rng(seed).integers(64, TINY.vocabulary, count).astype(np.int32)
 
 
+def hints_of(count):
+    """Some, some twice, some none."""
+    draw = np.random.default_rng(2)
+    tokens = draw.integers(64, 72, (2 * TINY.context, HINTS)).astype(np.int32)
+    return np.where(tokens < 67, PAD, tokens)[:count]
+
+
 def clean(ids, start=0, wanted=None):
-    return Rows(ids, np.arange(start, start + len(ids), dtype=np.int32), wanted=wanted)
+    positions = np.arange(start, start + len(ids), dtype=np.int32)
+    return Rows(ids, positions, wanted=wanted, hints_RH=hints_of(start + len(ids))[start:])
 
 
 def expected_logits(model, rows):
@@ -91,9 +100,11 @@ def expected_logits(model, rows):
     mask = None if rows.mask_RC is None else torch.from_numpy(rows.mask_RC)
     drafting = None if rows.drafting_R is None else torch.from_numpy(rows.drafting_R)[None]
     ids, positions = torch.from_numpy(rows.ids_R)[None].long(), torch.from_numpy(rows.positions_R)[None]
+    hints = torch.from_numpy(rows.hints_RH).long() if model.config.hints else None
     with torch.no_grad():
-        hidden, _ = model(ids, positions, mask=mask, drafting_BT=drafting)
-        return model.logits(hidden[0, list(rows.wanted)]).numpy()
+        told = None if hints is None else hints[None]
+        hidden, _ = model(ids, positions, mask=mask, drafting_BT=drafting, hints_BTH=told)
+        return model.logits(hidden[0, list(rows.wanted)], None if hints is None else hints[list(rows.wanted)]).numpy()
 
 
 def filled(runtime, ids):
@@ -108,8 +119,13 @@ def check_close(found, expected):
 
 def canvas_rows(count, canvas, **options):
     blocks = (Block(count), Block(canvas, count - 1, causal=False))
+    size = count + canvas
     return Rows(
-        ids_of(count + canvas), np.arange(count + canvas, dtype=np.int32), mask_RC=canvas_mask(blocks), **options
+        ids_of(size),
+        np.arange(size, dtype=np.int32),
+        mask_RC=canvas_mask(blocks),
+        hints_RH=hints_of(size),
+        **options,
     )
 
 
@@ -146,8 +162,9 @@ def test_a_mask_may_hide_cached_columns(model, runtime):
     ids, cut = ids_of(90), 80
     mask = np.tri(90, dtype=bool)
     mask[cut:, 10:70] = False
-    everything = Rows(ids, np.arange(90, dtype=np.int32), mask_RC=mask, wanted=range(cut, 90))
-    rows = Rows(ids[cut:], np.arange(cut, 90, dtype=np.int32), mask_RC=mask[cut:])
+    positions, hints = np.arange(90, dtype=np.int32), hints_of(90)
+    everything = Rows(ids, positions, mask_RC=mask, wanted=range(cut, 90), hints_RH=hints)
+    rows = Rows(ids[cut:], positions[cut:], mask_RC=mask[cut:], hints_RH=hints[cut:])
     found = runtime.forward(rows, filled(runtime, ids[:cut])).logits_WV
     check_close(found, expected_logits(model, everything))
 
@@ -157,11 +174,12 @@ def test_a_fused_pass_equals_separate_ones(runtime):
     ids = ids_of(70 + new + canvas)
     cache = filled(runtime, ids[:70])
     blocks = (Block(70 + new), Block(canvas, 70 + new - 1, causal=False))
-    positions = np.arange(70, len(ids), dtype=np.int32)
-    fused = runtime.forward(Rows(ids[70:], positions, mask_RC=canvas_mask(blocks, 70)), cache)
+    positions, hints = np.arange(70, len(ids), dtype=np.int32), hints_of(len(ids))[70:]
+    fused = runtime.forward(Rows(ids[70:], positions, mask_RC=canvas_mask(blocks, 70), hints_RH=hints), cache)
     first = runtime.forward(clean(ids[70:-canvas], 70), cache)
     cache.append(first, range(new))
-    rows = Rows(ids[-canvas:], positions[new:], mask_RC=canvas_mask(blocks, 70 + new))
+    mask = canvas_mask(blocks, 70 + new)
+    rows = Rows(ids[-canvas:], positions[new:], mask_RC=mask, hints_RH=hints[new:])
     second = runtime.forward(rows, cache)
     check_close(fused.logits_WV, np.concatenate([first.logits_WV, second.logits_WV]))
 

@@ -12,13 +12,15 @@ from mercury_engine.config import TINY, ModelError
 from mercury_engine.model import create, save
 from mercury_engine.runtime import Pass
 from mercury_engine.torch_runtime import TorchRuntime, open_torch
+from mercury_engine.trail import Trail
 from tests.engine.tiny import random_runtime
 
 
 def forward(cache, ids, first=0, canvases=(), start=None):
     start = cache.length if start is None else start
-    positions = np.arange(start, start + len(ids), dtype=np.int32)
-    fused = fuse(cache.length, np.array(ids, np.int32), positions, first, canvases)
+    before = cache.length
+    trail = Trail.plain([0] * before + list(ids), [*range(before), *range(start, start + len(ids))])
+    fused = fuse(before, trail, first, canvases)
     return fused, random_runtime().forward(fused.rows, cache)
 
 
@@ -127,9 +129,9 @@ def test_passes_together_are_what_they_are_alone(drawn):
     passes = []
     for context, ids, canvas, all_wanted in drawn:
         cache, count = filled(context) if context else runtime.cache(), len(context)
-        positions = np.arange(count, count + len(ids), dtype=np.int32)
+        trail = Trail.plain([*context, *ids], range(count + len(ids)))
         canvases = [Canvas(len(ids) - 1, masked(canvas))] if canvas else []
-        fused = fuse(count, np.array(ids, np.int32), positions, 0 if all_wanted else len(ids) - 1, canvases)
+        fused = fuse(count, trail, 0 if all_wanted else len(ids) - 1, canvases)
         passes.append((fused.rows, cache))
     together = runtime.forwards([Pass(rows, cache) for rows, cache in passes])
     for (rows, cache), found in zip(passes, together, strict=True):

@@ -4,6 +4,7 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch.nn import functional
 
@@ -27,6 +28,7 @@ from mercury_engine.model import create
 from mercury_engine.policy import Costs
 from mercury_engine.tokenizer import Tokenizer
 from mercury_engine.torch_runtime import TorchRuntime
+from mercury_engine.trail import Listener
 
 TOKENIZER = Tokenizer.load(Path(__file__).parent / "golden" / "tokenizer.json")
 BUDGET: Budget = budget_for(TINY.context)
@@ -115,10 +117,10 @@ SIZES = {"line": (16, 32), "block": (32, 64), "edit": (32,)}
 
 
 @cache
-def learnt_runtime():
+def learnt_runtime(config=TINY):
     """Knows `LINES`, `BLOCKS` and `REWRITES` by heart: reading, drafting and verifying."""
     torch.set_num_threads(1)
-    model = create(TINY, 0)
+    model = create(config, 0)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.5e-2, STEPS)
     taught = list(lessons())
@@ -148,13 +150,26 @@ def lessons():
         yield row, answers, SIZES[wanted.spans[0].mode]
 
 
+def trails(config, row, stream):
+    """The row, and the row up to its first anchor with the answers behind."""
+    listener = Listener.to(row, TOKENIZER, hints=config.hints)
+    first = row.holes[0].anchor + 1
+    ids, positions = (
+        np.concatenate([own[:first], all_of_it[len(row.ids) :]])
+        for own, all_of_it in ((row.ids, stream.ids), (row.positions, stream.positions))
+    )
+    return listener.trail(row.ids, row.positions), listener.trail(ids, positions)
+
+
 def loss_on(model, taught):
     """Plain autoregression over the answers, and canvases on every anchor, all lessons in one forward."""
-    ids, positions, blocks, targets = [], [], [], []
+    ids, hints, positions, blocks, targets = [], [], [], [], []
     for row, answers, sizes in taught:
         start, stream = len(ids), with_answers(row, answers)
         blocks += [Block(b.size, b.parent + start if b.parent >= 0 else -1) for b in stream.blocks]
         ids += stream.ids.tolist()
+        before, behind = trails(model.config, row, stream)
+        hints += [*before.hints_RH.tolist(), *behind.hints_RH[row.holes[0].anchor + 1 :].tolist()]
         positions += stream.positions.tolist()
         for answer, first in zip(answers, stream.starts, strict=True):
             following = start + (len(row.ids) if first < len(row.ids) else first + 1)
@@ -166,8 +181,12 @@ def loss_on(model, taught):
             targets += zip(rows, slots.tolist(), (weights / weights.sum()).tolist(), strict=True)
             blocks.append(Block(size, start + hole.anchor, causal=False, group=start + size))
             ids += [MASK] * size
+            hints += before.hints_ahead(hole.anchor, size).tolist()
             positions += slot_positions(int(row.positions[hole.anchor]), size).tolist()
-    hidden, _ = model(torch.tensor([ids]), torch.tensor([positions]), torch.from_numpy(canvas_mask(blocks)))
+    told, mask = torch.tensor(hints) if model.config.hints else None, torch.from_numpy(canvas_mask(blocks))
+    given = None if told is None else told[None]
+    hidden, _ = model(torch.tensor([ids]), torch.tensor([positions]), mask, hints_BTH=given)
     rows, tokens, weights = zip(*targets, strict=True)
-    losses = functional.cross_entropy(model.logits(hidden[0, list(rows)]), torch.tensor(tokens), reduction="none")
+    logits = model.logits(hidden[0, list(rows)], None if told is None else told[list(rows)])
+    losses = functional.cross_entropy(logits, torch.tensor(tokens), reduction="none")
     return (losses * torch.tensor(weights)).sum() / sum(weights)

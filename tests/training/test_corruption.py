@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import InfillRequest, Span, Window
-from mercury_engine.layout import EOM, MASK, Budget, answer_ids, freeze, lay_out, with_answers
+from mercury_engine.layout import EOM, MASK, Budget, answer_ids, freeze, lay_out
 from mercury_training import corruption
 from mercury_training.corruption import VISIBLE, answer_canvases, drafted, hidden, pair, text_canvases
-from mercury_training.examples import Example
+from mercury_training.examples import answered
 from tests.training.small import TOKENIZER
 
 VOCABULARY = TOKENIZER.vocabulary
@@ -23,8 +23,7 @@ def example(spans, answers, text="a = b\nc = d + e\nf = g\n"):
     )
     row = lay_out(TOKENIZER, request, freeze(TOKENIZER, request, Budget()), Budget())
     ids = tuple(tuple(answer_ids(TOKENIZER, hole, answer)) for hole, answer in zip(row.holes, answers, strict=True))
-    anchors = tuple(hole.anchor for hole in row.holes)
-    return Example(with_answers(row, ids), len(row.ids), anchors, ids, tuple(hole.old for hole in row.holes))
+    return answered(TOKENIZER, row, ids)
 
 
 ONE = example([(10, 10)], ["self.width * 2 + 1\n    return count"])

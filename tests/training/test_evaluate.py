@@ -271,7 +271,7 @@ def test_a_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
     found = evaluate.evaluate(Run(model=str(tmp_path / "int8"), sets=(folder,)))
     texts = {(r.id, r.by): r.suggestion.text for r in found.results}
     assert found.parameters == sum(p.numel() for p in create(TINY, 0).parameters())
-    assert {by for _, by in texts} == {"policy", "ar", "unverified", "no echo", "copy", "ngram"}
+    assert {by for _, by in texts} == {"policy", "ar", "unverified", "alone", "copy", "ngram"}
     assert all(texts[number, "policy"] == texts[number, "ar"] for number in "013"), "verified is autoregressive"
     assert all(r.suggestion.forwards == 1 for r in found.results if r.by == "unverified")
     assert all(r.suggestion.settled == r.suggestion.forwards for r in found.results if r.by == "ar")

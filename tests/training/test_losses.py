@@ -21,11 +21,12 @@ def drawn(rows, width=8, vocabulary=37, seed=0):
     return hidden_RD, weight_VD, targets, torch.rand(rows, generator=generator)
 
 
-def slow(hidden_RD, weight_VD, targets, weights, certain, softcap):
+def slow(hidden_RD, weight_VD, targets, weights, certain, softcap, added_RV=None):
     """One row after the other, with autograd's own gradients."""
     total = 0
-    for row, target, weight, certainty in zip(hidden_RD, targets, weights, certain, strict=True):
-        logits = weight_VD @ row
+    added_RV = torch.zeros(len(targets), len(weight_VD)) if added_RV is None else added_RV
+    for row, target, weight, certainty, added in zip(hidden_RD, targets, weights, certain, added_RV, strict=True):
+        logits = weight_VD @ row + added
         logits = logits if softcap is None else softcap * torch.tanh(logits / softcap)
         chances = torch.softmax(logits, 0)
         total = total - weight * chances[target].log()
@@ -52,6 +53,33 @@ def test_equals_one_row_after_the_other(rows, softcap, monkeypatch):
     torch.testing.assert_close(gradients, (hidden_RD.grad, weight_VD.grad))
     assert right[::2].all()
     assert not row_losses.requires_grad
+
+
+@pytest.mark.parametrize("others", [None, 99])
+def test_what_is_trusted_of_a_hint_is_added_to_its_logit(others, monkeypatch):
+    """A token may be hinted at twice."""
+    monkeypatch.setitem(losses.LOGITS, "cpu", 50 * 37)
+    hidden_RD, weight_VD, targets, weights = drawn(60)
+    hints_RH = torch.randint(37, (60, 3), generator=torch.Generator().manual_seed(1))
+    trusted_RH = torch.randn(60, 3, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    leaves = hidden_RD, weight_VD, trusted_RH
+    if others is None:
+        arguments = hidden_RD, weight_VD, targets, weights
+        found, *_ = linear_cross_entropy(*arguments, hints_RH=hints_RH, trusted_RH=trusted_RH)
+    else:
+        part = part_of(37, targets, others, np.random.default_rng(0), hints_RH)
+        arguments = hidden_RD, weight_VD[part.ids_P], part.targets_R, weights
+        told = {"hints_RH": part.hints_RH, "trusted_RH": trusted_RH}
+        found, *_ = linear_cross_entropy(*arguments, shift_V=part.shift_P, **told)
+    (3 * found).backward()
+    gradients = [leaf.grad.clone() for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
+    added_RV = torch.zeros(60, 37).scatter_add(1, hints_RH, trusted_RH)
+    expected = slow(hidden_RD, weight_VD, targets, weights, torch.zeros(60), None, added_RV)
+    (3 * expected).backward()
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradients, [leaf.grad for leaf in leaves])
 
 
 def test_rows_of_weight_zero_change_nothing():

@@ -28,11 +28,11 @@ from mercury_engine.layout import (
     lay_out,
     slot_positions,
     until_end,
-    with_answers,
 )
 from mercury_engine.model import load
+from mercury_engine.trail import Listener
 from mercury_training import loader, train, trainer
-from mercury_training.examples import Example
+from mercury_training.examples import answered
 from mercury_training.optimizer import Rates
 from mercury_training.rows import Shape, pack, stack
 from mercury_training.schedule import has_canvases, is_decaying, rate_factor
@@ -52,6 +52,7 @@ SMALLEST = ModelConfig(
     vocabulary=TOKENIZER.vocabulary,
     context=512,
     role_scalars=True,
+    hints=True,
 )
 RECIPE = Recipe(SMALLEST, Shape(256, 64), Shape(512, 128), 1024)
 
@@ -145,6 +146,17 @@ def test_weights_alone_are_enough_to_go_on_from(corpus, tmp_path):
     found = steps(tmp_path / "second")
     assert found[-1]["clean"] < steps(tmp_path / "first")[0]["clean"]
     assert all(entry["canvas"] for entry in found)
+
+
+def test_a_run_may_learn_to_read_hints_where_another_had_none(corpus, tmp_path):
+    without = msgspec.structs.replace(RECIPE, config=msgspec.structs.replace(SMALLEST, hints=False))
+    run(settings(corpus, tmp_path / "before", recipe=without, stage="stable", steps=3))
+    assert not {"hint.weight", "trust.weight"} & newest(tmp_path / "before").keys()
+    begun = tmp_path / "before/checkpoints/00000003"
+    run(settings(corpus, tmp_path / "after", stage="stable", steps=2, start=begun))
+    learned = newest(tmp_path / "after")
+    assert learned["hint.weight"].any()
+    assert learned["trust.weight"].any()
 
 
 def test_a_run_is_not_begun_over_another_nor_resumed_from_nothing(corpus, tmp_path):
@@ -361,21 +373,24 @@ def cut(missing, mode):
     return row, answer_ids(TOKENIZER, row.holes[0], missing)
 
 
-def learned(row, answer):
-    anchor = row.holes[0].anchor
-    return Example(with_answers(row, [answer]), len(row.ids), (anchor,), (tuple(answer),), ((),))
+def logits(model, ids, positions, hints, mask=None):
+    told = torch.from_numpy(hints).long()
+    ids, positions = torch.tensor([list(ids)]).long(), torch.tensor([list(positions)]).long()
+    hidden, _ = model(ids, positions, mask, hints_BTH=told[None])
+    return model.logits(hidden[0], told)
 
 
-def logits(model, ids, positions, mask=None):
-    hidden, _ = model(torch.tensor([list(ids)]).long(), torch.tensor([list(positions)]).long(), mask)
-    return model.logits(hidden[0])
+def heard(model, row, ids, positions):
+    listener = Listener.to(row, TOKENIZER, hints=True)
+    return listener.trail(np.array(ids, np.int32), np.array(positions, np.int32))
 
 
 def read_on(model, row):
     """Greedy, one token after the other."""
     ids, positions, found = row.ids.tolist(), row.positions.tolist(), []
     while len(found) < 40 and (not found or found[-1] != EOM):
-        found.append(int(logits(model, ids, positions)[-1].argmax()))
+        hints = heard(model, row, ids, positions).hints_RH
+        found.append(int(logits(model, ids, positions, hints)[-1].argmax()))
         ids.append(found[-1])
         positions.append(positions[-1] + 1)
     return found
@@ -387,7 +402,9 @@ def draft(model, row, size=32):
     ids = [*row.ids, *[MASK] * size]
     positions = [*row.positions, *slot_positions(int(row.positions[anchor]), size)]
     mask = torch.from_numpy(canvas_mask([Block(len(row.ids)), Block(size, anchor, causal=False)]))
-    return logits(model, ids, positions, mask).argmax(-1)[anchor:-1].tolist()
+    trail = heard(model, row, row.ids, row.positions)
+    hints = np.concatenate([trail.hints_RH, trail.hints_ahead(anchor, size)])
+    return logits(model, ids, positions, hints, mask).argmax(-1)[anchor:-1].tolist()
 
 
 @pytest.mark.slow
@@ -396,7 +413,7 @@ def test_ten_lines_are_learned_by_heart_and_filled_in_by_reading_and_by_drafting
     trainer = Trainer(config, Rates(), seed=0)
     shape, draw = Shape(1280, 384), np.random.default_rng(0)
     pieces = [cut(missing, mode) for missing, mode in CUTS]
-    known = [learned(row, answer) for row, answer in pieces]
+    known = [answered(TOKENIZER, row, (tuple(answer),)) for row, answer in pieces]
     for step in range(UPDATES):
         batch = stack([pack(known, shape, TOKENIZER.vocabulary, draw)])
         figures, _ = trainer.step([batch], shape, min(1.0, 2 * (1 - step / UPDATES)), certainty=False)

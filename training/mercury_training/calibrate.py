@@ -28,6 +28,7 @@ from mercury_engine.layout import EOM, Row, answer_ids, budget_for, freeze, lay_
 from mercury_engine.policy import calibrate as measure_costs
 from mercury_engine.runtime import Runtime
 from mercury_engine.tokenizer import Tokenizer
+from mercury_engine.trail import Listener
 from mercury_training.fim_rows import FimRow, read_rows, request
 from mercury_training.logistic import newton, sigmoid
 from mercury_training.metrics import ece, exact
@@ -91,7 +92,7 @@ def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> It
         answer = answer_ids(tokenizer, laid_out.holes[0], row.middle)[:LONGEST]
         copies = Copies(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
         typed = laid_out.holes[0].part.encode("utf-8", "replace")
-        for logits_V, token in zip(_predictions(runtime, laid_out, answer), answer, strict=False):
+        for logits_V, token in zip(_predictions(runtime, tokenizer, laid_out, answer), answer, strict=False):
             heard = copies.heard(typed)
             if heard is not None and (token != EOM or heard.token == EOM):
                 own = chooser.log_odds(logits_V, typed, heard.token)
@@ -170,12 +171,13 @@ def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]
     return np.array([each.features for each in observations]), np.array([each.right for each in observations], float)
 
 
-def _predictions(runtime: Runtime, row: Row, answer: Sequence[int]) -> np.ndarray:
+def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: Row, answer: Sequence[int]) -> np.ndarray:
     """What the model says behind the row, and behind each token of the answer but the last; logits, WV."""
     ids = np.array([*row.ids, *answer[:-1]], np.int32)
     following = row.positions[-1] + 1 + np.arange(len(answer) - 1, dtype=np.int32)
     positions = np.concatenate([row.positions, following])
-    return runtime.forward(fuse(0, ids, positions, len(row.ids) - 1).rows, runtime.cache()).logits_WV
+    listener = Listener.to(row, tokenizer, hints=runtime.config.hints)
+    return runtime.forward(fuse(0, listener.trail(ids, positions), len(row.ids) - 1).rows, runtime.cache()).logits_WV
 
 
 def _write(path: Path, found: Echo | Calibration | None) -> None:

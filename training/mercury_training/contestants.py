@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from mercury_engine import policy
@@ -21,17 +22,17 @@ from mercury_training.fim_rows import FimRow, request
 
 __all__ = ["BASELINES", "DECODES", "Contestant", "Decode", "Subject", "Suggestion", "open_subject", "suggest"]
 
-Decode = Literal["policy", "ar", "ar+copy", "unverified", "no echo"]
+Decode = Literal["policy", "ar", "ar+copy", "unverified", "alone"]
 
 DECODES: dict[Decode, tuple[policy.Decode, Effort]] = {
     "policy": ("policy", "medium"),
     "ar": ("ar", "medium"),
     "ar+copy": ("ar+copy", "medium"),
     "unverified": ("policy", "instant"),
-    "no echo": ("policy", "medium"),
+    "alone": ("policy", "medium"),
 }
-"""As an engine decodes, and with what effort; nothing is held back for being unlikely. Without its echo a model says
-what it knows by itself."""
+"""As an engine decodes, and with what effort; nothing is held back for being unlikely. Without hints and
+echoes a model says what it knows by itself."""
 
 
 class Contestant(Struct, frozen=True):
@@ -75,13 +76,31 @@ def open_subject(model: str) -> Subject:
     calibration, costs = read_calibration(folder), policy.calibrate(runtime)
     ways = {}
     for name, (decode, effort) in DECODES.items():
-        echo = None if name == "no echo" else read_echo(folder)
+        alone = name == "alone"
+        echo = None if alone else read_echo(folder)
         engine = MercuryEngine(
-            runtime, tokenizer, calibration=calibration, echo=echo, costs=costs, decode=decode, bar=0
+            Untold(runtime) if alone else runtime,
+            tokenizer,
+            calibration=calibration,
+            echo=echo,
+            costs=costs,
+            decode=decode,
+            bar=0,
         )
         ways[name] = Contestant(name, engine, effort)
     info = ways["policy"].engine.info()
     return Subject(info, _digest(folder), _parameters(folder), ways | baselines, runtime, tokenizer)
+
+
+class Untold:
+    """A runtime whose model is given no hints."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.config = msgspec.structs.replace(runtime.config, hints=False)
+        self._runtime = runtime
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._runtime, name)
 
 
 def suggest(contestant: Contestant, row: FimRow) -> Suggestion:

@@ -26,7 +26,7 @@ from mercury_training.shards import Corpus
 __all__ = ["Ledger", "Run", "check", "evaluate", "main"]
 
 FILES = ("fim.jsonl", "fim_exec.jsonl")
-RIVALS = ("ar", "unverified", "no echo")
+RIVALS = ("ar", "unverified", "alone")
 RIVAL_KINDS = ("single_line", "multi_line")
 
 PAUSE_TERMINAL, PAUSE_FILE = 0.2, 20.0

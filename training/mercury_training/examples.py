@@ -32,9 +32,10 @@ from mercury_engine.layout import (
     without_modes,
 )
 from mercury_engine.tokenizer import Tokenizer
+from mercury_engine.trail import Listener, Trail
 from mercury_training.shards import EditRow, Replacement
 
-__all__ = ["Example", "Place", "completion", "left_to_right", "next_edit"]
+__all__ = ["Example", "Place", "answered", "completion", "left_to_right", "next_edit"]
 
 KINDS = {"tail": 0.35, "line": 0.2, "block": 0.2, "characters": 0.15, "holes": 0.1}
 """The shares of completions."""
@@ -51,14 +52,27 @@ WORD = re.compile(r"\w+|[^\w\s]+")
 
 
 class Example(Struct, frozen=True, eq=False):
-    """A stream, how many of its rows stand before the answers, and per hole its anchor there, its answer with
-    `<eom>`, and its first draft (the old text; empty where text is inserted)."""
+    """A stream, how many of its rows stand before the answers, and what they and then the answers are told, each behind
+    the rows that it sees; and per hole its anchor there, its answer with `<eom>`, and its first draft (the old text;
+    empty where text is inserted)."""
 
     stream: Stream
     base: int
+    told: tuple[Trail, ...]
     anchors: tuple[int, ...] = ()
     answers: tuple[tuple[int, ...], ...] = ()
     drafts: tuple[tuple[int, ...], ...] = ()
+
+    def hints(self) -> np.ndarray:
+        """Of all rows."""
+        before, *behind = (trail.hints_RH for trail in self.told)
+        return np.concatenate([before, *(hints[self.anchors[0] + 1 :] for hints in behind)])
+
+    def hints_ahead(self, row: int, size: int) -> np.ndarray:
+        """Of a canvas on a row."""
+        if row < self.base:
+            return self.told[0].hints_ahead(row, size)
+        return self.told[1].hints_ahead(self.anchors[0] + 1 + row - self.base, size)
 
 
 class Place(Struct, frozen=True):
@@ -86,7 +100,9 @@ def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room
         return None
     ids = np.concatenate([np.array(header, np.int32), tokens[: room - len(header)].astype(np.int32)])
     size = len(ids)
-    return Example(Stream(ids, np.arange(size, dtype=np.int32), (Block(size),), ()), size)
+    positions = np.arange(size, dtype=np.int32)
+    listener = Listener(tokenizer.token_bytes, None, size)
+    return Example(Stream(ids, positions, (Block(size),), ()), size, (listener.trail(ids, positions),))
 
 
 def completion(tokenizer: Tokenizer, place: Place, budget: Budget, draw: np.random.Generator) -> Example | None:
@@ -153,13 +169,20 @@ def _example(
     longest = budget.answer if len(answers) == 1 else HOLE_STRIDE - 1
     if max(map(len, answers)) > longest or len(row.ids) + sum(map(len, answers)) > budget.context:
         return None
-    return _answered(row, answers)
+    return answered(tokenizer, row, answers)
 
 
-def _answered(row: Row, answers: tuple[tuple[int, ...], ...]) -> Example:
+def answered(tokenizer: Tokenizer, row: Row, answers: tuple[tuple[int, ...], ...]) -> Example:
+    """A row with its answers, one for each hole."""
+    stream, first, base = with_answers(row, answers), row.holes[0].anchor + 1, len(row.ids)
+    listener = Listener.to(row, tokenizer, hints=True)
+    before = listener.trail(row.ids, row.positions)
+    ids = np.concatenate([row.ids[:first], stream.ids[base:]])
+    behind = listener.trail(ids, np.concatenate([row.positions[:first], stream.positions[base:]]), before.upto(first))
     return Example(
-        with_answers(row, answers),
-        len(row.ids),
+        stream,
+        base,
+        (before, behind),
         tuple(hole.anchor for hole in row.holes),
         answers,
         tuple(hole.old for hole in row.holes),

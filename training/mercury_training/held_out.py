@@ -10,7 +10,7 @@ from msgspec import Struct
 from mercury_engine.api import Window
 from mercury_engine.runtime import Rows, Runtime
 from mercury_engine.tokenizer import Tokenizer
-from mercury_training.examples import left_to_right
+from mercury_training.examples import Example, left_to_right
 from mercury_training.shards import Corpus
 
 __all__ = ["Reading", "bits", "read", "sample"]
@@ -44,24 +44,25 @@ def sample(corpus: Corpus, documents: int, seed: int = 0) -> dict[str, Window]:
 def read(runtime: Runtime, tokenizer: Tokenizer, document: Window) -> Reading:
     tokens = np.array(tokenizer.encode(document.text), np.int32)
     room = runtime.config.context
-    ids = _ids(tokenizer, document, tokens, room)
-    header = len(_ids(tokenizer, document, tokens[:0], room))
-    cost = sum(bits(runtime, ids, header))
-    return Reading(document.language, cost, len(tokenizer.decode_bytes(ids[header:].tolist())))
+    example = _running(tokenizer, document, tokens, room)
+    header = _running(tokenizer, document, tokens[:0], room).base
+    cost = sum(bits(runtime, example, header))
+    return Reading(document.language, cost, len(tokenizer.decode_bytes(example.stream.ids[header:].tolist())))
 
 
-def _ids(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: int) -> np.ndarray:
+def _running(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: int) -> Example:
     example = left_to_right(tokenizer, document, tokens, room)
     assert example is not None, f"a context of {room} tokens has no room for a header"
-    return example.stream.ids
+    return example
 
 
-def bits(runtime: Runtime, ids: np.ndarray, header: int) -> Iterator[float]:
+def bits(runtime: Runtime, example: Example, header: int) -> Iterator[float]:
     """Of the tokens from `header` on, a chunk of rows at a time."""
-    cache = runtime.cache()
+    ids, hints_RH, cache = example.stream.ids, example.hints(), runtime.cache()
     for start in range(0, len(ids) - 1, CHUNK):
         stop = min(start + CHUNK, len(ids) - 1)
-        forward = runtime.forward(Rows(ids[start:stop], np.arange(start, stop, dtype=np.int32)), cache)
+        positions = np.arange(start, stop, dtype=np.int32)
+        forward = runtime.forward(Rows(ids[start:stop], positions, hints_RH=hints_RH[start:stop]), cache)
         cache.append(forward, range(stop - start))
         first = max(start, header - 1)
         if first < stop:

@@ -52,20 +52,24 @@ class Part(Struct, frozen=True):
     ids_P: Tensor
     shift_P: Tensor
     targets_R: Tensor
+    hints_RH: Tensor | None = None
 
 
-def part_of(vocabulary: int, targets_R: Tensor, others: int, draw: np.random.Generator) -> Part:
-    """Every target, and some of the other tokens, each of which stands for several.
+def part_of(
+    vocabulary: int, targets_R: Tensor, others: int, draw: np.random.Generator, hints_RH: Tensor | None = None
+) -> Part:
+    """Every target and every hint, and some of the other tokens, each of which stands for several.
 
     The sum of exponentials over the part is on average the sum over the vocabulary.
     """
-    present = torch.unique(targets_R)
+    present = torch.unique(targets_R if hints_RH is None else torch.cat([targets_R, hints_RH.flatten()]))
     absent = np.setdiff1d(np.arange(vocabulary), present.numpy(), assume_unique=True)
     drawn = draw.choice(absent, min(others, len(absent)), replace=False)
     shift_P = torch.zeros(len(present) + len(drawn))
-    shift_P[len(present) :] = math.log(len(absent) / max(1, len(drawn)))
+    shift_P[len(present) :] = math.log(max(1, len(absent)) / max(1, len(drawn)))
     ids_P = torch.cat([present, torch.from_numpy(drawn)])
-    return Part(ids_P, shift_P, torch.searchsorted(present, targets_R))
+    found = None if hints_RH is None else torch.searchsorted(present, hints_RH)
+    return Part(ids_P, shift_P, torch.searchsorted(present, targets_R), found)
 
 
 def linear_cross_entropy(
@@ -77,22 +81,37 @@ def linear_cross_entropy(
     softcap: float | None = None,
     compiled: bool = False,
     shift_V: Tensor | None = None,
+    hints_RH: Tensor | None = None,
+    trusted_RH: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The weighted sum, and without gradients each row's cross entropy and whether it is right.
 
     Logits exist one chunk of rows at a time: gradients are formed in the forward and scaled in the backward.
     """
-    arguments = hidden_RD, weight_VD, targets_R, weights_R, certainties_R, softcap, compiled, shift_V
-    return LinearCrossEntropy.apply(*arguments)
+    rows = hidden_RD, weight_VD, targets_R, weights_R, certainties_R
+    return LinearCrossEntropy.apply(*rows, softcap, compiled, shift_V, hints_RH, trusted_RH)
 
 
 class LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(context, hidden_RD, weight_VD, targets_R, weights_R, certainties_R, softcap, compiled, shift_V):
+    def forward(
+        context,
+        hidden_RD,
+        weight_VD,
+        targets_R,
+        weights_R,
+        certainties_R,
+        softcap,
+        compiled,
+        shift_V,
+        hints_RH,
+        trusted_RH,
+    ):
         step = torch.compile(chunk, dynamic=False) if compiled else chunk
         total = torch.zeros((), device=hidden_RD.device)
         hidden_gradient_RD = torch.empty_like(hidden_RD)
         weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
+        trusted_gradient_RH = None if trusted_RH is None else torch.empty_like(trusted_RH)
         losses, rights = [], []
         size = max(1, LOGITS[hidden_RD.device.type] // len(weight_VD))
         for start in range(0, len(targets_R), size):
@@ -100,23 +119,28 @@ class LinearCrossEntropy(torch.autograd.Function):
             hidden_CD = hidden_RD[rows]
             certainties_C = None if certainties_R is None else certainties_R[rows]
             logits_CV = functional.linear(hidden_CD, weight_VD, shift_V)
+            if trusted_RH is not None:
+                logits_CV.scatter_add_(1, hints_RH[rows], trusted_RH[rows])
             loss, gradient_CV, losses_C, right_C = step(
                 logits_CV, targets_R[rows], weights_R[rows], certainties_C, softcap
             )
             total += loss
             hidden_gradient_RD[rows] = gradient_CV @ weight_VD
             weight_gradient_VD += gradient_CV.T @ hidden_CD
+            if trusted_RH is not None:
+                trusted_gradient_RH[rows] = gradient_CV.gather(1, hints_RH[rows])
             losses.append(losses_C)
             rights.append(right_C)
-        context.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype))
+        context.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype), trusted_gradient_RH)
         outputs = total, torch.cat(losses), torch.cat(rights)
         context.mark_non_differentiable(*outputs[1:])
         return outputs
 
     @staticmethod
     def backward(context, scale, _losses, _rights):
-        hidden_gradient_RD, weight_gradient_VD = context.saved_tensors
-        return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 6
+        hidden_gradient_RD, weight_gradient_VD, trusted_gradient_RH = context.saved_tensors
+        trusted = None if trusted_gradient_RH is None else trusted_gradient_RH * scale
+        return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 7, trusted
 
 
 def chunk(

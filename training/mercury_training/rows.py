@@ -18,6 +18,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import Snippet, Window
+from mercury_engine.hints import HINTS
 from mercury_engine.layout import CANVASES, PAD, SPECIALS, Block, Budget, budget_for, slot_positions, visible_ranges
 from mercury_engine.tokenizer import Tokenizer
 from mercury_training.corruption import Canvas, answer_canvases, text_canvases
@@ -61,6 +62,7 @@ class Packed(Struct, frozen=True, eq=False):
     """Arrays over all rows; the first `shape.clean` are clean tokens. `ranges` is `layout.visible_ranges`."""
 
     ids: np.ndarray
+    hints: np.ndarray
     positions: np.ndarray
     ranges: np.ndarray
     targets: np.ndarray
@@ -198,26 +200,29 @@ def pack(examples: list[Example], shape: Shape, vocabulary: int, draw: np.random
     offsets = np.cumsum([0, *sizes])
     assert offsets[-1] <= shape.clean, "the examples fit the clean rows"
     ids, positions = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.int32)
+    hints = np.full((shape.rows, HINTS), PAD, np.int32)
     targets, weights = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.float32)
     blocks: list[Block] = []
     for example, start in zip(examples, offsets, strict=False):
         own = slice(start, start + len(example.stream.ids))
         ids[own], positions[own] = example.stream.ids, example.stream.positions
+        hints[own] = example.hints()
         targets[own], weights[own] = _following(example)
         blocks += [_shifted(block, int(start)) for block in example.stream.blocks]
     if padding := shape.clean - int(offsets[-1]):
         blocks.append(Block(padding))
     at = shape.clean
-    for start, canvas in _canvases(examples, offsets, shape.canvas, vocabulary, draw):
+    for number, canvas in _canvases(examples, shape.canvas, vocabulary, draw):
         own = slice(at, at + len(canvas.inputs))
-        parent = int(start) + canvas.parent
+        parent = int(offsets[number]) + canvas.parent
         ids[own], targets[own], weights[own] = canvas.inputs, canvas.targets, canvas.weights
+        hints[own] = examples[number].hints_ahead(canvas.parent, len(canvas.inputs))
         positions[own] = slot_positions(int(positions[parent]), len(canvas.inputs))
         blocks.append(Block(len(canvas.inputs), parent, causal=False, group=canvas.group))
         at = own.stop
     if at < shape.rows:
         blocks.append(Block(shape.rows - at))
-    return Packed(ids, positions, _ranges(blocks), targets, weights)
+    return Packed(ids, hints, positions, _ranges(blocks), targets, weights)
 
 
 def stack(packed: list[Packed]) -> Packed:
@@ -248,9 +253,9 @@ def _shifted(block: Block, start: int) -> Block:
 
 
 def _canvases(
-    examples: list[Example], offsets: np.ndarray, room: int, vocabulary: int, draw: np.random.Generator
+    examples: list[Example], room: int, vocabulary: int, draw: np.random.Generator
 ) -> list[tuple[int, Canvas]]:
-    """Canvases with the beginnings of their examples, until the room is used up."""
+    """Canvases with the numbers of their examples, until the room is used up."""
     answered = [number for number, example in enumerate(examples) if example.answers]
     plain = [_plain_tokens(example) for example in examples]
     lengths = np.array([len(example.stream.ids) for example in examples])
@@ -265,7 +270,7 @@ def _canvases(
         else:
             number = int(draw.choice(len(examples), p=lengths / lengths.sum()))
             canvases = text_canvases(examples[number], plain[number], left, vocabulary, draw)
-        found += [(int(offsets[number]), canvas) for canvas in canvases]
+        found += [(number, canvas) for canvas in canvases]
         left -= sum(len(canvas.inputs) for canvas in canvases)
     return found
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-__all__ = ["CANVAS_FROM", "DECAY_FROM", "Stage", "has_canvases", "is_decaying", "rate_factor"]
+__all__ = ["CANVAS_FROM", "DECAY_FROM", "Stage", "has_canvases", "is_decaying", "is_ending", "rate_factor"]
 
 Stage = Literal["whole", "stable", "decay"]
 """A whole run; one that never decays, to be gone on with; the decay of such a one."""
@@ -10,6 +10,7 @@ Stage = Literal["whole", "stable", "decay"]
 WARM_UP = 0.02
 CANVAS_FROM = 0.2
 DECAY_FROM = 0.75
+ENDING = 0.3
 
 
 def rate_factor(progress: float, stage: Stage) -> float:
@@ -31,3 +32,8 @@ def has_canvases(progress: float, stage: Stage, *, warm: bool = False) -> bool:
 def is_decaying(progress: float, stage: Stage) -> bool:
     """Longer rows, and certainty in the loss."""
     return stage == "decay" or (stage == "whole" and progress >= DECAY_FROM)
+
+
+def is_ending(progress: float, stage: Stage) -> bool:
+    """The last part of the decay: losses are over the whole vocabulary, whatever they were before."""
+    return is_decaying(progress, stage) and rate_factor(progress, stage) < ENDING

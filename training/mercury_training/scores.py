@@ -82,7 +82,7 @@ def figures(found: Evaluated) -> dict:
     main = _main_set(found)
     ours = _of(found, set=main, by=found.subject)
     subject = dict.fromkeys(KINDS) | _shares(ours, "exact")
-    beside = {name: _exact_of(found, main, name) for name in ("ar", "unverified", "no echo")}
+    beside = {name: _exact_of(found, main, name) for name in ("ar", "unverified", "alone")}
     lines = [result for result in ours if result.kind == "single_line"]
     pairs = _pairs(found, main, "single_line")
     block_pairs = _pairs(found, main, "multi_line")
@@ -99,9 +99,9 @@ def figures(found: Evaluated) -> dict:
         "single_line_em_not_copied": _not_copied(found, main, found.subject),
         "ar_single_line_em": _value(beside["ar"].get("single_line")),
         "unverified_single_line_em": _value(beside["unverified"].get("single_line")),
-        "no_echo_single_line_em": _value(beside["no echo"].get("single_line")),
-        "no_echo_multi_line_em": _value(beside["no echo"].get("multi_line")),
-        "no_echo_single_line_em_not_copied": _not_copied(found, main, "no echo"),
+        "alone_single_line_em": _value(beside["alone"].get("single_line")),
+        "alone_multi_line_em": _value(beside["alone"].get("multi_line")),
+        "alone_single_line_em_not_copied": _not_copied(found, main, "alone"),
         "ar_multi_line_em": _value(beside["ar"].get("multi_line")),
         "unverified_multi_line_em": _value(beside["unverified"].get("multi_line")),
         "accepted_per_forward": _per_forward(ours),

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import torch
 from msgspec import Struct
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from mercury_engine import hints
 from mercury_training.schedule import Stage
 
 __all__ = ["Place", "StateError", "latest", "read", "write"]
@@ -58,6 +60,12 @@ def read(folder: Path) -> tuple[Place, dict[str, Tensor], dict[str, Tensor]]:
         raise StateError(f"{folder}: no checkpoint ({error}); name a folder with state.json in it") from error
     moments = folder / "optimizer.safetensors"
     return place, load_file(folder / "weights.safetensors"), load_file(moments) if moments.exists() else {}
+
+
+def grown(kept: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What was kept; and where that is of a model that had no hints yet, nothing for what is to read them."""
+    new = {name for name in begun if name.endswith(hints.WEIGHTS) and name not in kept}
+    return {name: torch.zeros_like(begun[name]) if name in new else kept[name] for name in begun}
 
 
 def latest(out: Path) -> Path:

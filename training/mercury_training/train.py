@@ -67,10 +67,10 @@ RECIPES = {
 
 class Settings(Struct, frozen=True, kw_only=True):
     """A run as it was asked for. The budget is `steps` where that is given, else `minutes`; `start` is a checkpoint
-    of another run to go on from, `micro` the clean tokens of a micro-batch. With `negatives` a loss before the decay is
-    taken over the tokens that occur and so many others, drawn for each update. `model` is a folder whose weights are
-    gone on from; with a `rank` they stay, and a product of that rank beside each matrix learns. `sharded`, each of
-    several processes holds a part of every weight."""
+    of another run to go on from, `micro` the clean tokens of a micro-batch. With `negatives` a loss before the end of
+    the decay is taken over the tokens that occur and so many others, drawn for each update. All rates are times
+    `height`. `model` is a folder whose weights are gone on from; with a `rank` they stay, and a product of that rank
+    beside each matrix learns. `sharded`, each of several processes holds a part of every weight."""
 
     data: Path
     out: Path
@@ -89,6 +89,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     micro: int | None = None
     workers: int = 0
     negatives: int | None = None
+    height: float = 1.0
     seed: int = 0
     checkpoint_minutes: float = 5.0
     evaluate_minutes: float = 15.0
@@ -235,9 +236,13 @@ def _step(trainer: Trainer, session: Session, batches: loader.Batches, progress:
     count = max(1, recipe.update // (micro_rows * shape.clean * session.world))
     found = batches.take(count, micro_rows, shape, session.place.row)
     seen_shape = shape if schedule.has_canvases(progress, stage, warm=session.place.warm) else Shape(shape.clean, 0)
-    factor = schedule.rate_factor(progress, stage)
-    negatives = _negatives(session) if session.settings.negatives and not decaying else None
-    figures, norm = trainer.step(found, seen_shape, factor, certainty=decaying, negatives=negatives)
+    factor = schedule.rate_factor(progress, stage) * session.settings.height
+    negatives = None
+    if session.settings.negatives and not schedule.is_ending(progress, stage):
+        negatives = _negatives(session)
+    figures, norm = trainer.step(
+        found, seen_shape, factor, certainty=decaying and negatives is None, negatives=negatives
+    )
     rows = count * micro_rows * session.world
     session.advance(rows, rows * seen_shape.rows)
     return {
@@ -282,9 +287,9 @@ def _begin(trainer: Trainer, settings: Settings) -> Place:
         return Place(stage=settings.stage, warm=settings.model is not None)
     folder = state.latest(settings.out) if settings.resume else settings.start
     place, weights, moments = state.read(folder)
-    trainer.load(weights)
+    trainer.load(state.grown(weights, trainer.weights))
     if moments:
-        trainer.optimizer.restore(moments, place.step)
+        trainer.optimizer.restore(state.grown(moments, trainer.optimizer.state()), place.step)
     else:
         trainer.optimizer.begin()
     if settings.resume and place.stage == settings.stage:
@@ -390,6 +395,9 @@ def _settings(arguments: Sequence[str] | None) -> tuple[Settings, int]:
     option("--update", type=int, metavar="TOKENS", help="clean tokens an update (default: the preset's)")
     option("--workers", type=int, default=12 if on_gpu else 0, help="processes that lay out rows")
     option("--negatives", type=int, metavar="N", help="tokens beside the targets in a loss (default: all)")
+    option(
+        "--height", type=float, default=1.0, help="of all rates: a decay that goes on from another's middle is lower"
+    )
     option("--threads", type=int, default=1)
     option("--seed", type=int, default=0)
     option("--checkpoint-minutes", type=float, default=5.0)

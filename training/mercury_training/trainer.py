@@ -153,16 +153,23 @@ class Trainer:
         negatives: Negatives | None = None,
     ) -> tuple[Tensor, Tensor]:
         """A micro-batch's share of the step's loss, and sums for `Figures`."""
-        ids, positions, ranges, targets, weights = self._tensors(batch, shape)
+        ids, hints, positions, ranges, targets, weights = self._tensors(batch, shape)
         drafting = None
         if self.config.role_scalars:
             drafting = (torch.arange(shape.rows, device=self.device) >= shape.clean).expand(ids.shape)
-        hidden_BTD, _ = by.forward(ids, positions, by.mask(ranges, shape.clean), drafting_BT=drafting, attend=by.attend)
+        hints = hints if self.config.hints else None
+        mask = by.mask(ranges, shape.clean)
+        hidden_BTD, _ = by.forward(ids, positions, mask, drafting_BT=drafting, attend=by.attend, hints_BTH=hints)
         scaled = weigh(weights, shape.clean, totals)
         head = self.computing.embedding if self.config.tied else self.computing.head
+        hints_RH, trusted_RH = None, None
+        if hints is not None:
+            hints_RH = hints.flatten(0, 1)
+            trusted_RH = self.computing.trusted(hidden_BTD.flatten(0, 1), hints_RH)
         part = None
         if negatives is not None:
-            part = part_of(self.config.vocabulary, targets.flatten(), negatives.count, negatives.draw)
+            part = part_of(self.config.vocabulary, targets.flatten(), negatives.count, negatives.draw, hints_RH)
+            hints_RH = part.hints_RH
         loss, losses, right = linear_cross_entropy(
             hidden_BTD.flatten(0, 1),
             head.weight if part is None else head.weight[part.ids_P],
@@ -172,6 +179,8 @@ class Trainer:
             self.config.softcap,
             compiled=self.compiled,
             shift_V=None if part is None else part.shift_P.to(head.weight.dtype),
+            hints_RH=hints_RH,
+            trusted_RH=trusted_RH,
         )
         return loss, _sums(weights, losses.view_as(weights), right.view_as(weights), shape.clean)
 
@@ -187,7 +196,7 @@ class Trainer:
     def _tensors(self, batch: Packed, shape: Shape) -> list[Tensor]:
         found = [
             torch.from_numpy(array[:, : shape.rows]).to(self.device, torch.int64, non_blocking=True)
-            for array in (batch.ids, batch.positions, batch.ranges, batch.targets)
+            for array in (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets)
         ]
         return [*found, torch.from_numpy(batch.weights[:, : shape.rows]).to(self.device)]
 

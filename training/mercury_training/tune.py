@@ -316,7 +316,7 @@ def _reading(tokenizer: Tokenizer, runtime: Runtime, piece: Window) -> Mark:
 
 def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: Example) -> Mark:
     size = len(tokenizer.decode_bytes(example.answers[0]))
-    return Mark(path, sum(held_out.bits(runtime, example.stream.ids, example.base)), size)
+    return Mark(path, sum(held_out.bits(runtime, example, example.base)), size)
 
 
 def _figures(before: Judged, after: Judged) -> tuple[Figure, ...]:

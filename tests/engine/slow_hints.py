@@ -1,0 +1,76 @@
+"""Hints as their definition says, slowly: the text behind which each row stands, and who followed such text."""
+
+from mercury_engine.hints import ORDERS
+from mercury_engine.layout import CUR, EOM, HOLES, NEAR, PAD, PART, SPECIALS
+
+__all__ = ["one_line", "slow_hints"]
+
+
+def slow_hints(ids, anchor, spelled):
+    """The hints of each row, as tokens."""
+    texts, parts = texts_before(ids, anchor, spelled)
+    followers = [(row, texts[row - 1]) for row in range(1, len(ids)) if texts[row][-1:] == [row] and texts[row - 1]]
+    found = []
+    for row, text in enumerate(texts):
+        hints = []
+        for order in ORDERS:
+            wanted = [ids[place] for place in text[-order:]]
+            latest = PAD
+            for follower, before in followers:
+                alike = len(wanted) == order and [ids[place] for place in before[-order:]] == wanted
+                if alike and follower <= row and begins_as_typed(ids, follower, parts.get(row, b""), spelled):
+                    latest = ids[follower]
+            hints.append(latest)
+        found.append(hints)
+    return found
+
+
+def one_line(hints, ids, anchor, tokenizer):
+    """The hints where the answer is one line: what stands before a line's end, then the end."""
+    found = [list(row) for row in hints]
+    for row in range(anchor, len(ids)):
+        for column, token in enumerate(found[row]):
+            text = tokenizer.decode([token]) if token >= len(SPECIALS) else ""
+            if "\n" not in text:
+                continue
+            said = tokenizer.encode(text[: text.index("\n")])
+            found[row][column] = said[0] if said else EOM
+            if len(said) == 1 and ids[row + 1 : row + 2] == said:
+                found[row + 1][column] = EOM
+    return found
+
+
+def texts_before(ids, anchor, spelled):
+    """The rows of the text behind which each row stands, itself last if it is text; and what of a begun word is
+    typed."""
+    texts, typed, part = [], {}, None
+    for row, token in enumerate(ids):
+        before = texts[row - 1] if row else []
+        if part is not None and row <= anchor:
+            typed[row] = typed[row - 1] + spelled[token]
+            texts.append(before)
+        elif token >= len(SPECIALS):
+            texts.append([*before, row])
+        elif at_cursor(ids, anchor) and token == CUR:
+            texts.append(texts[last(ids[:row], NEAR) - 1])
+        elif at_cursor(ids, anchor) and token == PART and row <= anchor:
+            part, typed[row] = row, b""
+            texts.append(before)
+        elif not at_cursor(ids, anchor) and anchor is not None and row >= anchor and token in HOLES:
+            marker = ids.index(token)
+            texts.append(texts[marker - 1] if marker < anchor else [])
+        else:
+            texts.append([])
+    return texts, typed
+
+
+def at_cursor(ids, anchor):
+    return anchor is not None and ids[anchor] not in HOLES
+
+
+def last(ids, token):
+    return len(ids) - 1 - ids[::-1].index(token)
+
+
+def begins_as_typed(ids, place, typed, spelled):
+    return b"".join(spelled[token] for token in ids[place : place + len(typed)]).startswith(typed)

@@ -1,0 +1,177 @@
+"""Every row is told what followed the same tokens before; and by whom."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine.hints import HINTS, ORDERS, ahead, read, sources
+from mercury_engine.layout import EOM, PAD, answer_ids, freeze, lay_out
+from mercury_engine.trail import Listener
+from tests.engine.slow_hints import one_line, slow_hints
+from tests.engine.tiny import BUDGET, TOKENIZER, request
+
+SPELLED = TOKENIZER.token_bytes
+A, B, C, D = 100, 101, 102, 103
+N = PAD
+
+
+def check(ids, *hints, anchor=None):
+    """The hints of the last rows of these tokens, for as many of them as are given."""
+    ids = np.array(ids, np.int32)
+    found = read(ids, sources(ids, anchor, SPELLED)).tolist()
+    assert found[len(found) - len(hints) :] == [list(one) for one in hints]
+
+
+def stream(marked, answer, **fields):
+    """The tokens of a completion and its answer, and the anchor."""
+    asked = request(marked, **fields)
+    row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
+    anchor = row.holes[0].anchor
+    return np.array([*row.ids[: anchor + 1], *answer_ids(TOKENIZER, row.holes[0], answer)], np.int32), anchor
+
+
+def told(marked, answer="", **fields):
+    """What the anchor is told by its longest match, as text."""
+    ids, anchor = stream(marked, answer, **fields)
+    hints = read(ids, sources(ids, anchor, SPELLED))[anchor]
+    found = [token for token in hints.tolist() if token != PAD]
+    return TOKENIZER.decode(found[-1:])
+
+
+def test_what_followed_the_same_tokens():
+    check([A, B, C, A, B], (B, N, N, N), (C, C, N, N))
+
+
+def test_the_latest_place_counts():
+    check([A, B, A, C, A], (C, N, N, N))
+
+
+def test_longer_matches_are_told_beside_shorter_ones():
+    check([A, B, C, D, B, A, B], (A, C, N, N))
+
+
+def test_markers_separate_texts():
+    check([A, B, EOM, A], (B, N, N, N))
+    check([A, EOM, B, A], (N, N, N, N))
+
+
+def test_four_and_eight_tokens():
+    run = list(range(100, 110))
+    check([*run, *run[:8]], (108, 108, 108, 108))
+    check([*run, *run[1:5]], (105, 105, 105, N))
+
+
+def test_the_cursor_stands_behind_the_lines_before_it():
+    assert told("x = 1\ny = 2\nx = 1\n$0\nlast = 3\n") == "y"
+
+
+def test_the_begun_line_is_what_comes_last():
+    assert told("self.width = 3\nself.height = 4\nself.$0\n").startswith(".h")
+
+
+def test_a_begun_word_rules_out_what_does_not_spell_it():
+    assert told("self.width = 3\nself.height = 4\nself.w$0\n") == ".width"
+
+
+def test_text_behind_the_cursor_tells_too():
+    assert told("self.$0\nheight = 3\nself.width = 4\n") == ".width"
+
+
+def test_an_edit_stands_behind_the_text_before_it():
+    assert told("a.b = 1\na.[[c]] = 2\n") == "."
+
+
+pieces = st.lists(st.sampled_from(["a", "b", ".", " = ", "\n", "self", "width", "w"]), max_size=24).map("".join)
+
+
+@settings(deadline=None, max_examples=150)
+@given(pieces, pieces, pieces, st.sampled_from(["$0", "[[a]]", "[[]]b[[b = ]]"]))
+def test_they_are_what_their_definition_says(before, after, answer, spans):
+    ids, anchor = stream(before + spans + after, answer)
+    expected = slow_hints(ids.tolist(), anchor, SPELLED)
+    assert read(ids, sources(ids, anchor, SPELLED)).tolist() == expected
+
+
+@settings(deadline=None, max_examples=100)
+@given(pieces, pieces, pieces, st.data())
+def test_they_depend_on_nothing_that_comes_later(before, after, answer, data):
+    ids, anchor = stream(f"{before}$0{after}", answer)
+    whole = sources(ids, anchor, SPELLED)
+    stop = data.draw(st.integers(anchor + 1, len(ids)))
+    start = data.draw(st.integers(0, stop))
+    assert sources(ids[:stop], anchor, SPELLED, start).tolist() == whole[start:stop].tolist()
+
+
+def test_many_rows_at_once_are_told_what_few_are():
+    ids = np.random.default_rng(0).integers(64, 80, 500).astype(np.int32)
+    whole = sources(ids, None, SPELLED)
+    assert (whole != -1).any(0)[:3].all()
+    for start in (490, 499):
+        assert sources(ids, None, SPELLED, start).tolist() == whole[start:].tolist()
+
+
+@pytest.mark.parametrize(
+    ("ids", "source", "expected"),
+    [
+        ([A, B, C, D, A], 1, [C, D, A, N]),
+        ([A, B, EOM, D, A], 1, [N, N, N, N]),
+        ([A, B, C, EOM, A], 1, [C, N, N, N]),
+        ([A, B, A, B, A], 3, [A, N, N, N]),
+        ([A, B, C, D, A], -1, [N, N, N, N]),
+    ],
+)
+def test_a_canvas_is_told_how_the_text_went_on(ids, source, expected):
+    told = ahead(np.array(ids, np.int32), np.full(HINTS, source, np.int32), 4)
+    assert told.T.tolist() == [expected] * len(ORDERS)
+
+
+def test_what_has_no_room_is_heard_all_the_same():
+    asked = request("".join(f"line{number} = value{number}\n" for number in range(200)) + "line3 $0\n")
+    row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
+    assert "line3 " not in TOKENIZER.decode(row.ids[: row.holes[0].anchor - 8])
+    trail = Listener.to(row, TOKENIZER, hints=True).trail(row.ids, row.positions)
+    token = [one for one in trail.hints_RH[row.holes[0].anchor].tolist() if one != PAD][-1]
+    assert TOKENIZER.decode([token]).startswith(" =")
+
+
+def test_what_is_read_is_not_heard_as_well():
+    asked = request("".join(f"line{number} = value{number}\n" for number in range(200)) + "$0\n")
+    row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
+    text = TOKENIZER.decode([token for token in [*row.beyond, *row.ids] if token != PAD])
+    counts = [text.count(f"line{number} = value{number}\n") for number in range(200)]
+    assert max(counts) == 1
+    assert sum(counts) >= 199, "a line may be cut in two"
+
+
+@settings(deadline=None, max_examples=60)
+@given(pieces, pieces, pieces, pieces)
+def test_a_trail_that_goes_on_from_another_is_the_one_begun_anew(before, typed, after, answer):
+    trails = []
+    for text in (before, before + typed):
+        ids, _ = stream(f"{text}$0{after}", answer)
+        asked = request(f"{text}$0{after}")
+        row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
+        listener = Listener.to(row, TOKENIZER, hints=True)
+        positions = np.arange(len(ids))
+        resumed = listener.resumed(ids, positions, trails[-1] if trails else None)
+        assert resumed.hints_RH.tolist() == listener.trail(ids, positions).hints_RH.tolist()
+        trails.append(resumed)
+
+
+def test_a_line_that_is_the_answer_ends_before_its_end():
+    """What followed was `{` with the line's end: to say is `{`, and then nothing."""
+    ids, anchor = stream("call(a) {\ncall(b)$0\n", " {")
+    asked = request("call(a) {\ncall(b)$0\n")
+    row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
+    told = Listener.to(row, TOKENIZER, hints=True).trail(ids, np.arange(len(ids))).hints_RH
+    raw = slow_hints(ids.tolist(), anchor, SPELLED)
+    assert told.tolist() == one_line(raw, ids.tolist(), anchor, TOKENIZER)
+    assert not any(b"\n" in SPELLED[token] for token in told[anchor:].flatten().tolist())
+
+
+def test_a_canvas_on_a_line_is_told_the_line_and_its_end():
+    (end,) = (token for token, spelled in enumerate(SPELLED) if spelled == b"\n")
+    ids = np.array([A, B, C, end, D, A], np.int32)
+    told = ahead(ids, np.full(HINTS, 1, np.int32), 4, TOKENIZER.line_ends)
+    assert told.T.tolist() == [[C, EOM, N, N]] * HINTS
