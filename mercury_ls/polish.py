@@ -29,7 +29,10 @@ class Proposal(Struct, frozen=True):
     text: str
 
 
-def polish(snapshot: Snapshot, target: Target, text: str, history: History) -> Proposal | Silence:
+def polish(
+    snapshot: Snapshot, target: Target, text: str, history: History, *, complete: bool = True
+) -> Proposal | Silence:
+    """What of a text is worth showing. One that is not `complete` is the beginning of something: no statement yet."""
     text = without_sentinels(text, snapshot.text)
     text = in_the_files_manner(text, snapshot)
     text = within_target(text, snapshot, target)
@@ -42,7 +45,7 @@ def polish(snapshot: Snapshot, target: Target, text: str, history: History) -> P
         return Silence("it repeats the lines around the cursor")
     if history.reverses(snapshot.path, snapshot.text, target.start, target.end, text):
         return Silence("it would undo what you have just done")
-    if parses_worse(snapshot, target, text):
+    if complete and parses_worse(snapshot, target, text):
         return Silence("the file would parse worse than before")
     return Proposal(target.start, target.end, text)
 

@@ -108,7 +108,7 @@ def judged(question: Question, target: Target, draft: Draft) -> Answer:
     known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}
     if not question.invoked and filled.p_accept < question.bar:
         return Answer(silence=f"unsure: {filled.p_accept:.0%} is under the bar of {question.bar:.0%}", **known)
-    proposal = polish(question.snapshot, target, filled.text, question.history)
+    proposal = polish(question.snapshot, target, filled.text, question.history, complete=filled.complete)
     if isinstance(proposal, Silence):
         return Answer(silence=proposal.reason, **known)
     return Answer(suggestions=(Suggestion(proposal, filled.p_accept),), **known)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bench.agreement
-from bench.agreement import agreement, alike, laid_out, spoken_alike
+from bench.agreement import agreement, alike, spoken_alike, trail
 from mercury_engine.export import export
 from mercury_engine.model import save
 from mercury_engine.policy import Report
@@ -35,9 +35,9 @@ class Saying:
 
 
 def test_a_runtime_agrees_with_itself_and_not_with_another():
-    row = laid_out(random_runtime(), TOKENIZER, ROWS[0])
+    row = trail(random_runtime(), TOKENIZER, ROWS[0])
     agreed, count = alike(random_runtime(), random_runtime(), row)
-    assert agreed == count == len(row.ids)
+    assert agreed == count == len(row)
     assert alike(random_runtime(), random_runtime(1), row)[0] < count / 2
 
 

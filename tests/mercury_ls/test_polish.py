@@ -4,10 +4,12 @@ from mercury_ls.targets import Silence, Target
 from tests.marked import marked
 
 
-def check(drawn: str, text: str, expected: str, mode: str = "line", language: str = "python") -> None:
+def check(
+    drawn: str, text: str, expected: str, mode: str = "line", language: str = "python", *, complete: bool = True
+) -> None:
     """`expected` is the document afterwards with the suggestion in «»; or "-" and the reason's beginning."""
     snapshot, offset = marked(drawn, language)
-    found = polish(snapshot, Target(offset, offset, mode), text, History())
+    found = polish(snapshot, Target(offset, offset, mode), text, History(), complete=complete)
     if isinstance(found, Silence):
         assert expected.startswith("- "), found.reason
         assert found.reason.startswith(expected[2:]), found.reason
@@ -115,6 +117,12 @@ def test_most_of_the_lines_decide_how_lines_end():
 def test_what_breaks_the_file_is_dropped():
     check("def f(a):\n    return a\n\nx = a$0\n", " = = b", "- the file would parse worse")
     check("function f() {\n    $0\n}\n", "return (", "- the file would parse worse", language="javascript")
+
+
+def test_the_beginning_of_something_is_no_statement_yet():
+    drawn = "def test_it():\n    $0\n"
+    check(drawn, "with pytest.raises", "- the file would parse worse")
+    check(drawn, "with pytest.raises", drawn.replace("$0", "«with pytest.raises»"), complete=False)
 
 
 def test_an_unfinished_file_may_stay_unfinished():
