@@ -150,8 +150,11 @@ def completions(found: Figures) -> Iterator[Row]:
     for name, contenders in given.get("fim", {}).items():
         part = next(iter(contenders.values()))
         command = given["command"]
-        what = f"{name}, {part['n']} rows, {given['engine']}: shown under the default bar; right when shown"
-        yield what, f"{share(part['shown'])}; {share(part['right_when_shown'])}", command
+        what = (
+            f"{name}, {part['n']} rows, {given['engine']}: shown under the default bar; right when shown; begun right"
+        )
+        values = [share(part[figure]) for figure in ("shown", "right_when_shown", "begins_when_shown")]
+        yield what, "; ".join(values), command
         kinds = ", ".join(f"{kind} {share(each['exact'])}" for kind, each in part["by_kind"].items())
         yield f"{name}: exact, asked outright", f"{share(part['exact'])} ({kinds})", command
         if part["pass_at_1"]:

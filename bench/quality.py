@@ -1,11 +1,12 @@
 """How good suggestions are as users get them: rows answered through the language server's own sessions.
 
     python -m bench.quality --fim FILE … --next-edit FILE … [--engine local|fake|FOLDER|URL|peer:NAME]
-                            [--peers ar,llama,…] [--limit N]
+                            [--peers ar,llama,…] [--limit N] [--projects MIRRORS]
 
 Each row is typed up to its place and asked for twice: as after a keystroke, under the default bar, and outright.
-Peers answer the same rows in turn (A B, then B A), so that times are compared in pairs. docs/benchmarks/README.md says
-what the figures mean; the last line is JSON.
+Peers answer the same rows in turn (A B, then B A), so that times are compared in pairs. With bare clones of the
+repositories that the rows come from each row is asked in its project, else in a file that stands alone.
+docs/benchmarks/README.md says what the figures mean; the last line is JSON.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
@@ -29,6 +31,7 @@ from msgspec.structs import asdict
 from bench.asking import editor
 from bench.asking.contenders import Options, model_folder, opened
 from bench.asking.editor import Asked, Contender, Cost, seen
+from bench.asking.projects import Projects
 from bench.edit_cases import Case, cases
 from bench.next_edit import Outcome, assessed
 from bench.next_edit import score as next_edit_score
@@ -57,14 +60,18 @@ class Work(Struct, frozen=True, kw_only=True):
     next_edit: tuple[Path, ...] = ()
     limit: int | None = None
     options: Options = Options()
+    projects: Path | None = None
 
 
 class Answered(Struct, frozen=True, kw_only=True):
-    """One contender's answers to one row. `result` scores what came when asked outright; `shown_exact` is None where
-    nothing was shown; `curve` the likeness of the draft after each pass."""
+    """One contender's answers to one row. `result` scores what came when asked outright; `right` is what its P(accept)
+    is the chance of: that it is exact, or for the beginning of an answer that the true text begins with it.
+    `shown_exact` and `shown_begins` are None where nothing was shown; `curve`: how like the draft is after a pass."""
 
     result: Result
+    right: bool
     shown_exact: bool | None
+    shown_begins: bool | None
     silence: str
     cost: Cost | None
     curve: tuple[float, ...]
@@ -79,6 +86,9 @@ def main() -> None:
     parser.add_argument("--service-model", default=Options().service_model, help="what a service is asked for")
     parser.add_argument("--key-variable", default="", metavar="NAME", help="where the environment holds its key")
     parser.add_argument("--limit", type=int, help="rows of each file, drawn at random, always the same")
+    parser.add_argument(
+        "--projects", type=Path, metavar="MIRRORS", help="bare clones, owner+name/repo: rows have their projects"
+    )
     given = parser.parse_args()
     found = asyncio.run(measure(work_of(given)))
     print("\n".join(tables(found)))
@@ -98,6 +108,7 @@ def work_of(given: argparse.Namespace) -> Work:
         next_edit=tuple(given.next_edit),
         limit=given.limit,
         options=options,
+        projects=given.projects,
     )
 
 
@@ -126,7 +137,7 @@ async def measure(work: Work) -> dict[str, Any]:
         ours = contenders[0]
         found = {"engine": ours.name, "model": described(ours), "machine": machine(), "fim": {}, "next_edit": {}}
         for path in work.fim:
-            found["fim"][set_name(path)] = await fim_set(path, contenders, work.limit, watch)
+            found["fim"][set_name(path)] = await fim_set(path, contenders, work, watch)
         for path in work.next_edit:
             found["next_edit"][set_name(path)] = await next_edit_set(path, ours, work.limit, watch)
     return {**found, "memory_mb": watch.memory()}
@@ -153,12 +164,13 @@ def sample(rows: Sequence[Any], limit: int | None) -> list[Any]:
 # Rows without their middle
 
 
-async def fim_set(path: Path, contenders: Sequence[Contender], limit: int | None, watch: Watch) -> dict[str, Any]:
-    rows, answers = sample(read_rows(path), limit), []
-    with executor(rows) as execute:
+async def fim_set(path: Path, contenders: Sequence[Contender], work: Work, watch: Watch) -> dict[str, Any]:
+    rows, answers = sample(read_rows(path), work.limit), []
+    with executor(rows) as execute, TemporaryDirectory() as folder:
+        projects = Projects(work.projects, Path(folder)) if work.projects else None
         for done, row in enumerate(rows, 1):
             for contender in contenders if done % 2 else reversed(contenders):
-                asked = await editor.complete(contender, row)
+                asked = await editor.complete(contender, row, projects and projects.of(row))
                 answers.append(answered(set_name(path), contender.name, row, asked, execute(row, asked.answer)))
             watch.note(set_name(path), done, len(rows))
     by_name = {each.name: [a for a in answers if a.result.by == each.name] for each in contenders}
@@ -181,7 +193,9 @@ def answered(name: str, by: str, row: FimRow, asked: Asked, passed: bool | None)
     curve = [similarity(seen(drafts, passes), row.middle) for passes in range(1, PASSES + 1)] if drafts else []
     return Answered(
         result=score(name, by, row, suggestion, passed),
+        right=exact(asked.answer, row.middle) if asked.whole else row.middle.startswith(asked.answer),
         shown_exact=None if asked.shown is None else exact(asked.shown, row.middle),
+        shown_begins=None if asked.shown is None else row.middle.startswith(asked.shown.rstrip()),
         silence=asked.silence,
         cost=cost,
         curve=tuple(curve),
@@ -206,8 +220,8 @@ def figures(found: Sequence[Answered]) -> dict[str, Any]:
     results = [each.result for each in found]
     kinds, languages = (sorted({getattr(r, field) for r in results}) for field in ("kind", "language"))
     costs = [each.cost for each in found if each.cost]
-    given = [r for r in results if r.suggestion.text]
-    confidences, right = [r.suggestion.p_accept for r in given], [r.exact for r in given]
+    given = [each for each in found if each.result.suggestion.text]
+    confidences, right = [each.result.suggestion.p_accept for each in given], [each.right for each in given]
     return {
         **shares(found),
         "by_kind": {kind: shares([e for e in found if e.result.kind == kind]) for kind in kinds},
@@ -228,6 +242,7 @@ def shares(found: Sequence[Answered]) -> dict[str, Any]:
     what came when asked outright, and how close it is; `parses` is of what came."""
     results = [each.result for each in found]
     shown = [each.shown_exact for each in found if each.shown_exact is not None]
+    begins = [each.shown_begins for each in found if each.shown_begins is not None]
     given = [r.exact for r in results if r.suggestion.text]
     parsed = [r.parses for r in results if r.suggestion.text and r.parses is not None]
     run = [r.passed for r in results if r.passed is not None]
@@ -235,6 +250,7 @@ def shares(found: Sequence[Answered]) -> dict[str, Any]:
         "n": len(found),
         "shown": share(len(shown), len(found)),
         "right_when_shown": share(sum(shown), len(shown)),
+        "begins_when_shown": share(sum(begins), len(begins)),
         "given": share(len(given), len(found)),
         "right_when_given": share(sum(given), len(given)),
         "exact": share(sum(r.exact for r in results), len(results)),
@@ -359,8 +375,8 @@ def tables(found: dict[str, Any]) -> Iterator[str]:
 def fim_table(name: str, contenders: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield (
-        f"{name:26}{'n':>5}  {'shown':>6} {'right':>14}  {'given':>6} {'right':>6}  {'exact':16} {'line 1':>6}"
-        f" {'sim.':>5} {'chrF':>5} {'parses':>6} {'pass@1':>6} {'ms':>7} {'passes':>6}"
+        f"{name:26}{'n':>5}  {'shown':>6} {'right':>14} {'begins':>6}  {'given':>6} {'right':>6}"
+        f"  {'exact':16} {'line 1':>6} {'sim.':>5} {'chrF':>5} {'parses':>6} {'pass@1':>6} {'ms':>7} {'passes':>6}"
     )
     for by, given in contenders.items():
         yield f"{fim_line(by, given)} {given['milliseconds'].get('p50', ''):>7} {given['passes'] or '':>6}"
@@ -377,6 +393,7 @@ def fim_table(name: str, contenders: dict[str, Any]) -> Iterator[str]:
 def fim_line(label: str, given: dict[str, Any]) -> str:
     return (
         f"{label:26}{given['n']:5}  {percent(given['shown'])} {spread(given['right_when_shown']):>14}"
+        f" {percent(given['begins_when_shown'])}"
         f"  {percent(given['given'])} {percent(given['right_when_given'])}  {spread(given['exact']):16}"
         f" {percent(given['first_line'])} {given['similarity'][0]:5.2f} {given['chrf'][0]:5.1f}"
         f" {percent(given['parses'])} {percent(given['pass_at_1'])}"

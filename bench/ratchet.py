@@ -38,6 +38,7 @@ COMPLETIONS: dict[str, tuple[Better, float]] = {
     "parses": ("higher", 0.06),
     "shown": ("steady", 0.09),
     "right_when_shown": ("higher", 0.09),
+    "begins_when_shown": ("higher", 0.09),
     "ece": ("lower", 0.06),
     "passes": ("lower", 0.3),
     "characters_per_pass": ("higher", 0.6),

@@ -12,13 +12,15 @@ from mercury_ls import syntax
 from mercury_ls.documents import Snapshot, unified
 from mercury_ls.targets import Target
 
-__all__ = ["Budget", "Related", "as_learned", "build", "relate"]
+__all__ = ["HEARD", "Budget", "Related", "as_learned", "build", "relate"]
 
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
 NEAR_LINES = 16
 DUPLICATE = 0.7
 LARGEST_NEIGHBOUR = 200_000
+HEARD = 16_000
+"""Characters of related code. What a row has no room for is heard: engines look there for what followed the same tokens."""
 
 
 class Budget(Struct, frozen=True):
@@ -26,7 +28,7 @@ class Budget(Struct, frozen=True):
 
     tokens: int = 2048
     characters_per_token: float = 3.5
-    snippets: int = 8
+    snippets: int = 24
 
     @property
     def characters(self) -> int:
@@ -133,13 +135,13 @@ def relate(
     budget: Budget,
     now: float,
 ) -> Related:
-    """Choose what to show beside the window: the file's own head, definitions of names in use, similar code."""
+    """Choose what to tell beside the window: the file's own head, similar code, definitions of names in use."""
     line = snapshot.line_of(offset)
     near = nearby_names(snapshot, line)
     candidates = [
         *own_head(snapshot, offset, budget),
-        *definitions(most_used(near), snapshot.path),
         *similar_chunks(near, others),
+        *definitions(most_used(near), snapshot.path),
     ]
     start, end = window(snapshot, offset, budget.characters)
     chosen = within(distinct(candidates, snapshot.text[start:end]), budget)
@@ -207,8 +209,8 @@ def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
 
 
 def within(snippets: Sequence[Snippet], budget: Budget) -> list[Snippet]:
-    """The best ones that fit a third of the budget together."""
-    room = budget.characters // 3
+    """The best ones, so many as are wanted and can be heard. Which of them are read, the engine decides."""
+    room = HEARD
     kept: list[Snippet] = []
     for snippet in snippets:
         if len(kept) < budget.snippets and len(snippet.text) <= room:

@@ -338,6 +338,7 @@ class Session:
         now = self.clock()
         if self._related is None or not self._related.still_fits(snapshot, offset, now):
             others = self.neighbours(snapshot.uri)
+            others = [*others, *self._beside(snapshot.path, others)]
             self._related = context.relate(snapshot, offset, others, self.workspace.definitions, self.budget, now)
         return self._related
 
@@ -347,6 +348,12 @@ class Session:
         order = [*cells, *(u for u in reversed(self._recent) if u not in cells)]
         found = (self._latest(u) for u in order if u != uri and not self._hides(u))
         return [*islice((snapshot for snapshot in found if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]
+
+    def _beside(self, path: str, opened: Sequence[Snapshot]) -> list[Snapshot]:
+        """Files of the workspace in place of neighbours that nobody has opened, the nearest first."""
+        known = {path, *(each.path for each in opened)}
+        found = ((near, text) for near, text in self.workspace.around(path) if near not in known)
+        return [Document("", near, "", 0, text).snapshot() for near, text in islice(found, NEIGHBOURS - len(opened))]
 
     def _latest(self, uri: str) -> Snapshot | None:
         return self.documents[uri].snapshot() if uri in self.documents else self._recent.get(uri)

@@ -139,14 +139,19 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         int, Meta(description="Tokens of text given to the model, all told.", ge=256, le=131_072)
     ] = 2048
     snippets: Annotated[
-        int, Meta(description="Most pieces of other open and recently edited files; 0 for none.", ge=0, le=64)
-    ] = 8
+        int,
+        Meta(
+            description="Most pieces of other files that the model is told, the most similar first; 0 for none.",
+            ge=0,
+            le=64,
+        ),
+    ] = 24
     recent_edits: Annotated[
         int, Meta(description="Most of your last edits shown to the model; 0 for none.", ge=0, le=64)
     ] = 16
-    workspace_definitions: Annotated[bool, Meta(description="Look names up in the other files of the workspace.")] = (
-        True
-    )
+    workspace_definitions: Annotated[
+        bool, Meta(description="Look names and similar code up in the other files of the workspace.")
+    ] = True
     max_files: Annotated[
         int,
         Meta(

@@ -18,6 +18,10 @@ from mercury_ls.targets import Silence, Target
 __all__ = ["Answer", "Infill", "Question", "Suggestion", "suggest"]
 
 
+WORTH_READING = 5.0
+"""Keystrokes that the beginning of an answer must save on average: nobody needs to be told that an `if` comes next."""
+
+
 class Infill(Protocol):
     """The engine, near or far: drafts of growing quality; closing the iterator cancels."""
 
@@ -111,6 +115,9 @@ def judged(question: Question, target: Target, draft: Draft) -> Answer:
     proposal = polish(question.snapshot, target, filled.text, question.history, complete=filled.complete)
     if isinstance(proposal, Silence):
         return Answer(silence=proposal.reason, **known)
+    saved = filled.p_accept * len(proposal.text.strip())
+    if not (question.invoked or filled.complete) and saved < WORTH_READING:
+        return Answer(silence=f"unsure how it goes on: it would save {saved:.1f} keystrokes on average", **known)
     return Answer(suggestions=(Suggestion(proposal, filled.p_accept),), **known)
 
 

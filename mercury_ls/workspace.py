@@ -191,6 +191,15 @@ class Workspace:
             if (text := self.text(path)) and mentions.search(text):
                 yield path, text
 
+    def around(self, near: str) -> Iterator[tuple[str, str]]:
+        """Path and text of files of the same kind, the nearest first."""
+        family = _family(near)
+        kin = [path for path in self._files if path != near and _family(path) == family]
+        away = {folder: _distance(path, near) for folder, path in {os.path.dirname(path): path for path in kin}.items()}
+        for path in heapq.nsmallest(LOOKED_THROUGH, kin, key=lambda path: (away[os.path.dirname(path)], path)):
+            if text := self.text(path):
+                yield path, text
+
     def text(self, path: str) -> str | None:
         """What the file holds now; None if it is not source code, hidden or gone."""
         return self._text(path) if path in self._files and self._admitted(path) else None
@@ -371,9 +380,8 @@ def _cut(text: str) -> str:
 
 
 def _distance(path: str, near: str) -> int:
-    there, here = Path(path).parent.parts, Path(near).parent.parts
-    shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(there, here, strict=False))
-    return len(there) + len(here) - 2 * sum(1 for _ in shared)
+    """How many folders lie between two files."""
+    return path.count(os.sep) + near.count(os.sep) - 2 * _shared(os.path.dirname(path), os.path.dirname(near))
 
 
 def _shared(path: str, other: str) -> int:

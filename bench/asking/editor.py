@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.asking.projects import Project
 from bench.edit_cases import Case
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
@@ -25,13 +26,15 @@ LONGEST_DEADLINE = 60_000
 
 
 class Cost(Struct, frozen=True):
-    """Of one answer, once its context is read: `drafts` as they stood after each pass, `settled` tokens if known."""
+    """Of one answer, once its context is read: `drafts` as they stood after each pass, `settled` tokens if known;
+    `whole` unless the rest of it was too unlikely to be shown."""
 
     milliseconds: float
     reading_milliseconds: float
     passes: int
     settled: int | None
     drafts: tuple[str, ...]
+    whole: bool = True
 
 
 class Metered:
@@ -55,10 +58,12 @@ class Metered:
         for draft in self._engine.infill(request):
             drafts.append(draft.spans[0].text)
             if draft.final:
-                self._note(drafts, draft.step, before, began, read)
+                self._note(drafts, draft.step, draft.spans[0].complete, before, began, read)
             yield draft
 
-    def _note(self, drafts: Sequence[str], step: int, before: "Work | None", began: float, read: float) -> None:
+    def _note(
+        self, drafts: Sequence[str], step: int, whole: bool, before: "Work | None", began: float, read: float
+    ) -> None:
         """Before the final draft goes out: nobody asks for anything behind it."""
         ended, now = time.perf_counter(), work(self._engine)
         self._cost = Cost(
@@ -67,6 +72,7 @@ class Metered:
             now.passes - before.passes if now and before else step,
             now.settled - before.settled if now and before else None,
             tuple(drafts),
+            whole,
         )
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
@@ -97,13 +103,15 @@ class Contender(Struct, frozen=True):
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` when asked for outright."""
+    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` when asked for outright. It is
+    only the beginning of one if it is not `whole`."""
 
     shown: str | None
     silence: str
     answer: str
     p_accept: float
     cost: Cost | None
+    whole: bool = True
 
 
 class Proposal(Struct, frozen=True):
@@ -116,13 +124,14 @@ class Proposal(Struct, frozen=True):
     silence: str = ""
 
 
-async def complete(contender: Contender, row: FimRow) -> Asked:
+async def complete(contender: Contender, row: FimRow, project: Project | None = None) -> Asked:
     """Typed up to the place, then asked for outright; nothing of the second answer counts towards the cost."""
-    session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix)
+    session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix, project)
     place = Ask(uri=uri, offset=len(row.prefix))
     typed = await last_reply(session, place)
     cost = contender.meter.taken() if contender.meter else None
     outright = await last_reply(session, replace(place, invoked=True))
+    again = contender.meter.taken() if contender.meter else None
     best = outright.items[0] if outright.items else None
     return Asked(
         shown=filled(row, typed.items[0]) if typed.items else None,
@@ -130,6 +139,7 @@ async def complete(contender: Contender, row: FimRow) -> Asked:
         answer=filled(row, best) if best else "",
         p_accept=best.p_accept if best else 0.0,
         cost=cost,
+        whole=again is None or again.whole,
     )
 
 
@@ -149,11 +159,15 @@ async def next_edit(contender: Contender, case: Case) -> Proposal:
     return Proposal(changes, proposed.offer.p_accept, elapsed, proposed.offer.label)
 
 
-async def opened(contender: Contender, path: str, language: str, text: str) -> tuple[Session, str]:
+async def opened(
+    contender: Contender, path: str, language: str, text: str, project: Project | None = None
+) -> tuple[Session, str]:
     wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)
-    session = wiring.session([], {}, lambda status: None)
+    session = wiring.session([project.root] if project else [], {}, lambda status: None)
     session.settings = steady(session.settings)
-    uri = f"file:///{path}"
+    if project:
+        path, session.workspace = f"{project.root}/{path}", project.workspace
+    uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     return session, uri
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from bench.asking.editor import Asked, Contender, Cost, Metered, complete, filled, next_edit
 from bench.edit_cases import Case
 from bench.next_edit import Outcome
-from bench.quality import Answered, Watch, answered, beside, executor, figures, fim_set, next_edit_figures, tables
+from bench.quality import Answered, Watch, Work, answered, beside, executor, figures, fim_set, next_edit_figures, tables
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.fake import FakeEngine
 from mercury_ls.client import InProcessClient
@@ -131,6 +131,15 @@ def test_precision_is_of_what_is_shown_and_stands_beside_how_often_that_is():
     assert found["dropped"] == {"unsure": 2}
 
 
+def test_a_beginning_is_right_if_the_true_text_begins_with_it():
+    whole = Asked(shown="ye", silence="", answer="ye", p_accept=1.0, cost=None)
+    beginning = replace(whole, whole=False)
+    found = [answered("set", "us", row("$0", "yes"), each, None) for each in (whole, beginning)]
+    assert [each.right for each in found] == [False, True]
+    assert (figures(found)["right_when_shown"][0], figures(found)["begins_when_shown"][0]) == (0.0, 1.0)
+    assert figures(found)["ece"] == 0.5
+
+
 def test_calibration_and_passes():
     found = figures([made(True, p=1.0), made(False, p=1.0)])
     assert found["ece"] == 0.5
@@ -158,7 +167,7 @@ def test_a_set_is_answered_by_all_in_turn(tmp_path):
         contenders = [Contender(name, InProcessClient(meter), meter) for name, meter in meters.items()]
         for each in contenders:
             await each.client.start()
-        found = await fim_set(path, contenders, None, Watch())
+        found = await fim_set(path, contenders, Work(), Watch())
         for each in contenders:
             await each.client.close()
         return found

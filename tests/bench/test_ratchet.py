@@ -50,7 +50,9 @@ def test_an_update_tightens_and_never_loosens():
 
 @pytest.mark.parametrize(("engine", "watched"), [("fake", {"completions: passes"}), ("us", set())])
 def test_neither_what_is_null_nor_what_a_models_passes_cost_is_watched(engine, watched):
-    part = dict.fromkeys(["exact", "first_line", "similarity", "chrf", "parses", "shown", "right_when_shown", "ece"])
+    part = dict.fromkeys(
+        ["exact", "first_line", "similarity", "chrf", "parses", "shown", "right_when_shown", "begins_when_shown", "ece"]
+    )
     part |= {"passes": 2.0, "characters_per_pass": None, "n": 4, "dropped": {"unsure": 1}}
     edits = dict.fromkeys(["score", "show", "quiet", "exact", "right_when_shown", "delta_chrf"])
     found = figures_of(

@@ -12,6 +12,7 @@ QUALITY = {
     "n": 4,
     "shown": [0.5, 0.2, 0.8],
     "right_when_shown": [1.0, 0.3, 1.0],
+    "begins_when_shown": [0.9, 0.25, 1.0],
     "exact": [0.5, 0.2, 0.8],
     "pass_at_1": None,
     "ece": 0.1,
@@ -42,8 +43,11 @@ FOUND = {
 
 def test_the_table_has_what_was_measured_with_its_command():
     found = table(FOUND)
-    shown = "shown under the default bar; right when shown | 50% [20% 80%]; 100% [30% 100%]"
-    assert f"| sets/fim, 4 rows, fake: {shown}" in found
+    shown = (
+        "shown under the default bar; right when shown; begun right | 50% [20% 80%]; 100% [30% 100%]; 90% [25% 100%]"
+    )
+    shares = "50% [20% 80%]; 100% [30% 100%]; 90% [25% 100%]"
+    assert f"| sets/fim, 4 rows, fake: {shown} | {shares}" in found
     what = "the same engine, token by token, on 4 rows of sets/fim, exact 50% [20% 80%]: time and passes ÷ ours"
     assert f"| {what} | 2.00 [1.50 2.50]; 4.0 | `python -m bench.quality` |" in found
     assert "initialize" not in found

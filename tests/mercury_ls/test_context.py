@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_ls.context import Budget, Related, as_learned, build, relate, window
+from mercury_ls.context import HEARD, Budget, Related, as_learned, build, relate, window
 from mercury_ls.documents import Document
 from mercury_ls.targets import Target
 from tests.marked import marked
@@ -75,14 +75,21 @@ def test_what_the_window_shows_is_not_shown_twice():
     assert related_paths(drawn, [same]) == []
 
 
-def test_snippets_leave_room_for_the_file():
-    others = [
-        opened(f"/project/f{n}.py", f"def load_config_{n}(path):\n    return read(path, {n})\n" * 10) for n in range(30)
-    ]
+def test_what_is_told_is_bounded():
+    body = "def load_config_{0}(path):\n    return read(path, {0}, '{1}')\n" * 10
+    others = [opened(f"/project/f{n}.py", body.format(n, "." * 90)) for n in range(30)]
     snapshot, offset = marked("load_config(path, read$0)\n")
-    budget = Budget(tokens=600)
-    chosen = relate(snapshot, offset, others, lambda names, near: [], budget, 0.0).snippets
-    assert 0 < sum(len(s.text) for s in chosen) <= budget.characters // 3
+    chosen = relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=64), 0.0).snippets
+    assert HEARD - 2000 < sum(len(s.text) for s in chosen) <= HEARD
+    assert len(relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=3), 0.0).snippets) == 3
+    assert relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=0), 0.0).snippets == ()
+
+
+def test_similar_code_comes_before_definitions():
+    close = opened("/project/close.py", "def parse_header(stream):\n    return stream.read_header()\n")
+    library = [Snippet("/project/lib.py", "def connect(host, port): ...")]
+    found = related_paths("parse_header(connect($0))\n", [close], lambda names, near: library)
+    assert found == ["/project/close.py", "/project/lib.py"]
 
 
 def test_imports_and_headers_above_the_window_are_kept():

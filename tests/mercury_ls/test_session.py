@@ -246,6 +246,21 @@ async def test_a_renamed_file_is_no_context_under_its_old_name(session):
     session.judge_again()
 
 
+async def test_files_that_nobody_has_opened_stand_in_for_neighbours(session, tmp_path):
+    texts = {"near.py": "x = compute(near)\n", "deep/far.py": "x = compute(far)\n", ".env.py": "x = compute(token)\n"}
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    session.workspace = Workspace([tmp_path], session.privacy, session.settings.context)
+    while session.workspace.step(0.0):
+        pass
+    session.open(URI, str(tmp_path / "file.py"), "python", 1, "x = compute(y)\n")
+    opened = str(tmp_path / "deep/far.py")
+    session.open(f"file://{opened}", opened, "python", 1, "x = compute(changed)\n")
+    told = session.related(session.documents[URI].snapshot(), 4).snippets
+    assert {snippet.text for snippet in told} == {"x = compute(near)", "x = compute(changed)"}
+
+
 async def test_a_position_in_an_older_text_is_not_looked_up_in_a_newer_one(session, engine):
     session.open(URI, "/project/file.py", "python", 2, "x = \n")
     (reply,) = [reply async for reply in session.inline(Ask(uri=URI, offset=4, version=1))]

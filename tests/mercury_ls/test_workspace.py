@@ -307,6 +307,16 @@ def test_the_nearest_definition_in_the_same_language_is_chosen(put):
     ]
 
 
+def test_files_of_the_same_kind_stand_around_one_the_nearest_first(put):
+    names = ["here.py", "far/away/far.py", "near.py", "a/b.py", "a/c.go", "notes.md", "secret.env", "a/a.py"]
+    tree = Tree(put({name: f"x = '{name}'\n" for name in names})).settle()
+    around = [
+        (Path(path).relative_to(tree.folder).as_posix(), text) for path, text in tree.index.around(tree.path("here.py"))
+    ]
+    assert around == [(name, f"x = '{name}'\n") for name in ("near.py", "a/a.py", "a/b.py", "far/away/far.py")]
+    assert list(tree.index.around(tree.path("page.html"))) == []
+
+
 def test_a_file_does_not_define_for_itself(put):
     tree = Tree(put({"a.py": "def f(): pass\n"})).settle()
     assert tree.found("f", near="a.py") == []

@@ -1,0 +1,52 @@
+"""The projects that rows come from, as they were: each row is asked in its file, among the others of its commit."""
+
+import io
+import tarfile
+from pathlib import Path
+
+from msgspec import Struct
+
+from mercury_ls.privacy import Privacy
+from mercury_ls.settings import Settings
+from mercury_ls.workspace import Workspace
+from mercury_training.fim_rows import FimRow
+from mercury_training.sources import git
+
+__all__ = ["Project", "Projects"]
+
+
+class Project(Struct, frozen=True, eq=False):
+    """A folder, and the index of it that a session has once it has read everything."""
+
+    root: str
+    workspace: Workspace
+
+
+class Projects:
+    """Checks out what rows name, each commit once, from bare `mirrors` (owner+name/repo) into a `folder`."""
+
+    def __init__(self, mirrors: Path, folder: Path) -> None:
+        self._mirrors = mirrors
+        self._folder = folder
+        self._known: dict[tuple[str, str], Project] = {}
+
+    def of(self, row: FimRow) -> Project:
+        key = row.repo, row.commit
+        if key not in self._known:
+            self._known[key] = self._opened(*key)
+        return self._known[key]
+
+    def _opened(self, repository: str, commit: str) -> Project:
+        name = repository.replace("/", "+")
+        mirror, root = self._mirrors / name / "repo", self._folder / f"{name}@{commit}"
+        if not mirror.is_dir():
+            raise ValueError(
+                f"{mirror}: no clone of {repository} here, whose rows are to be asked; leave --projects away"
+            )
+        with tarfile.open(fileobj=io.BytesIO(git(str(mirror), "archive", commit))) as archive:
+            archive.extractall(root, filter="data")
+        settings = Settings()
+        workspace = Workspace([root], Privacy(settings.privacy, [root]), settings.context)
+        while workspace.step(0.0):
+            pass
+        return Project(str(root), workspace)
