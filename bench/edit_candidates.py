@@ -1,28 +1,40 @@
 """What the rules propose in the edit rows of a corpus, and whether the author did so: food for the ranking.
 
-python -m bench.edit_candidates EDITS.jsonl.xz OUT.jsonl [--mirrors FOLDER] [--limit N] [--every K] [--engine FOLDER]
+python -m bench.edit_candidates EDITS.jsonl.xz OUT.jsonl [--mirrors FOLDER] [--limit N] [--every K] [--balanced]
+                                [--lines] [--engine FOLDER]
 
+--balanced takes more of the rows that repeat something and fewer of those that were made up, about as an evaluation set
+has them; --lines also tells of the lines that rules know no text for. Rows that are damaged are left out and named.
 With an engine, the rows are those edits only on which the model has given its opinion: food for
 `mercury_training.worth`.
 """
 
 import argparse
 import itertools
-from collections.abc import Iterator
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.edit_cases import Case, cases, verdict
+from bench.edit_cases import Case, of_commit, of_repository, verdict
 from bench.next_edit import engine_of, question_of
 from mercury_engine.api import Engine
 from mercury_ls import candidates
 from mercury_ls.next_edit import admissible, opinions, regions_of, requests
 from mercury_ls.targets import Silence, next_edit
+from mercury_training.shards import EditRow, read_edits
 
-__all__ = ["Judged", "judged"]
+__all__ = ["Judged", "chosen", "judged", "picked"]
+
+SPARSER = {"repeat": 0.4, "repeat_delete": 0.4, "first": 2.5, "import": 2.5, "rename": 2.5, "signature": 2.5}
+"""How much sparser than others rows of a class are taken that a corpus has more of than an evaluation set."""
+OF_FILES = frozenset({"import", "lacking", "unused"})
+"""Kinds that depend on all of a file: of a window nobody can tell whether they are right."""
 
 
 class Judged(Struct, frozen=True):
@@ -47,21 +59,59 @@ def main() -> None:
     arguments.add_argument("--mirrors", type=Path, help="the repositories that the rows come from: whole files")
     arguments.add_argument("--limit", type=int)
     arguments.add_argument("--every", type=int, default=1, help="take each K-th row only")
+    arguments.add_argument("--balanced", action="store_true", help="the classes in the shares of an evaluation set")
+    arguments.add_argument("--lines", action="store_true", help="also the lines that a model may be asked about")
     arguments.add_argument("--engine", default="none")
     given = arguments.parse_args()
     encoder, engine = msgspec.json.Encoder(), engine_of(given.engine)
+    untold = (frozenset() if given.lines else {"line"}) | (frozenset() if are_whole(given) else OF_FILES)
+    found_cases = chosen(given.edits, given.mirrors, given.every, SPARSER if given.balanced else {})
     with given.out.open("wb") as out:
-        for numbered in itertools.islice(enumerate(cases(given.edits, given.mirrors, given.every)), given.limit):
-            found = checked_case(*numbered, engine.engine) if engine else list(judged(*numbered))
+        for numbered in itertools.islice(enumerate(found_cases), given.limit):
+            found = checked_case(*numbered, engine.engine) if engine else [*judged(*numbered, untold)]
             found = found or [Judged(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
             out.writelines(encoder.encode(each) + b"\n" for each in found)
 
 
-def judged(number: int, case: Case) -> Iterator[Judged]:
+def are_whole(given: argparse.Namespace) -> bool:
+    """Whether the rows have whole files; those of a corpus are windows otherwise."""
+    return given.mirrors is not None or given.edits.suffix != ".xz"
+
+
+def chosen(edits: Path, mirrors: Path | None, every: int, sparser: dict[str, float]) -> Iterator[Case]:
+    if edits.suffix != ".xz":
+        with edits.open(encoding="utf-8") as lines:
+            yield from undamaged(itertools.islice(lines, 0, None, every))
+        return
+    for repository, rows in itertools.groupby(picked(read_edits(edits), every, sparser), lambda row: row.repository):
+        yield from of_repository(rows, mirrors and mirrors / repository.replace("/", "+") / "repo")
+
+
+def undamaged(lines: Iterable[str]) -> Iterator[Case]:
+    for line in lines:
+        try:
+            case = of_commit(json.loads(line))
+        except ValueError as error:
+            print(f"left out: {error}", file=sys.stderr)
+        else:
+            yield case
+
+
+def picked(rows: Iterable[EditRow], every: int, sparser: dict[str, float]) -> Iterator[EditRow]:
+    """The first of every so many of each class."""
+    seen: Counter[str] = Counter()
+    for row in rows:
+        if seen[row.kind] % max(round(every * sparser.get(row.kind, 1.0)), 1) == 0:
+            yield row
+        seen[row.kind] += 1
+
+
+def judged(number: int, case: Case, untold: Set[str] = frozenset()) -> Iterator[Judged]:
     wanted = (*case.expected, *case.also_ok)
     for each in candidates.find(case.snapshot, case.offset, case.history.edits()):
-        right, exact = verdict(case.snapshot, each, wanted)
-        yield Judged(number, case.kind, each.kind, each.features, right, exact)
+        if each.kind not in untold:
+            right, exact = verdict(case.snapshot, each, wanted)
+            yield Judged(number, case.kind, each.kind, each.features, right, exact)
 
 
 def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit
 from mercury_ls.candidates import Candidate
+from mercury_ls.differences import on_the_way, tokens
 from mercury_ls.documents import Change, Document, Snapshot, difference
 from mercury_ls.history import History
-from mercury_ls.propagation import on_the_way, tokens
 from mercury_training.history import hunks_between
 from mercury_training.shards import EditRow, Replacement, read_edits
 from mercury_training.sources import blobs

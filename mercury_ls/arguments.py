@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 from tree_sitter import Node
 
 from mercury_ls import scopes, syntax
@@ -31,6 +32,7 @@ __all__ = [
     "called",
     "calls_of",
     "changed_at",
+    "constructing",
     "is_called",
     "named_by",
     "with_argument",
@@ -50,13 +52,14 @@ WORDS = re.compile(r"[^\W\d]\w*")
 class ArgumentChange(Struct, frozen=True):
     """An argument or parameter more or less: `name` is what it is given by, if anything, `index` its place in a call
     (-1 where only the name counts) that has `count` of them after it was done; `meant` is the function. `receiver` is
-    the parameter that stands before the brackets of a call."""
+    the parameter that stands before the brackets of a call, `function` the name by which it is called, if another."""
 
     name: str
     index: int
     count: int
     meant: Referent
     receiver: str = ""
+    function: str = ""
 
 
 class Call(Struct, frozen=True):
@@ -83,6 +86,18 @@ def changed_at(rule: Rule, snapshot: Snapshot, home: Snapshot) -> ArgumentChange
     if "parameter" in around.type:
         return parameter_at(at, rule, listed, meant, home)
     return ArgumentChange(given_name(said), len(ended(listed, at, home)), len(listed), meant)
+
+
+def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
+    """What `__init__` is given is given to the class."""
+    declared, owner = change.meant.node, change.meant.owner
+    named = owner.child_by_field_name("name") if owner is not None else None
+    if declared is None or named is None or text_of(declared) != "__init__":
+        return None
+    function = text_of(named)
+    places = [match.start() for match in called(function, snapshot)]
+    meant = referent(function, function, home, home.offset_of_byte(named.start_byte), snapshot, places)
+    return replace(change, meant=meant, receiver="", function=function)
 
 
 def parameter_at(at: int, rule: Rule, listed: Sequence[Node], meant: Referent, home: Snapshot) -> ArgumentChange | None:
@@ -161,7 +176,7 @@ def given_name(argument: str) -> str:
 
 def calls_of(rule: Rule, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Call]:
     """The calls of that very function whose arguments are all written out."""
-    for match in called(rule.name, snapshot):
+    for match in called(change.function or rule.name, snapshot):
         found = bracketed(snapshot, match.end() - 1)
         if found is None or "parameter" in found.type or not is_called(change, snapshot, match.start()):
             continue

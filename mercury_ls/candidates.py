@@ -2,44 +2,32 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls import imports, occurrences, ranking, scopes, syntax, templates
+from mercury_ls import imports, occurrences, ranking, syntax, templates
+from mercury_ls.differences import touches_of
 from mercury_ls.documents import Snapshot
+from mercury_ls.features import Surroundings, features_of, ranges_of_locals, unknown_names
 from mercury_ls.habits import COPIED, stands_alone
 from mercury_ls.imports import Diagnosed
 from mercury_ls.places import Place
-from mercury_ls.propagation import IMPORT, KEYWORDS, Rule, balanced, rules, touches_of
+from mercury_ls.propagation import IMPORT, KEYWORDS, Rule, balanced, rules
 
 __all__ = ["Candidate", "distinct", "find", "judged"]
 
 NEAR_LINES = 24
-FAR_LINES = 60
 LONGEST_LINE = 400
 MOST_RANKED = 200
 MOST_MENTIONS = 32
 MOST_NAMES = 32
 ABOUT = 0.7
 KINDS = {"import": "lacking", "unused": "unused"}
-WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
-LITERAL = re.compile(r"\d[\w.]*|\"[^\"]*\"|'[^']*'")
-OF_NAMES = frozenset({"rename", "part", "import", "unused", "entry", "stored", "signature", "trim", "align"})
 OF_LINES = frozenset({"clone", "delete", "entry", "insert", "stored"})
-
-
-COMMON = frozenset({"clone", "delete", "insert", "phrase", "rename"})
-"""Kinds that history has often enough to learn of each what these features say of it."""
-OF_KIND = (
-    *("above", "all places", "changed", "contested", "distance", "in text", "length", "lengthy", "likeness"),
-    *("neighbours", "same function", "times"),
-)
-RARE = frozenset({"align", "signature", "stored"})
-"""History has them too seldom to learn when they are right: they are narrow enough to be so mostly."""
 
 
 class Candidate(Struct, frozen=True):
@@ -120,13 +108,14 @@ def following(
     """The places of this file that follow the rules, but for what the user has typed there since."""
     homes = {each.path: each for each in files}
     typed, lines_typed = typed_ranges(snapshot, edits), edited_lines(snapshot, edits)
+    edited = [(age, number) for age, reach in lines_typed for number in range_of_lines(snapshot, reach)]
     for rule in learned:
         places = occurrences.find(rule, snapshot, homes.get(rule.path))
         taken = lines_typed if rule.kind in OF_LINES else typed
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
         lines = [snapshot.line_of(each.start) for each in free]
         known = ranges_of_locals(rule, snapshot, homes.get(rule.path)) if free else {}
-        surroundings = Surroundings(snapshot, current, offset, edits, lines, known)
+        surroundings = Surroundings(snapshot, current, offset, edits, lines, edited, known)
         for place in free:
             if rule.count == 1 and rule.kind in COPIED and unknown_names(place, surroundings):
                 continue
@@ -163,138 +152,16 @@ def edited_lines(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, t
     return found
 
 
+def range_of_lines(snapshot: Snapshot, reach: tuple[int, int]) -> range:
+    start, end = reach
+    return range(snapshot.line_of(start), snapshot.line_of(max(end - 1, start)) + 1)
+
+
 def overlap(place: Place, typed: tuple[int, int]) -> bool:
     start, end = typed
     if place.start == place.end:
         return start < place.start < end or (place.start in (start, end) and start < end)
     return place.start < end and place.end > start
-
-
-class Surroundings(Struct, frozen=True):
-    """What is the same for all places of one rule in a file: `lines` are those of the places, `locals` the ranges in
-    which each name is known that the rule brings along and that only a part of its file knows, by that name."""
-
-    snapshot: Snapshot
-    current: Snapshot
-    offset: int
-    edits: Sequence[Edit]
-    lines: Sequence[int]
-    locals: Mapping[str, Sequence[tuple[int, int]]] = {}
-
-
-def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot | None) -> dict[str, float]:
-    """What the chance of an edit depends on; every number grows slowly, so that none decides alone."""
-    if rule.kind in RARE:
-        return {"age": math.log2(1 + rule.age)}
-    snapshot, current, lines = around.snapshot, around.current, around.lines
-    line = snapshot.line_of(place.start)
-    here = rule.path == snapshot.path
-    edited = [number for path, number in rule.places if path == snapshot.path]
-    distance = line - rule.line if here else line - current.line_of(around.offset) if snapshot is current else 0
-    below = [other for other in lines if other > rule.line] if here else []
-    neighbours = neighbours_alike(rule, line, snapshot, home)
-    length = math.log2(1 + len(re.sub(r"\W", "", rule.before or rule.lines_before)))
-    found = {
-        "distance": math.log2(1 + abs(distance)),
-        "far": float(abs(distance) > FAR_LINES),
-        "above": float(distance < 0 and not place.orphan),
-        "orphan": float(place.orphan),
-        "own line": float(here and distance == 0 and not place.orphan),
-        "next": float(bool(below) and line == min(below)),
-        "same function": float(here and same_function(snapshot, rule, place)),
-        "other place": float(not here),
-        "other file": float(snapshot is not current),
-        "in text": float(syntax.inside(snapshot, place.start) is not None),
-        "foreign": float(place.foreign),
-        "likeness": place.likeness,
-        "alike": float(place.likeness == 1.0),
-        "neighbours": neighbours,
-        "other role": float(not place.same_role),
-        "defines": float(place.defines),
-        "times": math.log2(rule.count),
-        "often": float(rule.count > 2),
-        "age": math.log2(1 + rule.age),
-        "edits": math.log2(len(around.edits)),
-        "places": math.log2(max(sum(abs(other - line) <= NEAR_LINES for other in lines), 1)),
-        "all places": math.log2(max(len(lines), 1)),
-        "done": len(edited) / (len(edited) + len(lines)) if lines else 1.0,
-        "passed": math.log2(1 + sum(min(edited) < other < max(edited) for other in lines) if edited else 1),
-        "left above": math.log2(1 + sum(other < min(edited) for other in lines) if edited else 1),
-        "changed": rule.changed,
-        "lines": math.log2(rule.lines),
-        "contested": float(rule.contested),
-        "length": length,
-        "lengthy": length * (place.likeness == 1.0),
-        "bound": float(place.bound and rule.kind == "rename"),
-        "new length": math.log2(1 + len(re.sub(r"\W", "", rule.after or rule.lines_after))),
-        "empty": float(not rule.before.strip()),
-        "strange": math.log2(1 + unknown_names(place, around)),
-        **(once(rule, place, around, neighbours) if rule.count == 1 and rule.kind in COPIED else {}),
-    }
-    return found | {f"{rule.kind} {name}": found[name] for name in OF_KIND if rule.kind in COMMON}
-
-
-def once(rule: Rule, place: Place, around: Surroundings, neighbours: float) -> dict[str, float]:
-    """What one example alone is worth, by what was done there: one `not`, one `mut`, one number is hardly a habit."""
-    changed = f"{rule.before} {rule.after}"
-    literal = is_literal(rule.before) and is_literal(rule.after)
-    nameless = not literal and all(word in KEYWORDS for word in WORD.findall(changed))
-    return {
-        f"once {rule.kind}": 1.0,
-        "once likeness": place.likeness,
-        "once neighbours": neighbours,
-        "once empty": float(not rule.before.strip()),
-        "once in text": float(syntax.inside(around.snapshot, place.start) is not None),
-        "once literal": float(literal),
-        "once literal likeness": literal * place.likeness,
-        "once nameless": float(nameless),
-        "once nameless likeness": nameless * place.likeness,
-    }
-
-
-def is_literal(text: str) -> bool:
-    """Numbers and what stands in quotes."""
-    return bool(re.search(r"[\d\"']", text)) and not WORD.search(LITERAL.sub("", text))
-
-
-def unknown_names(place: Place, around: Surroundings) -> int:
-    """How many locals of the example's function the new text has that are none here."""
-    brought = set(WORD.findall(place.text or "")) & around.locals.keys()
-    return sum(not any(start <= place.start < end for start, end in around.locals[name]) for name in brought)
-
-
-def ranges_of_locals(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> dict[str, list[tuple[int, int]]]:
-    """For each name of the new text that is a local where the rule was learned: where it is known in this file."""
-    if home is None or rule.kind in OF_NAMES:
-        return {}
-    at = home.line_start(min(rule.line, home.line_count - 1)) + rule.column
-    found = {}
-    came = rule.lines_after if rule.kind == "insert" else rule.after
-    for name in sorted(set(WORD.findall(came)) - KEYWORDS)[:MOST_NAMES]:
-        if any(start <= at <= end for start, end in scopes.binding_ranges(home, name)):
-            found[name] = scopes.binding_ranges(snapshot, name)
-    return found
-
-
-def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot | None) -> float:
-    """The share of the two lines above and below that have the shape of those around the edit."""
-    if home is None:
-        return 0.0
-    grown = rule.lines_after.count("\n") or 1
-    gone = rule.lines_before.count("\n")
-    old = [*(shape_at(home, rule.line - n) for n in (1, 2)), *(shape_at(home, rule.line + grown + n) for n in (0, 1))]
-    new = [*(shape_at(snapshot, line - n) for n in (1, 2)), *(shape_at(snapshot, line + gone + n) for n in (0, 1))]
-    return sum(one == other for one, other in zip(old, new, strict=True)) / len(old)
-
-
-def shape_at(snapshot: Snapshot, number: int) -> str:
-    return templates.shape_of(snapshot.line(number)) if 0 <= number < snapshot.line_count else ""
-
-
-def same_function(snapshot: Snapshot, rule: Rule, place: Place) -> bool:
-    start, end = scopes.function_range(snapshot, place.start)
-    edited = snapshot.line_start(min(rule.line, snapshot.line_count - 1))
-    return (start, end) != (0, len(snapshot.text)) and start <= edited + rule.column <= end
 
 
 def questions(snapshot: Snapshot, offset: int, edits: Sequence[Edit], complained: Set[int]) -> Iterator[Candidate]:

@@ -20,7 +20,7 @@ NEAR_LINES = 16
 DUPLICATE = 0.7
 LARGEST_NEIGHBOUR = 200_000
 HEARD = 16_000
-"""Characters of related code. What a row has no room for is heard: engines look there for what followed the same tokens."""
+"""Characters of related code. What a row has no room for is heard: it tells what followed the same tokens before."""
 
 
 class Budget(Struct, frozen=True):

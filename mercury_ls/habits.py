@@ -1,14 +1,15 @@
-"""What one example does not make a habit: a modifier, a negation, a note in a comment, what a type derives, a key."""
+"""What one example does not make a habit: a modifier, a negation, a note, what a type derives, a key, a number."""
 
 import re
 from collections.abc import Sequence
 
 from mercury_ls import scopes, syntax
+from mercury_ls.differences import tokens
 from mercury_ls.documents import Snapshot
 from mercury_ls.places import Place
-from mercury_ls.propagation import Rule, tokens
+from mercury_ls.propagation import KEYWORDS, Rule
 
-__all__ = ["COPIED", "stands_alone"]
+__all__ = ["COPIED", "is_literal", "stands_alone"]
 
 COPIED = frozenset({"argument", "clone", "insert", "phrase"})
 MODIFIERS = frozenset(
@@ -26,6 +27,8 @@ NEGATIONS = frozenset({"!", "not"})
 QUOTES = frozenset("\"'`")
 COMPARING = frozenset({"==", "!=", "===", "!==", "case"})
 WORD = re.compile(r"[^\W\d]\w*")
+FREE = re.compile(r"(?<![\w.])[^\W\d]\w*")
+LITERAL = re.compile(r"\d[\w.]*|\"[^\"]*\"|'[^']*'")
 COMMENT_MARK = re.compile(r"\s*(?://|#|--|/\*|\*/)\s*")
 DERIVED = re.compile(r"\s*#!?\[derive\(")
 DECLARED = re.compile(r"(?P<names>[\w \t,]+):=")
@@ -33,13 +36,35 @@ DECLARED = re.compile(r"(?P<names>[\w \t,]+):=")
 
 def stands_alone(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     """Whether a person who saw the edit once would not think of this place."""
+    if rule.count == 1 and rule.kind == "delete":
+        return rule.lines == 1 and place.likeness < 1.0
     if rule.count > 1 or rule.kind not in COPIED:
         return False
-    if is_of_its_own(rule) or compares(rule.left, rule.right) != compares(*around(snapshot, place)):
+    if is_of_its_own(rule) or is_about_others(rule, place, snapshot) or is_there(rule, place, snapshot):
+        return True
+    if compares(rule.left, rule.right) != compares(*around(snapshot, place)):
         return True
     if (rule.before.strip(), rule.after.strip()) == (":=", "="):
         return declares_more(snapshot, place.start)
     return not rule.before.strip() and rule.kind != "insert" and syntax.inside(snapshot, place.start) == "comment"
+
+
+def is_there(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether the function has these lines already."""
+    first, last = scopes.function_range(snapshot, place.start)
+    inside = rule.kind == "insert" and (first, last) != (0, len(snapshot.text))
+    return inside and (place.text or "").strip() in snapshot.text[first:last]
+
+
+def is_about_others(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether a number or a string that changed stands there in a line that has no word of the changed one."""
+    known = set(WORD.findall(rule.lines_before)) & set(WORD.findall(snapshot.line(snapshot.line_of(place.start))))
+    return is_literal(rule.before) and is_literal(rule.after) and known <= KEYWORDS
+
+
+def is_literal(text: str) -> bool:
+    """Numbers and what stands in quotes."""
+    return bool(re.search(r"[\d\"']", text)) and not FREE.search(LITERAL.sub("", text))
 
 
 def is_of_its_own(rule: Rule) -> bool:

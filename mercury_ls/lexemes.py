@@ -2,12 +2,14 @@
 
 import re
 
+from mercury_ls.differences import tokens
 from mercury_ls.documents import Change, difference
-from mercury_ls.propagation import PARTS
+from mercury_ls.propagation import KEYWORDS, PARTS, changed_part, shape
 
-__all__ = ["MARK", "bounded", "cased", "closing", "indentation", "minimal"]
+__all__ = ["MARK", "bounded", "cased", "changed_words", "closing", "indentation", "minimal"]
 
 LONGEST_ARGUMENTS = 2000
+SHORTEST = 3
 MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
 """A string, or what arguments are told apart by."""
 
@@ -25,6 +27,23 @@ def bounded(word: str) -> str:
     before = r"(?<![A-Z])" if word[:1].isupper() else r"(?<![^\W_])"
     after = r"(?![^\W_])" if word[-1:].isupper() else r"(?![a-z\d])"
     return before + re.escape(word) + after
+
+
+def changed_words(old: str, new: str) -> dict[str, str]:
+    """The words that a text of the same shape has instead, as names spell them; nothing where that is not clear."""
+    if not old.strip() or shape(old) != shape(new):
+        return {}
+    pairs = [(a.text, b.text) for a, b in zip(tokens(old), tokens(new), strict=True) if a.text != b.text]
+    if any(dict(pairs)[a] != b for a, b in pairs):
+        return {}
+    found: dict[str, str] = {}
+    for before, after in pairs:
+        if before.isidentifier() and before not in KEYWORDS and len(before) >= SHORTEST:
+            word, other = next(changed_part(before, after), (before, after))
+            spelled = zip(cased(word), cased(other), strict=True)
+            found |= {a: b for a, b in spelled if len(a) >= SHORTEST and a not in found}
+            found[before] = after
+    return found
 
 
 def closing(text: str, start: int) -> int | None:

@@ -7,16 +7,16 @@ from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls import scopes, syntax
+from mercury_ls.differences import tokens
 from mercury_ls.documents import Snapshot
-from mercury_ls.lexemes import bounded, cased, closing, indentation, minimal
+from mercury_ls.lexemes import bounded, changed_words, closing, indentation, minimal
 from mercury_ls.places import Place
-from mercury_ls.propagation import KEYWORDS, Rule, changed_part, openness, shape, tokens
+from mercury_ls.propagation import Rule, openness, shape
 from mercury_ls.referents import akin, owner_of
 
 __all__ = ["entries", "signatures", "stored"]
 
 MOST_USES = 24
-SHORTEST = 3
 LINES = re.compile(r"[^\n]*\n|[^\n]+")
 SELVES = frozenset({"self", "this", "Self"})
 MARKS = frozenset({".", "=", ":", ",", ";", "->"})
@@ -62,23 +62,6 @@ def entry_of(rule: Rule, home: Snapshot) -> Entry | None:
                 start = min(first, rule.line)
                 return Entry(words, below, range(start, start + 2 * len(new)))
     return None
-
-
-def changed_words(old: str, new: str) -> dict[str, str]:
-    """The words that a text of the same shape has instead, as names spell them; nothing where that is not clear."""
-    if not old.strip() or shape(old) != shape(new):
-        return {}
-    pairs = [(a.text, b.text) for a, b in zip(tokens(old), tokens(new), strict=True) if a.text != b.text]
-    if any(dict(pairs)[a] != b for a, b in pairs):
-        return {}
-    found: dict[str, str] = {}
-    for before, after in pairs:
-        if before.isidentifier() and before not in KEYWORDS and len(before) >= SHORTEST:
-            word, other = next(changed_part(before, after), (before, after))
-            spelled = zip(cased(word), cased(other), strict=True)
-            found |= {a: b for a, b in spelled if len(a) >= SHORTEST and a not in found}
-            found[before] = after
-    return found
 
 
 def is_whole(line: str) -> bool:

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 from mercury_engine.api import Draft, InfillRequest, Span, Window, Worth
 from mercury_ls import ranking, syntax, targets
 from mercury_ls.candidates import Candidate, distinct
+from mercury_ls.differences import on_the_way
 from mercury_ls.documents import Change, Snapshot, reparse
 from mercury_ls.imports import Diagnosed
 from mercury_ls.languages import find
 from mercury_ls.lexemes import minimal
 from mercury_ls.polish import in_the_files_manner, without_sentinels
-from mercury_ls.propagation import on_the_way
 from mercury_ls.suggest import Infill, Question
 from mercury_ls.targets import Silence
 
@@ -49,6 +49,10 @@ MOST_QUESTIONS = 3
 LEAST_CHANCE = 0.05
 """Below that nothing is asked of a model."""
 LONGEST_LABEL = 40
+ABOUT = 0.7
+"""Of the likeliest edit's chance, what another has to have to be shown with it."""
+AS_LIKELY = 0.9
+"""Of the likeliest edit's chance, what another has to have to come first because it is of a later edit."""
 
 
 class NextQuestion(Question, frozen=True, kw_only=True):
@@ -175,17 +179,23 @@ def reverses(question: NextQuestion, snapshot: Snapshot, edit: Candidate | Chang
 
 
 def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> list[Candidate]:
-    """The likeliest edit, the others that the same edit taught, and what else is due on their lines; nothing below
-    the bar, but for what is bound to one of these."""
+    """The likeliest edit, of several about as likely the latest one's; the others that the same edit taught and that
+    are about as likely, and what else is due on their lines. Nothing is below the bar, but for what is bound."""
     sure = [each for each in found if each.text is not None and each.p_edit >= bar_of(question, each, fitted)]
     if not sure:
         return []
-    leader = max(sure, key=lambda each: each.p_edit)
-    chosen = [each for each in sure if each is leader or taught_together(each, leader)]
+    likeliest = max(each.p_edit for each in sure)
+    leader = min((each for each in sure if each.p_edit >= AS_LIKELY * likeliest), key=latest)
+    chosen = [each for each in sure if each is leader or goes_with(each, leader)]
     lines = {line_of(question, each) for each in chosen}
     whole = [each.rule for each in chosen if each.bound]
     shown = [each for each in sure if line_of(question, each) in lines]
     return shown + [each for each in found if each.bound and each.rule in whole and each not in shown]
+
+
+def latest(candidate: Candidate) -> tuple[int, float]:
+    """What the latest edit taught comes first, then what is likeliest."""
+    return candidate.rule.age if candidate.rule else 0, -candidate.p_edit
 
 
 def bar_of(question: NextQuestion, candidate: Candidate, fitted: float) -> float:
@@ -193,8 +203,12 @@ def bar_of(question: NextQuestion, candidate: Candidate, fitted: float) -> float
     return min(question.bar, fitted) if question.invoked else max(question.bar, fitted / candidate.p_due)
 
 
-def taught_together(one: Candidate, other: Candidate) -> bool:
-    return one.rule is not None and other.rule is not None and one.rule.age == other.rule.age
+def goes_with(candidate: Candidate, leader: Candidate) -> bool:
+    """Taught by the same edit, and about as likely, but for a name: half a rename is none."""
+    rule, leading = candidate.rule, leader.rule
+    if rule is None or leading is None or rule.age != leading.age:
+        return False
+    return candidate.p_edit >= ABOUT * leader.p_edit or (rule == leading and rule.kind == "rename")
 
 
 def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:

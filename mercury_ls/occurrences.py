@@ -15,15 +15,17 @@ from mercury_ls.arguments import (
     called,
     calls_of,
     changed_at,
+    constructing,
     is_called,
     named_by,
     with_argument,
     without_argument,
 )
+from mercury_ls.differences import tokens
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.lexemes import cased, indentation
 from mercury_ls.places import Place, in_the_files_lines, place_of
-from mercury_ls.propagation import KEYWORDS, PARTS, Rule, tokens
+from mercury_ls.propagation import KEYWORDS, PARTS, Rule
 from mercury_ls.referents import (
     Referent,
     declarations,
@@ -381,13 +383,14 @@ def arguments(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator
 def calls(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
     """The calls of a function whose parameters have changed: one less is known, one more is for the model to write."""
     change = changed_at(rule, snapshot, home) if home else None
-    if change is None or change.meant.node is None or not scopes.declares(change.meant.node):
+    if home is None or change is None or change.meant.node is None or not scopes.declares(change.meant.node):
         return
-    for call in calls_of(rule, change, snapshot):
-        if not rule.before.strip():
-            yield passing(rule, change, snapshot, call)
-        elif place := without_argument(call, change):
-            yield like_the_edited(rule, snapshot, place)
+    for each in filter(None, (change, constructing(change, snapshot, home))):
+        for call in calls_of(rule, each, snapshot):
+            if not rule.before.strip():
+                yield passing(rule, each, snapshot, call)
+            elif place := without_argument(call, each):
+                yield like_the_edited(rule, snapshot, place)
 
 
 def like_the_edited(rule: Rule, snapshot: Snapshot, place: Place) -> Place:
@@ -422,12 +425,14 @@ def trailing_blanks(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> It
 
 
 def extractions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """From the new variable on, to the end of its function, its value has a name."""
+    """From the new variable on, to the end of its function, its value has a name, but where it is given that name."""
     if home is not snapshot or rule.line >= snapshot.line_count:
         return
     begun = snapshot.line_end(min(rule.line + rule.lines_after.count("\n"), snapshot.line_count) - 1)
     first, last = scopes.function_range(snapshot, snapshot.line_start(rule.line) + len(indentation(rule.lines_after)))
     pattern = sequence([token.text for token in tokens(rule.before)])
     for match in re.finditer(pattern, snapshot.text[:last]):
-        if match.start() >= max(first, begun) and syntax.inside(snapshot, match.start()) is None:
+        head = snapshot.text[snapshot.line_start(snapshot.line_of(match.start())) : match.start()]
+        is_its_own = re.search(rf"{whole(rule.after)}[^=]*=[ \t]*$", head)
+        if match.start() >= max(first, begun) and not is_its_own and syntax.inside(snapshot, match.start()) is None:
             yield replace(seen(rule, snapshot, Place(match.start(), match.end(), rule.after)), bound=True)

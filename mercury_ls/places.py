@@ -15,7 +15,8 @@ class Place(Struct, frozen=True):
     are used alike (called, a member, bare), `defines` whether the name is declared here, `orphan` whether the
     edit was of its declaration and no other is left; `foreign` that it is text where the edit was code, or the other
     way round; `bound` that it certainly is what was renamed where it is declared, or a value that has a name by now:
-    such places of one rule change together or not at all. `reach` is all of the lines whose shape decided.
+    such places of one rule change together or not at all. `reach` is all of the lines whose shape decided, `sides` how
+    much the lines above and below are like those of the edited place.
     """
 
     start: int
@@ -28,6 +29,7 @@ class Place(Struct, frozen=True):
     foreign: bool = False
     bound: bool = False
     reach: tuple[int, int] | None = None
+    sides: tuple[float, float] = (0.0, 0.0)
 
 
 def place_of(rule: Rule, snapshot: Snapshot) -> int:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Literal
 
@@ -10,6 +9,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
+from mercury_ls.differences import (
+    LINE,
+    TOKEN,
+    WORD,
+    Token,
+    Touch,
+    alike,
+    others,
+    paired,
+    pieces,
+    stretches,
+    tokens,
+    touches_of,
+)
 
 __all__ = [
     "FIXED",
@@ -18,17 +31,11 @@ __all__ = [
     "PARTS",
     "Kind",
     "Rule",
-    "Token",
-    "Touch",
     "balanced",
     "changed_part",
-    "on_the_way",
     "openness",
-    "pieces",
     "rules",
     "shape",
-    "tokens",
-    "touches_of",
     "travelling",
 ]
 
@@ -59,20 +66,13 @@ FIXED = KEYWORDS - {"bool", "boolean", "char", "double", "float", "int", "long",
 """What a shape is made of: the names of built-in types are names as others are."""
 
 LONGEST_EDIT = 4000
-MOST_TOKENS = 600
 MOST_RULES = 40
 LONGEST_ENTRY = 4
 LONGEST_SPAN = 8
 NEIGHBOURS = 4
 LATEST = 3
 SHORT_NAME = 3
-ALIKE = 0.35
-"""The share of tokens that two lines must have in common for one to be a change of the other."""
 
-WORD = re.compile(r"[^\W\d]\w*")
-OPERATORS = r"[=!]==?|[<>:+\-*/%&|^]=|->|=>|::|&&|\|\||\?\.|\?\?|\*\*|\+\+|--|//|\.\.\.?"
-TOKEN = re.compile(rf"[^\W\d]\w*|\d[\w.]*|{OPERATORS}|[^\w\s]")
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+")
 IMPORT = re.compile(r"\s*(?:import|from|use|using|#include|package|const \{?[\w, ]+\}? = require)\b")
 MADE = re.compile(
@@ -80,27 +80,12 @@ MADE = re.compile(
     r"|(?P<constant>[A-Z][A-Z\d_]{2,})[ \t]*(?::[^=\n]+)?=[^=]",
 )
 ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
+REMARK = re.compile(r"\s*(?:#|//|/?\*|--)")
 SIGNATURE = re.compile(r"(?<!\w)(?P<name>[^\W\d]\w*)[ \t]*\((?P<parameters>(?:[^()]|\([^()]*\))*)\)")
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 ASSIGNED = re.compile(
-    r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=\s*(?P<value>[^=].*?);?\s*$"
+    r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=(?![=>~])\s*(?P<value>\S.*?);?\s*$"
 )
-
-
-class Token(Struct, frozen=True):
-    text: str
-    start: int
-    end: int
-
-
-class Touch(Struct, frozen=True):
-    """Within the lines of an edit, `before[start:end]` became `after[new_start:new_end]`; both are counted from the
-    first of these lines."""
-
-    start: int
-    end: int
-    new_start: int
-    new_end: int
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -109,8 +94,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     `lines_before` and `lines_after` are the whole lines. It was last done at offset `column` of line `line` of `path`,
     `age` edits ago, first `since` edits ago, and `count` times in all, at `places`. `name` is the function whose
     arguments are meant, `index` the number of the argument as it is written, `names` those of which a part changed.
-    `changed` is the share of the lines' tokens that the edit changed, which had so many `lines`; where the rule is
-    `contested`, the same once became something else. `glued` says that no blank follows the new text.
+    `changed` is the share of the lines' tokens that the edit changed, in so many `pieces`; it had so many `lines`.
+    Where the rule is `contested`, the same once became something else. `glued` says that no blank follows the new text.
     """
 
     kind: Kind
@@ -131,6 +116,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     index: int = -1
     changed: float = 1.0
+    pieces: int = 1
     lines: int = 1
     contested: bool = False
     glued: bool = False
@@ -158,7 +144,7 @@ def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
             known = merged.get(rule.key)
             merged[rule.key] = rule if known is None else again(known, rule)
     found = [*merged.values(), *parts(merged.values())]
-    kept = [rule for rule in found if not taken_back(rule, found)][:MOST_RULES]
+    kept = [rule for rule in found if not taken_back(rule, found) and not put_back(rule, found)][:MOST_RULES]
     return tuple(replace(rule, contested=any(contradicts(rule, other) for other in kept)) for rule in kept)
 
 
@@ -166,34 +152,6 @@ def travelling(edits: Sequence[Edit]) -> tuple[str, ...]:
     """The names by which other files may know what the latest edits changed."""
     found = (rule.before if rule.kind == "rename" else rule.name for rule in rules(edits[-LATEST:]) if rule.age == 0)
     return tuple(dict.fromkeys(name for name in found if len(name) > SHORT_NAME and name not in KEYWORDS))
-
-
-def tokens(text: str) -> list[Token]:
-    return [Token(match.group(), match.start(), match.end()) for match in TOKEN.finditer(text)]
-
-
-def touches_of(before: str, after: str) -> list[Touch]:
-    """The pieces that differ, token by token; all of it where there are too many."""
-    old, new = tokens(before), tokens(after)
-    if max(len(old), len(new)) > MOST_TOKENS:
-        return [Touch(0, len(before), 0, len(after))]
-    matcher = SequenceMatcher(None, [t.text for t in old], [t.text for t in new], autojunk=False)
-    return [
-        _trimmed(before, after, Touch(*_gap(before, old, i, j), *_gap(after, new, k, m)))
-        for tag, i, j, k, m in _whole_arguments(matcher.get_opcodes(), old, new)
-        if tag != "equal"
-    ]
-
-
-def on_the_way(before: str, after: str, wanted: str) -> bool:
-    """Whether the edit from `before` to `after` is a part of that from `before` to `wanted`."""
-    return 0 < apart(before, after) == apart(before, wanted) - apart(after, wanted)
-
-
-def apart(one: str, other: str) -> int:
-    """How many tokens differ."""
-    matcher = SequenceMatcher(None, TOKEN.findall(one), TOKEN.findall(other), autojunk=False)
-    return sum(j - i + m - k for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal")
 
 
 def shape(text: str) -> str:
@@ -205,7 +163,11 @@ def shape(text: str) -> str:
 
 
 def again(known: Rule, rule: Rule) -> Rule:
-    return replace(known, count=known.count + 1, since=rule.age, places=(*known.places, *rule.places))
+    """The later one goes on; what was done in code says more than what was done in a comment."""
+    told = known
+    if known.kind == "rename" and REMARK.match(known.lines_after) and not REMARK.match(rule.lines_after):
+        told = replace(rule, age=known.age)
+    return replace(told, count=known.count + 1, since=rule.age, places=(*known.places, *rule.places))
 
 
 def taken_back(rule: Rule, others: Iterable[Rule]) -> bool:
@@ -215,6 +177,15 @@ def taken_back(rule: Rule, others: Iterable[Rule]) -> bool:
         for other in others
         if other.kind == rule.kind
     )
+
+
+def put_back(rule: Rule, others: Iterable[Rule]) -> bool:
+    """Whether lines that went came again later, or lines that came went."""
+    if rule.kind not in ("delete", "insert"):
+        return False
+    later = [other for other in others if other.kind in ("delete", "insert") and other.age < rule.age]
+    lines = (rule.lines_before + rule.lines_after).strip()
+    return any(other.kind != rule.kind and (other.lines_before + other.lines_after).strip() == lines for other in later)
 
 
 def contradicts(rule: Rule, other: Rule) -> bool:
@@ -278,14 +249,19 @@ def gone(edit: Edit) -> list[str]:
 
 def of_insertion(edit: Edit, known: dict) -> Iterator[Rule]:
     yield from of_imports(edit, known)
-    known = {**known, "line": edit.line, "lines_after": edit.after}
+    yield from of_new_lines(edit.after, {**known, "line": edit.line})
+
+
+def of_new_lines(text: str, known: dict) -> Iterator[Rule]:
+    known = {**known, "lines_after": text}
     yield Rule(kind="insert", before="", after="", **known)
-    if edit.after.count("\n") <= LONGEST_ENTRY and all(line.strip() for line in LINE.findall(edit.after)):
+    if text.count("\n") <= LONGEST_ENTRY and all(line.strip() for line in LINE.findall(text)):
         yield Rule(kind="entry", before="", after="", **known)
-    for line in LINE.findall(edit.after):
+    for line in LINE.findall(text):
         found = ASSIGNED.match(line)
-        if found and len(tokens(found["value"])) > 1:
-            yield Rule(kind="extract", before=found["value"], after=found["name"], **known)
+        value = found["value"] if found else ""
+        if found and len(tokens(value)) > 1 and WORD.search(value) and openness(value) == 0:
+            yield Rule(kind="extract", before=value, after=found["name"], **known)
 
 
 def of_imports(edit: Edit, known: dict) -> Iterator[Rule]:
@@ -312,14 +288,33 @@ def of_aliases(edit: Edit, known: dict) -> Iterator[Rule]:
 
 
 def of_stretch(before: list[str], after: list[str], line: int, known: dict) -> Iterator[Rule]:
-    """Line by line where as many came as went and each resembles its forerunner; and all of it as one block."""
+    """Line by line where that leaves as much as it was as the whole does, but for what goes on in a new line; and all
+    of it as one block."""
     block = "".join(before), "".join(after)
-    if len(before) == len(after) > 1 and all(map(alike, before, after)):
-        for number, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from of_lines(old, new, {**known, "line": line + number})
-        yield from (rule for rule in of_lines(*block, {**known, "line": line}) if rule.kind == "clone")
-    else:
+    if not "".join(block).strip() or not before or not after:
+        yield from of_whole_lines(*block, {**known, "line": line})
+        return
+    pairs = paired(before, after)
+    if not pairs or len(before) == len(after) == 1:
         yield from of_lines(*block, {**known, "line": line})
+        return
+    own = [number for _, number in pairs]
+    for at, number in pairs:
+        goes_on = number + 1 < len(after) and number + 1 not in own
+        for rule in of_lines(before[at], after[number], {**known, "line": line + number}):
+            if not goes_on or rule.kind not in ("clone", "phrase") or rule.right:
+                yield rule
+    for number, text in others(after, own):
+        yield from of_whole_lines("", text, {**known, "line": line + number})
+    yield from (rule for rule in of_lines(*block, {**known, "line": line}) if rule.kind == "clone")
+
+
+def of_whole_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
+    """What came or went beside lines that changed."""
+    if before.strip() and not after.strip():
+        yield Rule(kind="delete", before="", after="", lines_before=before, **known)
+    elif after.strip() and not before.strip():
+        yield from of_new_lines(after, known)
 
 
 def of_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
@@ -337,7 +332,7 @@ def of_lines(before: str, after: str, known: dict) -> Iterator[Rule]:
     found = touches_of(before, after)
     changed = sum(len(tokens(before[t.start : t.end])) + len(tokens(after[t.new_start : t.new_end])) for t in found)
     share = changed / max(len(old) + len(tokens(after)), 1)
-    known = {**known, "lines_before": before, "lines_after": after, "changed": share}
+    known = {**known, "lines_before": before, "lines_after": after, "changed": share, "pieces": max(len(found), 1)}
     yield from of_signature(before, after, known)
     for touch in balanced(before, after, found):
         if not moved(before, after, touch, found):
@@ -401,10 +396,6 @@ def of_touch(before: str, after: str, old: list[Token], touch: Touch, known: dic
     elif "\n" not in went and "\n" not in came and openness(went) == 0:
         yield Rule(kind="phrase", before=went, after=came, name=given[0].name if given else "", **known)
     yield from given
-
-
-def pieces(before: str, after: str, touch: Touch) -> tuple[str, str]:
-    return before[touch.start : touch.end], after[touch.new_start : touch.new_end]
 
 
 def is_rename(went: str, came: str) -> bool:
@@ -522,51 +513,3 @@ def changed_part(before: str, after: str) -> Iterator[tuple[str, str]]:
         yield went, came
     if len(before) > SHORT_NAME:
         yield before, after
-
-
-def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Lines that became other lines, with the number of the first in the text after."""
-    old, new = LINE.findall(before), LINE.findall(after)
-    for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "replace":
-            yield k, old[i:j], new[k:m]
-
-
-def alike(before: str, after: str) -> bool:
-    old, new = TOKEN.findall(before), TOKEN.findall(after)
-    if old == new or max(len(old), len(new)) > MOST_TOKENS:
-        return False
-    return SequenceMatcher(None, old, new, autojunk=False).ratio() >= ALIKE
-
-
-def _whole_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token]) -> Iterator[tuple]:
-    """`f(a, b, c)` from `f(a, c)` came by `, b` or by `b, `, `g(f(a))` from `g(a)` by `f(` or by `(f`: the former each
-    time, which does not tear apart what belongs together; and a bracket closes as early as it can."""
-    for tag, i, j, k, m in opcodes:
-        by = 0
-        if tag in ("insert", "delete"):
-            text, first, stop = (new, k, m) if tag == "insert" else (old, i, j)
-            if first > 0 and text[first - 1].text == text[stop - 1].text and text[stop - 1].text in ",)]}":
-                by = -1
-            elif stop < len(text) and text[first].text == text[stop].text and text[first].text in "([{":
-                by = 1
-        yield tag, i + by, j + by, k + by, m + by
-
-
-def _gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]:
-    """From the end of the token before to the start of the one after."""
-    return found[first - 1].end if first else 0, found[stop].start if stop < len(found) else len(text)
-
-
-def _trimmed(before: str, after: str, touch: Touch) -> Touch:
-    """Without the blanks that both begin and end with, nor those at the edge of what stays."""
-    went, came = pieces(before, after, touch)
-    blanks = min(len(went) - len(went.lstrip()), len(came) - len(came.lstrip()))
-    if not went.strip() or not came.strip():
-        blanks = next((n for n in range(min(len(went), len(came))) if went[n] != came[n]), min(len(went), len(came)))
-        blanks = min(blanks, len(went) if not went.strip() else len(came))
-    went, came = went[blanks:], came[blanks:]
-    tail = 0
-    while tail < min(len(went), len(came)) and went[-1 - tail] == came[-1 - tail] and went[-1 - tail].isspace():
-        tail += 1
-    return Touch(touch.start + blanks, touch.end - tail, touch.new_start + blanks, touch.new_end - tail)

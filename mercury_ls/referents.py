@@ -189,11 +189,13 @@ def space_of(node: Node) -> str:
     return simple(around.child_by_field_name("name")) if around is not None else ""
 
 
-def kind(node: Node, snapshot: Snapshot) -> Literal["label", "method", ""]:
-    """What has its name beside others of that name: a label, and in Java a method."""
+def kind(node: Node, snapshot: Snapshot) -> Literal["label", "method", "package", ""]:
+    """What has its name beside others of that name: a label, a package, and in Java a method."""
     parent, language = node.parent, find(snapshot.language, snapshot.path)
     if node.type == "statement_identifier":
         return "label"
+    if parent is not None and parent.type == "package_clause":
+        return "package"
     if parent is None or language is None or language.id != "java":
         return ""
     named = parent.type in ("method_declaration", "method_invocation") and parent.child_by_field_name("name") == node

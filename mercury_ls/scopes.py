@@ -208,8 +208,8 @@ def node_at(snapshot: Snapshot, offset: int) -> Node | None:
 
 
 def whole(name: str) -> str:
-    """A pattern for this name, and no longer one."""
-    return rf"(?<![\w$]){re.escape(name)}(?![\w$])"
+    """A pattern for this name, and no longer one; that a text ends there, as `$` says in some, is no part of it."""
+    return rf"(?<![\w$]){re.escape(name)}(?!\w|\$(?![\"'`/|]))"
 
 
 def declares(node: Node) -> bool:

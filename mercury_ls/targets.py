@@ -9,9 +9,10 @@ from msgspec import Struct
 from mercury_engine.api import Edit
 from mercury_ls import candidates, languages, syntax
 from mercury_ls.candidates import Candidate
+from mercury_ls.differences import pieces, touches_of
 from mercury_ls.documents import Snapshot
 from mercury_ls.imports import Diagnosed
-from mercury_ls.propagation import openness, pieces, touches_of
+from mercury_ls.propagation import openness
 
 __all__ = ["Silence", "Target", "at_cursor", "next_edit"]
 

@@ -1,18 +1,19 @@
 """Lines that change, come or go as others did: the shape that those had, with holes for what may differ."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from msgspec import Struct
 
 from mercury_ls import scopes
+from mercury_ls.differences import Token, tokens, touches_of
 from mercury_ls.documents import Snapshot
-from mercury_ls.lexemes import indentation, minimal
+from mercury_ls.lexemes import bounded, changed_words, indentation, minimal
 from mercury_ls.places import Place, in_the_files_lines, place_of
-from mercury_ls.propagation import FIXED, KEYWORDS, PARTS, Rule, Token, shape, tokens, touches_of
+from mercury_ls.propagation import FIXED, KEYWORDS, PARTS, Rule, shape
 
-__all__ = ["clones", "deletions", "insertions", "shape_of", "tokens_of"]
+__all__ = ["clones", "deletions", "insertions", "kinship", "shape_of", "tokens_of"]
 
 LONGEST_TEMPLATE = 120
 LONGEST_LINE = 400
@@ -22,6 +23,8 @@ TELLING = 5
 LEAST_RESEMBLANCE = 0.8
 BLANKS = 0.2
 """What it counts that both neighbours are blank."""
+IMPORTED = re.compile(r"\s*(?:import|from|use|using|#include|export\b.*\bfrom)\b")
+"""What a file says once."""
 LINES = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r"[^\W\d]\w*")
 NAME = r"[^\W\d]\w*+"
@@ -75,10 +78,12 @@ def insertions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterato
     for _, _, number, upper, lower in sorted(sorted(found)[:MOST_INSERTIONS], key=lambda each: each[2]):
         on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
         like, old = (on_top, above) if upper >= lower else (beneath, below)
-        text = transplanted(rule.lines_after, old or "", like or "")
-        if number < snapshot.line_count and not stands(snapshot, number, text):
+        words = {**words_instead(above, on_top), **words_instead(below, beneath)}
+        text = transplanted(rule.lines_after, old or "", like or "", words)
+        once = IMPORTED.match(text) and text.strip() in snapshot.text
+        if number < snapshot.line_count and not once and not stands(snapshot, number, text):
             start = snapshot.line_start(number)
-            yield Place(start, start, text, (upper + lower) / 2, same_role=upper == lower == 1.0)
+            yield Place(start, start, text, (upper + lower) / 2, same_role=upper == lower == 1.0, sides=(upper, lower))
 
 
 def line_or_none(snapshot: Snapshot, number: int) -> str | None:
@@ -111,19 +116,31 @@ def shape_of(line: str) -> str:
     return shape(line[:LONGEST_LINE])
 
 
-def transplanted(inserted: str, old: str, like: str) -> str:
-    """The lines with the indentation and the names of a line like the old neighbour."""
-    names: dict[str, str] = {}
-    if shape_of(old) == shape_of(like):
-        pairs = zip(tokens_of(old), tokens_of(like), strict=True)
-        names = {a: b for a, b in pairs if a != b and a.isidentifier() and len(a) > 1}
+def transplanted(inserted: str, old: str, like: str, words: Mapping[str, str]) -> str:
+    """The lines with the indentation of a line like the old neighbour, and with the names that these have instead."""
     before, after = indentation(old), indentation(like)
     lines = []
     for line in LINES.findall(inserted):
         fresh = after + line.removeprefix(before) if line.startswith(before) and line.strip() else line
-        lines.append(WORDS.sub(lambda match: names.get(match.group(), match.group()), fresh))
+        lines.append(WORDS.sub(lambda match: with_words(match.group(), words), fresh))
     text = "".join(lines)
     return text if text.endswith("\n") else text + "\n"
+
+
+def words_instead(old: str | None, like: str | None) -> dict[str, str]:
+    """The names, and the words of names, that a line of the same shape has instead."""
+    if old is None or like is None or shape_of(old) != shape_of(like):
+        return {}
+    pairs = zip(tokens_of(old), tokens_of(like), strict=True)
+    return {**changed_words(old, like), **{a: b for a, b in pairs if a != b and a.isidentifier() and len(a) > 1}}
+
+
+def with_words(name: str, words: Mapping[str, str]) -> str:
+    """The name that stands instead, or the name with the words that do."""
+    if not words or name in words:
+        return words.get(name, name)
+    pattern = "|".join(map(bounded, sorted(words, key=len, reverse=True)))
+    return re.sub(pattern, lambda match: words[match.group()], name)
 
 
 def stands(snapshot: Snapshot, number: int, text: str) -> bool:
@@ -141,7 +158,8 @@ def templated(before: str, after: str, snapshot: Snapshot, rare: bool = False) -
         old, text = snapshot.text[start:end], in_the_files_lines(text, snapshot)
         if text != old:
             change = minimal(old, text)
-            yield Place(start + change.start, start + change.end, change.text, same, reach=(start, end))
+            reach = snapshot.line_start(snapshot.line_of(start)), end
+            yield Place(start + change.start, start + change.end, change.text, same, reach=reach)
 
 
 def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[tuple[int, int, str, float]]:
@@ -183,8 +201,10 @@ def learned_template(before: str, after: str) -> Template | None:
     for at, unit in enumerate(old):
         if at:
             pattern.append(gap_pattern(before[old[at - 1].end : unit.start], margin, old[at - 1], unit))
-        is_joined = any(re.fullmatch(JOINT, other.text) for other in old[max(at - 1, 0) : at + 2])
-        kind = "" if unit.start in lost else kind_of(unit.text, is_joined)
+        beside = [other.text for other in old[max(at - 1, 0) : at + 2]]
+        is_joined = any(re.fullmatch(JOINT, text) for text in beside)
+        is_called = unit.text.isidentifier() and beside[-1] == "("
+        kind = "" if unit.start in lost else kind_of(unit.text, is_joined or is_called)
         pattern.append(hole(unit.text, kind, groups, values))
     pieces = [*new_pieces(after, units(after, groups.__contains__), groups, margin)]
     names = [unit.text for unit in old if unit.start in lost and unit.text.isidentifier()]
@@ -228,7 +248,7 @@ def tokens_of_part(text: str, start: int, end: int) -> Iterator[Token]:
 
 
 def kind_of(text: str, is_joined: bool) -> str:
-    """What may stand instead: a path also for a name that is no part of one."""
+    """What may stand instead: a path also for a name that is no part of one and is not called."""
     if text[-1] in "\"'" and len(text) > 1:
         return "string"
     if text[0].isdigit():

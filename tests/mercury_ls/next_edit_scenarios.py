@@ -1855,6 +1855,150 @@ function transform(base: Base, context: Context) {
     ),
 )
 
+BESIDE = (
+    Scenario(
+        "what a constructor is given less goes from where the class is called",
+        "python",
+        """\
+class Store:
+    def __init__(self, path⟦, mode→⟧$0):
+        self.path = path
+
+    def copy(self):
+        return Store(self.path, "r")
+
+
+first = Store("a", mode="w")
+second = Other("a", "w")
+""",
+        """\
+class Store:
+    def __init__(self, path):
+        self.path = path
+
+    def copy(self):
+        return Store(self.path«»)
+
+
+first = Store("a"«»)
+second = Other("a", "w")
+""",
+    ),
+    Scenario(
+        "a name goes on where a pattern ends behind it",
+        "go",
+        """\
+package routes
+
+var first = Route{Handler: "^app.⟦list_all→listAll⟧$"}
+var second = Route{Handler: "^app.⟦list_all→listAll⟧$"}$0
+var third = Route{Handler: "^app.list_all$"}
+var fourth = Route{Handler: "^app.list_all_now$"}
+""",
+        """\
+package routes
+
+var first = Route{Handler: "^app.listAll$"}
+var second = Route{Handler: "^app.listAll$"}
+var third = Route{Handler: "^app.«listAll»$"}
+var fourth = Route{Handler: "^app.list_all_now$"}
+""",
+    ),
+    Scenario(
+        "a name that was changed in code and then in a comment is of the code",
+        "python",
+        """\
+def count(rows):
+    ⟦relased→released⟧ = 0
+    # What is ⟦relased→released⟧$0 counts.
+    for row in rows:
+        relased += row.is_free
+    return relased
+""",
+        """\
+def count(rows):
+    released = 0
+    # What is released counts.
+    for row in rows:
+        «released» += row.is_free
+    return «released»
+""",
+    ),
+    Scenario(
+        "a type that got a comment with its new name",
+        "typescript",
+        """\
+⟦type ResolverDef = {
+→/** @internal */
+export type AnyResolverDef = {
+⟧$0  input: unknown;
+};
+
+export type Resolver<TDef extends ResolverDef> = (input: TDef['input']) => void;
+""",
+        """\
+/** @internal */
+export type AnyResolverDef = {
+  input: unknown;
+};
+
+export type Resolver<TDef extends «AnyResolverDef»> = (input: TDef['input']) => void;
+""",
+    ),
+    Scenario(
+        "silence where a variable is given its own value again",
+        "go",
+        """\
+package verify
+
+func check(t *testing.T) {
+⟦→	err := run(&options)
+⟧$0	require.Error(t, err)
+	err = run(&options)
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence after an empty list got a name",
+        "python",
+        """\
+def spawn(self):
+⟦→    pipes = []
+⟧$0    closing = []
+    return closing
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where a module says already what it passes on",
+        "typescript",
+        """\
+⟦→export type { Json } from "../core/util.js";
+⟧$0export * as core from "../core/index.js";
+
+export {
+  number,
+  string,
+} from "./other.js";
+export * as locales from "../core/index.js";
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where a function has the name that its package had",
+        "go",
+        """\
+package ⟦tools→kit⟧$0
+
+func tools() {
+	run()
+}
+""",
+        "- ",
+    ),
+)
+
 ASKED = (
     Scenario(
         "an import that nothing uses any more goes",
@@ -1882,4 +2026,4 @@ print(sys.argv)
 )
 """Less likely than what is shown unasked."""
 
-SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN, *ALIKE)
+SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN, *ALIKE, *BESIDE)

@@ -1240,7 +1240,7 @@ def f(⟦node→tree⟧$0):
         """\
 def f(tree):
     rows = {node: 1 for node in «tree».children}
-    with lock(«tree») as «tree_lock»:
+    with lock(«tree») as node_lock:
         return [n for n in rows if n == «tree»], lambda node=«tree»: node
 """,
     ),

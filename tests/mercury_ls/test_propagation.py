@@ -2,7 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_ls.propagation import on_the_way, rules, tokens, touches_of, travelling
+from mercury_ls.differences import on_the_way, tokens, touches_of
+from mercury_ls.propagation import rules, travelling
 
 
 def check(edits: list[tuple[str, str]], *expected: str, silent: tuple[str, ...] = ()) -> None:
@@ -51,6 +52,41 @@ def test_what_changed_in_several_pieces_is_one_as_well():
 
 def test_what_is_wrapped_is_one_piece():
     check([("print(a.b)\n", "print(str(a.b))\n")], "phrase: a.b → str(a.b)")
+
+
+def test_lines_that_came_again_are_no_lines_that_went():
+    check([("    log(a)\n", ""), ("", "    log(a)\n")], silent=("delete",))
+    check([("", "    log(a)\n"), ("    log(a)\n", "")], silent=("insert",))
+
+
+def test_a_line_that_got_another_above_it_is_still_that_line():
+    edit = ("type Shape = {\n", "/** @internal */\nexport type AnyShape = {\n")
+    check([edit], "rename: Shape → AnyShape", "phrase:  → export ", "insert:  → ")
+
+
+def test_a_line_that_was_broken_is_no_line_and_another():
+    check([("if not x: return None\n", "if not x:\n    return None\n")], silent=("delete", "insert", "phrase"))
+
+
+def test_what_goes_on_in_a_new_line_is_no_phrase():
+    edit = ("# Sorts by path.\n", "# Sorts by path. The order is\n# that of the folders.\n")
+    check([edit], silent=("phrase",))
+
+
+def test_lines_that_came_beside_others_that_changed():
+    edit = ("a = load(x)\nb = 1\n", "a = read(x)\nb = 1\nlimit = settings.limit\n")
+    check([edit], "rename: load → read", "insert:  → ", "extract: settings.limit → limit")
+
+
+def test_what_compares_or_opens_gives_nothing_a_name():
+    arm = ("", "    Self::Late(inner) => inner.fmt(f),\n")
+    check([arm, ("", "rows = []\n"), ("", "made = build({\n")], silent=("extract",))
+
+
+def test_a_name_in_a_comment_is_told_by_the_code():
+    edits = [Edit("a.py", 1, "relased = 0\n", "released = 0\n"), Edit("a.py", 5, "# relased\n", "# released\n")]
+    (rule,) = [rule for rule in rules(edits) if rule.kind == "rename"]
+    assert (rule.count, rule.line, rule.age) == (2, 1, 0)
 
 
 def test_lines_that_go_and_come():

@@ -10,8 +10,10 @@ from mercury_training.rank_edits import (
     due_chances,
     fit,
     fit_due,
+    joined,
     predict,
     read,
+    unseen,
 )
 
 
@@ -45,6 +47,22 @@ def test_a_kind_that_the_rows_lack_keeps_what_is_known_of_it():
     assert again.kinds["line"] == pytest.approx(-1.5)
     assert again.weights["line far"] == pytest.approx(0.3)
     assert again.kinds["rename"] != 0.0
+
+
+def test_only_what_the_rows_tell_nothing_of_is_kept_from_an_earlier_fit():
+    known = Fit({"clone": 0.5, "line": -1.5}, {"good": 2.0, "far": -0.5, "line far": 0.3, "given up": 1.0})
+    rows = [Candidate(0, "repeat", "clone", {"good": 1.0, "far": 0.0}, True)]
+    assert unseen(known, rows) == Fit({"line": -1.5}, {"far": -0.5, "line far": 0.3})
+
+
+def test_the_rows_of_several_files_stay_apart():
+    rows = [Candidate(row, "repeat", "clone", {}, True) for row in (0, 0, 2)]
+    assert [each.row for each in joined([rows, rows])] == [0, 0, 2, 3, 3, 5]
+
+
+def test_what_nobody_made_says_nothing_of_other_names():
+    told = [Candidate(0, kind, "part", {}, False) for kind in ("rename", "propagate")]
+    assert [each.row_kind for each in candidates_in(told)] == ["propagate"]
 
 
 def test_right_candidates_rank_above_wrong_ones():

@@ -1,20 +1,25 @@
 """Fit the ranking of next edits: P(the author makes this edit) from what is known of it, by logistic regression.
 
-python -m mercury_training.rank_edits TRAIN.jsonl HELD_OUT.jsonl --out mercury_ls/ranking.json [--known RANKING.json]
+python -m bench.edit_candidates CORPUS/edits.jsonl.xz windows.jsonl --balanced --every 16
+python -m bench.edit_candidates CORPUS/edits.jsonl.xz files.jsonl --balanced --every 97 --mirrors MIRRORS
+python -m bench.edit_candidates SETS/next_edit.jsonl held_out.jsonl
+python -m mercury_training.rank_edits windows.jsonl files.jsonl held_out.jsonl --known mercury_ls/ranking.json \
+                                      --out mercury_ls/ranking.json
 
-The rows are candidates as `bench.edit_candidates` writes them. The bar is the least probability at which the
-held-out rows that expect no edit stay silent often enough. `--known` is an earlier ranking, fitted on other rows: where
-these say little, its weights stay. What a model's word counts beside it is fitted by `mercury_training.worth`.
+The bar is the least probability at which the held-out rows, the last file's, that expect no edit stay silent often
+enough. `--known` is an earlier ranking, fitted on other rows: of what these rows have nothing of, its weights stay.
+What a model's word counts beside it is fitted by `mercury_training.worth`.
 """
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_training.logistic import newton, sigmoid
 
@@ -27,10 +32,12 @@ __all__ = [
     "due_chances",
     "fit",
     "fit_due",
+    "joined",
     "log_loss",
     "log_odds",
     "predict",
     "read",
+    "unseen",
 ]
 
 RIDGE = 1.0
@@ -39,14 +46,14 @@ KNOWN_RIDGE = 200.0
 QUIET = 0.95
 MODEL_FREE = frozenset({"call", "line"})
 """Kinds that say where and not what: without a model they show nothing."""
-RARE = {"signature": 1.2, "stored": 1.5, "trim": 0.0}
+RARE = {"align": 1.5, "signature": 1.2, "stored": 1.5, "unused": 1.9}
 """What is believed of kinds that a fit sees a handful of, if ever: to be replaced as rows come together."""
 LEADING = 0.1
 DUE_RIDGE = 30.0
 MADE = frozenset({"first", "import", "rename", "signature"})
 """Rows that nobody made, in all of which something is due."""
-MADE_UP = "import"
-"""Rows from which any import was taken: that the name is one of the language's library says nothing there."""
+TELLING_NOTHING = frozenset({("lacking", "import"), *(("part", kind) for kind in MADE)})
+"""Of rows that nobody made: an import was taken, be it of the language's library or not; no other name followed one."""
 UNSEEN = {"diagnosed": 3.0, "line diagnosed": 1.5}
 """What the weights of complaints of language servers are: history has none, so that nothing can be learned."""
 
@@ -72,15 +79,17 @@ class Fit(Struct, frozen=True):
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("train", type=Path)
+    arguments.add_argument("train", type=Path, nargs="+")
     arguments.add_argument("held_out", type=Path)
     arguments.add_argument("--known", type=Path)
     arguments.add_argument("--out", type=Path, required=True)
     given = arguments.parse_args()
-    train, held_out = candidates_in(read(given.train)), read(given.held_out)
+    train, held_out = candidates_in(joined(map(read, given.train))), read(given.held_out)
     silent = len({each.row for each in held_out if each.row_kind == "none"})
     held_out = candidates_in(held_out)
-    found = fit(train, known=msgspec.json.decode(given.known.read_bytes(), type=Fit) if given.known else None)
+    found = fit(
+        train, known=unseen(msgspec.json.decode(given.known.read_bytes(), type=Fit), train) if given.known else None
+    )
     report = {
         "method": "logistic regression on edits proposed in commits; bar and figures are of held-out projects",
         "silent rows kept quiet at the bar": QUIET,
@@ -100,10 +109,35 @@ def read(path: Path) -> list[Candidate]:
         return [decoder.decode(line) for line in lines]
 
 
+def joined(files: Iterable[Sequence[Candidate]]) -> list[Candidate]:
+    """The candidates of several files, no row of one with the number of another's."""
+    found: list[Candidate] = []
+    for rows in files:
+        first = found[-1].row + 1 if found else 0
+        found += [replace(each, row=first + each.row) for each in rows]
+    return found
+
+
+def unseen(known: Fit, rows: Sequence[Candidate]) -> Fit:
+    """What an earlier fit knows of kinds that these rows have none of, and of features that are 0 in all of them."""
+    kinds = {each.kind for each in rows}
+    others = {kind: value for kind, value in known.kinds.items() if kind not in kinds}
+    told = {name: max(abs(each.features.get(name, 0.0)) for each in rows) for name in known.weights}
+    asked = {name for each in rows for name in each.features}
+    return Fit(
+        others,
+        {
+            name: value
+            for name, value in known.weights.items()
+            if not told[name] and (name in asked or name.startswith(tuple(f"{kind} " for kind in others)))
+        },
+    )
+
+
 def candidates_in(rows: Sequence[Candidate]) -> list[Candidate]:
-    """Without the marks of rows that have none, and what made-up rows say of imports."""
+    """Without the marks of rows that have none, and what made-up rows cannot tell."""
     told = (each for each in rows if each.kind != "nothing")
-    return [each for each in told if (each.kind, each.row_kind) != ("lacking", MADE_UP)]
+    return [each for each in told if (each.kind, each.row_kind) not in TELLING_NOTHING]
 
 
 def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None = None) -> Fit:

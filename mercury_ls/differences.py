@@ -1,0 +1,162 @@
+"""What differs between two texts: token by token, and line by line."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
+
+from msgspec import Struct
+
+__all__ = [
+    "LINE",
+    "TOKEN",
+    "WORD",
+    "Token",
+    "Touch",
+    "alike",
+    "on_the_way",
+    "others",
+    "paired",
+    "pieces",
+    "stretches",
+    "tokens",
+    "touches_of",
+]
+
+MOST_TOKENS = 600
+MOST_PAIRS = 64
+ALIKE = 0.35
+"""The share of tokens that two lines must have in common for one to be a change of the other."""
+
+WORD = re.compile(r"[^\W\d]\w*")
+OPERATORS = r"[=!]==?|[<>:+\-*/%&|^]=|->|=>|::|&&|\|\||\?\.|\?\?|\*\*|\+\+|--|//|\.\.\.?"
+TOKEN = re.compile(rf"[^\W\d]\w*|\d[\w.]*|{OPERATORS}|[^\w\s]")
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+class Token(Struct, frozen=True):
+    text: str
+    start: int
+    end: int
+
+
+class Touch(Struct, frozen=True):
+    """Within the lines of an edit, `before[start:end]` became `after[new_start:new_end]`; both are counted from the
+    first of these lines."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+def tokens(text: str) -> list[Token]:
+    return [Token(match.group(), match.start(), match.end()) for match in TOKEN.finditer(text)]
+
+
+def touches_of(before: str, after: str) -> list[Touch]:
+    """The pieces that differ, token by token; all of it where there are too many."""
+    old, new = tokens(before), tokens(after)
+    if max(len(old), len(new)) > MOST_TOKENS:
+        return [Touch(0, len(before), 0, len(after))]
+    matcher = SequenceMatcher(None, [t.text for t in old], [t.text for t in new], autojunk=False)
+    return [
+        _trimmed(before, after, Touch(*_gap(before, old, i, j), *_gap(after, new, k, m)))
+        for tag, i, j, k, m in _whole_arguments(matcher.get_opcodes(), old, new)
+        if tag != "equal"
+    ]
+
+
+def pieces(before: str, after: str, touch: Touch) -> tuple[str, str]:
+    return before[touch.start : touch.end], after[touch.new_start : touch.new_end]
+
+
+def on_the_way(before: str, after: str, wanted: str) -> bool:
+    """Whether the edit from `before` to `after` is a part of that from `before` to `wanted`."""
+    return 0 < apart(before, after) == apart(before, wanted) - apart(after, wanted)
+
+
+def apart(one: str, other: str) -> int:
+    """How many tokens differ."""
+    matcher = SequenceMatcher(None, TOKEN.findall(one), TOKEN.findall(other), autojunk=False)
+    return sum(j - i + m - k for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal")
+
+
+def alike(before: str, after: str) -> bool:
+    old, new = TOKEN.findall(before), TOKEN.findall(after)
+    if old == new or max(len(old), len(new)) > MOST_TOKENS:
+        return False
+    return SequenceMatcher(None, old, new, autojunk=False).ratio() >= ALIKE
+
+
+def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Lines that became other lines, came or went, with the number of the first in the text after."""
+    old, new = LINE.findall(before), LINE.findall(after)
+    for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield k, old[i:j], new[k:m]
+
+
+def paired(before: list[str], after: list[str]) -> list[tuple[int, int]]:
+    """Which line became which, in their order, where each resembles its forerunner; none where lines were broken or
+    joined, so that more stays the same of the whole than of its lines."""
+    if len(before) == len(after) and all(map(alike, before, after)):
+        return [(number, number) for number in range(len(before))]
+    if len(before) * len(after) > MOST_PAIRS:
+        return []
+    old, new = ([Counter(TOKEN.findall(line)) for line in lines] for lines in (before, after))
+    best: dict[tuple[int, int], tuple[int, tuple[tuple[int, int], ...]]] = {}
+    for i in range(len(old) + 1):
+        for k in range(len(new) + 1):
+            found = [best[at] for at in ((i - 1, k), (i, k - 1)) if at in best] or [(0, ())]
+            same = old[i - 1] & new[k - 1] if i and k else Counter()
+            if any(map(WORD.match, same)) and alike(before[i - 1], after[k - 1]):
+                count, pairs = best[i - 1, k - 1]
+                found.append((count + same.total(), (*pairs, (i - 1, k - 1))))
+            best[i, k] = max(found, key=lambda each: each[0])
+    kept, pairs = best[len(old), len(new)]
+    whole = [TOKEN.findall("".join(lines)) for lines in (before, after)]
+    blocks = SequenceMatcher(None, *whole, autojunk=False).get_matching_blocks()
+    return list(pairs) if kept >= sum(each.size for each in blocks) else []
+
+
+def others(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Lines in a row that are none of the known ones, with the number of the first."""
+    numbers = [number for number in range(len(lines)) if number not in known]
+    for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
+        found = [number for _, number in run]
+        yield found[0], "".join(lines[number] for number in found)
+
+
+def _whole_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token]) -> Iterator[tuple]:
+    """`f(a, b, c)` from `f(a, c)` came by `, b` or by `b, `, `g(f(a))` from `g(a)` by `f(` or by `(f`: the former each
+    time, which does not tear apart what belongs together; and a bracket closes as early as it can."""
+    for tag, i, j, k, m in opcodes:
+        by = 0
+        if tag in ("insert", "delete"):
+            text, first, stop = (new, k, m) if tag == "insert" else (old, i, j)
+            if first > 0 and text[first - 1].text == text[stop - 1].text and text[stop - 1].text in ",)]}":
+                by = -1
+            elif stop < len(text) and text[first].text == text[stop].text and text[first].text in "([{":
+                by = 1
+        yield tag, i + by, j + by, k + by, m + by
+
+
+def _gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]:
+    """From the end of the token before to the start of the one after."""
+    return found[first - 1].end if first else 0, found[stop].start if stop < len(found) else len(text)
+
+
+def _trimmed(before: str, after: str, touch: Touch) -> Touch:
+    """Without the blanks that both begin and end with, nor those at the edge of what stays."""
+    went, came = pieces(before, after, touch)
+    blanks = min(len(went) - len(went.lstrip()), len(came) - len(came.lstrip()))
+    if not went.strip() or not came.strip():
+        blanks = next((n for n in range(min(len(went), len(came))) if went[n] != came[n]), min(len(went), len(came)))
+        blanks = min(blanks, len(went) if not went.strip() else len(came))
+    went, came = went[blanks:], came[blanks:]
+    tail = 0
+    while tail < min(len(went), len(came)) and went[-1 - tail] == came[-1 - tail] and went[-1 - tail].isspace():
+        tail += 1
+    return Touch(touch.start + blanks, touch.end - tail, touch.new_start + blanks, touch.new_end - tail)
