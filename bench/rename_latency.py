@@ -109,7 +109,7 @@ def renaming(
         settings=SuggestSettings(),
         budget=Budget(),
         session="bench",
-        bar=0.0,
+        bar=SuggestSettings().minimum_probability,
         invoked=True,
         asks=asks,
         worth=worth,

@@ -9,7 +9,7 @@ from mercury_engine.engine import open_engine
 from mercury_engine.fitted import WORTH_FILE, read_fitted
 from mercury_ls.ranking import checked
 from mercury_training.rank_edits import Candidate
-from mercury_training.worth import fit_bar, fit_worth, main, said
+from mercury_training.worth import fit_bar, fit_worth, main, said, tells_more
 from tests.training.small import exported
 
 
@@ -27,6 +27,19 @@ def test_a_model_that_knows_nothing_loses_its_say():
     assert found.ranked == pytest.approx(1.0, abs=0.1)
     assert found.model == pytest.approx(0.0, abs=0.1)
     assert found.agreement == pytest.approx(0.0, abs=0.1)
+
+
+def opinions(count: int, agreement) -> list[Candidate]:
+    """Of edits that are right every other time; `agreement` tells what the model says of each."""
+    right = [n % 4 < 2 for n in range(count)]
+    return [Candidate(n, "repeat", "rename", {}, yes, False, 0.5, 0.5, agreement(yes)) for n, yes in enumerate(right)]
+
+
+def test_a_model_is_listened_to_only_if_it_tells_more_than_the_ranking():
+    assert tells_more(opinions(400, lambda right: 1.0 if right else -1.0))
+    assert not tells_more(opinions(400, lambda right: -1.0))
+    assert not tells_more(opinions(1, lambda right: 1.0))
+    assert not tells_more([])
 
 
 def test_a_model_is_as_sure_as_it_was_once_in_twenty_times():
@@ -59,10 +72,16 @@ def test_the_server_reads_the_coefficients_as_they_are_fitted(agreement):
 def test_it_is_found_beside_the_weights_and_told_by_the_engine(tmp_path):
     folder = exported(tmp_path)
     assert open_engine(folder).info().worth is None
-    opinions = tmp_path / "opinions.jsonl"
-    row = Candidate(1, "repeat", "rename", {}, True, p_edit=0.5, p_model=0.5, agreement=1.0)
-    opinions.write_bytes(50 * (msgspec.json.encode(row) + b"\n"))
-    main([str(opinions), "--model", str(folder)])
+    agreed, path = opinions(200, lambda right: 1.0 if right else -1.0), tmp_path / "opinions.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in agreed))
+    main([str(path), "--model", str(folder)])
     told = open_engine(folder).info().worth
     assert told == read_fitted(folder / WORTH_FILE, Worth)
     assert told.agreement > Worth().agreement, "what it agreed to was right"
+
+
+def test_one_that_tells_nothing_leaves_the_ranking_as_it_is(tmp_path):
+    folder, path = exported(tmp_path), tmp_path / "opinions.jsonl"
+    path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in opinions(200, lambda right: -1.0)))
+    main([str(path), "--model", str(folder)])
+    assert read_fitted(folder / WORTH_FILE, Worth) == Worth(surest=0.5)

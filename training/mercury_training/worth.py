@@ -2,9 +2,10 @@
 
 python -m mercury_training.worth OPINIONS.jsonl --model FOLDER [--ranking mercury_ls/ranking.json]
 
-The rows are edits with the model's opinion, as `bench.edit_candidates --engine FOLDER` writes them. `--ranking` is what
-the server ranks edits by; with it, and enough rows in which nothing is due, the least chance of what is shown is found.
-Without rows that say otherwise a cautious guess stands.
+The rows are edits with the model's opinion, as `bench.edit_candidates --engine FOLDER` writes them; best of whole
+files, for which the ranking's chances hold. `--ranking` is what the server ranks edits by; with it, and enough rows in
+which nothing is due, the least chance of what is shown is found. Where half of the rows do not tell more of the other
+half than a cautious guess does, the guess stands: the ranking says what is shown, and the model is not waited for.
 """
 
 import argparse
@@ -22,12 +23,14 @@ from mercury_engine.fitted import WORTH_FILE, write_fitted
 from mercury_training.logistic import newton, sigmoid
 from mercury_training.rank_edits import Candidate, bar_for, candidates_in, due_chances, log_odds, read
 
-__all__ = ["fit_bar", "fit_worth", "main"]
+__all__ = ["fit_bar", "fit_worth", "main", "tells_more"]
 
 RIDGE = 10.0
 SURE = 0.95
 LEAST_SILENT = 300
 COEFFICIENTS = 7
+TELLING = 0.002
+"""Nats by which an opinion must become less surprising for a model to be listened to."""
 
 
 class Due(Struct, frozen=True):
@@ -44,11 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     rows = read(given.opinions)
     due = msgspec.json.decode(given.ranking.read_bytes(), type=Due).due if given.ranking else {}
-    found = fit_worth(candidates_in(rows))
-    found = replace(found, bar=fit_bar(rows, found, due))
+    opinions = candidates_in(rows)
+    fitted = fit_worth(opinions)
+    heard = tells_more(opinions)
+    found = replace(fitted, bar=fit_bar(rows, fitted, due)) if heard else replace(Worth(), surest=fitted.surest)
     write_fitted(given.model / WORTH_FILE, found)
     seal(given.model)
-    print(f"{given.model / WORTH_FILE}, from {len(rows)} opinions: {found}")
+    said = "its word counts" if heard else "its word tells nothing that the ranking does not know"
+    print(f"{given.model / WORTH_FILE}, from {len(opinions)} opinions: {said}: {found}")
 
 
 def fit_worth(opinions: Sequence[Candidate]) -> Worth:
@@ -60,6 +66,23 @@ def fit_worth(opinions: Sequence[Candidate]) -> Worth:
     weights = newton(inputs, np.array([each.right for each in opinions], float), guess, RIDGE)
     surest = np.quantile([each.p_model or 0.0 for each in opinions], SURE)
     return Worth(*(round(float(weight), 3) for weight in weights), surest=round(float(surest), 3))
+
+
+def tells_more(opinions: Sequence[Candidate]) -> bool:
+    """Whether what is fitted to the one half of the rows says more of the other half than the guess, both ways."""
+    halves = [[each for each in opinions if each.row % 2 == half] for half in (0, 1)]
+    if not all(halves):
+        return False
+    return all(
+        surprise(Worth(), judged) - surprise(fit_worth(fitting), judged) > TELLING
+        for fitting, judged in (halves, halves[::-1])
+    )
+
+
+def surprise(worth: Worth, opinions: Sequence[Candidate]) -> float:
+    """Nats an opinion."""
+    scores = np.array([said(each) for each in opinions]) @ np.array(astuple(worth)[:COEFFICIENTS])
+    return float(np.mean(np.logaddexp(0, scores) - np.array([each.right for each in opinions]) * scores))
 
 
 def fit_bar(rows: Sequence[Candidate], worth: Worth, due: dict[str, float]) -> float | None:
