@@ -2,7 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -135,17 +136,24 @@ def relate(
     budget: Budget,
     now: float,
 ) -> Related:
-    """Choose what to tell beside the window: the file's own head, similar code, definitions of names in use."""
+    """Choose what to tell beside the window: the file's own head, similar code and definitions of names in use."""
     line = snapshot.line_of(offset)
     near = nearby_names(snapshot, line)
     candidates = [
         *own_head(snapshot, offset, budget),
-        *similar_chunks(near, others),
-        *definitions(most_used(near), snapshot.path),
+        *alternating(similar_chunks(near, others), definitions(most_used(near), snapshot.path)),
     ]
     start, end = window(snapshot, offset, budget.characters)
     chosen = within(distinct(candidates, snapshot.text[start:end]), budget)
     return Related(snapshot.uri, line, now, tuple(chosen))
+
+
+def alternating(similar: Sequence[Snippet], defined: Sequence[Snippet]) -> Iterator[Snippet]:
+    """Two pieces of similar code, then a definition, as long as there are any."""
+    pieces, definitions = iter(similar), iter(defined)
+    for _ in range(max(len(similar), len(defined))):
+        yield from islice(pieces, 2)
+        yield from islice(definitions, 1)
 
 
 def nearby_names(snapshot: Snapshot, line: int) -> Counter[str]:

@@ -28,7 +28,7 @@ ONCE = COPIED | {"delete"}
 COMMON = frozenset({"clone", "delete", "insert", "phrase", "rename"})
 """Kinds that history has often enough to learn of each what these features say of it."""
 OF_KIND = (
-    *("above", "all places", "length", "likeness", "line alike"),
+    *("above", "all places", "length", "likeness", "words alike"),
     *("names alike", "neighbours", "pieces", "rank", "times"),
 )
 RARE = frozenset({"align", "signature", "stored"})
@@ -79,7 +79,7 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         "foreign": float(place.foreign),
         "likeness": place.likeness,
         "alike": float(place.likeness == 1.0),
-        "line alike": line_alike(rule, place, snapshot),
+        "words alike": words_alike(rule, place, snapshot),
         "names alike": names_alike,
         **meaning(rule, names_alike),
         "kin": kin(rule, place, snapshot, home) if home is not None else 0.0,
@@ -135,7 +135,7 @@ def meaning(rule: Rule, alike: float) -> dict[str, float]:
     }
 
 
-def line_alike(rule: Rule, place: Place, snapshot: Snapshot) -> float:
+def words_alike(rule: Rule, place: Place, snapshot: Snapshot) -> float:
     """The share of the words of both lines that both have."""
     old = words_of(rule.lines_before)
     new = words_of(line_at(snapshot, place))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mercury_ls.wiring import Wiring
 __all__ = ["PlaceError", "complete"]
 
 PATIENCE_SECONDS = 60.0
+READING_SECONDS = 2.0
 LARGEST_FILE = 64 << 20
 
 
@@ -42,11 +44,20 @@ async def asked(session: Session, file: Path, place: tuple[int, int], changed: a
         return Reply(silence=f"the file is private: {reason}")
     ask = Ask(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
     await session.engine.start()
+    await read_around(session)
     await until_settled(session, changed)
     reply = Reply(silence="no answer")
     async for latest in session.inline(ask):
         reply = latest
     return reply
+
+
+async def read_around(session: Session) -> None:
+    """What a session in an editor knows of the project by the time that somebody asks; all of it where that takes no
+    longer than an engine takes to start."""
+    ends = time.monotonic() + READING_SECONDS
+    while session.workspace.step(time.monotonic()) and time.monotonic() < ends:
+        await asyncio.sleep(0)
 
 
 def opened(session: Session, file: Path) -> Snapshot:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import time
 import uuid
 from collections import OrderedDict, deque
@@ -337,8 +338,7 @@ class Session:
     def related(self, snapshot: Snapshot, offset: int) -> Related:
         now = self.clock()
         if self._related is None or not self._related.still_fits(snapshot, offset, now):
-            others = self.neighbours(snapshot.uri)
-            others = [*others, *self._beside(snapshot.path, others)]
+            others = self._around(snapshot) if self.settings.context.snippets else []
             self._related = context.relate(snapshot, offset, others, self.workspace.definitions, self.budget, now)
         return self._related
 
@@ -349,11 +349,14 @@ class Session:
         found = (self._latest(u) for u in order if u != uri and not self._hides(u))
         return [*islice((snapshot for snapshot in found if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]
 
-    def _beside(self, path: str, opened: Sequence[Snapshot]) -> list[Snapshot]:
-        """Files of the workspace in place of neighbours that nobody has opened, the nearest first."""
-        known = {path, *(each.path for each in opened)}
-        found = ((near, text) for near, text in self.workspace.around(path) if near not in known)
-        return [Document("", near, "", 0, text).snapshot() for near, text in islice(found, NEIGHBOURS - len(opened))]
+    def _around(self, snapshot: Snapshot) -> list[Snapshot]:
+        """Its neighbours, and in place of those that nobody has opened the nearest files of the workspace."""
+        opened = self.neighbours(snapshot.uri)
+        known = {os.path.realpath(each.path) for each in (snapshot, *opened)}
+        around = self.workspace.around(snapshot.path)
+        found = ((path, text) for path, text in around if os.path.realpath(path) not in known)
+        beside = islice(found, NEIGHBOURS - len(opened))
+        return [*opened, *(Document("", path, "", 0, text).snapshot() for path, text in beside)]
 
     def _latest(self, uri: str) -> Snapshot | None:
         return self.documents[uri].snapshot() if uri in self.documents else self._recent.get(uri)

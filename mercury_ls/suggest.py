@@ -18,8 +18,9 @@ from mercury_ls.targets import Silence, Target
 __all__ = ["Answer", "Infill", "Question", "Suggestion", "suggest"]
 
 
-WORTH_READING = 5.0
-"""Keystrokes that the beginning of an answer must save on average: nobody needs to be told that an `if` comes next."""
+WORTH_READING = 20.0
+"""Times the bar: keystrokes that the beginning of an answer must save on average, five where nothing was set. Nobody
+needs to be told that an `if` comes next."""
 
 
 class Infill(Protocol):
@@ -116,7 +117,7 @@ def judged(question: Question, target: Target, draft: Draft) -> Answer:
     if isinstance(proposal, Silence):
         return Answer(silence=proposal.reason, **known)
     saved = filled.p_accept * len(proposal.text.strip())
-    if not (question.invoked or filled.complete) and saved < WORTH_READING:
+    if not (question.invoked or filled.complete) and saved < WORTH_READING * question.bar:
         return Answer(silence=f"unsure how it goes on: it would save {saved:.1f} keystrokes on average", **known)
     return Answer(suggestions=(Suggestion(proposal, filled.p_accept),), **known)
 

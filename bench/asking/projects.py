@@ -44,7 +44,7 @@ class Projects:
                 f"{mirror}: no clone of {repository} here, whose rows are to be asked; leave --projects away"
             )
         with tarfile.open(fileobj=io.BytesIO(git(str(mirror), "archive", commit))) as archive:
-            archive.extractall(root, filter="data")
+            archive.extractall(root, (member for member in archive if member.isfile()), filter="data")
         settings = Settings()
         workspace = Workspace([root], Privacy(settings.privacy, [root]), settings.context)
         while workspace.step(0.0):

@@ -85,11 +85,11 @@ def test_what_is_told_is_bounded():
     assert relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=0), 0.0).snippets == ()
 
 
-def test_similar_code_comes_before_definitions():
-    close = opened("/project/close.py", "def parse_header(stream):\n    return stream.read_header()\n")
-    library = [Snippet("/project/lib.py", "def connect(host, port): ...")]
-    found = related_paths("parse_header(connect($0))\n", [close], lambda names, near: library)
-    assert found == ["/project/close.py", "/project/lib.py"]
+def test_definitions_stand_between_pieces_of_similar_code():
+    others = [opened(f"/project/{n}.py", f"def parse_{n}(stream):\n    return connect({n})\n") for n in range(5)]
+    library = [Snippet(f"/project/lib{n}.py", f"def connect{n}(): ...") for n in range(3)]
+    found = related_paths("parse(connect($0))\n", others, lambda names, near: library)
+    assert ["lib" in path for path in found] == [False, False, True] * 2 + [False, True]
 
 
 def test_imports_and_headers_above_the_window_are_kept():

@@ -21,6 +21,15 @@ def test_a_place_between_edited_ones_was_passed_by():
     check(RENAMED, *TWICE, kind="rename", name="skipped", expected={1: 1.0, 2: 1.0, 4: 0.0})
 
 
+def test_edits_and_questions_are_told_apart_by_other_features():
+    snapshot = Document("file:///a.py", "a.py", "python", 1, RENAMED).snapshot()
+    found = find(snapshot, 0, [Edit("a.py", *edit) for edit in TWICE])
+    edits, questions = ({name for e in found if (e.text is None) == asked for name in e.features} for asked in (0, 1))
+    assert edits
+    assert questions
+    assert not edits & questions
+
+
 def test_places_count_from_the_edit_on():
     text = "new()\n" + "old()\n" * 3
     check(text, (0, "old()\n", "new()\n"), kind="rename", name="rank", expected={1: 0.0, 2: 1.0, 3: 1.585})

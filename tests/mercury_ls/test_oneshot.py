@@ -45,6 +45,15 @@ def test_the_answer_for_a_place_is_plain_data(file):
     assert [(item["start"], item["text"]) for item in reply["items"]] == [(23, "answer")]
 
 
+def test_the_project_around_the_file_is_told(file, tmp_path, monkeypatch):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "b.py").write_text("def load():\n    return open(path)\n")
+    told = []
+    monkeypatch.setattr(FakeEngine, "infill", lambda engine, request: told.extend(request.snippets) or iter(()))
+    ask(file, 2, 12)
+    assert [snippet.text for snippet in told] == ["def load():\n    return open(path)"]
+
+
 def test_what_is_wrong_with_the_settings_comes_with_the_answer(file, tmp_path):
     (tmp_path / ".mercury.toml").write_text("suggest.delay_ms = 'long'")
     reply = ask(file, 2, 12, arguments={"engine.effort": "bogus"})

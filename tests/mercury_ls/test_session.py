@@ -261,6 +261,17 @@ async def test_files_that_nobody_has_opened_stand_in_for_neighbours(session, tmp
     assert {snippet.text for snippet in told} == {"x = compute(near)", "x = compute(changed)"}
 
 
+async def test_no_file_is_told_of_itself_by_another_path(session, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/file.py").write_text("x = compute(as_it_is_on_disk)\n")
+    session.workspace = Workspace([tmp_path], session.privacy, session.settings.context)
+    while session.workspace.step(0.0):
+        pass
+    (tmp_path / "link").symlink_to("src")
+    session.open(URI, str(tmp_path / "link/file.py"), "python", 1, "x = compute(y)\n")
+    assert session.related(session.documents[URI].snapshot(), 4).snippets == ()
+
+
 async def test_a_position_in_an_older_text_is_not_looked_up_in_a_newer_one(session, engine):
     session.open(URI, "/project/file.py", "python", 2, "x = \n")
     (reply,) = [reply async for reply in session.inline(Ask(uri=URI, offset=4, version=1))]

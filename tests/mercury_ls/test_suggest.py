@@ -16,7 +16,9 @@ class Says:
         yield Draft(1, (self._filled,), final=True)
 
 
-async def check(text: str, expected: str, p: float = 0.5, *, complete: bool = False, invoked: bool = False) -> None:
+async def check(
+    text: str, expected: str, p: float = 0.5, *, complete: bool = False, invoked: bool = False, bar: float = 0.25
+) -> None:
     """`expected` is what is shown, or "-" and the beginning of the reason for silence."""
     snapshot, offset = marked("def f(x):\n    $0\n")
     question = Question(
@@ -27,7 +29,7 @@ async def check(text: str, expected: str, p: float = 0.5, *, complete: bool = Fa
         settings=SuggestSettings(),
         budget=Budget(),
         session="s",
-        bar=0.25,
+        bar=bar,
         invoked=invoked,
     )
     *_, last = [answer async for answer in suggest(question, Says(Filled(text, (p,), p, complete)))]
@@ -48,6 +50,8 @@ async def test_a_beginning_is_shown_if_it_saves_enough():
     await check("with open(x) as", "with open(x) as", 0.5)
     await check("with open(x) as", "- unsure how it goes on: it would save 4.5 keystrokes", 0.3)
     await check("return", "- unsure how it goes on", 0.8)
+    await check("return", "return", 0.8, bar=0.2)
+    await check("return", "return", 0.01, bar=0.0)
 
 
 async def test_a_short_answer_is_shown_and_so_is_what_somebody_asks_for():
