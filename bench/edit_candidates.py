@@ -64,7 +64,9 @@ def main() -> None:
     arguments.add_argument("--engine", default="none")
     given = arguments.parse_args()
     if given.engine != "none" and not are_whole(given):
-        arguments.error("--engine is asked about whole files, for which the ranking's chances hold: give --mirrors, too")
+        arguments.error(
+            "--engine is asked about whole files, for which the ranking's chances hold: give --mirrors, too"
+        )
     encoder, engine = msgspec.json.Encoder(), engine_of(given.engine)
     untold = (frozenset() if given.lines else {"line"}) | (frozenset() if are_whole(given) else OF_FILES)
     found_cases = chosen(given.edits, given.mirrors, given.every, SPARSER if given.balanced else {})

@@ -25,6 +25,8 @@ __all__ = [
 ]
 
 MOST_TOKENS = 600
+MOST_MATCHES = 16_000
+"""Pairs of equal tokens, each of which is looked at many times: `(1, 2), ` sixty times over has thirty thousand."""
 MOST_PAIRS = 64
 ALIKE = 0.35
 """The share of tokens that two lines must have in common for one to be a change of the other."""
@@ -58,9 +60,10 @@ def tokens(text: str) -> list[Token]:
 def touches_of(before: str, after: str) -> list[Touch]:
     """The pieces that differ, token by token; all of it where there are too many."""
     old, new = tokens(before), tokens(after)
-    if max(len(old), len(new)) > MOST_TOKENS:
+    said = [token.text for token in old], [token.text for token in new]
+    if are_many(*said):
         return [Touch(0, len(before), 0, len(after))]
-    matcher = SequenceMatcher(None, [t.text for t in old], [t.text for t in new], autojunk=False)
+    matcher = SequenceMatcher(None, *said, autojunk=False)
     return [
         _trimmed(before, after, Touch(*_gap(before, old, i, j), *_gap(after, new, k, m)))
         for tag, i, j, k, m in _whole_arguments(matcher.get_opcodes(), old, new)
@@ -78,16 +81,26 @@ def on_the_way(before: str, after: str, wanted: str) -> bool:
 
 
 def apart(one: str, other: str) -> int:
-    """How many tokens differ."""
-    matcher = SequenceMatcher(None, TOKEN.findall(one), TOKEN.findall(other), autojunk=False)
+    """How many tokens differ; where they are many, in whatever order."""
+    old, new = TOKEN.findall(one), TOKEN.findall(other)
+    if are_many(old, new):
+        went, came = Counter(old) - Counter(new), Counter(new) - Counter(old)
+        return went.total() + came.total()
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
     return sum(j - i + m - k for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal")
 
 
 def alike(before: str, after: str) -> bool:
     old, new = TOKEN.findall(before), TOKEN.findall(after)
-    if old == new or max(len(old), len(new)) > MOST_TOKENS:
+    if old == new or are_many(old, new):
         return False
     return SequenceMatcher(None, old, new, autojunk=False).ratio() >= ALIKE
+
+
+def are_many(old: list[str], new: list[str]) -> bool:
+    """Too many to compare while somebody types."""
+    counts = Counter(new)
+    return max(len(old), len(new)) > MOST_TOKENS or sum(counts[token] for token in old) > MOST_MATCHES
 
 
 def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[str]]]:
@@ -117,6 +130,8 @@ def paired(before: list[str], after: list[str]) -> list[tuple[int, int]]:
             best[i, k] = max(found, key=lambda each: each[0])
     kept, pairs = best[len(old), len(new)]
     whole = [TOKEN.findall("".join(lines)) for lines in (before, after)]
+    if are_many(*whole):
+        return []
     blocks = SequenceMatcher(None, *whole, autojunk=False).get_matching_blocks()
     return list(pairs) if kept >= sum(each.size for each in blocks) else []
 

@@ -1,13 +1,16 @@
 """What one example does not make a habit: a modifier, a negation, a note, what a type derives, a key, a number."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+from tree_sitter import Node
 
 from mercury_ls import scopes, syntax
 from mercury_ls.differences import tokens
 from mercury_ls.documents import Snapshot
 from mercury_ls.places import Place
 from mercury_ls.propagation import KEYWORDS, Rule
+from mercury_ls.referents import text_of
 
 __all__ = ["COPIED", "is_literal", "stands_alone"]
 
@@ -16,8 +19,8 @@ MODIFIERS = frozenset(
     re.findall(
         r"\w+",
         """
-    abstract const export extern final inline internal mut override private protected pub public readonly sealed static
-    virtual
+    abstract const export extern final inline internal let mut override private protected pub public readonly sealed
+    static var virtual
     """,
     )
 )
@@ -32,14 +35,30 @@ LITERAL = re.compile(r"\d[\w.]*|\"[^\"]*\"|'[^']*'")
 COMMENT_MARK = re.compile(r"\s*(?://|#|--|/\*|\*/)\s*")
 DERIVED = re.compile(r"\s*#!?\[derive\(")
 DECLARED = re.compile(r"(?P<names>[\w \t,]+):=")
+BROUGHT = re.compile(r"(?<![\w$])(?:await|self(?!::)|this|yield)(?!\w)|\?")
+KNOWN_BY = {
+    "?": re.compile(r"\A[^{]*->[^{]*\b(?:Option|Result)\b|[\w)\]}]\?"),
+    "await": re.compile(r"\b(?:async|await)\b"),
+    "self": re.compile(r"\bself\b"),
+    "this": re.compile(r"\bthis\b|::"),
+    "yield": re.compile(r"\byield\b|\bfunction\b\s*\*"),
+}
+"""By what a function tells that it has the word."""
+INSTANCES = frozenset({"self", "this"})
+EXPLICIT = frozenset({"python", "rust"})
+"""Languages whose methods are given what they belong to."""
 
 
 def stands_alone(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
-    """Whether a person who saw the edit once would not think of this place."""
+    """Whether a person who saw the edit once would not think of this place, or nothing here knows what it brings."""
     if rule.count == 1 and rule.kind == "delete":
         return rule.lines == 1 and place.likeness < 1.0
+    if rule.kind in COPIED and is_out_of_place(rule, place, snapshot):
+        return True
     if rule.count > 1 or rule.kind not in COPIED:
         return False
+    if rule.kind == "insert" and says_the_same(rule, place):
+        return True
     if is_of_its_own(rule) or is_about_others(rule, place, snapshot) or is_there(rule, place, snapshot):
         return True
     if compares(rule.left, rule.right) != compares(*around(snapshot, place)):
@@ -47,6 +66,41 @@ def stands_alone(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     if (rule.before.strip(), rule.after.strip()) == (":=", "="):
         return declares_more(snapshot, place.start)
     return not rule.before.strip() and rule.kind != "insert" and syntax.inside(snapshot, place.start) == "comment"
+
+
+def is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether it brings a word into the body of a function that has no such thing: none waits that is not `async`."""
+    words = brought(place, snapshot)
+    around = [*enclosing(snapshot, place.start)] if words else []
+    functions = [node for node in around if node.type in scopes.FUNCTIONS]
+    if not functions:
+        return bool(words) and snapshot.language == "python" and rule.kind != "insert"
+    body = functions[0].child_by_field_name("body")
+    if body is not None and snapshot.byte(place.start) < body.start_byte:
+        return False
+    if snapshot.language not in EXPLICIT and any(node.type in scopes.TYPES for node in around):
+        words -= INSTANCES
+    return not all(KNOWN_BY[word].search(text_of(functions[-1 if word in INSTANCES else 0])) for word in words)
+
+
+def brought(place: Place, snapshot: Snapshot) -> set[str]:
+    """Words that the new text has and the old one has not; `?` is such a word in Rust alone."""
+    texts = snapshot.text[place.start : place.end], place.text or ""
+    old, new = (set(BROUGHT.findall(LITERAL.sub("", text))) for text in texts)
+    return new - old if snapshot.language == "rust" else new - old - {"?"}
+
+
+def enclosing(snapshot: Snapshot, offset: int) -> Iterator[Node]:
+    node = scopes.node_at(snapshot, offset)
+    while node is not None:
+        yield node
+        node = node.parent
+
+
+def says_the_same(rule: Rule, place: Place) -> bool:
+    """Whether something in quotes would be there twice, word for word: what is told of one place is true of it."""
+    quoted = (each for each in LITERAL.findall(rule.lines_after) if each[0] in QUOTES)
+    return any(WORD.search(each) and each in (place.text or "") for each in quoted)
 
 
 def is_there(rule: Rule, place: Place, snapshot: Snapshot) -> bool:

@@ -46,6 +46,9 @@ MOST_LETTERS = 2
 SHORTEST = 4
 MOST_NAMES = 256
 TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\r?$)", re.MULTILINE)
+ASSIGNED = re.compile(r"[ \t]*(?:[-+*/%&|^?:@]|\*\*|//|<<|>>>?|&&|\|\||\?\?)?=(?![=>~])|\+\+|--")
+CALLED = re.compile(r"[\w)\]>!?]\(")
+CHANGED = re.compile(r"(?:\bdel\b.*|\bdelete |&mut |\+\+|--)[ \t]*$")
 SHORT = frozenset(
     {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
     | {"shorthand_property_identifier_pattern"}
@@ -425,14 +428,36 @@ def trailing_blanks(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> It
 
 
 def extractions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """From the new variable on, to the end of its function, its value has a name, but where it is given that name."""
+    """From the new variable on, to the end of its function or to where something else is put there, its value has a
+    name, but where it is given that name. What is called more than once may say something else each time."""
     if home is not snapshot or rule.line >= snapshot.line_count:
         return
     begun = snapshot.line_end(min(rule.line + rule.lines_after.count("\n"), snapshot.line_count) - 1)
-    first, last = scopes.function_range(snapshot, snapshot.line_start(rule.line) + len(indentation(rule.lines_after)))
-    pattern = sequence([token.text for token in tokens(rule.before)])
-    for match in re.finditer(pattern, snapshot.text[:last]):
-        head = snapshot.text[snapshot.line_start(snapshot.line_of(match.start())) : match.start()]
-        is_its_own = re.search(rf"{whole(rule.after)}[^=]*=[ \t]*$", head)
-        if match.start() >= max(first, begun) and not is_its_own and syntax.inside(snapshot, match.start()) is None:
-            yield replace(seen(rule, snapshot, Place(match.start(), match.end(), rule.after)), bound=True)
+    _, last = scopes.function_range(snapshot, snapshot.line_start(rule.line) + len(indentation(rule.lines_after)))
+    pattern = re.compile(sequence([token.text for token in tokens(rule.before)]))
+    matches = (match.span() for match in pattern.finditer(snapshot.text, begun, last))
+    read = takewhile(lambda span: not is_written(snapshot.text, *span), matches)
+    others = (span for span in read if not is_its_own(rule, snapshot, span[0]))
+    uses = [span for span in others if syntax.inside(snapshot, span[0]) is None]
+    if CALLED.search(rule.before) and (len(uses) > 1 or any(is_anew(rule, snapshot, *span) for span in uses)):
+        return
+    for start, end in uses:
+        yield replace(seen(rule, snapshot, Place(start, end, rule.after)), bound=True)
+
+
+def is_its_own(rule: Rule, snapshot: Snapshot, start: int) -> bool:
+    head = snapshot.text[snapshot.line_start(snapshot.line_of(start)) : start]
+    return bool(re.search(rf"{whole(rule.after)}[^=]*=[ \t]*$", head))
+
+
+def is_anew(rule: Rule, snapshot: Snapshot, start: int, end: int) -> bool:
+    """Whether it is all that another variable gets, or is held against what the first one got."""
+    line = snapshot.line_of(start)
+    head, tail = snapshot.text[snapshot.line_start(line) : start], snapshot.text[end : snapshot.line_end(line)]
+    alone = head.rstrip().endswith("=") and not tail.strip("; \t\r\n")
+    return alone or bool(re.search(whole(rule.after), head + " " + tail))
+
+
+def is_written(text: str, start: int, end: int) -> bool:
+    """Whether it gets another value there, or may get one from whoever is given it."""
+    return bool(ASSIGNED.match(text, end) or CHANGED.search(text[text.rfind("\n", 0, start) + 1 : start]))

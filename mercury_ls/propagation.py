@@ -86,6 +86,8 @@ DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 ASSIGNED = re.compile(
     r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=(?![=>~])\s*(?P<value>\S.*?);?\s*$"
 )
+MAKING = re.compile(r"(?<![\w)\]])\[|\{|\+\+|--|<-|:=|=>|\b(?:await|fn|func|function|lambda|make|new|yield)\b")
+"""What waits, makes or changes something: said again, it is another."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -260,7 +262,8 @@ def of_new_lines(text: str, known: dict) -> Iterator[Rule]:
     for line in LINE.findall(text):
         found = ASSIGNED.match(line)
         value = found["value"] if found else ""
-        if found and len(tokens(value)) > 1 and WORD.search(value) and openness(value) == 0:
+        lasting = len(tokens(value)) > 1 and WORD.search(value) and not MAKING.search(value)
+        if found and lasting and openness(value) == 0:
             yield Rule(kind="extract", before=value, after=found["name"], **known)
 
 

@@ -113,7 +113,8 @@ def kinship(old: str, line: str) -> float:
 
 @lru_cache(maxsize=1 << 14)
 def shape_of(line: str) -> str:
-    return shape(line[:LONGEST_LINE])
+    """Lines of one shape have as many tokens; one that is too long has the shape of none but itself."""
+    return shape(line) if len(line) <= LONGEST_LINE else line
 
 
 def transplanted(inserted: str, old: str, like: str, words: Mapping[str, str]) -> str:

@@ -1999,6 +1999,339 @@ func tools() {
     ),
 )
 
+LONG_ROWS = ["    [" + '"one", ' * count + "],\n" for count in range(90, 93)]
+
+APART = (
+    Scenario(
+        "silence beside lines that are too long to be told apart",
+        "python",
+        f"rows = [\n{LONG_ROWS[0]}⟦→    # the second\n⟧$0{LONG_ROWS[1]}{LONG_ROWS[2]}]\n",
+        "- ",
+    ),
+    Scenario(
+        "a value has its new name until another is put in its place",
+        "python",
+        """\
+def show(request):
+⟦→    name = request.user.name
+⟧$0    print(request.user.name)
+    request.user.name = "guest"
+    return request.user.name
+""",
+        """\
+def show(request):
+    name = request.user.name
+    print(«name»)
+    request.user.name = "guest"
+    return request.user.name
+""",
+    ),
+    Scenario(
+        "a value has its new name until it is counted up",
+        "go",
+        """\
+package main
+
+func show(state *State) int {
+⟦→	count := state.view.count
+⟧$0	print(state.view.count)
+	state.view.count++
+	return state.view.count
+}
+""",
+        """\
+package main
+
+func show(state *State) int {
+	count := state.view.count
+	print(«count»)
+	state.view.count++
+	return state.view.count
+}
+""",
+    ),
+    Scenario(
+        "what is compared was not written",
+        "typescript",
+        """\
+function show(state: State) {
+⟦→  const count = state.view.count;
+⟧$0  return state.view.count === 0;
+}
+""",
+        """\
+function show(state: State) {
+  const count = state.view.count;
+  return «count» === 0;
+}
+""",
+    ),
+    Scenario(
+        "a call that is made once gets the name of its new variable",
+        "go",
+        """\
+package main
+
+func start(io *Streams) {
+⟦→	errors := io.IsErrorTerminal()
+⟧$0	if quiet && io.IsErrorTerminal() {
+		stop()
+	}
+}
+""",
+        """\
+package main
+
+func start(io *Streams) {
+	errors := io.IsErrorTerminal()
+	if quiet && «errors» {
+		stop()
+	}
+}
+""",
+    ),
+    Scenario(
+        "silence where a clock is read again",
+        "python",
+        """\
+def main():
+⟦→    started = time.perf_counter()
+⟧$0    run()
+    print(time.perf_counter() - started)
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where another variable gets what is called again",
+        "python",
+        """\
+⟦→first = input()
+⟧$0second = input()
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where each call takes another",
+        "python",
+        """\
+def drain(queue):
+⟦→    item = queue.pop()
+⟧$0    handle(queue.pop())
+    handle(queue.pop())
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where another is made",
+        "typescript",
+        """\
+function walk() {
+⟦→  const seen = new Set();
+⟧$0  visit(new Set());
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where what waits waits again",
+        "typescript",
+        """\
+async function drain(queue: Queue) {
+⟦→  const job = await queue.next();
+⟧$0  run(await queue.next());
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "only a function that is async waits",
+        "typescript",
+        """\
+async function first() {
+  const a = ⟦load("a")→await load("a")⟧;
+  const b = ⟦load("b")→await load("b")⟧$0;
+  const c = load("c");
+}
+function second() {
+  const d = load("d");
+}
+""",
+        """\
+async function first() {
+  const a = await load("a");
+  const b = await load("b");
+  const c = «await »load("c");
+}
+function second() {
+  const d = load("d");
+}
+""",
+    ),
+    Scenario(
+        "nothing waits outside of functions",
+        "python",
+        """\
+async def run():
+    a = ⟦→await ⟧load("a")
+    b = ⟦→await ⟧$0load("b")
+
+
+c = load("c")
+""",
+        "- ",
+    ),
+    Scenario(
+        "only a function that returns a result hands errors on",
+        "rust",
+        """\
+fn first() -> Result<(), Error> {
+    let a = open("a")⟦.unwrap()→?⟧$0;
+    Ok(())
+}
+
+fn second() -> Result<(), Error> {
+    let b = open("b").unwrap();
+    Ok(())
+}
+
+fn main() {
+    let c = open("c").unwrap();
+}
+""",
+        """\
+fn first() -> Result<(), Error> {
+    let a = open("a")?;
+    Ok(())
+}
+
+fn second() -> Result<(), Error> {
+    let b = open("b")«?»;
+    Ok(())
+}
+
+fn main() {
+    let c = open("c").unwrap();
+}
+""",
+    ),
+    Scenario(
+        "only a method has itself",
+        "python",
+        """\
+class Store:
+    def fill(self):
+        a = ⟦→self.⟧load("a")
+        b = ⟦→self.⟧$0load("b")
+        c = load("c")
+
+
+def fill():
+    d = load("d")
+""",
+        """\
+class Store:
+    def fill(self):
+        a = self.load("a")
+        b = self.load("b")
+        c = «self.»load("c")
+
+
+def fill():
+    d = load("d")
+""",
+    ),
+    Scenario(
+        "every method of a class has its instance",
+        "typescript",
+        """\
+class Store {
+  fill() {
+    const a = ⟦→this.⟧load("a");
+    const b = ⟦→this.⟧$0load("b");
+  }
+  clear() {
+    const c = load("c");
+  }
+}
+function fill() {
+  const d = load("d");
+}
+""",
+        """\
+class Store {
+  fill() {
+    const a = this.load("a");
+    const b = this.load("b");
+  }
+  clear() {
+    const c = «this.»load("c");
+  }
+}
+function fill() {
+  const d = load("d");
+}
+""",
+    ),
+    Scenario(
+        "silence where one of the constants became a variable",
+        "typescript",
+        """\
+function sum() {
+  ⟦const→let⟧$0 total = 0;
+  const size = 3;
+  total += size;
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "silence where something would be said of another function",
+        "python",
+        """\
+def load(path):
+⟦→    print("loading")
+⟧$0    with open(path) as file:
+        return file.read()
+
+
+def save(path):
+    with open(path) as file:
+        return file.write()
+""",
+        "- ",
+    ),
+    Scenario(
+        "what is said goes along with a name that it can have",
+        "go",
+        """\
+package main
+
+func load() {
+⟦→	log.Println("load")
+⟧$0	begin()
+}
+
+func save() {
+	begin()
+}
+""",
+        """\
+package main
+
+func load() {
+	log.Println("load")
+	begin()
+}
+
+func save() {
+«	log.Println("save")
+»	begin()
+}
+""",
+    ),
+)
+"""Places that are less like the edited one than their words."""
+
 ASKED = (
     Scenario(
         "an import that nothing uses any more goes",
@@ -2026,4 +2359,4 @@ print(sys.argv)
 )
 """Less likely than what is shown unasked."""
 
-SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN, *ALIKE, *BESIDE)
+SCENARIOS = (*PYTHON, *TYPESCRIPT, *JAVASCRIPT, *GO, *RUST, *JAVA, *C, *GROWN, *ALIKE, *BESIDE, *APART)

@@ -98,6 +98,12 @@ def test_a_new_variable_stands_for_its_value():
     check([("", "    root = config.root()\n")], "extract: config.root() → root")
 
 
+def test_what_waits_or_makes_something_is_another_each_time():
+    values = ("await load(a)", "new Set()", "Vec::new()", "make(chan int)", "<-jobs", "[a, b]", "{ a }", "lambda: a")
+    check([("", f"    made = {value}\n") for value in values], silent=("extract",))
+    check([("", "    first = rows[0]\n")], "extract: rows[0] → first")
+
+
 def test_a_name_that_went_may_leave_an_import_unused():
     check([("x = path.join(a)\n", "x = a\n")], "unused: path → ")
 
