@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -217,6 +218,14 @@ def test_rivals_take_turns(folder, monkeypatch):
     first = [names[0] for names in by_row.values() if "ar" in names]
     assert set(first) == {"policy", "ngram"}, "forwards and backwards"
     assert "ar" not in by_row["2"], "spans are not compared"
+
+
+def test_where_answers_are_run_only_the_model_alone_is_a_rival(monkeypatch):
+    ways = {name: Contestant(name, Knowing("x")) for name in ("policy", "ar", "unverified", "alone", "copy", "ngram")}
+    monkeypatch.setattr(evaluate, "open_subject", lambda model: Subject(Knowing("x").info(), "", 1, ways))
+    monkeypatch.setattr(evaluate, "read_humaneval", lambda source, name: [row(0)])
+    found = evaluate.evaluate(Run(model="x", humaneval=Path("clone")))
+    assert {result.by for result in found.results} == {"policy", "alone", "copy", "ngram"}
 
 
 def test_a_folder_without_rows_is_named(tmp_path):

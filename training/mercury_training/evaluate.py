@@ -28,6 +28,8 @@ __all__ = ["Ledger", "Run", "check", "evaluate", "main"]
 FILES = ("fim.jsonl", "fim_exec.jsonl")
 RIVALS = ("ar", "unverified", "alone")
 RIVAL_KINDS = ("single_line", "multi_line")
+PROGRAM_RIVALS = ("alone",)
+"""Where answers are run: what the model knows without copying. How it decodes is compared on other rows."""
 
 PAUSE_TERMINAL, PAUSE_FILE = 0.2, 20.0
 """Seconds between two states of the progress line."""
@@ -223,7 +225,9 @@ def _answers(
 
 def _contestants(run: Run, subject: Subject, name: str, row: FimRow) -> list[Contestant]:
     """The subject, its rivals where decoding is compared, and the baselines."""
-    rivals = RIVALS if row.kind in RIVAL_KINDS and not name.startswith("humaneval/") else ()
+    rivals = RIVALS if row.kind in RIVAL_KINDS else ()
+    if name.startswith("humaneval/"):
+        rivals = PROGRAM_RIVALS
     names = dict.fromkeys([run.decode, *rivals, *BASELINES])
     return [subject.contestants[by] for by in names if by in subject.contestants]
 

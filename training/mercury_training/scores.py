@@ -99,6 +99,7 @@ def figures(found: Evaluated) -> dict:
         "single_line_em_not_copied": _not_copied(found, main, found.subject),
         "ar_single_line_em": _value(beside["ar"].get("single_line")),
         "unverified_single_line_em": _value(beside["unverified"].get("single_line")),
+        "alone_humaneval_infilling_single_line": _pass(found, SINGLE_LINE_HUMANEVAL, "alone"),
         "alone_single_line_em": _value(beside["alone"].get("single_line")),
         "alone_multi_line_em": _value(beside["alone"].get("multi_line")),
         "alone_single_line_em_not_copied": _not_copied(found, main, "alone"),
