@@ -42,11 +42,8 @@ fix: $(READY)
 	$(BIN)/python -m tests.editors.vscode.manifest
 	$(BIN)/python -m tests.house
 
-# The training tests run file by file: together, torch and what else they load leave the process a signal stack that
-# the next signal dies on (docs/LOG.md).
 test: check
-	$(BIN)/python -m pytest -m "not editor" --ignore=tests/training
-	@for file in tests/training/test_*.py; do $(BIN)/python -m pytest -m "not editor" $$file || exit 1; done
+	$(BIN)/python -m pytest -m "not editor"
 
 vscode: $(BASE)
 	$(BIN)/python -m tests.editors.vscode.package

@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -342,7 +343,7 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     found = tune(root, privacy, Order(folder, options.minutes, options.full), place)
     print(described(found))
     if found.better:
-        print(f"installed for files in {root}; `mercury-ls tune {options.path} --remove` takes it back")
+        print(f"installed for files in {root}; `mercury-ls tune {shlex.quote(options.path)} --remove` takes it back")
         return 0
     print(f"not installed: {found.reason}")
     return 3

@@ -4,6 +4,7 @@ import asyncio
 import importlib.metadata
 import importlib.util
 import platform
+import shlex
 import shutil
 import sys
 import tempfile
@@ -183,7 +184,7 @@ def tunings(loaded: Loaded) -> Iterator[Finding]:
         return
     for tuning in tuned.installed(tuned.home()).values():
         stale = folder is None or not tuned.fits(tuning, folder)
-        remedy = f"mercury-ls tune {tuning.root}, or the same with --remove" if stale else ""
+        remedy = f"mercury-ls tune {shlex.quote(tuning.root)}, or the same with --remove" if stale else ""
         yield Finding("tuned", tuning.root + (": for another model, so not in use" if stale else ""), remedy)
 
 

@@ -1,11 +1,14 @@
 """The folder in which a model ships: its config, int8 shards with float scales, and their checksums.
 
-`export` writes one from float weights; `read` maps either kind into memory. Neither needs torch.
+`export` writes one from float weights, and so does `python -m mercury_engine.export SOURCE TARGET`; `read` maps either
+kind into memory. Neither needs torch.
 """
 
+import argparse
 import hashlib
 import math
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,7 +21,7 @@ from mercury_engine.fitted import FITTED_FILES
 from mercury_engine.hints import HINTS
 from mercury_engine.quantize import quantize, relative_error
 
-__all__ = ["Report", "Weights", "export", "read", "seal", "shapes"]
+__all__ = ["Report", "Weights", "export", "main", "read", "seal", "shapes"]
 
 Weights = dict[str, np.ndarray]
 """Arrays by the names that the reference model gives them. A quantised matrix is int8, its scales stand
@@ -69,6 +72,20 @@ def export(source: Path, target: Path) -> Report:
     names = seal(target)
     errors = {name: relative_error(weight) for name, weight in matrices.items()}
     return Report(names, sum((target / name).stat().st_size for name in names), errors)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="mercury_engine.export", description="Writes a model as it ships.")
+    parser.add_argument("source", type=Path, help="a folder with float weights: what training leaves in model/")
+    parser.add_argument("target", type=Path, help="the folder to write, which the engine opens")
+    options = parser.parse_args(arguments)
+    try:
+        found = export(options.source, options.target)
+    except ModelError as error:
+        raise SystemExit(f"mercury_engine.export: {error}") from error
+    moved = max(found.errors.values(), default=0.0)
+    size = f"{len(found.files)} files, {found.bytes / 2**20:.1f} MiB"
+    print(f"{options.target}: {size}, no matrix moved by more than {moved:.2%} of its length")
 
 
 def seal(folder: Path) -> tuple[str, ...]:
@@ -228,3 +245,7 @@ def _check(weights: Weights, config: ModelConfig, folder: Path) -> None:
 
 def _int8(weights: Weights) -> list[str]:
     return [name for name, weight in weights.items() if weight.dtype == np.int8]
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@ import mmap
 import os
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -180,7 +181,7 @@ class OpenvinoRuntime:
         return self._compiled[threads]
 
     def _compile(self, threads: int) -> "_Compiled":
-        compiled = ov.Core().compile_model(self._model, "CPU", _properties(threads, self._type))
+        compiled = _core().compile_model(self._model, "CPU", _properties(threads, self._type))
         return _Compiled(compiled, self._weights)
 
     def _inputs(self, rows: Rows, cache: OpenvinoCache) -> dict[str, np.ndarray]:
@@ -244,9 +245,16 @@ def load(
     return OpenvinoRuntime(config, weights, threads=threads, precision=precision or native_precision())
 
 
+@cache
+def _core() -> ov.Core:
+    """One for the process. Each gives its thread a stack for signals and takes it away again: where two end in another
+    order than that in which they began, the next signal finds none, and kills the process."""
+    return ov.Core()
+
+
 def native_precision() -> ov.Type:
     """bf16 or f16 where the processor has instructions for it, float32 anywhere else."""
-    preferred = ov.Core().get_property("CPU", "INFERENCE_PRECISION_HINT")
+    preferred = _core().get_property("CPU", "INFERENCE_PRECISION_HINT")
     return preferred if preferred in STORED else ov.Type.f32
 
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.numpy import save_file
 
 from mercury_engine.config import BOOTSTRAP, QUICKSILVER, TINY, ModelError, write_config
-from mercury_engine.export import SHARD_BYTES, export, read, shapes
+from mercury_engine.export import SHARD_BYTES, export, main, read, shapes
 from mercury_engine.model import Model, create, save
 from mercury_engine.quantize import dequantize
 
@@ -96,6 +96,14 @@ def test_an_export_replaces_an_older_one_and_may_be_exported_again(source, shipp
     first, second = read(shipped)[1], read(tmp_path / "again")[1]
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_the_command_says_what_it_wrote_or_what_is_wrong(source, tmp_path, capsys):
+    main([str(source), str(tmp_path / "int8")])
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'int8'}: ")
+    assert read(tmp_path / "int8")[1]
+    with pytest.raises(SystemExit, match=f"mercury_engine.export: {source}: .*; export to another folder"):
+        main([str(source), str(source)])
 
 
 def test_an_export_does_not_replace_its_source(source):

@@ -406,6 +406,35 @@ def test_the_shipped_shape_answers_without_torch_in_little_memory(tmp_path):
     assert all(megabytes <= 300 for megabytes in resident)
 
 
+TWO_MODELS = """
+import os
+import signal
+import sys
+from pathlib import Path
+import numpy as np
+from mercury_engine.openvino_runtime import load
+from mercury_engine.runtime import Rows
+
+def answered():
+    runtime = load(Path(sys.argv[1]))
+    runtime.forward(Rows(np.array([64]), np.array([0])), runtime.cache())
+    return runtime
+
+first, second = answered(), answered()
+del first
+del second
+signal.signal(signal.SIGTERM, lambda *_: print("handled", flush=True))
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+@pytest.mark.slow
+def test_signals_are_handled_after_models_have_come_and_gone(folder):
+    command = [sys.executable, "-c", TWO_MODELS, str(folder)]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, env=os.environ)
+    assert (done.returncode, done.stdout) == (0, "handled\n"), done.stderr
+
+
 def trained():
     """A tiny model that has learnt a rule, so that its answers are as decided as those of a trained one."""
     model = create(TINY, 0)
