@@ -110,31 +110,59 @@ def first_lines(row: dict) -> Iterator[int]:
 
 def replayed(row: dict, first_line: int) -> History | None:
     """The history of the row's edits, None if they do not lead to its text."""
-    history, text = History(), row["file_before"]
+    text, within, made = row["file_before"], 0, []
     for number, edit in enumerate(row["edits"]):
+        here, elsewhere = edit["path"] == row["path"], name_elsewhere(edit["path"], row["path"])
         for first, before, after in hunks(edit["diff"]):
-            at, lines = first - first_line, text.split("\n")
-            if edit["path"] != row["path"] or at >= len(lines):
-                record_elsewhere(history, row["path"], edit["path"], first, before, after, number)
-            elif text and at + len(before) <= 0:
-                record_elsewhere(history, row["path"], edit["path"], first, before, after, number)
-                first_line += len(after) - len(before)
-            elif at < 0 or lines[at : at + len(before)] != before:
+            at, lines, longer = first - first_line, text.split("\n"), len(after) - len(before)
+            fits = at >= 0 and lines[at : at + len(before)] == before
+            below = here and (at >= len(lines) or (at == text.count("\n") and not fits))
+            over = here and bool(text) and at + len(before) <= 0
+            if not here or below or over:
+                made.append((number, Edit(elsewhere, first - below * within, whole_lines(before), whole_lines(after))))
+                first_line += over * longer
+            elif not fits:
                 return None
             else:
-                made = "\n".join([*lines[:at], *after, *lines[at + len(before) :]])
-                record(history, row["path"], text, made, number)
-                text = made
-    return history if text.rstrip("\n") == row["file_now"].rstrip("\n") else None
+                now = "\n".join([*lines[:at], *after, *lines[at + len(before) :]])
+                made.append((number, (text, now)))
+                text, within = now, within + longer
+    return history_of(row["path"], made) if text.rstrip("\n") == row["file_now"].rstrip("\n") else None
 
 
-def record_elsewhere(
-    history: History, path: str, edited: str, first: int, before: list[str], after: list[str], number: int
-) -> None:
-    """In a file that is not there, or a part of one."""
-    above = "\n" * max(first, 0)
-    known = f"elsewhere in {edited}" if edited == path else edited
-    record(history, known, *(above + "".join(line + "\n" for line in lines) for lines in (before, after)), number)
+def whole_lines(lines: Iterable[str]) -> str:
+    return "".join(line + "\n" for line in lines)
+
+
+def name_elsewhere(edited: str, path: str) -> str:
+    """The name of a file that is not there, or of the part of one."""
+    return f"elsewhere in {edited}" if edited == path else edited
+
+
+def history_of(path: str, made: Sequence[tuple[int, Edit | tuple[str, str]]]) -> History:
+    """What was done in turn: to the text that is there, before and after, and to what is not, as edits."""
+    history, absent = History(), beginnings([step for _, step in made if isinstance(step, Edit)])
+    for number, step in made:
+        if not isinstance(step, Edit):
+            record(history, path, *step, number)
+            continue
+        lines, at, before = absent[step.path], max(step.line, 0), lines_of(step.before)
+        lines[at : at + len(before)] = before
+        start = sum(map(len, lines[:at]))
+        change = Change(start, start + len(step.before), step.after)
+        history.record(step.path, "".join(lines), change, PAUSE * number)
+        lines[at : at + len(before)] = lines_of(step.after)
+    return history
+
+
+def beginnings(edits: Sequence[Edit]) -> dict[str, list[str]]:
+    """The lines that each file must have had for these edits to be made in turn; blank where nothing is known."""
+    files: dict[str, list[str]] = {}
+    for edit in reversed(edits):
+        lines, at, size = files.setdefault(edit.path, []), max(edit.line, 0), len(lines_of(edit.after))
+        lines += ["\n"] * (at + size - len(lines))
+        lines[at : at + size] = lines_of(edit.before)
+    return files
 
 
 def hunks(diff: str) -> Iterator[tuple[int, list[str], list[str]]]:
@@ -220,16 +248,17 @@ def of_row(row: EditRow) -> Case:
         if start is not None and text.startswith(edit.after, start):
             own[at] = start
             text = text[:start] + edit.before + text[start + len(edit.after) :]
-    history = History()
+    made, within = [], 0
     for at, edit in enumerate(row.edits):
         if at in own:
-            made = text[: own[at]] + edit.after + text[own[at] + len(edit.before) :]
-            record(history, row.path, text, made, at)
-            text = made
+            now = text[: own[at]] + edit.after + text[own[at] + len(edit.before) :]
+            made.append((at, (text, now)))
+            text, within = now, within + grown(edit)
         else:
-            path = edit.path if edit.path != row.path else f"elsewhere in {edit.path}"
-            above = "\n" * max(edit.line, 0)
-            record(history, path, above + edit.before, above + edit.after, at)
+            below = edit.path == row.path and not above(row, edit)
+            line = edit.line - within if below else edit.line
+            made.append((at, replace(edit, path=name_elsewhere(edit.path, row.path), line=line)))
+    history = history_of(row.path, made)
     snapshot = Document("file:///now", row.path, row.language, 1, row.window).snapshot()
     expected = tuple(
         Change(line_start(snapshot, each.first), line_start(snapshot, each.stop), each.text) for each in row.expected
@@ -245,7 +274,7 @@ def offset_then(row: EditRow, at: int, text: str) -> int | None:
     if edit.path != row.path:
         return None
     line = edit.line - row.first_line + sum(grown(later) for later in row.edits[at + 1 :] if above(row, later))
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     return sum(map(len, lines[:line])) if 0 <= line <= len(lines) else None
 
 

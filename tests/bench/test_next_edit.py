@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bench.edit_cases import Case, cases
+from bench.edit_cases import Case, cases, of_row
 from bench.next_edit import Local, Outcome, cost_of, is_exact, likeness, measure_parts, parted, score, touched
 from bench.next_edit import outcome as outcome_of
 from bench.rename_latency import renaming, spread, timed
@@ -125,6 +125,60 @@ def test_the_file_of_a_row_may_be_a_window_of_it(tmp_path):
     path.write_text(json.dumps(row) + "\n")
     with pytest.raises(ValueError, match="do not lead to file_now"):
         list(cases(path))
+
+
+def test_edits_of_what_is_not_there_stay_as_they_were_made(tmp_path):
+    """Several of one file, each numbered as the file was when it was made: none runs into another."""
+    row = {
+        "id": "one",
+        "path": "a.py",
+        "language": "python",
+        "class": "repeat",
+        "file_before": "a = old(1)\nb = old(2)\n",
+        "edits": [
+            {"path": "a.py", "diff": "@@ -4,1 +4,3 @@\n-import first\n+import one\n+import two\n+import three\n"},
+            {"path": "a.py", "diff": "@@ -9,1 +9,1 @@\n-c = old(3)\n+c = new(3)\n"},
+            {"path": "a.py", "diff": "@@ -43,1 +43,2 @@\n-a = old(1)\n+\n+a = new(1)\n"},
+            {"path": "a.py", "diff": "@@ -46,1 +46,1 @@\n-x = old(7)\n+x = new(7)\n"},
+            {"path": "a.py", "diff": "@@ -60,1 +60,1 @@\n-y = old(8)\n+y = new(8)\n"},
+            {"path": "a.py", "diff": "@@ -59,0 +60,1 @@\n+\n"},
+            {"path": "b.py", "diff": "@@ -4,1 +4,2 @@\n-d = old(4)\n+d = new(4)\n+e = new(5)\n"},
+            {"path": "b.py", "diff": "@@ -7,1 +7,1 @@\n-f = old(6)\n+f = new(6)\n"},
+        ],
+        "file_now": "\na = new(1)\nb = old(2)\n",
+        "cursor": {"line": 1, "character": 10},
+        "expected": [],
+        "also_ok": [],
+    }
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    (found,) = cases(path)
+    assert found.history.edits() == (
+        Edit("elsewhere in a.py", 3, "import first\n", "import one\nimport two\nimport three\n"),
+        Edit("elsewhere in a.py", 8, "c = old(3)\n", "c = new(3)\n"),
+        Edit("a.py", 0, "a = old(1)\n", "\na = new(1)\n"),
+        Edit("elsewhere in a.py", 44, "x = old(7)\n", "x = new(7)\n"),
+        Edit("elsewhere in a.py", 59, "y = old(8)\n", "y = new(8)\n"),
+        Edit("elsewhere in a.py", 58, "", "\n"),
+        Edit("b.py", 3, "d = old(4)\n", "d = new(4)\ne = new(5)\n"),
+        Edit("b.py", 6, "f = old(6)\n", "f = new(6)\n"),
+    )
+
+
+def test_a_window_of_history_knows_the_edits_beside_it():
+    edits = (
+        Edit("a.py", 3, "import first\n", "import one\nimport two\nimport three\n"),
+        Edit("a.py", 8, "c = old(3)\n", "c = new(3)\n"),
+        Edit("a.py", 42, "a = old(1)\n", "\na = new(1)\n"),
+        Edit("a.py", 90, "y = old(8)\n", ""),
+    )
+    row = EditRow("r", "c", "MIT", "a.py", "python", "none", "\na = new(1)\nb\x0c = 2\n", 42, 1, edits, ())
+    assert of_row(row).history.edits() == (
+        Edit("elsewhere in a.py", 3, "import first\n", "import one\nimport two\nimport three\n"),
+        Edit("elsewhere in a.py", 8, "c = old(3)\n", "c = new(3)\n"),
+        Edit("a.py", 0, "a = old(1)\n", "\na = new(1)\n"),
+        Edit("elsewhere in a.py", 89, "y = old(8)\n", ""),
+    )
 
 
 def drawn_case() -> Case:
