@@ -4,6 +4,7 @@ import math
 
 import msgspec
 import numpy as np
+import pytest
 
 from mercury_engine import model as models
 from mercury_engine.confidence import Calibration, read_calibration
@@ -112,3 +113,12 @@ def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_
     assert ECHO_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     assert CALIBRATION_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     read(tmp_path / "int8")
+
+
+def test_rows_that_are_too_few_leave_the_model_as_it_was(tmp_path):
+    calibrated(tmp_path)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "int8").iterdir()}
+    (tmp_path / "sets" / "fim.jsonl").write_bytes(b"")
+    with pytest.raises(SystemExit, match="0 rows are too few"):
+        main(["--model", str(tmp_path / "int8"), "--set", str(tmp_path / "sets")])
+    assert {path.name: path.read_bytes() for path in (tmp_path / "int8").iterdir()} == before

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from mercury_training import collection, corpus, manifest
+from mercury_training.contamination import code_runs
 from mercury_training.pack import unpack
-from mercury_training.shards import Corpus
+from mercury_training.shards import Corpus, CorpusError
 
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software. " * 4
 
@@ -133,11 +134,44 @@ def test_a_second_build_filters_nothing_again_and_makes_the_same(built, monkeypa
     assert [(built / "out" / name).read_bytes() for name in names] == before
 
 
-def test_an_unknown_held_out_repository_is_an_error(built):
-    recipe = (built / "recipe.toml").read_text().replace("quiet/held", "quiet/hold")
-    (built / "wrong.toml").write_text(recipe)
-    with pytest.raises(ValueError, match="quiet/hold"):
-        corpus.build(built / "wrong.toml", built / "other", built / "other" / "work")
+def test_edit_rows_come_of_kept_files_alone_and_never_from_evaluation_rows(built, tmp_path):
+    """Also where a build before did not know of them: rows are kept between builds, what is left out is not."""
+    work = built / "out" / "work"
+    rows = list(Corpus.open(built / "out").edits())
+    lines = max((row.window for row in rows), key=len)
+    (built / "more.jsonl").write_bytes(msgspec.json.encode({"prefix": lines, "middle": "", "suffix": ""}) + b"\n")
+    recipe = (built / "recipe.toml").read_text()
+    (built / "stricter.toml").write_text(recipe.replace('"rows.jsonl"', '"rows.jsonl", "more.jsonl"'))
+    corpus.build(built / "stricter.toml", tmp_path / "out", work)
+    found = Corpus.open(tmp_path / "out")
+    kept = {document.path for document in found.train.documents}
+    assert {row.path for row in found.edits()} <= kept
+    assert not any(set(code_runs(row.window)) & set(code_runs(lines)) for row in found.edits())
+    assert {row.path for row in rows} - kept, "the file of that row is out, and its history was kept between builds"
+
+
+@pytest.mark.parametrize(
+    ("named", "instead", "message"),
+    [
+        ("quiet/held", "quiet/hold", "quiet/hold"),
+        ('"rows.jsonl"', '"raws*.jsonl"', "raws.*not there"),
+        ('["mirrors"]', '["mirror"]', "mirror: not there"),
+        ("mirrors =", "mirors =", "mirors.*README"),
+    ],
+)
+def test_a_recipe_that_names_what_is_not_there_is_refused(built, named, instead, message):
+    """A mistyped name would leave sources out, or evaluation rows in."""
+    (built / "wrong.toml").write_text((built / "recipe.toml").read_text().replace(named, instead))
+    with pytest.raises(SystemExit, match=message):
+        corpus.main(["build", str(built / "wrong.toml"), "--out", str(built / "other")])
+
+
+def test_a_recipe_without_a_source_is_refused(built, tmp_path):
+    (tmp_path / "reserved.txt").write_text("")
+    (tmp_path / "mirrors").mkdir()
+    (tmp_path / "empty.toml").write_text('reserved = "reserved.txt"\nevaluation = []\nmirrors = ["mirrors"]\n')
+    with pytest.raises(CorpusError, match="no source"):
+        corpus.build(tmp_path / "empty.toml", tmp_path / "out", tmp_path / "work")
 
 
 def test_a_packed_corpus_unpacks_to_the_same_documents(built, tmp_path):

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_training.history import Change, Hunk, commit_rows, hunks_between, in_plausible_order
+from mercury_training.collection import Candidate
+from mercury_training.history import Change, Hunk, commit_rows, edit_rows, hunks_between, in_plausible_order
 from mercury_training.shards import EditRow, Replacement
+from mercury_training.sources import Source, git
 from mercury_training.synthetic import lines_of
 
 LINES = st.lists(st.sampled_from([f"{name} = {value}\n" for name in "abc" for value in "123"]), max_size=30)
@@ -21,6 +23,17 @@ def rows_of(path: str, before: str, after: str, seed: int = 0) -> list[EditRow]:
     old = lines_of(before)
     change = Change("0" * 40, {path: old}, hunks_between(path, old, lines_of(after)))
     return list(commit_rows(change, make, random.Random(seed)))
+
+
+def repository(folder, path: str, states: list[str]) -> Source:
+    """A commit for each state of one file."""
+    folder.mkdir()
+    git(str(folder), "init", "--quiet")
+    for text in states:
+        (folder / path).write_text(text)
+        git(str(folder), "add", path)
+        git(str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "state")
+    return Source("some/where", "git", str(folder), git(str(folder), "rev-parse", "HEAD").decode().strip())
 
 
 def replaced(lines: list[str], changes) -> list[str]:
@@ -95,3 +108,16 @@ def test_definitions_come_before_their_uses_and_tests_last():
 
 def test_a_form_feed_ends_no_line():
     assert lines_of("a\x0cb\u2028c\nd") == ["a\x0cb\u2028c\n", "d"]
+
+
+def test_a_commit_to_a_file_that_held_a_secret_is_left_out(tmp_path):
+    """Its window would show it, whatever the commit changed."""
+    secret = "token = 'ghp_" + "a1B2" * 9 + "'\n"
+    plain = "".join(f"line_{number} = {number}\n" for number in range(9))
+    texts = [Candidate("a.py", "python", "MIT", plain, b"", b"")]
+    found = []
+    for number, first in enumerate((secret, "token = ''\n")):
+        states = [first + plain, first + plain.replace("5", "6"), plain]
+        found.append(list(edit_rows(repository(tmp_path / str(number), "a.py", states), texts, 9)))
+    assert found[0] == []
+    assert found[1]

@@ -96,3 +96,14 @@ def test_a_row_has_the_same_name_every_time():
         == next_edit_row(ROW)["id"]
         != next_edit_row(msgspec.structs.replace(ROW, next=0))["id"]
     )
+
+
+def test_a_form_feed_ends_no_line():
+    """Numbers of lines count line feeds alone."""
+    window = "one\x0c\ntwo\n\x0c\nTHREE\nfour\n"
+    edits = (Edit("words.txt", 103, "three\n", "THREE\n"),)
+    row = next_edit_row(
+        msgspec.structs.replace(ROW, window=window, edits=edits, expected=(Replacement(4, 5, "4\n"),), next=0)
+    )
+    assert row["file_before"] == window.replace("THREE", "three")
+    assert "-four\n+4\n" in row["expected"][0]["diff"]

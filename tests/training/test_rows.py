@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
 from mercury_engine.layout import (
@@ -140,6 +141,15 @@ def test_silence_keeps_the_old_text():
     example = next_edit(TOKENIZER, edit_row(0), BUDGET, np.random.default_rng(3))
     request = example.drafts[0]
     assert list(example.answers[0][:-1]) == list(request)
+
+
+def test_a_form_feed_ends_no_line_of_an_edits_window():
+    row = edit_row(1)
+    torn = replace(row, window=row.window.replace("import math", "import\x0c math"))
+    for seed in range(9):
+        draws = (np.random.default_rng(seed) for _ in range(2))
+        whole, split = (next_edit(TOKENIZER, each, BUDGET, draw) for each, draw in zip((row, torn), draws, strict=True))
+        assert whole.answers == split.answers
 
 
 def test_edits_of_several_places_are_several_holes():

@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_training.shards import Document, EditRow, Replacement, Split, read_edits, write_edits, write_split
+from mercury_training.shards import (
+    Corpus,
+    CorpusError,
+    Document,
+    EditRow,
+    Replacement,
+    Split,
+    read_edits,
+    token_type,
+    write_edits,
+    write_split,
+)
+from tests.training.small import write_corpus
 
 
 def part(path, tokens: list[int], *documents: Document):
@@ -42,6 +54,16 @@ def test_an_index_of_other_tokens_is_refused(split, tmp_path):
         Split.open(tmp_path, "train")
 
 
+def test_a_split_may_be_written_anew_in_another_width_while_the_old_one_is_read(split, tmp_path):
+    (tmp_path / "4").write_bytes(np.array([70_000], np.uint32).tobytes())
+    documents = [Document("a/b", "x.py", "python", "MIT", 0, 1)]
+    write_split(tmp_path, "train", [(tmp_path / "4", documents)], token_type(70_001))
+    assert Split.open(tmp_path, "train").tokens.tolist() == [70_000]
+    write_split(tmp_path, "train", [part(tmp_path / "5", [9], *documents)])
+    assert Split.open(tmp_path, "train").tokens.tolist() == [9]
+    assert split.tokens.tolist() == [1, 2, 3, 65535, 4]
+
+
 def test_an_empty_split_opens(tmp_path):
     assert write_split(tmp_path, "held_out", []) == 0
     assert len(Split.open(tmp_path, "held_out")) == 0
@@ -58,3 +80,30 @@ def test_edit_rows_come_back_as_they_were(tmp_path):
     )
     assert write_edits(tmp_path / "edits.jsonl.xz", [row, row]) == 2
     assert list(read_edits(tmp_path / "edits.jsonl.xz")) == [row, row]
+
+
+def damaged(folder, name):
+    """A small corpus of which one file ends early."""
+    write_corpus(folder)
+    (folder / name).write_bytes((folder / name).read_bytes()[:40])
+    return folder
+
+
+@pytest.mark.parametrize("name", ["train.index", "train.u16", "edits.jsonl.xz"])
+def test_a_damaged_corpus_says_which_file_and_what_to_do(tmp_path, name):
+    with pytest.raises(CorpusError, match=rf"{name}: .*build (it|the corpus) again"):
+        list(Corpus.open(damaged(tmp_path, name)).edits())
+
+
+def test_a_folder_that_is_no_corpus_is_named(tmp_path):
+    with pytest.raises(CorpusError, match=r"train\.index: cannot be read .* name a corpus folder"):
+        Corpus.open(tmp_path)
+
+
+def test_tokens_of_another_vocabulary_are_refused(tmp_path):
+    """They would decode to some text, and be trained on."""
+    write_corpus(tmp_path)
+    tokens = np.fromfile(tmp_path / "train.u16", np.uint16)
+    (tokens + 1).tofile(tmp_path / "train.u16")
+    with pytest.raises(CorpusError, match=r"tokenizer\.json: not the vocabulary"):
+        Corpus.open(tmp_path)

@@ -73,9 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     runtime, tokenizer = open_runtime(options.model), Tokenizer.load(options.model / TOKENIZER_FILE)
     halves = rows[::2], rows[1::2]
     leaning = _leaning(*(list(listen(runtime, tokenizer, half)) for half in halves))
-    _write(options.model / ECHO_FILE, leaning)
     fitting, judged = (list(observe(runtime, tokenizer, leaning, half)) for half in halves)
+    if not fitting or not judged:
+        raise SystemExit(f"mercury_training.calibrate: {options.set}: {len(rows)} rows are too few; name a larger set")
     print(report(fitting, judged))
+    _write(options.model / ECHO_FILE, leaning)
     _write(options.model / CALIBRATION_FILE, fit_confidence([*fitting, *judged]))
     seal(options.model)
 

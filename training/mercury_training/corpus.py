@@ -11,7 +11,7 @@ import os
 import random
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 import msgspec
@@ -24,7 +24,7 @@ from mercury_training.collection import Kept, collect, collected, select, shown,
 from mercury_training.contamination import Evaluation
 from mercury_training.manifest import Manifest, entry_of, grouped, report, with_tables
 from mercury_training.pack import pack, unpack
-from mercury_training.shards import Document
+from mercury_training.shards import CorpusError, Document
 from mercury_training.sources import Source, discover, reserved_names
 from mercury_training.tokenizer_training import train_tokenizer
 
@@ -64,7 +64,10 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def load(cls, path: Path) -> "Recipe":
-        return msgspec.convert(tomllib.loads(path.read_text()), cls)
+        try:
+            return msgspec.convert(tomllib.loads(path.read_text("utf-8")), cls)
+        except (OSError, ValueError) as error:
+            raise CorpusError(f"{path}: cannot be read ({error}); training/README.md shows a sources file") from error
 
 
 class Encoded(Struct, frozen=True):
@@ -76,6 +79,13 @@ class Encoded(Struct, frozen=True):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
+    try:
+        _run(options)
+    except (CorpusError, OSError) as error:
+        raise SystemExit(f"mercury_training.corpus: {error}") from error
+
+
+def _run(options: argparse.Namespace) -> None:
     if options.command == "build":
         print(report(build(options.sources, options.out, options.work or options.out / "work")))
     elif options.command == "pack":
@@ -90,8 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def build(sources_file: Path, out: Path, work: Path) -> Manifest:
     """All steps; the manifest is also written to `out`."""
     recipe, root = Recipe.load(sources_file), sources_file.parent
-    reserved = reserved_names((root / recipe.reserved).read_text())
+    _check(recipe, root)
+    reserved = reserved_names((root / recipe.reserved).read_text("utf-8"))
     sources = _sources(recipe, root, reserved)
+    if not sources:
+        raise CorpusError(f"{sources_file}: no source in what it names; mirrors lie as owner+name/repo")
     out.mkdir(parents=True, exist_ok=True)
     dropped = collect(sources, recipe.stated, reserved, work)
     evaluation = Evaluation(path for pattern in recipe.evaluation for path in sorted(root.glob(pattern)))
@@ -99,7 +112,7 @@ def build(sources_file: Path, out: Path, work: Path) -> Manifest:
     tokenizer = _tokenizer(recipe, root, out, kept, work)
     encoded = [(found, _encode(found, tokenizer, out, work)) for found in shown("encode", kept)]
     tokens = _splits(recipe, encoded, out, work)
-    rows = _edits(sources, recipe, evaluation, out, work)
+    rows = _edits(encoded, recipe, evaluation, out, work)
     manifest = _manifest(recipe, encoded, tokens, rows, evaluation, dropped, work)
     (out / "manifest.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
     return manifest
@@ -125,6 +138,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _check(recipe: Recipe, root: Path) -> None:
+    """That nothing of what it names is missing: a name that was mistyped must not leave evaluation rows in."""
+    named = [recipe.reserved, *recipe.mirrors, *recipe.site_packages, *recipe.wheels]
+    named += [folder.path for folder in recipe.folders] + [recipe.tokenizer] * bool(recipe.tokenizer)
+    missing = [name for name in named if not (root / name).exists()]
+    missing += [pattern for pattern in recipe.evaluation if not any(root.glob(pattern))]
+    if missing:
+        raise CorpusError(f"{root / missing[0]}: not there; correct the sources file, whose paths are relative to it")
+
+
 def _sources(recipe: Recipe, root: Path, reserved: frozenset[str]) -> list[Source]:
     """Held-out sources first, so that training loses what resembles them; packages made from them stay out."""
     places = (
@@ -138,7 +161,7 @@ def _sources(recipe: Recipe, root: Path, reserved: frozenset[str]) -> list[Sourc
     ]
     found = [source for source in found if source.name.lower() not in left_out]
     if missing := set(recipe.held_out) - {source.name for source in found}:
-        raise ValueError(f"held_out: {sorted(missing)} are no sources; correct their names or add their mirrors")
+        raise CorpusError(f"held_out: {sorted(missing)} are no sources; correct their names or add their mirrors")
     return sorted(found, key=lambda source: source.name not in recipe.held_out)
 
 
@@ -196,21 +219,24 @@ def _splits(recipe: Recipe, encoded: list[tuple[Kept, Encoded]], out: Path, work
 
 
 def _edits(
-    sources: list[Source], recipe: Recipe, evaluation: Evaluation, out: Path, work: Path
+    encoded: list[tuple[Kept, Encoded]], recipe: Recipe, evaluation: Evaluation, out: Path, work: Path
 ) -> dict[str, dict[str, int]]:
-    """Edit rows of every repository that has something to learn from; how many of each kind in each split."""
-    repositories = [source for source in sources if source.kind == "git" and collected(work, source).candidates]
-    paths = {source.name: _rows_of(source, recipe, evaluation, work) for source in shown("edits", repositories)}
+    """Edit rows of the kept files of every repository; how many of each kind in each split."""
+    repositories = [member for member in encoded if member[0].source.kind == "git"]
+    found = [
+        (kept.source.name, _rows_of(kept.source, recipe, work), {document.path for document in each.documents})
+        for kept, each in shown("edits", repositories)
+    ]
     rows = {}
     for split, name, held_out in (("train", "edits", False), ("held_out", "held_out_edits", True)):
         kinds: Counter[str] = Counter()
-        members = [path for source, path in paths.items() if (source in recipe.held_out) == held_out]
-        shards.write_edits(out / f"{name}.jsonl.xz", _counted(kinds, members))
+        members = [(path, known) for source, path, known in found if (source in recipe.held_out) == held_out]
+        shards.write_edits(out / f"{name}.jsonl.xz", _counted(kinds, members, evaluation))
         rows[split] = dict(sorted(kinds.items()))
     return rows
 
 
-def _rows_of(source: Source, recipe: Recipe, evaluation: Evaluation, work: Path) -> Path:
+def _rows_of(source: Source, recipe: Recipe, work: Path) -> Path:
     """One repository's edit rows, kept between builds."""
     limit = recipe.edits_per_repository
     path = work / "edits" / f"{source.key}.{source.revision[:12]}.{limit}.jsonl.xz"
@@ -218,16 +244,26 @@ def _rows_of(source: Source, recipe: Recipe, evaluation: Evaluation, work: Path)
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = history.edit_rows(source, collected(work, source).candidates, limit)
         partial = path.with_suffix(".partial")
-        shards.write_edits(partial, (row for row in rows if not evaluation.touches(row.window)))
+        shards.write_edits(partial, rows)
         os.replace(partial, path)
     return path
 
 
-def _counted(kinds: Counter[str], paths: Iterable[Path]) -> Iterator[shards.EditRow]:
-    for path in paths:
+def _counted(
+    kinds: Counter[str], members: Iterable[tuple[Path, Set[str]]], evaluation: Evaluation
+) -> Iterator[shards.EditRow]:
+    """Rows of these files. What was kept between builds may be older than the selection and the evaluation sets."""
+    for path, known in members:
         for row in shards.read_edits(path):
-            kinds[row.kind] += 1
-            yield row
+            if row.path in known and not any(map(evaluation.touches, _texts(row))):
+                kinds[row.kind] += 1
+                yield row
+
+
+def _texts(row: shards.EditRow) -> Iterator[str]:
+    yield row.window
+    yield from (change.text for change in row.expected)
+    yield from (text for edit in row.edits for text in (edit.before, edit.after))
 
 
 def _manifest(

@@ -34,6 +34,7 @@ from mercury_engine.layout import (
 from mercury_engine.tokenizer import Tokenizer
 from mercury_engine.trail import Listener, Trail
 from mercury_training.shards import EditRow, Replacement
+from mercury_training.synthetic import lines_of
 
 __all__ = ["Example", "Place", "answered", "completion", "left_to_right", "next_edit"]
 
@@ -127,7 +128,7 @@ def completion(tokenizer: Tokenizer, place: Place, budget: Budget, draw: np.rand
 def next_edit(tokenizer: Tokenizer, row: EditRow, budget: Budget, draw: np.random.Generator) -> Example | None:
     """The change that comes next, or several at once, written over a few lines; where none is due, the lines
     stay as they are."""
-    lines = row.window.splitlines(keepends=True) or [""]
+    lines = lines_of(row.window) or [""]
     several = len(row.expected) > 1 and draw.random() < 0.3
     expected = _together(row.expected, draw) if several else row.expected[row.next : row.next + 1]
     if not expected:

@@ -171,7 +171,8 @@ def _small_changes(source: Source, known: Container[str]) -> Iterator[Change]:
                 before[path] = old
                 hunks += found
             else:
-                if hunks and _is_small(hunks) and not filters.SECRET.search("\n".join(_all_lines(hunks))):
+                texts = (*_all_lines(hunks), *(line for lines in before.values() for line in lines))
+                if hunks and _is_small(hunks) and not filters.SECRET.search("".join(texts)):
                     yield Change(commit, before, hunks)
 
 

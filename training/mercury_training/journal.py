@@ -22,6 +22,8 @@ class Journal:
 
     def __init__(self, out: Path, *, silent: bool = False) -> None:
         self._log, self._picture, self._silent = out / "log.jsonl", out / "curve.svg", silent
+        if not silent:
+            _mend(self._log)
         self._shown, self._steps = 0.0, 0
 
     def note(self, entry: Mapping) -> None:
@@ -49,6 +51,13 @@ class Journal:
     def _print(self, text: str) -> None:
         if not self._silent:
             print(text, end="", file=sys.stderr, flush=True)
+
+
+def _mend(log: Path) -> None:
+    """A last line that was cut off, as where a disk was full, is dropped."""
+    data = log.read_bytes() if log.exists() else b""
+    if data and not data.endswith(b"\n"):
+        log.write_bytes(data[: data.rfind(b"\n") + 1])
 
 
 def _line(entry: Mapping) -> str:

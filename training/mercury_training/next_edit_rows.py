@@ -7,6 +7,7 @@ import msgspec
 
 from mercury_engine.api import Edit
 from mercury_training.shards import EditRow, Replacement
+from mercury_training.synthetic import lines_of
 
 __all__ = ["class_of", "next_edit_row"]
 
@@ -47,7 +48,7 @@ def class_of(row: EditRow) -> str:
 
 
 def _expected(row: EditRow, replacement: Replacement) -> dict:
-    lines = row.window.splitlines(keepends=True)
+    lines = lines_of(row.window)
     old = "".join(lines[replacement.first : replacement.stop])
     return {
         "range": {
@@ -61,10 +62,10 @@ def _expected(row: EditRow, replacement: Replacement) -> dict:
 
 def _undone(row: EditRow) -> tuple[list[str], str] | None:
     """The edits as diffs, those inside the window with context, and the window as it was before all of them."""
-    lines, offset = row.window.splitlines(keepends=True), row.first_line
+    lines, offset = lines_of(row.window), row.first_line
     diffs = []
     for edit in reversed(row.edits):
-        old, new = edit.before.splitlines(keepends=True), edit.after.splitlines(keepends=True)
+        old, new = lines_of(edit.before), lines_of(edit.after)
         at = edit.line - offset
         if edit.path != row.path or at >= len(lines):
             diffs.append(_diff(edit.path, [], edit, edit.line))
@@ -81,7 +82,7 @@ def _undone(row: EditRow) -> tuple[list[str], str] | None:
 
 def _diff(path: str, lines: Sequence[str], edit: Edit, at: int, offset: int = 0) -> str:
     """A unified diff of one edit of `lines`, of which line `at` is where its old text begins."""
-    old, new = edit.before.splitlines(keepends=True), edit.after.splitlines(keepends=True)
+    old, new = lines_of(edit.before), lines_of(edit.after)
     above = list(lines[max(0, at - DIFF_CONTEXT) : at])
     below = list(lines[at + len(old) : at + len(old) + DIFF_CONTEXT])
     start = at - len(above) + offset

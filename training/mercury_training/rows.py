@@ -23,7 +23,7 @@ from mercury_engine.layout import CANVASES, PAD, SPECIALS, Block, Budget, budget
 from mercury_engine.tokenizer import Tokenizer
 from mercury_training.corruption import Canvas, answer_canvases, text_canvases
 from mercury_training.examples import Example, Place, completion, left_to_right, next_edit
-from mercury_training.shards import EditRow, Split
+from mercury_training.shards import EditRow, Split, damage_named
 
 __all__ = ["RANGES", "EditTable", "Packed", "Rows", "Shape", "pack", "stack"]
 
@@ -84,11 +84,12 @@ class EditTable:
     @classmethod
     def open(cls, compressed: Path, folder: Path) -> "EditTable":
         """The rows of an `edits.jsonl.xz`, unpacked into `folder` once for each size of that file."""
-        path = folder / f"{compressed.stem}.{compressed.stat().st_size}"
+        with damage_named(compressed):
+            path = folder / f"{compressed.stem}.{compressed.stat().st_size}"
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f"{path.name}.{os.getpid()}")
-            with lzma.open(compressed) as packed, partial.open("wb") as plain:
+            with damage_named(compressed), lzma.open(compressed) as packed, partial.open("wb") as plain:
                 shutil.copyfileobj(packed, plain, 1 << 20)
             partial.replace(path)
         return cls(path)

@@ -14,6 +14,7 @@ that end in `.u32`, of vocabularies that need it, 32.
 
 import lzma
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -25,10 +26,12 @@ from mercury_engine.tokenizer import Tokenizer
 
 __all__ = [
     "Corpus",
+    "CorpusError",
     "Document",
     "EditRow",
     "Replacement",
     "Split",
+    "damage_named",
     "read_edits",
     "token_type",
     "write_edits",
@@ -37,6 +40,10 @@ __all__ = [
 
 WIDE, NARROW = np.dtype(np.uint32), np.dtype(np.uint16)
 SUFFIX = {WIDE: "u32", NARROW: "u16"}
+
+
+class CorpusError(ValueError):
+    """A corpus, or what it is to be made from, is not there or not whole. The message says what to do."""
 
 
 class Document(Struct, frozen=True, array_like=True):
@@ -91,12 +98,16 @@ class Split:
 
     @classmethod
     def open(cls, folder: Path, name: str) -> "Split":
-        documents = msgspec.msgpack.decode((folder / f"{name}.index").read_bytes(), type=list[Document])
+        index = folder / f"{name}.index"
+        try:
+            documents = msgspec.msgpack.decode(index.read_bytes(), type=list[Document])
+        except (OSError, msgspec.DecodeError) as error:
+            raise CorpusError(f"{index}: cannot be read ({error}); name a corpus folder, or build it again") from error
         kind = WIDE if (folder / f"{name}.{SUFFIX[WIDE]}").exists() else NARROW
         path = folder / f"{name}.{SUFFIX[kind]}"
         size = path.stat().st_size // kind.itemsize
         if size != (documents[-1].stop if documents else 0):
-            raise ValueError(f"{path}: {size} tokens, its index has another number; build the corpus again")
+            raise CorpusError(f"{path}: {size} tokens, its index has another number; build the corpus again")
         return cls(np.memmap(path, kind, "r") if size else np.zeros(0, kind), documents)
 
     def __len__(self) -> int:
@@ -115,9 +126,15 @@ class Corpus:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.tokenizer = Tokenizer.load(folder / "tokenizer.json")
         self.train = Split.open(folder, "train")
         self.held_out = Split.open(folder, "held_out")
+        self.tokenizer = Tokenizer.load(folder / "tokenizer.json")
+        for split in (self.train, self.held_out):
+            if len(split) and not _is_spelled_by(self.tokenizer, split.tokens_of(0)):
+                raise CorpusError(
+                    f"{folder / 'tokenizer.json'}: not the vocabulary that the tokens beside it were written in; put "
+                    "that one back, or build the corpus again"
+                )
 
     @classmethod
     def open(cls, folder: Path) -> "Corpus":
@@ -141,6 +158,9 @@ def write_split(
     """Join token files, whose documents count from each file's beginning, into one split; returns its tokens."""
     documents: list[Document] = []
     offset = 0
+    for suffix in SUFFIX.values():
+        # Who has the old tokens mapped keeps them.
+        (folder / f"{name}.{suffix}").unlink(missing_ok=True)
     with (folder / f"{name}.{SUFFIX[kind]}").open("wb") as joined:
         for path, found in parts:
             tokens = path.read_bytes()
@@ -153,8 +173,17 @@ def write_split(
 
 def read_edits(path: Path) -> Iterator[EditRow]:
     decoder = msgspec.json.Decoder(EditRow)
-    with lzma.open(path) as lines:
+    with damage_named(path), lzma.open(path) as lines:
         yield from map(decoder.decode, lines)
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """While compressed rows are read, or unpacked."""
+    try:
+        yield
+    except (OSError, EOFError, lzma.LZMAError, msgspec.DecodeError) as error:
+        raise CorpusError(f"{path}: cannot be unpacked ({error}); make room, or build the corpus again") from error
 
 
 def write_edits(path: Path, rows: Iterable[EditRow]) -> int:
@@ -166,6 +195,12 @@ def write_edits(path: Path, rows: Iterable[EditRow]) -> int:
             lines.write(encoder.encode(row) + b"\n")
             count += 1
     return count
+
+
+def _is_spelled_by(tokenizer: Tokenizer, tokens: np.ndarray) -> bool:
+    """Whether a document's tokens are what its text is encoded as."""
+    known = not len(tokens) or int(tokens.max()) < tokenizer.vocabulary
+    return known and tokenizer.encode(tokenizer.decode(tokens.tolist())) == tokens.tolist()
 
 
 def _moved(document: Document, offset: int) -> Document:

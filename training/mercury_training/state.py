@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import torch
 from msgspec import Struct
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -21,6 +22,7 @@ from mercury_training.schedule import Stage
 __all__ = ["Place", "StateError", "latest", "read", "write"]
 
 KEPT = 2
+WEIGHTS, MOMENTS = "weights.safetensors", "optimizer.safetensors"
 
 
 class StateError(Exception):
@@ -40,13 +42,19 @@ class Place(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write(folder: Path, place: Place, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]) -> None:
-    """All or nothing: written beside its place, then renamed."""
+    """All or nothing: written beside its place, then renamed. What was not finished before goes."""
+    for stale in folder.parent.glob("*.partial"):
+        shutil.rmtree(stale)
     partial = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    save_file({name: weight.detach().contiguous() for name, weight in weights.items()}, partial / "weights.safetensors")
-    save_file({name: moment.contiguous() for name, moment in moments.items()}, partial / "optimizer.safetensors")
-    (partial / "state.json").write_bytes(msgspec.json.encode(place))
+    try:
+        partial.mkdir(parents=True)
+        save_file({name: weight.detach().contiguous() for name, weight in weights.items()}, partial / WEIGHTS)
+        save_file({name: moment.contiguous() for name, moment in moments.items()}, partial / MOMENTS)
+        (partial / "state.json").write_bytes(msgspec.json.encode(place))
+    except (OSError, SafetensorError) as error:
+        raise StateError(
+            f"{folder}: cannot be written ({error}); make room, and go on from the checkpoint before with --resume"
+        ) from error
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
     _thin(folder.parent)
@@ -58,8 +66,11 @@ def read(folder: Path) -> tuple[Place, dict[str, Tensor], dict[str, Tensor]]:
         place = msgspec.json.decode((folder / "state.json").read_bytes(), type=Place)
     except (OSError, msgspec.DecodeError) as error:
         raise StateError(f"{folder}: no checkpoint ({error}); name a folder with state.json in it") from error
-    moments = folder / "optimizer.safetensors"
-    return place, load_file(folder / "weights.safetensors"), load_file(moments) if moments.exists() else {}
+    try:
+        weights = load_file(folder / WEIGHTS)
+        return place, weights, load_file(folder / MOMENTS) if (folder / MOMENTS).exists() else {}
+    except (OSError, SafetensorError) as error:
+        raise StateError(f"{folder}: damaged ({error}); remove it, and go on from the checkpoint before") from error
 
 
 def grown(kept: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, Tensor]:
