@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention.flex_attention import create_block_mask
 
 from mercury_engine.layout import Block, canvas_mask, visible_ranges
 from mercury_training.attention import attend_blocks, attend_dense, attend_tiles, block_mask, dense_mask, tiles
@@ -65,6 +66,30 @@ def test_flex_attention_attends_as_the_dense_mask_does():
     with torch.no_grad():
         found = attend_blocks(q, k, v, block_mask(ranges()))
         torch.testing.assert_close(found, attend_dense(q, k, v, brute_force()))
+
+
+@pytest.mark.parametrize("clean", [70, 256, 600])
+def test_the_block_mask_is_that_of_the_dense_one(clean):
+    blocks = [Block(clean), Block(8, 20, causal=False), Block(200), Block(16, clean + 30, causal=False), Block(30)]
+    found = block_mask(torch.from_numpy(visible_ranges(blocks))[None].long())
+    seen = torch.from_numpy(canvas_mask(blocks))
+    expected = create_block_mask(lambda b, h, q, column: seen[q, column], 1, None, *seen.shape, device="cpu")
+    for name in ("kv_num_blocks", "full_kv_num_blocks", "q_num_blocks", "full_q_num_blocks"):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+    assert torch.equal(found.to_dense(), expected.to_dense())
+    rows = torch.arange(len(seen))
+    assert torch.equal(found.mask_mod(torch.tensor(0), None, rows[:, None], rows), seen)
+
+
+@pytest.mark.slow
+def test_what_is_compiled_under_one_block_mask_attends_under_the_next():
+    compiled = torch.compile(attend_blocks, dynamic=False, backend="aot_eager")
+    with torch.no_grad():
+        compiled(*inputs(), block_mask(ranges()))
+        other = ranges().flip(0)
+        with torch.compiler.set_stance("fail_on_recompile"):
+            found = compiled(*inputs(), block_mask(other))
+    torch.testing.assert_close(found, attend_dense(*inputs(), dense_mask(other)))
 
 
 def test_the_block_mask_skips_whole_blocks_that_nobody_sees():

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from mercury_engine.api import InfillRequest, Span, Window
@@ -31,7 +32,7 @@ from mercury_engine.layout import (
 )
 from mercury_engine.model import load
 from mercury_engine.trail import Listener
-from mercury_training import loader, train, trainer
+from mercury_training import loader, state, train, trainer
 from mercury_training.examples import answered
 from mercury_training.optimizer import Rates
 from mercury_training.rows import Shape, pack, stack
@@ -171,6 +172,42 @@ def test_only_two_checkpoints_are_kept(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=4, checkpoint_minutes=0, evaluate_minutes=0))
     assert [path.name for path in sorted((tmp_path / "checkpoints").iterdir())] == ["00000003", "00000004"]
     assert all("held_out_clean" in entry for entry in steps(tmp_path))
+
+
+def test_a_run_goes_on_behind_a_line_of_the_log_that_was_cut_off(corpus, tmp_path):
+    run(settings(corpus, tmp_path, steps=2, stage="stable"))
+    log = tmp_path / "log.jsonl"
+    log.write_text(log.read_text() + '{"step": 3, "posi')
+    run(settings(corpus, tmp_path, steps=4, stage="stable", resume=True))
+    assert [entry["step"] for entry in steps(tmp_path)] == [1, 2, 3, 4]
+    assert "</svg>" in (tmp_path / "curve.svg").read_text()
+
+
+def test_a_full_disk_leaves_the_checkpoint_before_and_a_run_that_goes_on(corpus, tmp_path, monkeypatch):
+    run(settings(corpus, tmp_path, steps=2, stage="stable"))
+
+    def half(tensors, path):
+        path.write_bytes(b"half")
+        raise SafetensorError("No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(state, "save_file", half)
+        with pytest.raises(StateError, match=r"00000004: .*No space.*--resume"):
+            run(settings(corpus, tmp_path, steps=4, stage="stable", resume=True))
+    run(settings(corpus, tmp_path, steps=3, stage="stable", resume=True))
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["00000002", "00000003"]
+
+
+def test_a_damaged_checkpoint_is_named(corpus, tmp_path):
+    run(settings(corpus, tmp_path, steps=2, stage="stable"))
+    (tmp_path / "checkpoints/00000002/optimizer.safetensors").write_bytes(b"half")
+    with pytest.raises(StateError, match=r"00000002: damaged .* from the checkpoint before"):
+        run(settings(corpus, tmp_path, steps=3, stage="stable", resume=True))
+
+
+def test_what_a_user_can_mend_is_said_in_one_line(tmp_path):
+    with pytest.raises(SystemExit, match=r"mercury_training\.train: .*nowhere/train\.index: cannot be read"):
+        train.main(["--data", str(tmp_path / "nowhere"), "--preset", "tiny", "--steps", "1", "--out", str(tmp_path)])
 
 
 def test_a_budget_in_minutes_ends_the_schedule_in_time(corpus, tmp_path):

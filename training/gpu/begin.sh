@@ -14,11 +14,12 @@ from pathlib import Path
 from mercury_training.pack import unpack
 unpack(*map(Path, sys.argv[1:]))" "$TRIP/corpus.tar" "$PLACE/corpus"
 
-# What an earlier try left says nothing of this one.
+# What an earlier try left says nothing of this one; what it learned stays beside it.
 rm -rf "$PLACE/smoke" "$PLACE/ended"
+[ ! -d "$PLACE/run" ] || mv "$PLACE/run" "$PLACE/run.$(date +%s)"
 
 # Eight updates pass through all three shapes of rows: what is compiled here is found again by the run.
-timeout 300 python3 -m mercury_training.train --data "$PLACE/corpus" --preset "$PRESET" --steps 8 \
+timeout 360 python3 -m mercury_training.train --data "$PLACE/corpus" --preset "$PRESET" --steps 8 \
     --out "$PLACE/smoke" "$@"
 
 # shellcheck disable=SC2016
@@ -26,5 +27,5 @@ setsid nohup sh -c 'place=$1; shift; python3 -m mercury_training.train "$@"; ech
     --data "$PLACE/corpus" --preset "$PRESET" --minutes "$MINUTES" --checkpoint-minutes 4 --evaluate-minutes 4 \
     --out "$PLACE/run" "$@" > "$PLACE/run.log" 2>&1 < /dev/null &
 
-export POLLS="${FIRST_POLLS:-6}"
+export POLLS="${FIRST_POLLS:-4}"
 exec sh training/gpu/wait.sh

@@ -1,19 +1,24 @@
 """The packed rows' mask for whoever computes attention: dense and tiled for the CPU, block-sparse for a GPU.
 
-Shapes: B batch, T rows, H query heads, K key heads, E head width, N ranges of a row, C rows of a tile, S its columns.
+Shapes: B batch, T rows, H query heads, K key heads, E head width, N ranges of a row, C rows of a tile, S its columns;
+Q blocks of rows, S blocks of columns in a block mask.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch.nn import functional
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from mercury_engine.model import attend_dense
 
 __all__ = ["Tile", "attend_blocks", "attend_dense", "attend_tiles", "block_mask", "dense_mask", "tiles"]
 
 TILE = 128
+BLOCK = 128
+"""Rows, and columns, of what flex attention skips or does not."""
 
 
 class Tile(NamedTuple):
@@ -62,22 +67,42 @@ def attend_tiles(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: tuple[Til
 
 
 def block_mask(ranges_BTN2: Tensor) -> BlockMask:
-    """The mask as flex attention takes it."""
-    batch, rows, count, _ = ranges_BTN2.shape
-
-    def sees(b: Tensor, h: Tensor, q: Tensor, column: Tensor) -> Tensor:
-        seen = (column >= ranges_BTN2[b, q, 0, 0]) & (column < ranges_BTN2[b, q, 0, 1])
-        for number in range(1, count):
-            seen = seen | (column >= ranges_BTN2[b, q, number, 0]) & (column < ranges_BTN2[b, q, number, 1])
-        return seen
-
-    compiled = ranges_BTN2.is_cuda
-    return create_block_mask(sees, batch, None, rows, rows, device=ranges_BTN2.device, _compile=compiled)
+    """The mask as flex attention takes it, without a dense one on the way: a row's ranges do not overlap, so that
+    counting tells which blocks are seen in part and which as a whole."""
+    rows = ranges_BTN2.shape[1]
+    starts_S = torch.arange(0, rows, BLOCK, dtype=torch.int32, device=ranges_BTN2.device)
+    first_BTN, stop_BTN = ranges_BTN2.int().unbind(-1)
+    ends_BTNS = torch.minimum(stop_BTN[..., None], starts_S + BLOCK)
+    seen_BTS = (ends_BTNS - torch.maximum(first_BTN[..., None], starts_S)).clamp_(min=0).sum(2)
+    seen_BQS = functional.pad(seen_BTS, (0, 0, 0, -rows % BLOCK)).unflatten(1, (-1, BLOCK)).sum(2)
+    whole_BQS = seen_BQS == BLOCK * BLOCK
+    part_BQS = (seen_BQS > 0) & ~whole_BQS
+    sees = _rule(first_BTN, stop_BTN)
+    return BlockMask.from_kv_blocks(*_ordered(part_BQS), *_ordered(whole_BQS), BLOCK, sees, (rows, rows))
 
 
 def attend_blocks(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: BlockMask) -> Tensor:
     """Meant to run inside a compiled model: uncompiled it forms the whole score matrix."""
     return flex_attention(q_BHTE, k_BKTE, v_BKTE, block_mask=mask, enable_gqa=True)
+
+
+def _rule(first_BTN: Tensor, stop_BTN: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """Whether a row sees a column. Tensors that are indexed by literals, too, would not compile."""
+    ranges = [(first_BTN[..., n].contiguous(), stop_BTN[..., n].contiguous()) for n in range(first_BTN.shape[2])]
+
+    def sees(b: Tensor, h: Tensor, q: Tensor, column: Tensor) -> Tensor:
+        seen = column < 0
+        for first_BT, stop_BT in ranges:
+            seen = seen | (column >= first_BT[b, q]) & (column < stop_BT[b, q])
+        return seen
+
+    return sees
+
+
+def _ordered(dense_BQS: Tensor) -> tuple[Tensor, Tensor]:
+    """How many blocks each block of rows sees, and their numbers, those first; for all heads alike."""
+    dense_BHQS = dense_BQS[:, None].int()
+    return dense_BHQS.sum(-1, dtype=torch.int32), dense_BHQS.argsort(dim=-1, descending=True, stable=True).int()
 
 
 def _seen(ranges_BCN2: Tensor, columns_S: Tensor) -> Tensor:

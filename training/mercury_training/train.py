@@ -23,12 +23,14 @@ import torch.distributed as distributed
 from msgspec import Struct
 
 from mercury_engine import model as models
+from mercury_engine.api import EngineError
 from mercury_engine.config import BOOTSTRAP, QUICKSILVER, TINY, ModelConfig, read_config
 from mercury_training import loader, lora, processes, schedule, state
 from mercury_training.journal import Journal
 from mercury_training.optimizer import Rates
 from mercury_training.rows import Packed, Shape
 from mercury_training.schedule import Stage
+from mercury_training.shards import CorpusError
 from mercury_training.state import Place
 from mercury_training.trainer import Negatives, Trainer
 
@@ -344,8 +346,16 @@ def _fitting_micro(trainer: Trainer, batch: Packed, recipe: Recipe, world: int) 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    settings, threads = _settings(arguments)
-    torch.set_num_threads(threads)
+    try:
+        settings, threads = _settings(arguments)
+        torch.set_num_threads(threads)
+        _launch(settings)
+    except (CorpusError, DivergedError, EngineError, OSError, state.StateError) as error:
+        raise SystemExit(f"mercury_training.train: {error}") from error
+
+
+def _launch(settings: Settings) -> None:
+    """This process' part of the run."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     rank = int(os.environ.get("RANK", "0"))
     if world == 1:

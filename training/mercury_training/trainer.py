@@ -194,11 +194,16 @@ class Trainer:
         return Computation(forward, tiles, attention.attend_tiles)
 
     def _tensors(self, batch: Packed, shape: Shape) -> list[Tensor]:
-        found = [
-            torch.from_numpy(array[:, : shape.rows]).to(self.device, torch.int64, non_blocking=True)
-            for array in (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets)
-        ]
-        return [*found, torch.from_numpy(batch.weights[:, : shape.rows]).to(self.device)]
+        arrays = (batch.ids, batch.hints, batch.positions, batch.ranges, batch.targets, batch.weights)
+        *numbers, weights = (self._sent(array[:, : shape.rows]) for array in arrays)
+        return [*(found.long() for found in numbers), weights]
+
+    def _sent(self, array: np.ndarray) -> Tensor:
+        """On the device. A GPU fetches from pinned memory by itself; from any other it would have to be done first."""
+        found = torch.from_numpy(np.ascontiguousarray(array))
+        if self.device.type == "cuda":
+            found = found.pin_memory()
+        return found.to(self.device, non_blocking=True)
 
     @torch.no_grad()
     def _cast(self) -> None:
