@@ -10,7 +10,7 @@ import pytest
 
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.config import TINY
-from mercury_training import contestants, evaluate
+from mercury_training import calibrate, contestants, evaluate, evaluation_sets
 from mercury_training.contestants import Contestant, Subject, Suggestion, open_subject, suggest
 from mercury_training.evaluate import Run
 from mercury_training.fim_rows import FimRow
@@ -231,6 +231,20 @@ def test_where_answers_are_run_only_the_model_alone_is_a_rival(monkeypatch):
 def test_a_folder_without_rows_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"neither fim\.jsonl"):
         evaluate.evaluate(Run(model="fake", sets=(tmp_path,)))
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "said"),
+    [
+        (evaluate, ["--set", "{}"], r"evaluate: .*: neither fim\.jsonl .*; name a folder with one"),
+        (evaluate, ["--model", "{}/none", "--set", "{}"], r"evaluate: .*none"),
+        (calibrate, ["--model", "{}/none", "--set", "{}"], r"calibrate: .*fim\.jsonl: cannot be read"),
+        (evaluation_sets, ["build", "--corpus", "{}", "--out", "{}/sets"], r"evaluation_sets: .*: cannot be read"),
+    ],
+)
+def test_what_a_user_can_mend_is_said_in_one_line(module, arguments, said, tmp_path):
+    with pytest.raises(SystemExit, match=rf"mercury_training\.{said}"):
+        module.main([argument.format(tmp_path) for argument in arguments])
 
 
 def test_the_fake_decodes_in_one_way(folder):

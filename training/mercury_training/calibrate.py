@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine import confidence, echo
+from mercury_engine.api import EngineError
 from mercury_engine.canvas import fuse
 from mercury_engine.choice import Chooser
 from mercury_engine.confidence import Calibration
@@ -29,7 +30,7 @@ from mercury_engine.policy import calibrate as measure_costs
 from mercury_engine.runtime import Runtime
 from mercury_engine.tokenizer import Tokenizer
 from mercury_engine.trail import Listener
-from mercury_training.fim_rows import FimRow, read_rows, request
+from mercury_training.fim_rows import FimRow, RowsError, read_rows, request
 from mercury_training.logistic import newton, sigmoid
 from mercury_training.metrics import ece, exact
 
@@ -68,18 +69,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", type=Path, required=True, metavar="DIR", help="a folder with a fim.jsonl")
     parser.add_argument("--limit", type=int, metavar="N", help="N rows, drawn at random, always the same")
     options = parser.parse_args(arguments)
-    rows = read_rows(options.set / "fim.jsonl")
-    rows = random.Random(SEED).sample(rows, len(rows))[: options.limit]
-    runtime, tokenizer = open_runtime(options.model), Tokenizer.load(options.model / TOKENIZER_FILE)
+    try:
+        _calibrate(options.model, options.set, options.limit)
+    except (EngineError, RowsError) as error:
+        raise SystemExit(f"mercury_training.calibrate: {error}") from error
+
+
+def _calibrate(model: Path, folder: Path, limit: int | None) -> None:
+    rows = read_rows(folder / "fim.jsonl")
+    rows = random.Random(SEED).sample(rows, len(rows))[:limit]
+    runtime, tokenizer = open_runtime(model), Tokenizer.load(model / TOKENIZER_FILE)
     halves = rows[::2], rows[1::2]
     leaning = _leaning(*(list(listen(runtime, tokenizer, half)) for half in halves))
     fitting, judged = (list(observe(runtime, tokenizer, leaning, half)) for half in halves)
     if not fitting or not judged:
-        raise SystemExit(f"mercury_training.calibrate: {options.set}: {len(rows)} rows are too few; name a larger set")
+        raise RowsError(f"{folder}: {len(rows)} rows are too few; name a larger set")
     print(report(fitting, judged))
-    _write(options.model / ECHO_FILE, leaning)
-    _write(options.model / CALIBRATION_FILE, fit_confidence([*fitting, *judged]))
-    seal(options.model)
+    _write(model / ECHO_FILE, leaning)
+    _write(model / CALIBRATION_FILE, fit_confidence([*fitting, *judged]))
+    seal(model)
 
 
 def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> Iterator[Observation]:

@@ -15,13 +15,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from mercury_engine.api import EngineError
 from mercury_training import held_out
 from mercury_training.contestants import BASELINES, DECODES, Contestant, Subject, open_subject, suggest
-from mercury_training.fim_rows import HUMANEVAL, FimRow, program, read_humaneval, read_rows
+from mercury_training.fim_rows import HUMANEVAL, FimRow, RowsError, program, read_humaneval, read_rows
 from mercury_training.held_out import Reading
 from mercury_training.sandbox import Limits, Sandbox, SandboxError
 from mercury_training.scores import Evaluated, Result, figures, score, table
-from mercury_training.shards import Corpus
+from mercury_training.shards import Corpus, CorpusError
 
 __all__ = ["Ledger", "Run", "check", "evaluate", "main"]
 
@@ -80,7 +81,7 @@ class Ledger:
         if found is None:
             self._write(identity)
         elif found != identity:
-            raise ValueError(f"{path}: holds results of {found}, this is {identity}; name another file")
+            raise RowsError(f"{path}: holds results of {found}, this is {identity}; name another file")
         for entry in entries:
             self._take(entry)
 
@@ -103,10 +104,13 @@ class Ledger:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     run = _run(options)
-    if options.check:
-        print(check(_sets(run)))
-        return
-    found = evaluate(run)
+    try:
+        if options.check:
+            print(check(_sets(run)))
+            return
+        found = evaluate(run)
+    except (CorpusError, EngineError, RowsError) as error:
+        raise SystemExit(f"mercury_training.evaluate: {error}") from error
     print(table(found))
     print(msgspec.json.encode(figures(found)).decode())
 
@@ -114,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def evaluate(run: Run) -> Evaluated:
     subject = open_subject(run.model)
     if run.decode not in subject.contestants:
-        raise ValueError(f"{run.model} decodes in one way; leave --decode {run.decode} out")
+        raise RowsError(f"{run.model} decodes in one way; leave --decode {run.decode} out")
     reasons = _reasons(run, subject)
     ledger = Ledger(run.results, Identity(subject.info.model, subject.weights))
     sets = _sets(run)
@@ -181,7 +185,7 @@ def _sets(run: Run) -> dict[str, list[FimRow]]:
     for folder in run.sets:
         files = [folder / name for name in FILES if (folder / name).exists()]
         if not files:
-            raise ValueError(f"{folder}: neither {' nor '.join(FILES)} in it; name a folder with one")
+            raise RowsError(f"{folder}: neither {' nor '.join(FILES)} in it; name a folder with one")
         sets |= {f"{folder.resolve().name}/{path.stem}": read_rows(path) for path in files}
     for name in run.humaneval_kinds if run.humaneval else ():
         sets[f"humaneval/{name}"] = read_humaneval(run.humaneval, name)

@@ -23,9 +23,9 @@ from msgspec import Struct
 
 from mercury_training.contamination import code_runs
 from mercury_training.cuts import KINDS, Cut, cuts, row_of, surroundings
-from mercury_training.fim_rows import FimRow
+from mercury_training.fim_rows import FimRow, RowsError
 from mercury_training.next_edit_rows import class_of, next_edit_row
-from mercury_training.shards import Corpus, Document, EditRow, Split
+from mercury_training.shards import Corpus, CorpusError, Document, EditRow, Split
 
 __all__ = ["Training", "build", "fim_rows", "main", "next_edit_rows"]
 
@@ -95,7 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command.add_argument("--apart-from", type=Path, action="append", default=[], metavar="SET", help=APART)
     command.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    found = build(options.corpus, options.out, options.against, options.apart_from, options.seed)
+    try:
+        found = build(options.corpus, options.out, options.against, options.apart_from, options.seed)
+    except (CorpusError, RowsError) as error:
+        raise SystemExit(f"mercury_training.evaluation_sets: {error}") from error
     print(json.dumps(found["counts"], indent=1))
 
 
@@ -105,7 +108,7 @@ def build(
     """Returns the manifest, which is also written. `against`: corpora whose training files are compared, too;
     `apart_from`: other sets, none of whose files is used again."""
     if repository := next((str(parent) for parent in out.resolve().parents if (parent / ".git").exists()), None):
-        raise ValueError(f"{out}: lies in the repository {repository}; choose a folder outside of it")
+        raise RowsError(f"{out}: lies in the repository {repository}; choose a folder outside of it")
     corpus = Corpus.open(folder)
     sources = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Sources)
     commits = {source.name: source.revision for source in sources.sources}

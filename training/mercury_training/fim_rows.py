@@ -10,7 +10,7 @@ from msgspec import Struct
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_training.sources import git
 
-__all__ = ["HUMANEVAL", "FimRow", "Kind", "program", "read_humaneval", "read_rows", "request"]
+__all__ = ["HUMANEVAL", "FimRow", "Kind", "RowsError", "program", "read_humaneval", "read_rows", "request"]
 
 Kind = Literal["single_line", "multi_line", "random_span"]
 
@@ -54,14 +54,22 @@ class Problem(Struct, frozen=True):
     test: str
 
 
+class RowsError(ValueError):
+    """Rows that cannot be asked, or not so. The message says what to do."""
+
+
 def read_rows(path: Path) -> list[FimRow]:
     decoder = msgspec.json.Decoder(FimRow)
     rows = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise RowsError(f"{path}: cannot be read ({error.strerror}); name a folder with rows") from error
+    for number, line in enumerate(lines, 1):
         try:
             rows.append(decoder.decode(line))
         except msgspec.DecodeError as error:
-            raise ValueError(f"{path}:{number}: {error}; name a file in the format of the development set") from error
+            raise RowsError(f"{path}:{number}: {error}; name a file in the format of the development set") from error
     return rows
 
 
@@ -90,7 +98,7 @@ def program(row: FimRow, middle: str) -> str:
     source = row.prefix + middle + row.suffix
     how = row.exec["type"]
     if how not in PROGRAMS:
-        raise ValueError(f"{row.id}: exec.type is {how!r}; known are {', '.join(PROGRAMS)}")
+        raise RowsError(f"{row.id}: exec.type is {how!r}; known are {', '.join(PROGRAMS)}")
     return PROGRAMS[how](source, row.exec)
 
 
@@ -102,7 +110,7 @@ def _stored(source: Path, file: str) -> bytes:
             return (folder / file).read_bytes()
     if (source / "HEAD").is_file() or (source / ".git").exists():
         return git(str(source), "show", f"HEAD:data/{file}")
-    raise ValueError(f"{source}: no {file} here; name it, its folder, or a clone of openai/human-eval-infilling")
+    raise RowsError(f"{source}: no {file} here; name it, its folder, or a clone of openai/human-eval-infilling")
 
 
 def _row(problem: Problem, kind: Kind) -> FimRow:
