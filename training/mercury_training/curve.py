@@ -1,4 +1,4 @@
-"""The curve of a run: its log as one small SVG picture, loss and learning rate over time."""
+"""The curve of a run: its log as one small SVG picture, losses over positions."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
