@@ -119,8 +119,9 @@ def replayed(row: dict, first_line: int) -> History | None:
             below = here and (at >= len(lines) or (at == text.count("\n") and not fits))
             over = here and bool(text) and at + len(before) <= 0
             if not here or below or over:
-                made.append((number, Edit(elsewhere, first - below * within, whole_lines(before), whole_lines(after))))
-                first_line += over * longer
+                line = first - within if below else first
+                made.append((number, Edit(elsewhere, line, whole_lines(before), whole_lines(after))))
+                first_line += longer if over else 0
             elif not fits:
                 return None
             else:

@@ -66,93 +66,71 @@ def test_the_score_needs_both_shows_and_silence():
     assert score([outcome("repeat", True, 50.0), outcome("none", False)])["score"] == 0.5
 
 
+def row_of(*edits, file_now, file_before="a = old(1)\nb = old(2)\n", **others):
+    """A row as it lies in a set; its edits are paths and diffs."""
+    known = {"id": "one", "path": "a.py", "language": "python", "class": "repeat", "expected": [], "also_ok": []}
+    made = [{"path": path, "diff": diff} for path, diff in edits]
+    cursor = {"line": 0, "character": 10}
+    return {**known, "file_before": file_before, "edits": made, "file_now": file_now, "cursor": cursor, **others}
+
+
+def written(folder, row, times=1):
+    path = folder / "rows.jsonl"
+    path.write_text((json.dumps(row) + "\n") * times)
+    return path
+
+
 def test_a_row_of_history_becomes_a_document_with_its_edits(tmp_path):
-    row = {
-        "id": "one",
-        "path": "a.py",
-        "language": "python",
-        "class": "repeat",
-        "file_before": "a = old(1)\nb = old(2)\n",
-        "edits": [
-            {"path": "other.py", "diff": "--- a/other.py\n+++ b/other.py\n@@ -7 +7 @@\n-x = old(0)\n+x = new(0)\n"},
-            {"path": "a.py", "diff": "@@ -1,2 +1,2 @@\n-a = old(1)\n+a = new(1)\n b = old(2)\n"},
-        ],
-        "file_now": "a = new(1)\nb = old(2)\n",
-        "cursor": {"line": 0, "character": 10},
-        "expected": [{"range": range_of(1, 2), "newText": "b = new(2)\n", "diff": ""}],
-        "also_ok": [],
-    }
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(row) + "\n")
-    (found,) = cases(path)
+    row = row_of(
+        ("other.py", "--- a/other.py\n+++ b/other.py\n@@ -7 +7 @@\n-x = old(0)\n+x = new(0)\n"),
+        ("a.py", "@@ -1,2 +1,2 @@\n-a = old(1)\n+a = new(1)\n b = old(2)\n"),
+        file_now="a = new(1)\nb = old(2)\n",
+        expected=[{"range": range_of(1, 2), "newText": "b = new(2)\n", "diff": ""}],
+    )
+    (found,) = cases(written(tmp_path, row))
     assert found.history.edits() == (
         Edit("other.py", 6, "x = old(0)\n", "x = new(0)\n"),
         Edit("a.py", 0, "a = old(1)\n", "a = new(1)\n"),
     )
     assert found.expected == (Change(11, 22, "b = new(2)\n"),)
     assert found.offset == 10
-    path.write_text((json.dumps(row) + "\n") * 5)
-    assert len(list(cases(path, every=2))) == 3
+    assert len(list(cases(written(tmp_path, row, times=5), every=2))) == 3
 
 
 def test_the_file_of_a_row_may_be_a_window_of_it(tmp_path):
     """An edit above it moves it, and the lines of the diffs count from the beginning of the file."""
-    row = {
-        "id": "one",
-        "path": "a.py",
-        "language": "python",
-        "class": "repeat",
-        "file_before": "a = old(1)\nb = old(2)\n",
-        "edits": [
-            {"path": "a.py", "diff": "@@ -3,0 +4,2 @@\n+import one\n+import two\n"},
-            {"path": "a.py", "diff": "@@ -43,2 +43,2 @@\n-a = old(1)\n+a = new(1)\n b = old(2)\n"},
-            {"path": "a.py", "diff": "@@ -90,1 +90,0 @@\n-z = old(9)\n"},
-        ],
-        "file_now": "a = new(1)\nb = old(2)\n",
-        "cursor": {"line": -1, "character": 10},
-        "expected": [],
-        "also_ok": [],
-    }
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(row) + "\n")
-    (found,) = cases(path)
+    row = row_of(
+        ("a.py", "@@ -3,0 +4,2 @@\n+import one\n+import two\n"),
+        ("a.py", "@@ -43,2 +43,2 @@\n-a = old(1)\n+a = new(1)\n b = old(2)\n"),
+        ("a.py", "@@ -90,1 +90,0 @@\n-z = old(9)\n"),
+        file_now="a = new(1)\nb = old(2)\n",
+        cursor={"line": -1, "character": 10},
+    )
+    (found,) = cases(written(tmp_path, row))
     assert found.history.edits() == (
         Edit("elsewhere in a.py", 3, "", "import one\nimport two\n"),
         Edit("a.py", 0, "a = old(1)\n", "a = new(1)\n"),
         Edit("elsewhere in a.py", 89, "z = old(9)\n", ""),
     )
-    row["file_now"] = "a = newer(1)\nb = old(2)\n"
-    path.write_text(json.dumps(row) + "\n")
     with pytest.raises(ValueError, match="do not lead to file_now"):
-        list(cases(path))
+        list(cases(written(tmp_path, row | {"file_now": "a = newer(1)\nb = old(2)\n"})))
 
 
 def test_edits_of_what_is_not_there_stay_as_they_were_made(tmp_path):
     """Several of one file, each numbered as the file was when it was made: none runs into another."""
-    row = {
-        "id": "one",
-        "path": "a.py",
-        "language": "python",
-        "class": "repeat",
-        "file_before": "a = old(1)\nb = old(2)\n",
-        "edits": [
-            {"path": "a.py", "diff": "@@ -4,1 +4,3 @@\n-import first\n+import one\n+import two\n+import three\n"},
-            {"path": "a.py", "diff": "@@ -9,1 +9,1 @@\n-c = old(3)\n+c = new(3)\n"},
-            {"path": "a.py", "diff": "@@ -43,1 +43,2 @@\n-a = old(1)\n+\n+a = new(1)\n"},
-            {"path": "a.py", "diff": "@@ -46,1 +46,1 @@\n-x = old(7)\n+x = new(7)\n"},
-            {"path": "a.py", "diff": "@@ -60,1 +60,1 @@\n-y = old(8)\n+y = new(8)\n"},
-            {"path": "a.py", "diff": "@@ -59,0 +60,1 @@\n+\n"},
-            {"path": "b.py", "diff": "@@ -4,1 +4,2 @@\n-d = old(4)\n+d = new(4)\n+e = new(5)\n"},
-            {"path": "b.py", "diff": "@@ -7,1 +7,1 @@\n-f = old(6)\n+f = new(6)\n"},
-        ],
-        "file_now": "\na = new(1)\nb = old(2)\n",
-        "cursor": {"line": 1, "character": 10},
-        "expected": [],
-        "also_ok": [],
-    }
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(row) + "\n")
-    (found,) = cases(path)
+    row = row_of(
+        ("a.py", "@@ -4,1 +4,3 @@\n-import first\n+import one\n+import two\n+import three\n"),
+        ("a.py", "@@ -9,1 +9,1 @@\n-c = old(3)\n+c = new(3)\n"),
+        ("a.py", "@@ -43,1 +43,2 @@\n-a = old(1)\n+\n+a = new(1)\n"),
+        ("a.py", "@@ -46,1 +46,1 @@\n-x = old(7)\n+x = new(7)\n"),
+        ("a.py", "@@ -60,1 +60,1 @@\n-y = old(8)\n+y = new(8)\n"),
+        ("a.py", "@@ -59,0 +60,1 @@\n+\n"),
+        ("b.py", "@@ -4,1 +4,2 @@\n-d = old(4)\n+d = new(4)\n+e = new(5)\n"),
+        ("b.py", "@@ -7,1 +7,1 @@\n-f = old(6)\n+f = new(6)\n"),
+        file_now="\na = new(1)\nb = old(2)\n",
+        cursor={"line": 1, "character": 10},
+    )
+    (found,) = cases(written(tmp_path, row))
     assert found.history.edits() == (
         Edit("elsewhere in a.py", 3, "import first\n", "import one\nimport two\nimport three\n"),
         Edit("elsewhere in a.py", 8, "c = old(3)\n", "c = new(3)\n"),

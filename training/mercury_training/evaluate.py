@@ -229,9 +229,8 @@ def _answers(
 
 def _contestants(run: Run, subject: Subject, name: str, row: FimRow) -> list[Contestant]:
     """The subject, its rivals where decoding is compared, and the baselines."""
-    rivals = RIVALS if row.kind in RIVAL_KINDS else ()
-    if name.startswith("humaneval/"):
-        rivals = PROGRAM_RIVALS
+    elsewhere = RIVALS if row.kind in RIVAL_KINDS else ()
+    rivals = PROGRAM_RIVALS if name.startswith("humaneval/") else elsewhere
     names = dict.fromkeys([run.decode, *rivals, *BASELINES])
     return [subject.contestants[by] for by in names if by in subject.contestants]
 
