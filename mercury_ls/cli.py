@@ -129,11 +129,12 @@ def speak_lsp(options: argparse.Namespace) -> int:
 
 
 async def speak(options: argparse.Namespace) -> int:
-    from mercury_ls import transport
-
     if options.stdio:
+        from mercury_ls import transport
+
         stdout = transport.private_stdout()  # before anything is imported that may print
-        return await transport.serve_stdio(stdout, connector(options, token=""))
+        return await transport.serve_stdio(stdout, connector(options))
+    from mercury_ls import network
     from mercury_ls.serve import daemon, local
 
     host, port = daemon.split_address(options.tcp or options.ws)
@@ -145,14 +146,21 @@ async def speak(options: argparse.Namespace) -> int:
         sys.stderr.write(f"mercury-ls: listening on {address[0]}:{address[1]}, token in {path}\n")
         sys.stderr.flush()
 
-    if options.tcp:
-        await transport.serve_tcp(host, port, connector(options, token), listening)
-    else:
-        await transport.serve_websocket(host, port, token, connector(options, token=""), listening)
+    gc.enable()
+    serve = network.serve_tcp if options.tcp else network.serve_websocket
+    await serve(host, port, token, server_command(options), listening)
     return 0
 
 
-def connector(options: argparse.Namespace, token: str) -> Any:
+def server_command(options: argparse.Namespace) -> list[str]:
+    """The server of one client, with the settings of this command; `-P` keeps it from importing the current folder."""
+    named = {"--config": options.config, "--log-file": options.log_file, "--log-level": options.log_level}
+    told = [f"{name}={value}" for name, value in named.items() if value]
+    assigned = [f"--set={item}" for item in options.set]
+    return [sys.executable, "-P", "-m", "mercury_ls", "--stdio", *told, *assigned]
+
+
+def connector(options: argparse.Namespace) -> Any:
     """Makes the server for one client, given where its messages go."""
     from mercury_ls.server import create_server
     from mercury_ls.wiring import Wiring
@@ -161,7 +169,7 @@ def connector(options: argparse.Namespace, token: str) -> Any:
     gc.enable()
 
     def connect(write: Any) -> Any:
-        server = create_server(Wiring(assigned(options), user_file=chosen_file(options), token=token))
+        server = create_server(Wiring(assigned(options), user_file=chosen_file(options)))
         server.protocol.attach(write)
         return server.protocol
 

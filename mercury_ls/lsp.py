@@ -1,8 +1,10 @@
 """LSP over pygls: typed messages of our own, an error reply to whatever is wrong, one protocol per client."""
 
 import asyncio
+import contextlib
 import json
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,8 @@ from lsprotocol import types as lsp
 from msgspec import UNSET, Struct, UnsetType
 from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol, lsp_method
+
+from mercury_ls.transport import FrameError, OversizedError
 
 __all__ = [
     "METHODS",
@@ -222,8 +226,12 @@ class Protocol(LanguageServerProtocol):
             log.exception("%s could not be handled", data.get("method", "a response"))
             return self.refuse(data["id"], INTERNAL_ERROR, repr(error)) if {"id", "method"} <= data.keys() else None
 
-    def malformed(self, problem: str) -> None:
-        self.refuse(None, INVALID_REQUEST, problem)
+    def malformed(self, error: FrameError) -> None:
+        """The id is unknown. Of a document that the message was about, nobody knows the text any more."""
+        self.refuse(None, INVALID_REQUEST, str(error))
+        if isinstance(error, OversizedError):
+            for uri in uris_in(error.ends):
+                self._server.lost(uri, f"the editor sent {error}")
 
     async def closed(self) -> None:
         await self._server.close()
@@ -331,6 +339,18 @@ class Outlet:
 
     def close(self) -> None:
         self._finished.set()
+
+
+URI = re.compile(rb'"uri"\s*:\s*("(?:[^"\\]|\\.){1,4096}")')
+"""The key as it stands outside of texts: within them a backslash is before each quote."""
+
+
+def uris_in(json_text: bytes) -> set[str]:
+    uris = set()
+    for found in URI.findall(json_text):
+        with contextlib.suppress(ValueError):
+            uris.add(json.loads(found))
+    return uris
 
 
 def envelope_problem(data: Any) -> str:

@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types as lsp
 from msgspec.structs import replace
-from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import default_converter
 from pygls.uris import to_fs_path
@@ -77,9 +76,6 @@ class Server(LanguageServer):
 
     async def initialize(self, params: lsp.InitializeParams) -> None:
         options = params.initialization_options
-        if not self.wiring.admits(options):
-            asyncio.get_running_loop().call_soon(self.protocol.finished.set)
-            raise JsonRpcInvalidParams("initializationOptions.token is missing or wrong")
         roots = roots_of(params)
         self.session = self.wiring.session(roots, options, self.engine_changed)
         self.session.when_idle = self.follow_user_file
@@ -159,6 +155,11 @@ class Server(LanguageServer):
 
     def did_close(self, params: lsp.DidCloseTextDocumentParams) -> None:
         self.started.close(params.text_document.uri)
+
+    def lost(self, uri: str, reason: str) -> None:
+        """A message about this document could not be taken in."""
+        if self.session is not None:
+            self.session.lost(uri, reason)
 
     def notebook_did_open(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
         notebook = params.notebook_document

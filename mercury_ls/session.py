@@ -107,6 +107,7 @@ class Session:
         self.documents: dict[str, Document] = {}
         self._files: dict[str, str] = {}
         self.hidden: dict[str, str] = {}
+        self._lost: dict[str, str] = {}
         self.notebooks: dict[str, list[str]] = {}
         self.decisions: deque[Decision] = deque(maxlen=64)
         self.snoozed_until = 0.0
@@ -179,6 +180,7 @@ class Session:
 
     def close(self, uri: str) -> None:
         self.hidden.pop(uri, None)
+        self._lost.pop(uri, None)
         self._cursors.pop(uri, None)
         document = self.documents.pop(uri, None)
         if document is None:
@@ -188,6 +190,12 @@ class Session:
             self._recent[uri] = document.snapshot()
         if self._pending and self._pending.uri == uri:
             self._pending = None
+
+    def lost(self, uri: str, reason: str) -> None:
+        """The text is not known any more, until the editor opens the document again."""
+        self.close(uri)
+        self._recent.pop(uri, None)
+        self._lost[uri] = f"{reason}: close and open the file"
 
     def focus(self, uri: str) -> None:
         if document := self.documents.get(uri):
@@ -279,6 +287,8 @@ class Session:
         settings = self.settings.suggest
         if uri in self.hidden:
             return f"the file is private: {self.hidden[uri]}"
+        if uri in self._lost:
+            return self._lost[uri]
         if (document := self.documents.get(uri)) is None:
             return "the document is not open"
         if not settings.enabled:

@@ -1,54 +1,79 @@
-"""How bytes become messages: stdio, TCP and WebSocket, each connection with a server of its own."""
+"""How bytes become messages on standard input and output, whatever else comes between them."""
 
 import asyncio
-import hmac
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, BinaryIO, Protocol
-from urllib.parse import parse_qs, urlsplit
+from contextlib import suppress
+from typing import BinaryIO, Protocol
 
-from mercury_ls.serve.local import LOOPBACK
-
-if TYPE_CHECKING:
-    from websockets.asyncio.server import ServerConnection
-    from websockets.datastructures import Headers
-    from websockets.http11 import Request, Response
-
-__all__ = ["Connection", "FrameError", "Frames", "private_stdout", "serve_stdio", "serve_tcp", "serve_websocket"]
+__all__ = [
+    "LARGEST_MESSAGE",
+    "Connection",
+    "FrameError",
+    "Frames",
+    "OversizedError",
+    "content_length",
+    "frame",
+    "private_stdout",
+    "serve_stdio",
+]
 
 log = logging.getLogger(__name__)
 
 LARGEST_MESSAGE = 64 << 20
+LARGEST_SKIPPED = 1 << 30
 LONGEST_HEADER = 8192
+LONGEST_START = 64
+ENDS = 4096
 LAST_RESORT_SECONDS = 10
-MOST_UNREAD, MOST_UNSENT = 64 << 20, 4096
-"""Bytes, and messages: a client that reads no more is given up."""
+END_OF_HEADERS = b"\r\n\r\n"
+START = re.compile(rb"content-length:[ \t]*\d{1,10}[ \t]*\r\n", re.IGNORECASE)
+"""Never part of a message: JSON has no line end within a text, and no colon behind a bare word."""
+
+
+class FrameError(Exception):
+    """The header block is unusable: the next one is searched for in what follows."""
+
+
+class OversizedError(FrameError):
+    """A body over the limit was skipped. `ends`, its first and last bytes, tell what it was about."""
+
+    def __init__(self, length: int, limit: int, ends: bytes) -> None:
+        super().__init__(f"a message of {length} bytes is over the limit of {limit} bytes and was skipped")
+        self.ends = ends
 
 
 class Connection(Protocol):
     """One client, seen from the transport."""
 
     def receive(self, body: bytes) -> None: ...
-    def malformed(self, problem: str) -> None: ...
+    def malformed(self, error: FrameError) -> None: ...
     async def closed(self) -> None: ...
 
     finished: asyncio.Event
     exit_code: int
 
 
-class FrameError(Exception):
-    """The header block is unusable; what follows it is read as the next one."""
-
-
 class Frames:
-    """Splits a byte stream into message bodies; header names in any case, unknown headers ignored."""
+    """Splits a byte stream into message bodies; header names in any case, unknown headers ignored.
 
-    def __init__(self) -> None:
+    Holds one message at most: a body over the limit is dropped as it comes in, and so is what has no header.
+    """
+
+    def __init__(self, largest: int = LARGEST_MESSAGE) -> None:
+        self._largest = largest
         self._buffer = bytearray()
         self._expected: int | None = None
+        self._skipping: _Skipping | None = None
+        self._lost = False
+
+    def __len__(self) -> int:
+        """The bytes that are held."""
+        return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes | FrameError]:
         self._buffer += data
@@ -58,28 +83,76 @@ class Frames:
         return found
 
     def _next(self) -> bytes | FrameError | None:
-        if self._expected is None:
-            try:
+        try:
+            if self._skipping is not None:
+                return self._skip(self._skipping)
+            if self._expected is None:
                 self._expected = self._header()
-            except FrameError as error:
-                return error
-        if self._expected is None or len(self._buffer) < self._expected:
+        except FrameError as error:
+            return error
+        if self._expected is None:
             return None
-        body = bytes(self._buffer[: self._expected])
-        del self._buffer[: self._expected]
+        if self._expected > self._largest:
+            self._skipping, self._expected = _Skipping(self._expected), None
+            return self._next()
+        return self._body(self._expected)
+
+    def _body(self, length: int) -> bytes | None:
+        if len(self._buffer) < length:
+            return None
+        body = bytes(self._buffer[:length])
+        del self._buffer[:length]
         self._expected = None
         return body
 
+    def _skip(self, skipping: "_Skipping") -> FrameError | None:
+        skipping.take(self._buffer)
+        if skipping.left:
+            return None
+        self._skipping = None
+        return OversizedError(skipping.length, self._largest, skipping.head + b"\n" + skipping.tail)
+
     def _header(self) -> int | None:
-        end = self._buffer.find(b"\r\n\r\n")
+        if self._lost and not self._found_again():
+            return None
+        end = self._buffer.find(END_OF_HEADERS)
         if end < 0:
             if len(self._buffer) > LONGEST_HEADER:
-                self._buffer.clear()
+                self._lose(len(self._buffer) - LONGEST_START)
                 raise FrameError(f"no end of headers within {LONGEST_HEADER} bytes")
             return None
-        block = bytes(self._buffer[:end])
-        del self._buffer[: end + 4]
-        return content_length(block)
+        try:
+            length = content_length(bytes(self._buffer[:end]))
+        except FrameError:
+            self._lose(1)
+            raise
+        del self._buffer[: end + len(END_OF_HEADERS)]
+        return length
+
+    def _lose(self, count: int) -> None:
+        del self._buffer[:count]
+        self._lost = True
+
+    def _found_again(self) -> bool:
+        start = START.search(self._buffer)
+        self._lost = start is None
+        del self._buffer[: start.start() if start else -LONGEST_START]
+        return not self._lost
+
+
+class _Skipping:
+    """A body that nobody keeps, but for its ends."""
+
+    def __init__(self, length: int) -> None:
+        self.length = self.left = length
+        self.head = self.tail = b""
+
+    def take(self, buffer: bytearray) -> None:
+        part = bytes(buffer[: self.left])
+        del buffer[: self.left]
+        self.left -= len(part)
+        self.head += part[: ENDS - len(self.head)]
+        self.tail = (self.tail + part)[-ENDS:]
 
 
 def content_length(block: bytes) -> int:
@@ -93,9 +166,9 @@ def content_length(block: bytes) -> int:
 def checked_length(value: bytes) -> int:
     if not value.isdigit():
         raise FrameError(f"Content-Length {value[:40]!r} is not a number")
-    if (length := int(value)) > LARGEST_MESSAGE:
-        raise FrameError(f"Content-Length {length} is over the limit of {LARGEST_MESSAGE} bytes")
-    return length
+    if len(value) > 10 or int(value) > LARGEST_SKIPPED:
+        raise FrameError(f"Content-Length {value[:40]!r} is not believable: no message is longer than 1 GiB")
+    return int(value)
 
 
 def frame(body: bytes) -> bytes:
@@ -105,7 +178,7 @@ def frame(body: bytes) -> bytes:
 def deliver(connection: Connection, items: list[bytes | FrameError]) -> None:
     for item in items:
         if isinstance(item, FrameError):
-            connection.malformed(str(item))
+            connection.malformed(item)
         else:
             connection.receive(item)
 
@@ -137,122 +210,23 @@ def private_stdout() -> BinaryIO:
 
 def read_stdin(connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
     """By descriptor: a buffered reader would hold its lock while the interpreter ends around it."""
+    try:
+        pump(lambda: os.read(0, 1 << 16), lambda items: loop.call_soon_threadsafe(deliver, connection, items))
+    finally:
+        with suppress(RuntimeError):  # the loop is closed: it has ended for another reason
+            loop.call_soon_threadsafe(connection.finished.set)
+        time.sleep(LAST_RESORT_SECONDS)
+        os._exit(1)  # whatever keeps the loop from ending, nobody is there any more to wait for it
+
+
+def pump(read: Callable[[], bytes], deliver: Callable[[list[bytes | FrameError]], object]) -> None:
+    """Deliver what is read until the input ends, or nothing can be done with it any more."""
     frames = Frames()
     try:
-        while data := os.read(0, 1 << 16):
+        while data := read():
             if items := frames.feed(data):
-                loop.call_soon_threadsafe(deliver, connection, items)
-        loop.call_soon_threadsafe(connection.finished.set)
+                deliver(items)
     except (OSError, RuntimeError) as error:
         log.debug("standard input is gone: %s", error)
-    time.sleep(LAST_RESORT_SECONDS)
-    os._exit(1)  # whatever keeps the loop from ending, nobody is there any more to wait for it
-
-
-async def serve_tcp(host: str, port: int, connect: Callable, listening: Callable) -> None:
-    """One session for every connection. Plain LSP has no place for a token but `initialize`, which checks it."""
-
-    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await talk(reader, writer, connect)
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(session, host, port)
-    async with server:
-        listening(server.sockets[0].getsockname())
-        await server.serve_forever()
-
-
-async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connect: Callable) -> None:
-    def write(body: bytes) -> None:
-        if writer.is_closing() or writer.transport.get_write_buffer_size() > MOST_UNREAD:
-            raise ConnectionError("the client no longer reads")
-        writer.write(frame(body))
-
-    connection: Connection = connect(write)
-    reading = asyncio.create_task(read_stream(reader, connection))
-    await connection.finished.wait()
-    reading.cancel()
-    await connection.closed()
-
-
-async def read_stream(reader: asyncio.StreamReader, connection: Connection) -> None:
-    frames = Frames()
-    try:
-        while data := await reader.read(1 << 16):
-            deliver(connection, frames.feed(data))
-    except ConnectionError as error:
-        log.debug("client disappeared: %s", error)
-    finally:
-        connection.finished.set()
-
-
-async def serve_websocket(host: str, port: int, token: str, connect: Callable, listening: Callable) -> None:
-    """One session for every socket; a browser's page is let in only from loopback and with the token."""
-    from websockets.asyncio.server import serve
-
-    async def session(socket: "ServerConnection") -> None:
-        outbox: asyncio.Queue[bytes] = asyncio.Queue(MOST_UNSENT)
-
-        def write(body: bytes) -> None:
-            if outbox.full():
-                raise ConnectionError("the client no longer reads")
-            outbox.put_nowait(body)
-
-        connection: Connection = connect(write)
-        tasks = [
-            asyncio.create_task(read_socket(socket, connection)),
-            asyncio.create_task(write_socket(socket, outbox)),
-        ]
-        await connection.finished.wait()
-        for task in tasks:
-            task.cancel()
-        await connection.closed()
-
-    def admit(socket: "ServerConnection", request: "Request") -> "Response | None":
-        if problem := refusal(request.path, request.headers, token):
-            log.warning("refused a WebSocket client: %s", problem)
-            return socket.respond(403, problem + "\n")
-        return None
-
-    async with serve(session, host, port, process_request=admit, max_size=LARGEST_MESSAGE) as server:
-        listening(next(iter(server.sockets)).getsockname())
-        await server.serve_forever()
-
-
-def refusal(path: str, headers: "Headers", token: str) -> str:
-    """Why this handshake is refused: pages of other sites and names rebound to this machine, or a wrong token."""
-    if not on_this_machine("//" + headers.get("Host", "")):
-        return f"host {headers.get('Host')} is not this machine"
-    if (origin := headers.get("Origin")) and not on_this_machine(origin):
-        return f"origin {origin} is not this machine"
-    given = headers.get("Authorization", "").removeprefix("Bearer ")
-    given = given or parse_qs(urlsplit(path).query).get("token", [""])[0]
-    return "" if hmac.compare_digest(given.encode(), token.encode()) else "the token is missing or wrong"
-
-
-def on_this_machine(address: str) -> bool:
-    return urlsplit(address).hostname in LOOPBACK
-
-
-async def read_socket(socket: "ServerConnection", connection: Connection) -> None:
-    from websockets.exceptions import ConnectionClosed
-
-    try:
-        while True:
-            connection.receive(await socket.recv(decode=False))
-    except ConnectionClosed:
-        log.debug("WebSocket client closed")
-    finally:
-        connection.finished.set()
-
-
-async def write_socket(socket: "ServerConnection", outbox: "asyncio.Queue[bytes]") -> None:
-    from websockets.exceptions import ConnectionClosed
-
-    try:
-        while True:
-            await socket.send((await outbox.get()).decode(), text=True)
-    except ConnectionClosed:
-        log.debug("WebSocket client closed while it was written to")
+    except Exception:
+        log.exception("standard input can be read no further")

@@ -1,6 +1,5 @@
 """What a session is made of: settings from all their sources, and the parts that depend on them."""
 
-import hmac
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,7 +31,6 @@ class Wiring:
         *,
         user_file: Path | None = None,
         environ: Mapping[str, str] | None = None,
-        token: str = "",
         make_engine: Callable[[EngineSettings, OnStatus], Any] | None = None,
     ):
         self.roots: list[str] = []
@@ -40,7 +38,6 @@ class Wiring:
         self._arguments = dict(arguments or {})
         self._user_file = user_file or config.user_file()
         self._environ = os.environ if environ is None else environ
-        self._token = token
         self._make_engine = make_engine or engine_client
         self._options: dict[str, Any] = {}
         self._on_status: OnStatus = lambda status: None
@@ -50,11 +47,6 @@ class Wiring:
     @property
     def problems(self) -> tuple[Problem, ...]:
         return self.loaded.problems
-
-    def admits(self, options: Any) -> bool:
-        """Over TCP anybody on this machine can connect: `initializationOptions.token` shows who may."""
-        given = str(options.get("token", "")) if isinstance(options, dict) else ""
-        return not self._token or hmac.compare_digest(given.encode(), self._token.encode())
 
     def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
         self.roots = list(roots)
@@ -146,6 +138,7 @@ def needs_new_engine(before: EngineSettings, after: EngineSettings) -> bool:
 
 
 def without_token(options: Any) -> dict[str, Any]:
+    """Over TCP the options show the token as well, which is no setting."""
     return {k: v for k, v in options.items() if k != "token"} if isinstance(options, dict) else {}
 
 

@@ -28,6 +28,27 @@ async def test_malformed_messages_get_an_error_and_the_server_goes_on(environmen
         assert (await server.request("mercury/status", {}))["version"]
 
 
+async def test_after_a_message_too_large_all_is_as_before(environment, project):
+    async with Raw(environment, project) as server:
+        uri = server.open("kept.py", "total = compute(1)\nother = 2\ntotal = ")
+        server.open("huge.py", "x" * (66 << 20))
+        reply = await server.read()
+        assert reply["id"] is None
+        assert "over the limit" in reply["error"]["message"]
+        assert "over the limit" in await server.why((project / "huge.py").as_uri())
+        assert "over the limit" not in await server.why(uri, 2, 8)
+
+
+@pytest.mark.parametrize("header", [b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", b"rubbish " * 2000])
+async def test_a_process_whose_input_was_rubbish_ends_with_it(environment, project, header):
+    async with Raw(environment, project) as server:
+        server.write(header)
+        assert (await server.read())["error"]["code"] == -32600
+        assert (await server.request("mercury/status", {}))["version"]
+        server.process.stdin.close()
+        assert await asyncio.wait_for(server.process.wait(), 20) in (0, 1)
+
+
 @pytest.mark.parametrize(
     ("method", "params", "code"),
     [

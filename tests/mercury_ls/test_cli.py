@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from mercury_ls import cli
-from mercury_ls.cli import main
+from mercury_ls.cli import main, parser, server_command
 
 
 @pytest.fixture
@@ -39,6 +39,16 @@ def check(capsys, command, code, *said):
 def rows(capsys, *arguments):
     found = json.loads(check(capsys, ["config", "--json", *arguments], 0))
     return {row["path"]: (row["value"], row["origin"]) for row in found}
+
+
+def test_each_client_over_the_network_gets_a_server_with_the_same_settings():
+    given = ["--config", "mine.toml", "--set", "a.b=c d", "--set", "e.f=", "--log-level", "debug", "--log-file=-x"]
+    command = server_command(parser().parse_args(["--tcp", "127.0.0.1:0", *given]))
+    assert command[:4] == [sys.executable, "-P", "-m", "mercury_ls"]
+    options = parser().parse_args(command[4:])
+    assert options.stdio
+    assert (options.config, options.set) == ("mine.toml", ["a.b=c d", "e.f="])
+    assert (options.log_level, options.log_file) == ("debug", "-x")
 
 
 @pytest.mark.parametrize("kind", ["--tcp", "--ws"])

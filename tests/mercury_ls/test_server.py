@@ -12,6 +12,7 @@ from lsprotocol import types as lsp
 from mercury_engine.fake import FakeEngine
 from mercury_ls.client import InProcessClient, Status
 from mercury_ls.server import create_server
+from mercury_ls.transport import OversizedError
 from mercury_ls.wiring import Wiring
 
 TEXT = "total = compute(1)\nother = 2\ntotal = "
@@ -95,6 +96,37 @@ async def test_no_message_harms_those_that_follow_it(client, message):
     uri = client.open("a.py", TEXT)
     client.send({"id": "busy", "method": "textDocument/inlineCompletion", "params": place(uri, 2, 8)})
     client.send(message)
+    assert (await client.request("mercury/status", {}))["result"]["version"]
+
+
+async def test_a_document_whose_change_was_too_large_is_left_alone(client):
+    """Its text is not known any more: nothing is suggested in it until it is opened again."""
+    await client.initialize(INLINE)
+    uri, other = client.open("a.py", TEXT), client.open("b.py", TEXT)
+    ends = json.dumps({"params": {"contentChanges": [{"text": '"uri": "b"'}], "textDocument": {"uri": uri}}}).encode()
+    client.server.protocol.malformed(OversizedError(70 << 20, 64 << 20, ends))
+    assert client.sent[-1]["error"]["code"] == -32600
+    assert client.sent[-1]["id"] is None
+    reply = await client.request("mercury/why", place(uri, 2, 8))
+    assert "73400320 bytes is over the limit" in reply["result"]["reason"]
+    client.send({"method": "textDocument/didChange", "params": insertion(uri, 2, "x")})
+    assert (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"] == []
+    assert (await client.request("textDocument/inlineCompletion", place(other, 2, 8)))["result"]["items"]
+    client.open("a.py", TEXT)
+    assert (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"]
+
+
+def insertion(uri: str, version: int, text: str) -> dict[str, Any]:
+    start = {"line": 0, "character": 0}
+    change = {"range": {"start": start, "end": start}, "text": text}
+    return {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]}
+
+
+@pytest.mark.parametrize("ends", [b"", b'"uri": 5', b'"uri": "\\x"', b'"uri": "\xff"', b'"uri": "not open"'])
+async def test_a_message_too_large_to_read_may_be_about_anything(client, ends):
+    client.server.protocol.malformed(OversizedError(70 << 20, 64 << 20, ends))
+    await client.initialize(INLINE)
+    client.server.protocol.malformed(OversizedError(70 << 20, 64 << 20, ends))
     assert (await client.request("mercury/status", {}))["result"]["version"]
 
 

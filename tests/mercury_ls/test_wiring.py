@@ -108,16 +108,8 @@ def test_an_ignore_file_hides_what_is_open_already(wiring, tmp_path):
     assert session.documents == {}
 
 
-def test_only_who_knows_the_token_is_admitted(tmp_path):
-    wiring = Wiring(user_file=tmp_path / "none", environ={}, token="secret", make_engine=in_process)
-    assert wiring.admits({"token": "secret"})
-    assert not wiring.admits({"token": "guess"})
-    assert not wiring.admits({})
-    assert not wiring.admits(None)
-
-
 def test_the_token_is_no_setting(tmp_path):
-    wiring = Wiring(user_file=tmp_path / "none", environ={}, token="secret", make_engine=in_process)
+    wiring = Wiring(user_file=tmp_path / "none", environ={}, make_engine=in_process)
     started(wiring, tmp_path, token="secret")
     assert wiring.problems == ()
 
