@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_ls.serve.local import LOOPBACK
-from mercury_ls.transport import END_OF_HEADERS, LARGEST_MESSAGE, FrameError, content_length, frame
+from mercury_ls.transport import END_OF_HEADERS, FrameError, content_length, frame
 
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 FIRST_BYTES = 64 << 10
 FIRST_SECONDS = 5.0
 MOST_WAITING = 64
+LARGEST_WEBSOCKET_MESSAGE = 16 << 20
+"""Taken in whole by the process that all clients share: this much takes it less than a tenth of a second."""
 ENDING_SECONDS = 15.0
 """More than a server takes to end by itself when its input has ended."""
 
@@ -221,7 +223,7 @@ async def serve_websocket(host: str, port: int, token: str, command: Sequence[st
         open_timeout=FIRST_SECONDS,
         close_timeout=FIRST_SECONDS,
         compression=None,
-        max_size=LARGEST_MESSAGE,
+        max_size=LARGEST_WEBSOCKET_MESSAGE,
         max_queue=1,
     ) as server:
         listening(next(iter(server.sockets)).getsockname())
