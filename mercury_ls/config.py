@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct
 
 from mercury_ls import settings as tree
-from mercury_ls.repository import read_small
 from mercury_ls.settings import (
     ContextSettings,
     EngineSettings,
@@ -44,7 +43,9 @@ __all__ = [
 ]
 
 PROJECT_FILE = ".mercury.toml"
-LARGEST_FILE = 1 << 18
+DEEPEST = 8
+MOST_PROBLEMS = 16
+LONGEST_SHOWN = 80
 
 COPILOT_KEYS = frozenset(
     {
@@ -159,27 +160,16 @@ def is_local(address: str) -> bool:
 
 
 def _file(path: Path, kind: str) -> Source:
-    import tomllib
+    from mercury_ls import toml
 
     origin = f"{kind} {path}"
-    is_project = kind == "project file"
     try:
-        table = tomllib.loads(read_small(str(path), LARGEST_FILE).decode("utf-8-sig"))
+        table = toml.read(path)
     except FileNotFoundError:
         return Source(origin=origin)
-    except OSError as error:
-        return _unread(origin, str(path), f"cannot be read ({error.strerror or error})")
-    except UnicodeDecodeError as error:
-        return _unread(origin, str(path), f"is not UTF-8 at byte {error.start}; save it as UTF-8")
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))
-        where = f"{path}:{line[1]}" if line else str(path)
-        return _unread(origin, where, f"is not TOML: {error}; nothing in this file applies until it is")
-    return Source(origin=origin, values=tuple(_leaves(table)), is_project=is_project)
-
-
-def _unread(origin: str, where: str, remedy: str) -> Source:
-    return Source(origin=origin, problems=(Problem(where, "", remedy, origin),))
+    except toml.UnreadableError as error:
+        return Source(origin=origin, problems=(Problem(error.where, "", error.remedy, origin),))
+    return Source(origin=origin, values=tuple(_leaves(table)), is_project=kind == "project file")
 
 
 def _options(options: Mapping[str, Any]) -> Source:
@@ -189,7 +179,7 @@ def _options(options: Mapping[str, Any]) -> Source:
     """
     origin = "editor settings"
     if not isinstance(options, Mapping):
-        problem = Problem("", repr(options), "must be a table of settings", origin)
+        problem = Problem("", _shown(options), "must be a table of settings", origin)
         return Source(origin=origin, problems=(problem,))
     leaves = list(_leaves(options))
     if any(key.split(".")[0] == "mercury" for key in options):
@@ -220,11 +210,11 @@ def _environment(environ: Mapping[str, str]) -> Iterator[Source]:
             yield Source(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
 
 
-def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted paths with their values. JSON's null means: not set."""
+def _leaves(table: Mapping[str, Any], prefix: str = "", depth: int = DEEPEST) -> Iterator[tuple[str, Any]]:
+    """Dotted paths with their values. JSON's null means: not set. What nests deeper than any setting is no setting."""
     for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{key}.")
+        if isinstance(value, Mapping) and depth:
+            yield from _leaves(value, f"{prefix}{key}.", depth - 1)
         elif value is not None:
             yield f"{prefix}{key}", value
 
@@ -239,27 +229,33 @@ class _Loading:
         self.values: dict[str, Any] = {}
         self.origins: dict[str, str] = {}
         self.problems: list[Problem] = []
+        self._refused = 0
 
     def read(self, source: Source) -> None:
+        """Each mistake is told with its remedy, but nobody reads a thousand of them."""
         self.problems += source.problems
+        self._refused = 0
         for path, raw in source.values:
             self._take(source, path, raw)
+        if (more := self._refused - MOST_PROBLEMS) > 0:
+            remedy = f"{more} more values do not apply either; correct those above first"
+            self.problems.append(Problem("…", "", remedy, source.origin))
 
     def _take(self, source: Source, path: str, raw: Any) -> None:
         setting = tree.find(path)
         if setting is None:
-            return self._refuse(source, path, raw, _unknown(path))
+            return self._refuse(source, path, raw, _unknown(path) if self._refused < MOST_PROBLEMS else "")
+        if source.is_project and setting.personal:
+            remedy = "a project file cannot set this; put it in your user file or your editor's settings"
+            return self._refuse(source, path, raw, remedy)
         if setting.kind is dict and source.is_typed:
             return self._take_table(source, path, raw)
         try:
             value = _converted(setting, raw, source.is_typed)
         except msgspec.ValidationError:
             return self._refuse(source, path, raw, _mismatch(setting, raw))
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             return self._refuse(source, path, raw, str(error))
-        if source.is_project and setting.personal:
-            remedy = "a project file cannot set this; put it in your user file or your editor's settings"
-            return self._refuse(source, path, raw, remedy)
         if setting.kind is tuple:
             return self._add(source, path, value)
         self.values[path], self.origins[path] = value, source.origin
@@ -272,18 +268,18 @@ class _Loading:
             self._take(source, f"{path}.{name.strip()}", value.strip())
 
     def _add(self, source: Source, path: str, patterns: tuple[str, ...]) -> None:
-        refused = [pattern for pattern in patterns if source.is_project and pattern.startswith("!")]
+        refused = {pattern: None for pattern in patterns if source.is_project and pattern.startswith("!")}
         for pattern in refused:
             self._refuse(source, path, pattern, "a project file cannot take patterns back")
-        added = tuple(pattern for pattern in patterns if pattern not in refused)
+        added = {pattern: None for pattern in patterns if pattern not in refused}
         before = self.values.get(path, ())
         self.values[path] = (*(p for p in before if p not in added), *added)
         self.origins[path] = f"{self.origins[path]}, {source.origin}" if before else source.origin
 
     def _refuse(self, source: Source, path: str, value: Any, remedy: str) -> None:
-        shown = repr(value)
-        shown = shown if len(shown) <= 80 else shown[:79] + "…"
-        self.problems.append(Problem(path, shown, remedy, source.origin))
+        self._refused += 1
+        if self._refused <= MOST_PROBLEMS:
+            self.problems.append(Problem(_cut(path), _shown(value), remedy, source.origin))
 
     def forbid_network(self) -> None:
         address = self.values.get("engine.address", "")
@@ -320,6 +316,23 @@ def _converted(setting: Setting, raw: Any, is_typed: bool) -> Any:
     if setting.path == "engine.address":
         return _address(value)
     return _absolute(value, is_typed) if setting.file and value else value
+
+
+def _shown(value: Any) -> str:
+    """As Python writes it, in short: a stranger's value may be of any size and depth."""
+    import reprlib
+
+    short = reprlib.Repr()
+    short.maxlevel = 3
+    short.maxstring = short.maxother = LONGEST_SHOWN
+    try:
+        return _cut(short.repr(value))
+    except ValueError:
+        return "a number too long to show"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
 def _listed(text: str) -> list[str]:
@@ -367,7 +380,7 @@ def _mismatch(setting: Setting, raw: Any) -> str:
 
     remedy = f"must be {tree.expected(setting)}"
     choices = get_args(setting.annotation.__origin__) if setting.kind is Literal else ()
-    close = difflib.get_close_matches(str(raw), choices, 1)
+    close = difflib.get_close_matches(_cut(raw) if isinstance(raw, str) else "", choices, 1)
     return f"{remedy}; did you mean {close[0]}?" if close else remedy
 
 
@@ -384,7 +397,7 @@ def _nearest(path: str, cutoff: float = 0.6) -> str | None:
 
     known = [*(() if "." in path else Settings.__struct_fields__), *tree.settings()]
     name = path.rpartition(".")[2]
-    close = difflib.get_close_matches(path, known, 1, cutoff)
+    close = difflib.get_close_matches(_cut(path), known, 1, cutoff)
     return close[0] if close else next((one for one in known if one.endswith(f".{name}")), None)
 
 

@@ -255,6 +255,112 @@ def test_files_that_cannot_be_read_are_named(write, tmp_path):
     check(load(tmp_path / "missing.toml"), [])
 
 
+BOMBS = {
+    "brackets": "x = " + "[" * 3000 + "]" * 3000,
+    "tables": "x = " + "{a = " * 900 + "1" + "}" * 900,
+    "headers": "".join(f"[{'.'.join('a' * depth)}]\n" for depth in range(1, 400)),
+    "a long key": ".".join("a" * 5000) + " = 1",
+    "a long quoted key": " . ".join(['"a"', "'b'"] * 20_000) + " = 1",
+    "brackets behind odd quotes": 'x = [""""""", ' + "[" * 3000,
+    "brackets behind a comment": "x = [ # ]]]\n" + "[" * 3000,
+}
+LARGE = {
+    "a long number": "x = " + "9" * 5000,
+    "a long hexadecimal number": "engine.deadline_ms = 0x" + "f" * 5000,
+    "numbers in a list": "engine.deadline_ms = [0x" + "f" * 5000 + "]",
+    "unended text": 'x = "' + '\\"' * 100_000,
+    "unended quotes": 'x = """' + '\\"""' * 50_000,
+    "many names": "".join(f"a{n} = 1\n" for n in range(20_000)),
+    "a long name": "a" * 200_000 + " = 1",
+    "many patterns": "[privacy]\nignore = [" + '"!a",' * 50_000 + "]",
+    "many other patterns": "[privacy]\nignore = [" + ",".join(f'"!{n}"' for n in range(25_000)) + "]",
+    "a date": "suggest.delay_ms = 2024-02-31",
+    "a control character": "suggest.delay_ms = '\0'",
+    "a folder's name": "record.directory = '\\u0000'",
+}
+
+
+@pytest.mark.parametrize("name", [*BOMBS, *LARGE])
+def test_whatever_a_project_file_holds_is_reported_and_the_rest_applies(write, name):
+    project = write(".mercury.toml", "suggest.enabled = false\n" + {**BOMBS, **LARGE}[name])
+    outer = write("config.toml", "[suggest]\nalternatives = 2")
+    loaded = load(outer, [project], {"suggest": {"inComments": True}})
+    assert 1 <= len(loaded.problems) <= 17
+    assert all(str(project) in str(problem) and len(str(problem)) < 600 for problem in loaded.problems)
+    assert (loaded.settings.suggest.alternatives, loaded.settings.suggest.in_comments) == (2, True)
+    if name in BOMBS:
+        assert "nests more than 32 deep" in loaded.problems[0].remedy
+
+
+def test_a_project_file_with_many_mistakes_is_told_of_the_first(write):
+    project = write(".mercury.toml", "".join(f"a{n} = 1\n" for n in range(40)) + "suggest.alternatives = 2")
+    loaded = load(project_files=[project])
+    assert loaded.settings.suggest.alternatives == 2
+    assert [problem.path for problem in loaded.problems] == [*(f"a{n}" for n in range(16)), "…"]
+    assert "24 more values" in loaded.problems[-1].remedy
+
+
+def test_a_value_that_a_project_file_cannot_set_is_not_even_looked_at(write, monkeypatch):
+    monkeypatch.setattr("mercury_ls.serve.models.resolve", pytest.fail)
+    project = write(".mercury.toml", "[engine]\nmodel = '//elsewhere/share'")
+    check(load(project_files=[project]), ["engine.model: a project file cannot set this"])
+
+
+def test_marks_within_texts_and_comments_do_not_nest(write):
+    marks = "[{." * 40
+    text = f'x = "{marks}" # {marks}\ny = \'{marks}\'\nz = """\\"{marks}\n{marks}"""\nw = \'\'\'{marks}\'\'\'\n'
+    assert [problem.path for problem in load(write("config.toml", text)).problems] == ["x", "y", "z", "w"]
+
+
+PARTS = st.sampled_from(
+    [
+        b"[",
+        b"]",
+        b"[[",
+        b"{",
+        b"}",
+        b"=",
+        b".",
+        b",",
+        b"\n",
+        b" ",
+        b'"',
+        b"'",
+        b'"""',
+        b"\\",
+        b"#",
+        b"\0",
+        b"\xff",
+        b"\xc3\xa9",
+    ]
+    + [
+        b"engine",
+        b"suggest",
+        b"languages",
+        b"privacy",
+        b"ignore",
+        b"deadline_ms",
+        b"model",
+        b"true",
+        b"1",
+        b"1e999",
+        b"nan",
+    ]
+    + [b"9" * 4301, b"0x" + b"f" * 9999, b"2024-01-01", b"12:00:00", b"[suggest]\nlanguages.x = ", b"engine.threads = "]
+)
+
+
+@examples(deadline=None, max_examples=200)
+@given(st.binary(max_size=64) | st.lists(PARTS, max_size=40).map(b"".join))
+def test_no_bytes_break_loading(tmp_path_factory, content):
+    """A file is read or told of: an empty list of problems is one whose every value applies."""
+    project = tmp_path_factory.mktemp("project") / ".mercury.toml"
+    project.write_bytes(content)
+    loaded = load(project, [project], {"suggest": {"alternatives": 2}})
+    assert loaded.settings.suggest.alternatives == 2
+    assert all(str(problem).startswith(("user file", "project file")) for problem in loaded.problems)
+
+
 def test_a_byte_order_mark_is_no_error(write):
     check(load(write("config.toml", "\ufeff[engine]\nthreads = 2")), [], engine__threads=2)
 
@@ -278,6 +384,18 @@ def test_a_model_that_is_not_here_takes_the_engine_from_nobody(model):
 
 def test_the_user_file_is_a_toml_file_of_ours():
     assert config.user_file().parts[-2:] == ("mercury-ls", "config.toml")
+
+
+def deep(count: int):
+    value = 1
+    for _ in range(count):
+        value = {"a": value}
+    return value
+
+
+def test_an_editor_may_nest_as_deep_as_it_likes():
+    options = {"engine": deep(5000), "mercury": {"suggest": {"languages": deep(5000), "alternatives": [[deep(5000)]]}}}
+    assert len(load(options={**options, "suggest": {"delayMs": 10**5000}}).problems) == 4
 
 
 LEAVES = st.recursive(
