@@ -150,6 +150,12 @@ class Privacy:
         A relative path is the name of a buffer without a file: only its name is judged.
         """
         path = os.fspath(path)
+        try:
+            return self._why_hidden(path, is_folder)
+        except (OSError, ValueError, RecursionError) as error:
+            return f"nobody can tell whether it is private ({error})"
+
+    def _why_hidden(self, path: str, is_folder: bool) -> str | None:
         if not os.path.isabs(path):
             return self._by_name(path, is_folder)
         path = os.path.normpath(path)
@@ -264,7 +270,7 @@ def _changed(known: _Folder | _IgnoreFile, stamp: tuple[int, ...]) -> bool:
 def _stamp(path: str) -> tuple[int, ...]:
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):  # a path from a stranger's file may hold what no path can
         return ()
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 

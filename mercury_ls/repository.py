@@ -20,7 +20,7 @@ def git_directory(folder: str) -> str | None:
     if os.path.isdir(dot_git):
         return dot_git
     text = _text(dot_git)
-    if text is None or not text.startswith("gitdir:"):
+    if text is None or not text.startswith("gitdir:") or "\0" in text:
         return None
     return os.path.normpath(os.path.join(folder, text.removeprefix("gitdir:").strip()))
 
@@ -57,8 +57,11 @@ def _text(path: str, limit: int = 4096) -> str | None:
 
 
 def read_small(path: str, limit: int) -> bytes:
-    """The content of a regular file, whole. OSError for pipes and devices, which never end."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    """The content of a regular file, whole. OSError for pipes and devices, which never end, and for what is no path."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except ValueError as error:
+        raise OSError(f"{path!r} cannot be a path: {error}") from None
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

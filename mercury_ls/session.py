@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from mercury_engine.api import EngineError
 from mercury_ls import context
+from mercury_ls.chores import Chore
 from mercury_ls.client import EngineUnavailable
 from mercury_ls.config import Settings
 from mercury_ls.context import Budget, Related
@@ -483,14 +484,17 @@ class Session:
 
     async def tend(self) -> None:
         """While nobody types: read the project step by step, and let the engine encode ahead."""
+        chores = [
+            Chore("reading the project", self._read_on, self.clock),
+            Chore("following the settings", self._follow, self.clock),
+            Chore("letting the engine encode ahead", self._warm, self.clock),
+        ]
         while True:
             await self.active.wait()
             await self._quiet()
-            while not self.active.is_set() and self.workspace.step(self.clock()):
-                await asyncio.sleep(0)
-            if not self.active.is_set():
-                self.when_idle()
-                await self._warm()
+            for chore in chores:
+                if not self.active.is_set():
+                    await chore.run()
 
     async def _quiet(self) -> None:
         while self.active.is_set():
@@ -498,6 +502,13 @@ class Session:
             with suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_SECONDS):
                     await self.active.wait()
+
+    async def _read_on(self) -> None:
+        while not self.active.is_set() and self.workspace.step(self.clock()):
+            await asyncio.sleep(0)
+
+    async def _follow(self) -> None:
+        self.when_idle()
 
     async def _warm(self) -> None:
         uri = next(reversed(self._recent), None)

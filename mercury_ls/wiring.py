@@ -103,8 +103,10 @@ class Wiring:
     async def renew_engine(self, session: Session) -> None:
         """A client for the engine that the settings name by now; what the old one still answers, it ends."""
         before, session.engine = session.engine, self._engine(session.settings.engine)
-        await before.close()
-        await session.engine.start()
+        try:
+            await before.close()
+        finally:
+            await session.engine.start()
 
     def _engine(self, settings: EngineSettings) -> Any:
         engine = self._make_engine(settings, self._on_status)

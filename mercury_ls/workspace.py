@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import logging
 import os
 import re
 from collections import deque
@@ -19,6 +20,8 @@ from mercury_ls.settings import ContextSettings
 from mercury_ls.syntax import Definition
 
 __all__ = ["Found", "Workspace"]
+
+log = logging.getLogger(__name__)
 
 LARGEST_FILE = 1 << 16
 LARGEST_FOLDER = 4096
@@ -344,14 +347,19 @@ def _folders(path: str) -> Iterator[str]:
 def _stamp(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return None
     return status.st_mtime_ns, status.st_size
 
 
 def _advanced(task: Iterator[None]) -> Iterator[None] | None:
-    """The task after one more part of it, None when that was the last."""
-    return task if next(task, task) is None else None
+    """The task after one more part of it, None when that was the last. One that fails takes nothing else with it: what
+    it left is found again by the next scan."""
+    try:
+        return task if next(task, task) is None else None
+    except Exception:
+        log.exception("a part of the project could not be read")
+        return None
 
 
 def _described(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator[tuple[str, str, str]]:

@@ -312,41 +312,13 @@ def test_marks_within_texts_and_comments_do_not_nest(write):
     assert [problem.path for problem in load(write("config.toml", text)).problems] == ["x", "y", "z", "w"]
 
 
+WORDS = '[ ] [[ { } = . , " \' """ \\ # \0 é true 1e999 nan 2024-01-01 12:00:00 engine suggest languages ignore'
 PARTS = st.sampled_from(
     [
-        b"[",
-        b"]",
-        b"[[",
-        b"{",
-        b"}",
-        b"=",
-        b".",
-        b",",
-        b"\n",
-        b" ",
-        b'"',
-        b"'",
-        b'"""',
-        b"\\",
-        b"#",
-        b"\0",
-        b"\xff",
-        b"\xc3\xa9",
+        *map(str.encode, WORDS.split(" ")),
+        *(b"\n", b" ", b"\xff", b"9" * 4301, b"0x" + b"f" * 9999),
+        *(b"[suggest]\nlanguages.x = ", b"engine.threads = "),
     ]
-    + [
-        b"engine",
-        b"suggest",
-        b"languages",
-        b"privacy",
-        b"ignore",
-        b"deadline_ms",
-        b"model",
-        b"true",
-        b"1",
-        b"1e999",
-        b"nan",
-    ]
-    + [b"9" * 4301, b"0x" + b"f" * 9999, b"2024-01-01", b"12:00:00", b"[suggest]\nlanguages.x = ", b"engine.threads = "]
 )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls import proposals
+from mercury_ls import session as session_module
 from mercury_ls.client import InProcessClient
 from mercury_ls.config import Settings
 from mercury_ls.privacy import Privacy
@@ -314,6 +315,30 @@ async def test_after_a_branch_switch_nothing_of_before_is_told(session):
     session.branch_switched()
     assert session.history.edits() == ()
     assert session._type_through(session.documents[URI].snapshot(), 5) is None
+
+
+async def test_background_work_that_failed_is_taken_up_again(session, engine, monkeypatch):
+    """And what failed does not keep the rest from being done."""
+    monkeypatch.setattr(session_module, "IDLE_SECONDS", 0.0)
+    steps, idle = [], []
+
+    def step(now: float) -> bool:
+        steps.append(now)
+        if len(steps) == 1:
+            raise RuntimeError("a bug of ours")
+        return False
+
+    monkeypatch.setattr(session.workspace, "step", step)
+    session.when_idle = lambda: idle.append(session.clock())
+    tending = asyncio.create_task(session.tend())
+    async with asyncio.timeout(10):
+        for moment in (0.0, 0.5, 2.0):
+            session.clock.now = moment
+            await ask(session, "x = $0\n")
+            while idle[-1:] != [moment]:
+                await asyncio.sleep(0)
+    tending.cancel()
+    assert steps == [0.0, 2.0]
 
 
 async def test_an_idle_session_warms_the_engine(session, engine):

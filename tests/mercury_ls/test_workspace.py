@@ -251,6 +251,41 @@ def test_a_switch_of_branches_is_noticed(put, linked):
     assert tree.settle().found("g") == ["project/src/a.py: def g(): pass"]
 
 
+@pytest.mark.parametrize("text", ["gitdir: \0", "gitdir: " + "x" * 5000, "gitdir:", "gitdir: a\0b\n", "\0", "\xff", ""])
+@pytest.mark.parametrize("name", [".git", ".git/HEAD", ".git/commondir", "g/commondir", "g/HEAD", ".gitignore"])
+def test_whatever_a_file_of_git_holds_the_project_is_read(put, name, text):
+    files = {".git": "gitdir: g"} if name.startswith("g/") else {}
+    tree = Tree(put({**files, name: text, "a.py": "def f(): pass\n"})).settle()
+    assert tree.found("f") == ["a.py: def f(): pass"]
+    assert not tree.index.branch_switched()
+
+
+def test_a_file_that_cannot_be_understood_takes_nothing_else_with_it(put, monkeypatch):
+    tree = Tree(put({f"{name}.py": f"def {name}(): pass\n" for name in "abc"}))
+    definitions = workspace.syntax.definitions
+    fails = {"b"}
+
+    def understood(snapshot):
+        if Path(snapshot.path).stem in fails:
+            raise RuntimeError("a bug of ours")
+        return definitions(snapshot)
+
+    monkeypatch.setattr(workspace.syntax, "definitions", understood)
+    assert tree.settle().found("a", "b", "c") == ["a.py: def a(): pass", "c.py: def c(): pass"]
+    fails.clear()
+    tree.now += workspace.RESCAN_SECONDS
+    assert tree.settle().found("b") == ["b.py: def b(): pass"]
+
+
+def test_a_scan_that_fails_is_made_again(put, monkeypatch):
+    tree = Tree(put({"a.py": "def a(): pass\n"}))
+    with monkeypatch.context() as patch:
+        patch.setattr(workspace, "_entries", lambda folder: 1 / 0)
+        tree.settle()
+    tree.now += workspace.RESCAN_SECONDS
+    assert tree.settle().found("a") == ["a.py: def a(): pass"]
+
+
 def test_a_scan_under_way_begins_again_after_a_switch(put):
     tree = Tree(put({".git/HEAD": "ref: refs/heads/main\n", "a/b/x.py": "def f(): pass\n"}))
     tree.index.step(0.0)

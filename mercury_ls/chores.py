@@ -1,0 +1,33 @@
+"""Work for idle moments: what fails is logged and taken up again later, each time after a longer pause."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+__all__ = ["Chore"]
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
+
+
+class Chore:
+    """`run` it as often as there is time: during a pause it does nothing."""
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[object]], clock: Callable[[], float]) -> None:
+        self._name = name
+        self._work = work
+        self._clock = clock
+        self._pause = FIRST_PAUSE
+        self._resting_until = float("-inf")
+
+    async def run(self) -> None:
+        if self._clock() < self._resting_until:
+            return
+        try:
+            await self._work()
+        except Exception:
+            log.exception("%s failed; it is taken up again in %.0f s", self._name, self._pause)
+            self._resting_until = self._clock() + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        else:
+            self._pause = FIRST_PAUSE

@@ -1,0 +1,39 @@
+"""Chores that fail, and come back."""
+
+from mercury_ls.chores import Chore
+
+
+async def check(outcomes: list[bool], moments: list[float], ran: list[float]) -> None:
+    """Run at these moments, each run having the next outcome, a chore works at those moments alone."""
+    worked, left, now = [], iter(outcomes), [0.0]
+
+    async def work() -> None:
+        worked.append(now[0])
+        if not next(left):
+            raise RuntimeError("a bug of ours")
+
+    chore = Chore("the chore", work, lambda: now[0])
+    for now[0] in moments:
+        await chore.run()
+    assert worked == ran
+
+
+async def test_a_chore_that_goes_well_runs_whenever_there_is_time():
+    await check([True] * 3, [0, 0, 0.1], [0, 0, 0.1])
+
+
+async def test_one_that_failed_rests_each_time_for_longer():
+    await check([False] * 4, [0, 0.5, 1, 2, 3, 6.9, 7, 8], [0, 1, 3, 7])
+
+
+async def test_one_that_went_well_again_starts_anew():
+    await check([False, False, True, False, True], [0, 1, 3, 3, 3.5, 4], [0, 1, 3, 3, 4])
+
+
+async def test_no_pause_is_longer_than_five_minutes():
+    await check([False] * 12, list(range(1200)), [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1111])
+
+
+async def test_what_failed_is_said(caplog):
+    await check([False], [0], [0])
+    assert "the chore failed; it is taken up again in 1 s" in caplog.text
