@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_ls.ignore import Rules
+from mercury_ls import ignore
+from mercury_ls.ignore import Rules, _regex
 
 
 def check(patterns: str, path: str, expected: str | None, *, folder: bool = False, ignore_case: bool = False):
@@ -69,6 +70,31 @@ def test_no_pattern_makes_matching_slow(pattern):
     began = time.process_time()
     assert Rules([pattern]).find("a/" * 500 + "a" * 200) is None
     assert time.process_time() - began < 20
+
+
+def test_nothing_is_compiled_before_it_may_match(monkeypatch):
+    """Four thousand patterns cost a path what a few do."""
+    compiled = []
+    monkeypatch.setattr(ignore, "_regex", lambda glob: compiled.append(glob) or _regex(glob))
+    kinds = ["name{}", "/a/b{}/", "*.e{}", "x{}*", "dir{}/**/file*.py", "*p{}*q", "[a-z]w{}?[0-9]", r"q\#{}"]
+    rules = Rules([kind.format(n) for n in range(500) for kind in kinds])
+    assert rules.find("src/module/file.py") is None
+    assert compiled == []
+    assert rules.find("dir7/x/file.py").text == "dir7/**/file*.py"
+    assert compiled == ["dir7/**/file*.py"]
+
+
+def test_more_than_can_be_matched_in_time_hides_everything():
+    """And a rule before it that would show something again counts no more."""
+    rules = Rules(["*", "!a.py", *(f"?[a-c]x{n}*" for n in range(10_000))])
+    assert rules.find("a.py").hides
+    assert rules.find("a.py").text == "more than 20000 wildcards, so everything is hidden"
+    assert not Rules(["*", "!a.py", *(f"x{n}" for n in range(30_000))]).find("a.py").hides
+
+
+@pytest.mark.parametrize("line", ["[" * 200_000, "\\" * 200_001, "*a" * 100_000, "[!" * 100_000, "a" * 200_000 + "*b"])
+def test_a_line_of_any_length_is_read(line):
+    Rules([line]).find("a" * 100)
 
 
 NAMES = st.sampled_from(["a", "b", "src", "x.py", "y.log", "a b", "[z]", "#c", "!d"])

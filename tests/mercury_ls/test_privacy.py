@@ -300,7 +300,9 @@ def test_caches_stay_small(root, monkeypatch):
     assert max(map(len, (judge._folders, judge._names, judge._verdicts, judge._tops))) <= 10
 
 
-@pytest.mark.parametrize("path", ["/a\0b.py", "/\ud800.py", "/a" * 3000 + ".py", "a/" * 3000 + "b.py", "/" + "a" * 5000])
+@pytest.mark.parametrize(
+    "path", ["/a\0b.py", "/\ud800.py", "/a" * 3000 + ".py", "a/" * 3000 + "b.py", "/" + "a" * 5000]
+)
 def test_of_a_path_that_cannot_be_nothing_is_read(root, path):
     """A verdict and no exception: what cannot be judged is hidden."""
     reason = Privacy(PrivacySettings(), [root]).why_hidden(path)
