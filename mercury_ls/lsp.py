@@ -213,6 +213,8 @@ class Protocol(LanguageServerProtocol):
             return self.refuse(None, PARSE_ERROR, f"the message is not JSON: {error}")
         if problem := envelope_problem(data):
             return self.refuse(data.get("id") if isinstance(data, dict) else None, INVALID_REQUEST, problem)
+        if "method" not in data and not self.awaits(data):
+            return log.warning("the client answered %r, which nobody asked", data.get("id"))
         if problem := self.untimely(data):
             return self.refuse(data["id"], NOT_INITIALIZED if not self.initialized else INVALID_REQUEST, problem)
         try:
@@ -236,6 +238,13 @@ class Protocol(LanguageServerProtocol):
     async def closed(self) -> None:
         await self._server.close()
 
+    def awaits(self, answer: dict[str, Any]) -> bool:
+        """pygls keeps the client's requests and our own in one table: an answer must not end one of the client's."""
+        known = answer.get("id") in self._result_types
+        if "error" in answer:
+            self._result_types.pop(answer.get("id"), None)
+        return known
+
     def untimely(self, data: dict[str, Any]) -> str:
         if "id" not in data or "method" not in data:
             return ""
@@ -254,7 +263,7 @@ class Protocol(LanguageServerProtocol):
             return super().structure_message({"params": None, **data} if method in NO_PARAMS else data)
         try:
             params = msgspec.convert(data.get("params") or {}, METHODS[method], strict=True)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
             raise JsonRpcInvalidParams() from error
         if isinstance(params, InlineParams | MenuParams):
             params = self._server.dated(params)
@@ -368,6 +377,6 @@ def envelope_problem(data: Any) -> str:
 
 
 def explain(error: BaseException) -> str:
-    if isinstance(error, msgspec.ValidationError):
+    if isinstance(error, msgspec.ValidationError | UnicodeError | RecursionError):
         return str(error)
     return "; ".join(transform_error(error, path="params"))

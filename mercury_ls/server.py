@@ -586,9 +586,19 @@ def roots_of(params: lsp.InitializeParams) -> list[str]:
 
 
 def path_of(uri: str) -> str:
-    """A file's path; for untitled buffers, notebook cells and other schemes a readable name."""
-    parts = urlsplit(uri)
+    """A file's path; for untitled buffers, notebook cells, other schemes and what no file can be called, a readable
+    name."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return readable(uri)
+    path = unquote(parts.path)
     if parts.scheme in ("file", "vscode-notebook-cell"):
-        path = to_fs_path(uri.partition("#")[0].replace("vscode-notebook-cell:", "file:", 1))
-        return path or unquote(parts.path)
-    return unquote(parts.path.lstrip("/")) or uri
+        path = to_fs_path(uri.partition("#")[0].replace("vscode-notebook-cell:", "file:", 1)) or path
+        if path == readable(path):
+            return path
+    return readable(path.lstrip("/") or uri)
+
+
+def readable(name: str) -> str:
+    return name.encode(errors="replace").decode().replace("\0", "?")

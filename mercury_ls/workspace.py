@@ -326,7 +326,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as listing:
             entries = list(itertools.islice(listing, LARGEST_FOLDER + 1))
-    except OSError:
+    except (OSError, ValueError):
         return []
     if len(entries) > LARGEST_FOLDER or not FOREIGN_MARKS.isdisjoint(entry.name for entry in entries):
         return []

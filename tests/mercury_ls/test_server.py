@@ -99,6 +99,28 @@ async def test_no_message_harms_those_that_follow_it(client, message):
     assert (await client.request("mercury/status", {}))["result"]["version"]
 
 
+@pytest.mark.parametrize("answer", [{"result": 1}, {"error": "nope"}, {"error": {"code": 1, "message": "x"}}])
+async def test_an_answer_to_the_clients_own_request_ends_nothing(client, answer):
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    client.send({"id": "own", "method": "textDocument/inlineCompletion", "params": place(uri, 2, 8)})
+    client.send({"id": "own", **answer})
+    assert (await client.answer("own"))["result"]["items"]
+
+
+@pytest.mark.parametrize("uri", ["file:///a%00b.py", "file:///\ud800.py", "file://[x/a.py", "\ud800", "\0", ""])
+async def test_a_document_that_no_file_can_be_called_harms_no_other(client, uri):
+    await client.initialize(INLINE)
+    document = {"uri": uri, "languageId": "python", "version": 1, "text": TEXT}
+    client.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+    good = client.open("a.py", TEXT)
+    assert (await client.request("textDocument/inlineCompletion", place(good, 2, 8)))["result"]["items"]
+    changes = [{"uri": uri, "type": kind} for kind in (1, 2, 3)]
+    client.send({"method": "workspace/didChangeWatchedFiles", "params": {"changes": changes}})
+    reply = await client.request("textDocument/inlineCompletion", place(uri, 2, 8))
+    assert "result" in reply or reply["error"]["code"] == -32602
+
+
 async def test_a_document_whose_change_was_too_large_is_left_alone(client):
     """Its text is not known any more: nothing is suggested in it until it is opened again."""
     await client.initialize(INLINE)
