@@ -121,6 +121,23 @@ async def test_a_document_that_no_file_can_be_called_harms_no_other(client, uri)
     assert "result" in reply or reply["error"]["code"] == -32602
 
 
+async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(client):
+    def told(words: str) -> bool:
+        shown = [m["params"]["message"] for m in client.sent if m.get("method") == "window/showMessage"]
+        return any(words in message for message in shown)
+
+    file = client.root / ".mercury.toml"
+    file.write_text("x = " + "[" * 3000, encoding="utf-8")
+    await client.initialize(INLINE, {"mercury": {"suggest": {"inComments": True}}})
+    assert told("nests more than 32 deep")
+    file.write_text("[suggest]\ndelay_ms = " + "9" * 5000, encoding="utf-8")
+    client.send(
+        {"method": "workspace/didChangeWatchedFiles", "params": {"changes": [{"uri": file.as_uri(), "type": 2}]}}
+    )
+    assert told("is not TOML")
+    assert client.server.session.settings.suggest.in_comments
+
+
 async def test_a_document_whose_change_was_too_large_is_left_alone(client):
     """Its text is not known any more: nothing is suggested in it until it is opened again."""
     await client.initialize(INLINE)

@@ -4,6 +4,9 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
 from mercury_ls import workspace
 from mercury_ls.privacy import Privacy
@@ -258,6 +261,25 @@ def test_whatever_a_file_of_git_holds_the_project_is_read(put, name, text):
     tree = Tree(put({**files, name: text, "a.py": "def f(): pass\n"})).settle()
     assert tree.found("f") == ["a.py: def f(): pass"]
     assert not tree.index.branch_switched()
+
+
+NAMES = st.sampled_from([".git", ".gitignore", ".mercuryignore", "b.py", "src/.gitignore"])
+PIECES = st.sampled_from(
+    [b"gitdir:", b"\0", b"\n", b"..", b"/", b"*", b"[", b"!", b"\\", b"\xff", b"def f(): pass", b"#", b"x" * 5000]
+)
+
+
+@examples(deadline=None, max_examples=40)
+@given(st.dictionaries(NAMES, st.lists(PIECES, max_size=8).map(b"".join)))
+def test_no_bytes_of_a_project_break_its_index(tmp_path_factory, files):
+    folder = tmp_path_factory.mktemp("project")
+    for name, content in {"a.py": b"def a(): pass\n", **files}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
+    tree = Tree(folder).settle()
+    tree.index.branch_switched()
+    hides = any(content for name, content in files.items() if name.endswith("ignore"))
+    assert hides or tree.found("a") == ["a.py: def a(): pass"]
 
 
 def test_a_file_that_cannot_be_understood_takes_nothing_else_with_it(put, monkeypatch):
