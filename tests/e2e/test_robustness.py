@@ -19,6 +19,8 @@ async def test_malformed_messages_get_an_error_and_the_server_goes_on(environmen
         assert (await server.read())["error"]["code"] == -32700
         server.write(b"Content-Length: nine\r\n\r\n")
         assert (await server.read())["error"]["code"] == -32600
+        server.write(b"Rubbish\r\n\r\nand more of it\r\n\r\n")  # no second error before the next message
+        assert (await server.request("mercury/status", {}))["version"]
         server.write(b"Rubbish\r\n\r\n")
         assert (await server.read())["error"]["code"] == -32600
         server.send({"jsonrpc": "1.0", "id": 5, "method": "shutdown"})
