@@ -7,7 +7,7 @@ from lsprotocol import types as lsp
 from mercury_ls.documents import Document
 from mercury_ls.imports import Diagnosed
 from mercury_ls.lsp import Diagnostic, DiagnosticsParams, NextEditParams, ShownParams
-from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit
+from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit, summary
 from mercury_ls.proposals import Proposed
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ async def proposed(ls: "Server", params: NextEditParams) -> PendingEdits | None:
 
 def told(ls: "Server", params: NextEditParams, found: Proposed) -> PendingEdits | None:
     """The offer; the reason where there is none goes to a client that asked for it by a partial result token."""
+    if found.offer:
+        ls.started.tally.answered(found.offer.id)
     if params.partial_result_token is not None:
         value = {"kind": "nextEdit", "silence": "" if found.offer else found.silence}
         ls.progress(lsp.ProgressParams(params.partial_result_token, value))
@@ -71,15 +73,20 @@ async def next_edit(ls: "Server", params: NextEditParams) -> dict[str, Any] | No
     offer = await proposed(ls, params)
     if offer is None:
         return None
+    uri = params.text_document.uri
     edits = [e for e in offer.edits if params.context.closed_files or version(offer, e) is not None]
+    edits.sort(key=lambda edit: edit.uri != uri)
     return {
         "id": offer.id,
         "label": offer.label,
+        "summary": summary(edits, uri),
+        "note": offer.note,
         "pAccept": round(offer.p_accept, 4),
         "edits": [
             {
                 "textDocument": {"uri": edit.uri, "version": version(offer, edit)},
                 "range": span(ls, offer, edit),
+                "oldText": offer.old_text(edit),
                 "newText": edit.text,
                 "display": edit.display,
             }
@@ -90,7 +97,8 @@ async def next_edit(ls: "Server", params: NextEditParams) -> dict[str, Any] | No
 
 
 def did_show_inline_edit(ls: "Server", params: ShownParams) -> None:
-    """Nothing is counted that was only seen."""
+    for id in params.item.command.arguments[:1]:
+        ls.started.tally.shown(str(id))
 
 
 def did_change_diagnostics(ls: "Server", params: DiagnosticsParams) -> None:

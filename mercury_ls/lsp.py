@@ -32,6 +32,7 @@ __all__ = [
     "Range",
     "ShownParams",
     "SnoozeParams",
+    "StatsParams",
     "StatusParams",
     "WhyParams",
 ]
@@ -66,11 +67,13 @@ class SelectedCompletion(Wire):
 
 
 class InlineContext(Wire):
-    """`closed_files`: the client can show a next edit of a file that it has not open."""
+    """`closed_files`: the client can show and apply next edits of files that it has not open; `rename_provider`: the
+    name of another language server of this document that can rename."""
 
     trigger_kind: int = 2
     selected_completion_info: SelectedCompletion | None = None
     closed_files: bool = False
+    rename_provider: str = ""
 
 
 class InlineParams(Wire):
@@ -110,6 +113,10 @@ class StatusParams(Wire):
     digests: bool = False
 
 
+class StatsParams(Wire):
+    """`mercury/stats`: asks what became of suggestions, in numbers."""
+
+
 class MenuParams(Wire):
     """`textDocument/completion`: what of it the fallback needs."""
 
@@ -137,9 +144,11 @@ class CancelParams(Wire):
 
 
 class AcceptParams(Wire):
-    """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion."""
+    """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion. `edits`: how many of the edits of an
+    offer were made, from a client that lets its user leave some out."""
 
     id: str
+    edits: int | None = None
 
 
 class Diagnostic(Wire):
@@ -179,6 +188,7 @@ METHODS: dict[str, type[Wire]] = {
     "signOut": StatusParams,
     "checkStatus": StatusParams,
     "mercury/status": StatusParams,
+    "mercury/stats": StatsParams,
     "mercury/why": WhyParams,
     "mercury/snooze": SnoozeParams,
     "mercury/nextEdit": NextEditParams,

@@ -1,13 +1,14 @@
 """The suggestion on the screen: what is left of it after the user has typed into it, or deleted before it."""
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_ls.documents import Snapshot, difference
 
-__all__ = ["CLOSED", "Pending", "PendingEdits", "Remainder", "SpanEdit"]
+__all__ = ["CLOSED", "Pending", "PendingEdits", "Remainder", "SpanEdit", "inserted", "summary"]
 
 CLOSED = -1
 """The version of a file that no editor has open."""
@@ -91,6 +92,15 @@ class PendingEdits(Struct, frozen=True):
     edits: tuple[SpanEdit, ...]
     texts: dict[str, str]
     versions: dict[str, int]
+    note: str = ""
+
+    def old_text(self, edit: SpanEdit) -> str:
+        return self.texts[edit.uri][edit.start : edit.end]
+
+    @property
+    def characters(self) -> int:
+        """What would have to be typed for it."""
+        return sum(inserted(self.old_text(edit), edit.text) for edit in self.edits)
 
     def on(self, snapshots: Mapping[str, Snapshot]) -> "PendingEdits | None":
         """The same offer in the texts as they are now: moved along, without what has been done of it by hand or one
@@ -112,6 +122,27 @@ class PendingEdits(Struct, frozen=True):
             texts={uri: snapshot.text for uri, snapshot in now.items()},
             versions={uri: snapshot.version for uri, snapshot in now.items()},
         )
+
+
+def summary(edits: Sequence[SpanEdit], uri: str) -> str:
+    """Where the edits are, as seen from one document: "5 here, 4 in models.py", "2 here, 9 in 3 other files"."""
+    here = sum(edit.uri == uri for edit in edits)
+    others = sorted({edit.uri for edit in edits} - {uri})
+    places = [f"{here} here"] if here else []
+    if len(others) == 1:
+        places.append(f"{len(edits) - here} in {name_of(others[0])}")
+    elif others:
+        places.append(f"{len(edits) - here} in {len(others)} {'other ' if here else ''}files")
+    return ", ".join(places)
+
+
+def name_of(uri: str) -> str:
+    return unquote(urlsplit(uri).path).rstrip("/").rpartition("/")[2] or uri
+
+
+def inserted(old: str, new: str) -> int:
+    """How many characters of a replacement are not in place already."""
+    return len(difference(old, new).text)
 
 
 def follow(edits: Sequence[SpanEdit], before: str, after: str) -> list[SpanEdit] | None:

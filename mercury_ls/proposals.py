@@ -18,7 +18,7 @@ from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Fading, Gate
 from mercury_ls.imports import Diagnosed
 from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
-from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit
+from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit, summary
 from mercury_ls.propagation import travelling
 from mercury_ls.settings import SuggestSettings
 
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 SETTLING_SECONDS = 0.1
 QUIET_AFTER_REFUSAL_SECONDS = 5.0
 MOST_CLOSED = 4
+NOTHING_FOLLOWS = "nothing follows from the last edits"
 
 
 class Proposed(Struct, frozen=True):
@@ -73,6 +74,17 @@ class Proposals:
             await asyncio.sleep(SETTLING_SECONDS * self._patience.at(self._session.clock()))
         return await self._answered(uri, offset, invoked)
 
+    async def why(self, uri: str, offset: int) -> str:
+        """What is on offer, or why nothing is: looked for once more, and nothing is remembered of it."""
+        if offer := self.current():
+            return f"on offer: {offer.label} ({summary(offer.edits, uri)})"
+        if reason := self._session.unavailable(uri, invoked=False) or self._reason_to_wait(invoked=False):
+            return reason
+        answer, _ = await self._found(uri, offset, invoked=False)
+        if answer.edits:
+            return f"a next edit is ready: {answer.label} ({summary(spans(answer), uri)})"
+        return answer.silence or NOTHING_FOLLOWS
+
     def diagnosed(self, uri: str, version: int, found: tuple[Diagnosed, ...]) -> None:
         """What the editor's language servers say of this version of a document."""
         self._diagnosed = {u: said for u, said in self._diagnosed.items() if u in self._session.documents}
@@ -92,23 +104,29 @@ class Proposals:
         session = self._session
         if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Proposed(silence=reason)
-        question, cause = self._question(uri, offset, invoked), self._newest()
+        cause = self._newest()
+        answer, question = await self._found(uri, offset, invoked)
+        if not answer.edits:
+            self._offer = None
+            return Proposed(silence=answer.silence or NOTHING_FOLLOWS)
+        self._cause = cause
+        offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
+        if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
+            self._offer = offer
+            session.tally.offered(offer.id, question.snapshot.language, "nextEdit")
+        return Proposed(self.current(), "the text changed while the answer was made")
+
+    async def _found(self, uri: str, offset: int, invoked: bool) -> tuple[NextAnswer, NextQuestion]:
+        question = self._question(uri, offset, invoked)
         answer = NextAnswer(silence="no answer")
-        engine = session.engine if session.engine.status.state == "ready" else None
+        engine = self._session.engine if self._session.engine.status.state == "ready" else None
         try:
             async with aclosing(next_edits(question, engine)) as answers:
                 async for latest in answers:
                     answer = latest
         except (EngineUnavailable, EngineError) as error:
             log.info("the engine had no part in a next edit: %s", error)
-        if not answer.edits:
-            self._offer = None
-            return Proposed(silence=answer.silence or "nothing follows from the last edits")
-        self._cause = cause
-        offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
-        if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
-            self._offer = offer
-        return Proposed(self.current(), "the text changed while the answer was made")
+        return answer, question
 
     def _question(self, uri: str, offset: int, invoked: bool) -> NextQuestion:
         session = self._session
@@ -164,15 +182,23 @@ class Proposals:
         texts = ((path, self._session.workspace.text(path)) for path in paths)
         return {(file := closed_file(path, text)).uri: file for path, text in texts if text is not None}
 
-    def accepted(self, id: str) -> bool:
-        if self._offer is None or self._offer.id != id:
+    def accepted(self, id: str, edits: int | None = None) -> bool:
+        offer = self._offer
+        if offer is None or offer.id != id:
             return False
+        self._session.tally.accepted(id, self._saved(offer, edits))
         now = self._session.clock()
         self._gate.accepted(now)
         self._patience.accepted(now)
-        self.current()
         self._look_ahead()
         return True
+
+    def _saved(self, offer: PendingEdits, edits: int | None) -> int:
+        """The characters of those edits that have been made; of all that the client says it makes if it tells first."""
+        left = self.current()
+        if left is None or left.edits != offer.edits:
+            return offer.characters - (left.characters if left else 0)
+        return round(offer.characters * min((edits or len(offer.edits)) / len(offer.edits), 1.0))
 
     def _look_ahead(self) -> None:
         """What comes after an accepted edit is sought at once: it is there when the editor asks."""
@@ -193,6 +219,7 @@ class Proposals:
     def rejected(self, id: str) -> bool:
         if self._offer is None or self._offer.id != id:
             return False
+        self._session.tally.rejected(id)
         self._offer = None
         self._refused_at = self._session.clock()
         self._gate.rejected(self._refused_at)
@@ -208,8 +235,12 @@ def path_of(uri: str) -> str:
     return url2pathname(urlsplit(uri).path)
 
 
+def spans(answer: NextAnswer) -> tuple[SpanEdit, ...]:
+    return tuple(SpanEdit(e.uri, e.start, e.end, e.text, e.display) for e in answer.edits)
+
+
 def offered(answer: NextAnswer, snapshots: dict[str, Snapshot]) -> PendingEdits:
-    edits = tuple(SpanEdit(e.uri, e.start, e.end, e.text, e.display) for e in answer.edits)
+    edits = spans(answer)
     touched = {edit.uri: snapshots[edit.uri] for edit in edits}
     return PendingEdits(
         uuid.uuid4().hex[:16],

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from lsprotocol import types as lsp
 from msgspec.structs import replace
 from pygls.lsp.server import LanguageServer
@@ -25,11 +26,13 @@ from mercury_ls.lsp import (
     Range,
     ShownParams,
     SnoozeParams,
+    StatsParams,
     StatusParams,
     WhyParams,
 )
 from mercury_ls.serve.wire import Status
 from mercury_ls.session import Ask, Item, Reply, Session
+from mercury_ls.stats import markdown, recent
 from mercury_ls.wiring import Wiring, needs_new_engine
 
 __all__ = ["Server", "create_server"]
@@ -337,6 +340,7 @@ def register(server: Server) -> None:
     server.feature("signOut")(sign_in)
     server.feature("checkStatus")(sign_in)
     server.feature("mercury/status")(status)
+    server.feature("mercury/stats")(stats)
     server.feature("mercury/why")(why)
     server.feature("mercury/snooze")(snooze)
     server.feature("mercury/didAccept")(did_accept_notification)
@@ -370,7 +374,8 @@ def did_focus(ls: Server, params: DidFocusParams) -> None:
 
 
 def did_show(ls: Server, params: ShownParams) -> None:
-    log.debug("shown: %s", params.item.command.arguments)
+    for id in params.item.command.arguments[:1]:
+        ls.started.tally.shown(str(id))
 
 
 async def inline_completion(ls: Server, params: InlineParams) -> lsp.InlineCompletionList:
@@ -456,12 +461,12 @@ def menu_item(ls: Server, reply: Reply, item: Item) -> lsp.CompletionItem:
     )
 
 
-def did_accept(ls: Server, id: str) -> None:
-    ls.started.accepted(id)
+def did_accept(ls: Server, id: str, edits: int | None = None) -> None:
+    ls.started.accepted(id, edits)
 
 
 def did_accept_notification(ls: Server, params: AcceptParams) -> None:
-    ls.started.accepted(params.id)
+    ls.started.accepted(params.id, params.edits)
 
 
 def did_reject(ls: Server, params: AcceptParams) -> None:
@@ -501,6 +506,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "documents": len(session.documents),
         "accepted": session.accepted_count,
         "rejected": session.rejected_count,
+        "today": msgspec.to_builtins(recent(session.stats.rows(), 1, session.stats.today)),
         "snoozed": session.clock() < session.snoozed_until,
         "bar": session.gate.bar(session.clock()),
         "pendingWork": ls.pending_work,
@@ -518,8 +524,15 @@ def decision_line(decision: Any) -> str:
 
 
 async def why(ls: Server, params: WhyParams) -> dict[str, str]:
-    offset = ls.offset(params.text_document.uri, params.position.line, params.position.character)
-    return {"reason": await ls.started.why(params.text_document.uri, offset)}
+    uri = params.text_document.uri
+    offset = ls.offset(uri, params.position.line, params.position.character)
+    return {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.proposals.why(uri, offset)}
+
+
+def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
+    counted = ls.started.stats
+    rows = counted.rows()
+    return {"page": markdown(rows, counted.where), "days": msgspec.to_builtins(rows)}
 
 
 async def snooze(ls: Server, params: SnoozeParams) -> dict[str, float]:

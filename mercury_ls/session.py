@@ -22,8 +22,9 @@ from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Gate
 from mercury_ls.history import History
-from mercury_ls.pending import Pending, Remainder
+from mercury_ls.pending import Pending, Remainder, inserted
 from mercury_ls.proposals import Proposals
+from mercury_ls.stats import Stats, Tally
 from mercury_ls.suggest import Answer, Question, Suggestion, suggest
 from mercury_ls.targets import Target
 
@@ -34,7 +35,6 @@ log = logging.getLogger(__name__)
 LARGEST_DOCUMENT = 1 << 20
 IDLE_SECONDS = 0.3
 PARSE_SECONDS = 0.008
-REMEMBERED_OFFERS = 64
 NEIGHBOURS = 8
 CHANGED = "the text changed while the model answered"
 
@@ -95,6 +95,7 @@ class Session:
         workspace: Any,
         recorder: Any,
         clock: Callable[[], float] = time.monotonic,
+        stats: Stats | None = None,
     ):
         self.id = uuid.uuid4().hex[:12]
         self.settings = settings
@@ -115,9 +116,11 @@ class Session:
         self.active = asyncio.Event()
         self.when_idle: Callable[[], None] = lambda: None
         self.accepted_count = self.rejected_count = 0
+        self.stats = stats or Stats()
+        self.tally = Tally(self.stats)
+        self._last_change = ("", 0)
         self._recent: OrderedDict[str, Snapshot] = OrderedDict()
         self._pending: Pending | None = None
-        self._settled: OrderedDict[str, bool] = OrderedDict()
         self._related: Related | None = None
         self._cursors: dict[str, int] = {}
         self.proposals = Proposals(self)
@@ -140,6 +143,7 @@ class Session:
     async def end(self) -> None:
         self.proposals.end()
         self.recorder.close()
+        self.stats.write()
         await self.engine.close()
 
     # Documents
@@ -168,11 +172,14 @@ class Session:
         now = self.clock()
         before = document.text
         self.recorder.changed(document, version, changes, encoding)
+        typed = 0
         for applied in document.apply(changes, version, encoding):
             self._cursors[uri] = applied.start + len(applied.text)
+            typed += inserted(before[applied.start : applied.end], applied.text)
             if max(len(before), len(applied.text)) <= LARGEST_DOCUMENT:
                 self.history.record(document.path, before, applied, now)
                 before = before[: applied.start] + applied.text + before[applied.end :]
+        self._last_change = uri, typed
 
     def last_place(self) -> tuple[str, int] | None:
         """The document in use, and where in it something was last typed or asked for."""
@@ -307,16 +314,15 @@ class Session:
             return None
         rest = pending.remainder(snapshot, offset)
         if rest is None:
-            self._refused(pending)
+            self._passed_over(pending)
         elif not rest.text:
-            self._settle(pending.id)
+            self.tally.typed_through(pending.id)
             self._pending = None
         return item_of(pending, rest) if rest and rest.text else None
 
-    def _refused(self, pending: Pending) -> None:
-        """The user went another way; whether the suggestion was seen at all can only be guessed."""
+    def _passed_over(self, pending: Pending) -> None:
         self._pending = None
-        if self._settle(pending.id):
+        if self.tally.passed_over(pending.id):
             self.gate.rejected(self.clock(), weight=0.3)
 
     def _question(self, snapshot: Snapshot, offset: int, ask: Ask) -> Question:
@@ -393,9 +399,7 @@ class Session:
     def _offered(self, snapshot: Snapshot, suggestion: Suggestion) -> Pending:
         start, end, text = place(suggestion)
         pending = Pending(uuid.uuid4().hex[:16], snapshot.uri, snapshot.text, start, end, text, suggestion.p_accept)
-        self._settled[pending.id] = False
-        while len(self._settled) > REMEMBERED_OFFERS:
-            self._settled.popitem(last=False)
+        self.tally.offered(pending.id, snapshot.language, "inline")
         return pending
 
     def _rebased(
@@ -420,6 +424,8 @@ class Session:
         self.decisions.append(decision)
         log.info("%s:%d %s (%.1f ms)", ask.uri, line + 1, outcome, milliseconds)
         self.recorder.answered(ask, reply, milliseconds)
+        for item in reply.items[:1]:
+            self.tally.answered(item.id)
 
     async def why(self, uri: str, offset: int) -> str:
         """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""
@@ -436,11 +442,14 @@ class Session:
 
     # What became of them
 
-    def accepted(self, id: str) -> None:
-        if self.proposals.accepted(id):
+    def accepted(self, id: str, edits: int | None = None) -> None:
+        """`edits`: how many of the edits of an offer the client made, where it lets its user leave some out."""
+        if edits == 0:
+            return self.rejected(id)
+        if self.proposals.accepted(id, edits):
             self.accepted_count += 1
             return self.recorder.accepted(id)
-        if not self._settle(id):
+        if not self.tally.accepted(id, self._just_inserted(id)):
             return None
         self.accepted_count += 1
         self.gate.accepted(self.clock())
@@ -449,11 +458,21 @@ class Session:
             self._pending = None
         return None
 
+    def _just_inserted(self, id: str) -> int:
+        """How much of a suggestion its acceptance has just put into the document: what was typed of it before, the
+        user has typed."""
+        pending = self._pending
+        if pending is None or pending.id != id:
+            return self._last_change[1]
+        uri, typed = self._last_change
+        is_made = uri == pending.uri and self.documents[uri].text != pending.base
+        return min(typed, len(pending.text)) if is_made else len(pending.text)
+
     def rejected(self, id: str) -> None:
         if self.proposals.rejected(id):
             self.rejected_count += 1
             return self.recorder.rejected(id)
-        if not self._settle(id):
+        if not self.tally.rejected(id):
             return None
         self.rejected_count += 1
         self.gate.rejected(self.clock())
@@ -464,18 +483,11 @@ class Session:
 
     def partially_accepted(self, id: str, length: int) -> None:
         """Some words of it were taken: that is an accept, and the rest stays on offer."""
-        if not self._settle(id):
+        if not self.tally.accepted(id, self._just_inserted(id)):
             return
         self.accepted_count += 1
         self.gate.accepted(self.clock())
         self.recorder.accepted(id, length)
-
-    def _settle(self, id: str) -> bool:
-        """Whether this is the first that is heard of what became of it."""
-        if self._settled.get(id, True):
-            return False
-        self._settled[id] = True
-        return True
 
     def snooze(self, minutes: float) -> None:
         self.snoozed_until = self.clock() + minutes * 60

@@ -15,8 +15,9 @@ from mercury_ls.client import InProcessClient
 from mercury_ls.config import Settings
 from mercury_ls.privacy import Privacy
 from mercury_ls.record import NoRecorder
-from mercury_ls.session import LARGEST_DOCUMENT, REMEMBERED_OFFERS, Ask, Reply, Session
+from mercury_ls.session import LARGEST_DOCUMENT, Ask, Reply, Session
 from mercury_ls.settings import SuggestSettings
+from mercury_ls.stats import REMEMBERED_OFFERS
 from mercury_ls.workspace import Workspace
 
 URI = "file:///project/file.py"
@@ -184,7 +185,7 @@ async def test_what_the_user_typed_meanwhile_is_taken_off_the_answer():
 async def test_a_thousand_suggestions_leave_a_bounded_memory(session, engine):
     for number in range(1000):
         await ask(session, f"n = {number}\nx = $0\n")
-    assert len(session._settled) == REMEMBERED_OFFERS
+    assert len(session.tally._offers) == REMEMBERED_OFFERS
     assert len(session.decisions) <= 64
     assert engine.open == 0
 

@@ -1,0 +1,38 @@
+"""Paths as people write them: from the workspace folder, or with `~`."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["readable"]
+
+
+def readable(place: str | Path, roots: Iterable[str] = ()) -> str:
+    """A path, or a URI of any scheme.
+
+    >>> readable("file:///home/me/my%20project/a.py", ["/home/me/my project"])
+    'a.py'
+    """
+    path = decoded(str(place))
+    if not os.path.isabs(path):
+        return path
+    for root in sorted(roots, key=len, reverse=True):
+        if path.startswith(os.path.join(root, "")):
+            return os.path.relpath(path, root)
+    home = os.path.expanduser("~")
+    if os.path.isabs(home) and home != os.path.sep and path.startswith(os.path.join(home, "")):
+        return os.path.join("~", os.path.relpath(path, home))
+    return path
+
+
+def decoded(place: str) -> str:
+    """The path of a URI; what is no URI stays as it is."""
+    scheme, separator, _ = place.partition(":")
+    if not separator or len(scheme) < 2 or not scheme.replace("-", "").isalnum():  # a lone letter is a Windows drive
+        return place
+    parts = urlsplit(place)
+    path = unquote(parts.path)
+    if os.name == "nt" and parts.scheme == "file":
+        return os.path.normpath(path.lstrip("/"))
+    return path + (f"#{parts.fragment}" if parts.fragment else "")
