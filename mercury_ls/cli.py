@@ -162,6 +162,7 @@ def server_command(options: argparse.Namespace) -> list[str]:
 
 def connector(options: argparse.Namespace) -> Any:
     """Makes the server for one client, given where its messages go."""
+    from mercury_ls import stats
     from mercury_ls.server import create_server
     from mercury_ls.wiring import Wiring
 
@@ -169,7 +170,8 @@ def connector(options: argparse.Namespace) -> Any:
     gc.enable()
 
     def connect(write: Any) -> Any:
-        server = create_server(Wiring(assigned(options), user_file=chosen_file(options)))
+        wiring = Wiring(assigned(options), user_file=chosen_file(options), stats_file=stats.default_file())
+        server = create_server(wiring)
         server.protocol.attach(write)
         return server.protocol
 

@@ -461,8 +461,9 @@ def menu_item(ls: Server, reply: Reply, item: Item) -> lsp.CompletionItem:
     )
 
 
-def did_accept(ls: Server, id: str, edits: int | None = None) -> None:
-    ls.started.accepted(id, edits)
+def did_accept(ls: Server, id: str, *edits: Any) -> None:
+    """`[id]`, or `[id, how many of its edits were made]`. To pygls every argument that has a name is due."""
+    ls.started.accepted(id, next((count for count in edits if isinstance(count, int)), None))
 
 
 def did_accept_notification(ls: Server, params: AcceptParams) -> None:

@@ -22,7 +22,7 @@ from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Gate
 from mercury_ls.history import History
-from mercury_ls.pending import Pending, Remainder, inserted
+from mercury_ls.pending import Pending, Remainder
 from mercury_ls.proposals import Proposals
 from mercury_ls.stats import Stats, Tally
 from mercury_ls.suggest import Answer, Question, Suggestion, suggest
@@ -117,6 +117,7 @@ class Session:
         self.when_idle: Callable[[], None] = lambda: None
         self.accepted_count = self.rejected_count = 0
         self.stats = stats or Stats()
+        self.stats.enabled = settings.record.counts
         self.tally = Tally(self.stats)
         self._last_change = ("", 0)
         self._recent: OrderedDict[str, Snapshot] = OrderedDict()
@@ -132,6 +133,7 @@ class Session:
             self.gate = Gate(chosen[0], adapts=chosen[1])
             self.proposals.choose(settings.suggest)
         self.settings, self.privacy, self.workspace = settings, privacy, workspace
+        self.stats.enabled = settings.record.counts
         self.judge_again()
 
     def judge_again(self) -> None:
@@ -175,7 +177,7 @@ class Session:
         typed = 0
         for applied in document.apply(changes, version, encoding):
             self._cursors[uri] = applied.start + len(applied.text)
-            typed += inserted(before[applied.start : applied.end], applied.text)
+            typed += len(applied.text)
             if max(len(before), len(applied.text)) <= LARGEST_DOCUMENT:
                 self.history.record(document.path, before, applied, now)
                 before = before[: applied.start] + applied.text + before[applied.end :]
@@ -499,6 +501,7 @@ class Session:
         chores = [
             Chore("reading the project", self._read_on, self.clock),
             Chore("following the settings", self._follow, self.clock),
+            Chore("writing the counts", self._count, self.clock),
             Chore("letting the engine encode ahead", self._warm, self.clock),
         ]
         while True:
@@ -521,6 +524,9 @@ class Session:
 
     async def _follow(self) -> None:
         self.when_idle()
+
+    async def _count(self) -> None:
+        self.stats.write_now_and_then()
 
     async def _warm(self) -> None:
         uri = next(reversed(self._recent), None)

@@ -192,7 +192,7 @@ class PrivacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Recording of your edit sessions, on this machine, for replay and tuning."""
+    """What is kept on this machine of your work: edit sessions, for replay and tuning, and numbers of suggestions."""
 
     enabled: Annotated[bool, Meta(description="Record edit sessions."), PERSONAL] = False
     directory: Annotated[
@@ -203,6 +203,14 @@ class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(description="Most space for recordings, in MiB; the oldest go first.", ge=1, le=65_536),
         PERSONAL,
     ] = 256
+    counts: Annotated[
+        bool,
+        Meta(
+            description="Count suggestions per day and language, for `mercury-ls stats`: shown, typed through, "
+            "accepted, rejected, characters saved. No text and no paths are kept."
+        ),
+        PERSONAL,
+    ] = True
 
 
 class LogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

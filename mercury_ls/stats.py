@@ -1,5 +1,6 @@
 """What became of suggestions, in numbers: a count per day, language and kind, kept on this machine and nowhere else."""
 
+import errno
 import logging
 import os
 import re
@@ -15,10 +16,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.paths import readable
+from mercury_ls.wording import readable
 from mercury_ls.serve.local import lock_file
 
-__all__ = ["Kind", "Row", "Stats", "Tally", "markdown", "recent", "table"]
+__all__ = ["Kind", "Row", "Stats", "Tally", "default_file", "markdown", "recent", "table"]
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,14 @@ class Row(Struct, frozen=True, rename="camel"):
         return self.day, self.language, self.kind
 
 
+def default_file() -> Path | None:
+    """In the user's state folder; None where nobody knows that user's home."""
+    import platformdirs
+
+    path = platformdirs.user_state_path("mercury-ls", appauthor=False) / "stats.jsonl"
+    return path if path.is_absolute() else None
+
+
 class Stats:
     """The counts of this process, and the file that they are added to now and then; no file where `path` is None.
 
@@ -62,6 +71,7 @@ class Stats:
 
     def __init__(self, path: Path | None = None, clock: Callable[[], float] = time.time):
         self.path = path
+        self.enabled = True
         self._clock = clock
         self._new: dict[tuple[str, str, str], Row] = {}
         self._written_at = clock()
@@ -75,9 +85,13 @@ class Stats:
     @property
     def where(self) -> str:
         """Where the counts are kept, for people."""
-        return f"Kept in {readable(self.path)} on this machine." if self.path else "Kept until this editor ends."
+        if not self.enabled:
+            return "Nothing is counted now: `record.counts` is off."
+        return f"Kept in `{readable(self.path)}`, nowhere else." if self.path else "Kept until this editor ends."
 
     def add(self, language: str, kind: Kind, count: Count, number: int = 1) -> None:
+        if not self.enabled:
+            return
         language = language if LANGUAGE.fullmatch(language) else "other"
         row = Row(self.today, language, kind)
         row = self._new.get(row.key, row)
@@ -247,7 +261,10 @@ def row_of(line: bytes) -> Row | None:
 def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
-        lock_file(file)
+        try:
+            lock_file(file)
+        except OSError as error:
+            raise BlockingIOError(error.errno, f"{file.name} is locked") from error
         yield
 
 
@@ -257,7 +274,10 @@ def append(path: Path, rows: Iterable[Row], compacted: int) -> int:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))
         start = b"" if file.read(1) in (b"", b"\n") else b"\n"  # the last line may have been cut off
-        file.write(start + lines_of(rows))
+        data = start + lines_of(rows)
+        if (written := file.write(data)) < len(data):
+            file.truncate(size)
+            raise OSError(errno.ENOSPC, f"{written} of {len(data)} bytes could be written")
     return compact(path) if size > compacted + COMPACTED_BYTES else compacted
 
 
@@ -300,12 +320,11 @@ def table(rows: Sequence[Row]) -> str:
     """For a terminal."""
     lines = [HEAD, *(cells(row, row.day, row.language) for row in rows), *sums(rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return "\n".join("  ".join(map(padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
+
+
+def padded(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column < 3 else cell.rjust(width)
 
 
 def sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from mercury_ls.privacy import IGNORE_FILES, Privacy
 from mercury_ls.record import NoRecorder, Recorder
 from mercury_ls.serve import local
 from mercury_ls.session import Session
+from mercury_ls.stats import Stats
 from mercury_ls.workspace import Workspace
 
 __all__ = ["Wiring", "recording_switch", "recordings", "serve_arguments"]
@@ -32,6 +33,7 @@ class Wiring:
         user_file: Path | None = None,
         environ: Mapping[str, str] | None = None,
         make_engine: Callable[[EngineSettings, OnStatus], Any] | None = None,
+        stats_file: Path | None = None,
     ):
         self.roots: list[str] = []
         self.loaded = Loaded()
@@ -39,6 +41,7 @@ class Wiring:
         self._user_file = user_file or config.user_file()
         self._environ = os.environ if environ is None else environ
         self._make_engine = make_engine or engine_client
+        self._stats_file = stats_file
         self._options: dict[str, Any] = {}
         self._on_status: OnStatus = lambda status: None
         self._seen: tuple[str, ...] = ()
@@ -61,6 +64,7 @@ class Wiring:
             privacy,
             Workspace(self.roots, privacy, settings.context),
             recorder(settings, self.roots),
+            stats=Stats(self._stats_file),
         )
 
     def user_file_changed(self) -> bool:

@@ -316,3 +316,76 @@ async def test_an_answer_that_nobody_can_read_is_an_error_to_who_waits_for_it(cl
     client.send({"id": asked["id"], "result": None})
     with pytest.raises(Exception, match="the client's answer"):
         await asyncio.wait_for(task, 5)
+
+
+def counts(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Of today's only row, what is not nought."""
+    (row,) = rows
+    return {name: value for name, value in row.items() if value and name not in ("day", "language", "kind")}
+
+
+@pytest.mark.parametrize("reports", [True, False])
+async def test_what_became_of_a_suggestion_is_counted(client, reports):
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    (item,) = (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"]
+    if reports:
+        client.send({"method": "textDocument/didShowCompletion", "params": {"item": item}})
+    change = {"range": item["range"], "text": item["insertText"]}
+    document = {"uri": uri, "version": 2}
+    client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": [change]}})
+    await client.request("workspace/executeCommand", item["command"])
+    found = (await client.request("mercury/stats", {}))["result"]
+    assert counts(found["days"]) == {"shown": 1, "accepted": 1, "characters": len(item["insertText"])}
+    assert "| python | inline | 1 |" in found["page"]
+    assert (await client.request("mercury/status", {}))["result"]["today"] == found["days"]
+
+
+async def test_what_the_user_typed_of_it_is_not_saved(client):
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    (item,) = (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"]
+    start, text = item["range"]["start"], item["insertText"]
+    for version, typed in enumerate((text[0], text[1:]), 2):
+        change = {"range": {"start": start, "end": start}, "text": typed}
+        start = {"line": 2, "character": 9}
+        changed = {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]}
+        client.send({"method": "textDocument/didChange", "params": changed})
+    await client.request("workspace/executeCommand", item["command"])
+    assert counts((await client.request("mercury/stats", {}))["result"]["days"])["characters"] == len(text) - 1
+
+
+RENAMED = "basket = 1\nprint(basket)\nprint(basket + 1)\n"
+
+
+async def renamed(client: Client, **context: Any) -> dict[str, Any]:
+    """The offer after `basket` became `cart` in its first line."""
+    uri = client.open("a.py", RENAMED)
+    change = {"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 6}}, "text": "cart"}
+    document = {"uri": uri, "version": 2}
+    client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": [change]}})
+    asked = {**place(uri, 0, 4), "context": {"triggerKind": 1, **context}}
+    return (await client.request("mercury/nextEdit", asked))["result"]
+
+
+async def test_a_next_edit_says_where_it_is_and_what_it_replaces(client):
+    await client.initialize(INLINE)
+    offer = await renamed(client)
+    assert (offer["summary"], offer["note"]) == ("2 here", "")
+    assert [(edit["oldText"], edit["newText"]) for edit in offer["edits"]] == [("basket", "cart")] * 2
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "counted"),
+    [
+        ("mercury/didAccept", {}, {"shown": 1, "accepted": 1, "characters": 6}),
+        ("mercury/didAccept", {"edits": 1}, {"shown": 1, "accepted": 1, "characters": 3}),
+        ("mercury/didAccept", {"edits": 0}, {"shown": 1, "rejected": 1}),
+        ("mercury/didReject", {}, {"shown": 1, "rejected": 1}),
+    ],
+)
+async def test_what_became_of_a_next_edit_is_counted(client, method, params, counted):
+    await client.initialize(INLINE)
+    offer = await renamed(client)
+    client.send({"method": method, "params": {"id": offer["id"], **params}})
+    assert counts((await client.request("mercury/stats", {}))["result"]["days"]) == counted
