@@ -70,8 +70,11 @@ class Problem(Struct, frozen=True):
     origin: str
 
     def __str__(self) -> str:
-        value = f" = {self.value}" if self.value else ""
-        return f"{self.origin}: {self.path}{value}: {self.remedy}"
+        return f"{self.origin}: {self.path}{self.assigned}: {self.remedy}"
+
+    @property
+    def assigned(self) -> str:
+        return f" = {self.value}" if self.value else ""
 
 
 class Loaded(Struct, frozen=True):

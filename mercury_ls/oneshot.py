@@ -11,6 +11,7 @@ from mercury_ls.documents import Snapshot
 from mercury_ls.repository import read_small
 from mercury_ls.session import Ask, Reply, Session
 from mercury_ls.wiring import Wiring
+from mercury_ls.wording import counted
 
 __all__ = ["PlaceError", "complete"]
 
@@ -80,10 +81,6 @@ def offset_of(snapshot: Snapshot, line: int, column: int) -> int:
             f"{snapshot.path}:{line}:{column}: line {line} has {counted(columns, 'column')}, the last after its text"
         )
     return snapshot.offset(line - 1, column - 1, "utf-32")
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 async def until_settled(session: Session, changed: asyncio.Event) -> None:

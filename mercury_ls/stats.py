@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.wording import readable
 from mercury_ls.serve.local import lock_file
+from mercury_ls.wording import readable
 
 __all__ = ["Kind", "Row", "Stats", "Tally", "default_file", "markdown", "recent", "table"]
 

@@ -1,11 +1,21 @@
-"""Paths as people write them: from the workspace folder, or with `~`."""
+"""How things are written for people: paths from the workspace folder or with `~`, and one file or two files."""
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["readable"]
+__all__ = ["counted", "readable"]
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "file"), counted(2, "file"), counted(2, "reply")
+    ('1 file', '2 files', '2 replies')
+    """
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun}"
 
 
 def readable(place: str | Path, roots: Iterable[str] = ()) -> str:

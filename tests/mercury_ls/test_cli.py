@@ -3,11 +3,14 @@ import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from mercury_ls import cli
+from mercury_ls import cli, manual, stats
 from mercury_ls.cli import main, parser, server_command
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -54,7 +57,7 @@ def test_each_client_over_the_network_gets_a_server_with_the_same_settings():
 @pytest.mark.parametrize("kind", ["--tcp", "--ws"])
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "192.0.2.1:9", "[::]:0"])
 def test_other_machines_are_not_let_in(kind, address, capsys):
-    check(capsys, [kind, address], 1, "can be reached from other machines")
+    check(capsys, [kind, address], 2, "can be reached from other machines")
 
 
 @pytest.mark.parametrize(
@@ -83,12 +86,14 @@ def test_complete_says_which_settings_were_not_applied(home, capsys):
     (home / ".env").write_text("TOKEN=1\n")
     wrong = ["--set", "engine.efort=high", "--set", "engine.address=nonsense", "--config", "/nope.toml"]
     said = ["did you mean engine.effort?", "engine.address = 'nonsense'", "--config = /nope.toml: is not there"]
-    check(capsys, ["complete", ".env:1:1", *wrong], 1, *said, "the file is private")
+    check(capsys, ["complete", ".env:1:1", *wrong], 2, *said)
+    (home / ".mercury.toml").write_text("engine.efort = 'high'\n")
+    check(capsys, ["complete", ".env:1:1"], 1, said[0], "the file is private")
 
 
 def test_config_misses_a_file_that_was_named_but_not_the_usual_one(home, capsys):
     check(capsys, ["config"], 0)
-    check(capsys, ["config", "--config", "nope.toml"], 1, "--config = nope.toml: is not there")
+    check(capsys, ["config", "--config", "nope.toml"], 2, "--config = nope.toml: is not there")
 
 
 @pytest.mark.parametrize(
@@ -149,3 +154,59 @@ def test_the_language_server_lives_on_without_its_log(home):
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert ended.stderr.count("logging to standard error") == ended.stderr.count("\n") == 1
     assert (ended.returncode, "cannot be written" in ended.stderr) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "say how to speak"),
+        (["--tcp", "127.0.0.1"], "'127.0.0.1' is no HOST:PORT"),
+        (["--stdio", "--set", "engine.effort"], "is not NAME=VALUE"),
+        (["--nope"], "unrecognized arguments"),
+        (["complete", "a.py"], "is not FILE:LINE:COL"),
+        (["doctor", "--set", "engine.effort"], "is not NAME=VALUE"),
+        (["config", "--set", "engine.effort=much"], "engine.effort = 'much'"),
+        (["serve", "--http", "here"], "'here' is no HOST:PORT"),
+        (["record", "on", "--config", "nope.toml"], "is not there"),
+        (["stats", "--days", "0"], "'0' is no whole number from 1"),
+        (["stats", "--days", "²"], "is no whole number"),
+        (["tune", "nowhere"], "nowhere is no folder"),
+        (["tune", "--minutes", "0"], "'0' is no number of minutes over 0"),
+        (["tune", "--minutes", "-3"], "'-3' is no number of minutes over 0"),
+        (["tune", "--minutes", "nan"], "'nan' is no number of minutes over 0"),
+        (["tune", "--minutes", "inf"], "'inf' is no number of minutes over 0"),
+    ],
+)
+def test_wrong_arguments_are_always_2(home, capsys, arguments, said):
+    check(capsys, arguments, 2, said)
+
+
+def test_every_command_says_what_it_does_with_an_example_and_its_exit_codes():
+    for command in manual.commands_of(cli.parser()):
+        said = command.format_help()
+        assert command.description.partition("\n")[2]
+        assert f"example:\n  {command.prog}" in said
+        assert "exit codes:\n  0  " in said
+
+
+def test_the_page_about_the_commands_is_current():
+    assert (ROOT / "docs" / "CLI.md").read_text(encoding="utf-8") == manual.page()
+
+
+def test_config_shows_problems_first(home):
+    (home / ".mercury.toml").write_text("engine.efort = 'high'\n")
+    command = [sys.executable, "-m", "mercury_ls", "config"]
+    shown = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
+    assert "did you mean engine.effort?" in shown.splitlines()[0]
+
+
+def test_stats_shows_what_was_counted(home, capsys):
+    assert check(capsys, ["stats"], 1).startswith("nothing has been counted")
+    counted = stats.Stats(stats.default_file())
+    counted.add("python", "inline", "accepted")
+    counted.write()
+    table = check(capsys, ["stats", "--days", "1"], 0)
+    assert f"{counted.today}  python    inline" in table
+    assert "Kept in `~/state/mercury-ls/stats.jsonl`" in table
+    (row,) = json.loads(check(capsys, ["stats", "--json"], 0))["days"]
+    assert (row["day"], row["accepted"], row["typedThrough"]) == (counted.today, 1, 0)
