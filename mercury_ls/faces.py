@@ -37,7 +37,8 @@ async def proposed(ls: "Server", params: NextEditParams) -> PendingEdits | None:
         return told(ls, params, Proposed(silence="the request is for a text that is not here"))
     offset = ls.offset(uri, params.position.line, params.position.character)
     invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    work = ls.started.proposals.ask(uri, offset, invoked, closed=params.context.closed_files)
+    context = params.context
+    work = ls.started.proposals.ask(uri, offset, invoked, closed=context.closed_files, renamer=context.rename_provider)
     return told(ls, params, await ls.newest("next edit", uri, work, UNANSWERED))
 
 
@@ -129,11 +130,12 @@ async def code_action(ls: "Server", params: lsp.CodeActionParams) -> list[lsp.Co
     offer = ls.started.proposals.current()
     if offer is None or uri not in offer.versions:
         return []
+    ls.started.tally.answered(offer.id)
     return [
         lsp.CodeAction(
-            title=f"mercury: {offer.label}",
+            title=f"mercury: {title(offer, uri)}",
             kind=lsp.CodeActionKind.RefactorRewrite,
-            edit=workspace_edit(ls, offer),
+            edit=workspace_edit(ls, offer, uri),
             command=lsp.Command(title="", command="mercury.didAccept", arguments=[offer.id]),
         )
     ]
@@ -156,27 +158,47 @@ async def apply_next_edit(ls: Any, uri: str = "", line: int = 0, character: int 
     if offer is None:
         ls.show(lsp.MessageType.Info, "mercury: no next edit to apply")
         return False
-    answer = await ls.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(workspace_edit(ls, offer), offer.label))
+    uri = uri or offer.edits[0].uri
+    edit = lsp.ApplyWorkspaceEditParams(workspace_edit(ls, offer, uri), title(offer, uri))
+    answer = await ls.workspace_apply_edit_async(edit)
     if answer.applied:
         session.accepted(offer.id)
     return answer.applied
 
 
-def workspace_edit(ls: "Server", offer: PendingEdits) -> lsp.WorkspaceEdit:
-    """Bound to the versions it was made for, where the client understands that."""
-    changes: dict[str, list[lsp.TextEdit]] = {}
-    versions = {edit.uri: version(offer, edit) for edit in offer.edits}
-    for edit in offer.edits:
-        changes.setdefault(edit.uri, []).append(lsp.TextEdit(lsp_range(ls, offer, edit), edit.text))
+def title(offer: PendingEdits, uri: str) -> str:
+    return f"{offer.label} ({summary(offer.edits, uri)})"
+
+
+def workspace_edit(ls: "Server", offer: PendingEdits, uri: str) -> lsp.WorkspaceEdit:
+    """All of it at once, so that it is undone at once. Bound to the versions that it was made for, where the client
+    understands that; one that can show the parts of an edit asks its user about those of other files."""
     workspace = ls.protocol.client_capabilities.workspace
-    if not (workspace and workspace.workspace_edit and workspace.workspace_edit.document_changes):
+    able = workspace and workspace.workspace_edit
+    annotates = bool(able and able.document_changes and able.change_annotation_support)
+    changes: dict[str, list[lsp.TextEdit]] = {}
+    for edit in sorted(offer.edits, key=lambda edit: edit.uri != uri):
+        change = lsp.TextEdit(lsp_range(ls, offer, edit), edit.text)
+        changes.setdefault(edit.uri, []).append(annotated(change, edit.uri) if annotates else change)
+    if not (able and able.document_changes):
         return lsp.WorkspaceEdit(changes=changes)
+    versions = {edit.uri: version(offer, edit) for edit in offer.edits}
     return lsp.WorkspaceEdit(
         document_changes=[
             lsp.TextDocumentEdit(lsp.OptionalVersionedTextDocumentIdentifier(uri, versions[uri]), edits)
             for uri, edits in changes.items()
-        ]
+        ],
+        change_annotations={each: annotation(offer, each, uri) for each in changes} if annotates else None,
     )
+
+
+def annotated(change: lsp.TextEdit, id: str) -> lsp.AnnotatedTextEdit:
+    return lsp.AnnotatedTextEdit(id, change.range, change.new_text)
+
+
+def annotation(offer: PendingEdits, uri: str, seen_from: str) -> lsp.ChangeAnnotation:
+    edits = [edit for edit in offer.edits if edit.uri == uri]
+    return lsp.ChangeAnnotation(offer.label, needs_confirmation=uri != seen_from, description=summary(edits, seen_from))
 
 
 def accept(ls: "Server", offer: PendingEdits) -> dict[str, Any]:

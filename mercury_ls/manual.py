@@ -27,8 +27,8 @@ them off, and deleting the file forgets them.
 * **typed through**: suggestions that were typed to the end by hand: right, but nothing was saved.
 * **accepted**: suggestions that were taken, whole or in part, and next edits; each counts once.
 * **rejected**: suggestions and next edits that were dismissed, in an editor that reports it.
-* **characters saved**: what accepting put into the files. What was typed of a suggestion before it was accepted does not
-  count, nor what stood there already, nor what was deleted.
+* **characters saved**: what accepting put into the files. What was typed of a suggestion before it was accepted does
+  not count, nor what stood there already, nor what was deleted.
 
 The rest of what was shown was passed over: something else was typed.
 """

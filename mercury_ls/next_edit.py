@@ -83,6 +83,7 @@ class NextAnswer(Struct, frozen=True):
 
     edits: tuple[NextEdit, ...] = ()
     label: str = ""
+    kind: str = ""
     p_accept: float = 0.0
     versions: dict[str, int] = {}
     silence: str = ""
@@ -224,9 +225,11 @@ def answered(question: NextQuestion, chosen: Sequence[Candidate]) -> NextAnswer:
     if not kept:
         return NextAnswer(silence="the file would parse worse than before")
     edits = tuple(edit_of(question, each) for each in kept)
+    leader = max(kept, key=lambda each: each.p_edit)
     return NextAnswer(
         edits=edits,
-        label=label(kept),
+        label=what(leader),
+        kind=leader.kind,
         p_accept=sum(each.p_edit for each in kept) / len(kept),
         versions={uri: known[uri].version for uri in dict.fromkeys(edit.uri for edit in edits)},
     )
@@ -263,15 +266,8 @@ def _parses_worse(snapshot: Snapshot, *changes: Change) -> bool:
     return tree is None or syntax.problems(tree) > syntax.problems(snapshot.tree)
 
 
-def label(chosen: Sequence[Candidate]) -> str:
-    leader = max(chosen, key=lambda each: each.p_edit)
-    places = sum(each.rule == leader.rule for each in chosen) if leader.rule else len(chosen)
-    count = len({each.uri for each in chosen})
-    where = f" in {places} places" if places > 1 else ""
-    return what(leader) + where + (f" and {count} files" if count > 1 else "")
-
-
 def what(candidate: Candidate) -> str:
+    """A label for the edits of which this is the likeliest. Where they are, each editor says as it sees them."""
     rule = candidate.rule
     if rule is None:
         return "edit"

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, Worth
 from mercury_ls.client import EngineUnavailable
@@ -48,6 +49,7 @@ class Proposals:
     def __init__(self, session: "Session"):
         self._session = session
         self._closed_too = True
+        self._renamer = ""
         self.choose(session.settings.suggest)
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._offer: PendingEdits | None = None
@@ -60,10 +62,14 @@ class Proposals:
         """New settings: what was learnt of the user by the old ones is of no use."""
         self._gate = Gate(settings.minimum_probability, adapts=settings.adapt)
 
-    async def ask(self, uri: str, offset: int, invoked: bool = False, *, closed: bool = True) -> Proposed:
+    async def ask(
+        self, uri: str, offset: int, invoked: bool = False, *, closed: bool = True, renamer: str = ""
+    ) -> Proposed:
         """What is on offer still, or a new answer once an edit that the offer does not know has settled. Files that are
-        not open have a part in it if the client can show them: `closed`."""
+        not open have a part in it if the client can show them: `closed`. Where another language server can rename,
+        `renamer`, the rest of the project is left to it."""
         self._closed_too = closed
+        self._renamer = renamer
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
         if (offer := self.current()) and self._newest() == self._cause and self._is_showable(offer):
@@ -106,15 +112,26 @@ class Proposals:
             return Proposed(silence=reason)
         cause = self._newest()
         answer, question = await self._found(uri, offset, invoked)
+        if self._renamer and answer.kind == "rename":
+            answer = self._in_open_files(answer)
         if not answer.edits:
             self._offer = None
             return Proposed(silence=answer.silence or NOTHING_FOLLOWS)
         self._cause = cause
         offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
+        if answer.kind == "rename":
+            offer = replace(offer, note=self._rename_note())
         if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
             self._offer = offer
             session.tally.offered(offer.id, question.snapshot.language, "nextEdit")
         return Proposed(self.current(), "the text changed while the answer was made")
+
+    def _in_open_files(self, answer: NextAnswer) -> NextAnswer:
+        kept = tuple(edit for edit in answer.edits if edit.uri in self._session.documents)
+        return replace(answer, edits=kept, silence="" if kept else self._rename_note())
+
+    def _rename_note(self) -> str:
+        return self._renamer and f"{self._renamer} can rename this in the whole project: undo and use rename"
 
     async def _found(self, uri: str, offset: int, invoked: bool) -> tuple[NextAnswer, NextQuestion]:
         question = self._question(uri, offset, invoked)

@@ -1,8 +1,9 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_ls.documents import Document
-from mercury_ls.pending import Pending, PendingEdits, Remainder, SpanEdit
+from mercury_ls.pending import Pending, PendingEdits, Remainder, SpanEdit, summary
 from tests.marked import marked
 
 
@@ -119,3 +120,17 @@ def test_typing_elsewhere_never_changes_what_an_edit_does(head, tail, typed):
     pending = offered_edits(head + "WORD" + tail, ("WORD", "DONE"))
     check_edits(pending, typed + head + "WORD" + tail, typed + head + "DONE" + tail)
     check_edits(pending, head + "WORD" + tail + typed, head + "DONE" + tail + typed)
+
+
+@pytest.mark.parametrize(
+    ("uris", "expected"),
+    [
+        (["file:///p/here.py"] * 5, "5 here"),
+        (["file:///p/here.py"] * 5 + ["file:///p/my%20models.py"] * 4, "5 here, 4 in my models.py"),
+        (["file:///p/here.py"] * 2 + [f"file:///p/{n}.py" for n in "abc"] * 3, "2 here, 9 in 3 other files"),
+        (["file:///p/a.py"], "1 in a.py"),
+        (["file:///p/a.py", "file:///q/a.py"], "2 in 2 files"),
+    ],
+)
+def test_where_the_edits_are_is_said_as_seen_from_here(uris, expected):
+    assert summary([SpanEdit(uri, 0, 1, "x") for uri in uris], "file:///p/here.py") == expected

@@ -138,7 +138,7 @@ class Client:
     """As much of the language server as the faces ask for; the client takes versioned edits."""
 
     def __init__(self, session: Session) -> None:
-        edits = SimpleNamespace(document_changes=True)
+        edits = SimpleNamespace(document_changes=True, change_annotation_support=None)
         self.started, self.encoding, self.accept_command = session, "utf-16", "mercury.didAccept"
         self.protocol = SimpleNamespace(
             client_capabilities=SimpleNamespace(workspace=SimpleNamespace(workspace_edit=edits))
@@ -194,11 +194,58 @@ async def test_an_offer_of_closed_files_alone_is_none_to_who_cannot_show_them(se
 async def test_a_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     await session.proposals.ask(uri, 13, invoked=True)
-    found = faces.workspace_edit(client, session.proposals.current()).document_changes
+    found = faces.workspace_edit(client, session.proposals.current(), uri).document_changes
     versions = {each.text_document.uri: each.text_document.version for each in found}
     assert versions == {uri: 2, (tmp_path / "other.py").as_uri(): None}
     places = [edit.range.start.line for each in found for edit in each.edits if each.text_document.version is None]
     assert sorted(places) == [0, 2]
+
+
+def spelled(text: str, start: dict[str, int], end: dict[str, int]) -> str:
+    assert start["line"] == end["line"]
+    return text.splitlines()[start["line"]][start["character"] : end["character"]]
+
+
+async def test_an_offer_says_where_its_edits_are_those_here_first_and_what_they_replace(session, tmp_path):
+    client, uri = Client(session), await renamed(session, tmp_path)
+    told = await faces.next_edit(client, asked(uri, closed_files=True))
+    assert (told["label"], told["summary"]) == ("rename `fetch_rows` → `load_rows`", "2 here, 2 in other.py")
+    assert [edit["textDocument"]["uri"] == uri for edit in told["edits"]] == [True, True, False, False]
+    assert {edit["oldText"] for edit in told["edits"]} == {"fetch_rows"}
+    assert {spelled(USED, **e["range"]) for e in told["edits"] if e["textDocument"]["uri"] != uri} == {"fetch_rows"}
+    told = await faces.next_edit(client, asked(uri))
+    assert told["summary"] == "2 here"
+
+
+async def test_the_rest_of_a_rename_is_left_to_a_server_that_can_rename(session, tmp_path):
+    client, uri = Client(session), await renamed(session, tmp_path)
+    told = await faces.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
+    assert told["summary"] == "2 here"
+    assert told["note"] == "pyright can rename this in the whole project: undo and use rename"
+
+
+async def test_a_rename_that_is_all_elsewhere_is_left_to_a_server_that_can_rename(session, tmp_path):
+    (tmp_path / "other.py").write_text(USED)
+    uri = opened(session, tmp_path / "here.py", "def fetch_rows(name):\n    return name\n")
+    index(session)
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    found = await session.proposals.ask(uri, 13, invoked=True, renamer="pyright")
+    assert found.offer is None
+    assert found.silence == "pyright can rename this in the whole project: undo and use rename"
+
+
+async def test_a_client_that_can_show_the_parts_of_an_edit_asks_about_other_files(session, tmp_path):
+    client, uri = Client(session), await renamed(session, tmp_path)
+    client.protocol.client_capabilities.workspace.workspace_edit.change_annotation_support = True
+    await session.proposals.ask(uri, 13, invoked=True)
+    found = faces.workspace_edit(client, session.proposals.current(), uri)
+    other = (tmp_path / "other.py").as_uri()
+    annotations = {id: (each.needs_confirmation, each.description) for id, each in found.change_annotations.items()}
+    assert annotations == {uri: (False, "2 here"), other: (True, "2 in other.py")}
+    assert {each.text_document.uri: {edit.annotation_id for edit in each.edits} for each in found.document_changes} == {
+        uri: {uri},
+        other: {other},
+    }
 
 
 async def test_an_offer_follows_a_file_on_the_disk(session, tmp_path):

@@ -355,12 +355,13 @@ async def test_what_the_user_typed_of_it_is_not_saved(client):
     assert counts((await client.request("mercury/stats", {}))["result"]["days"])["characters"] == len(text) - 1
 
 
+NOWHERE = {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 4}}
 RENAMED = "basket = 1\nprint(basket)\nprint(basket + 1)\n"
 
 
 async def renamed(client: Client, **context: Any) -> dict[str, Any]:
     """The offer after `basket` became `cart` in its first line."""
-    uri = client.open("a.py", RENAMED)
+    uri = client.uri = client.open("a.py", RENAMED)
     change = {"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 6}}, "text": "cart"}
     document = {"uri": uri, "version": 2}
     client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": [change]}})
@@ -373,6 +374,26 @@ async def test_a_next_edit_says_where_it_is_and_what_it_replaces(client):
     offer = await renamed(client)
     assert (offer["summary"], offer["note"]) == ("2 here", "")
     assert [(edit["oldText"], edit["newText"]) for edit in offer["edits"]] == [("basket", "cart")] * 2
+
+
+async def test_a_code_action_says_where_its_edits_are(client):
+    await client.initialize(INLINE)
+    await renamed(client)
+    asked = {"textDocument": {"uri": client.uri}, "range": NOWHERE, "context": {"diagnostics": []}}
+    (action,) = (await client.request("textDocument/codeAction", asked))["result"]
+    assert action["title"] == "mercury: rename `basket` → `cart` (2 here)"
+    assert "changeAnnotations" not in action["edit"]
+
+
+async def test_all_edits_of_an_offer_are_applied_in_one_step(client):
+    await client.initialize({**INLINE, "workspace": {"applyEdit": True, "workspaceEdit": {"documentChanges": True}}})
+    await renamed(client)
+    client.send({"id": 1, "method": "workspace/executeCommand", "params": {"command": "mercury.applyNextEdit"}})
+    await client.until(lambda: any(m.get("method") == "workspace/applyEdit" for m in client.sent))
+    (asked,) = [m["params"] for m in client.sent if m.get("method") == "workspace/applyEdit"]
+    assert asked["label"] == "rename `basket` → `cart` (2 here)"
+    (changed,) = asked["edit"]["documentChanges"]
+    assert [edit["newText"] for edit in changed["edits"]] == ["cart", "cart"]
 
 
 @pytest.mark.parametrize(
