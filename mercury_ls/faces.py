@@ -117,15 +117,16 @@ def diagnosed(ls: "Server", uri: str, said: Diagnostic | lsp.Diagnostic) -> Diag
 
 async def code_action(ls: "Server", params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
     """What is on offer already: editors ask at every move of the cursor, and no model runs for that. Where the user
-    asks, the edit is looked for."""
+    asks, or has edited since there was an offer, the edit is looked for."""
     uri, only, place = params.text_document.uri, params.context.only, params.range.end
     if only and not any(lsp.CodeActionKind.RefactorRewrite.startswith(kind) for kind in only):
         return []
     if (document := ls.started.documents.get(uri)) and params.context.diagnostics:
         said = tuple(diagnosed(ls, uri, each) for each in params.context.diagnostics)
         ls.started.proposals.diagnosed(uri, document.version, said)
-    if asked_by_hand(params.context):
-        work = ls.started.proposals.ask(uri, ls.offset(uri, place.line, place.character), invoked=True)
+    by_hand = asked_by_hand(params.context)
+    if by_hand or (ls.started.proposals.current() and ls.started.proposals.is_outdated):
+        work = ls.started.proposals.ask(uri, ls.offset(uri, place.line, place.character), by_hand)
         await ls.newest("next edit", uri, work, UNANSWERED)
     offer = ls.started.proposals.current()
     if offer is None or uri not in offer.versions:

@@ -1,17 +1,17 @@
-"""How sure the model must be, and how long it waits: both follow what the user takes and refuses, and then fade."""
+"""How sure the model must be, and how long it waits: both follow what the user accepts and rejects, and then fade."""
 
 __all__ = ["Fading", "Gate"]
 
 FORGETTING_SECONDS = 600.0
 HIGHEST = 0.95
-"""No refusals raise the bar above, so that they silence nobody for good; a user may."""
+"""No rejections raise the bar above, so that they silence nobody for good; a user may."""
 
 
 class Fading:
-    """A factor around one that every accept and refusal multiplies, and that returns to one within minutes."""
+    """A factor around one that every accept and rejection multiplies, and that returns to one within minutes."""
 
-    def __init__(self, refused: float, accepted: float, lowest: float, highest: float):
-        self._refused = refused
+    def __init__(self, rejected: float, accepted: float, lowest: float, highest: float):
+        self._rejected = rejected
         self._accepted = accepted
         self._lowest = lowest
         self._highest = highest
@@ -25,8 +25,8 @@ class Fading:
         self._move(self._accepted, now)
 
     def rejected(self, now: float, weight: float = 1.0) -> None:
-        """`weight` below one is for refusals that are only guessed, such as typing something else."""
-        self._move(self._refused**weight, now)
+        """`weight` below one is for rejections that are only guessed, such as typing something else."""
+        self._move(self._rejected**weight, now)
 
     def _move(self, by: float, now: float) -> None:
         self._factor = min(max(self.at(now) * by, self._lowest), self._highest)

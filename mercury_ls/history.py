@@ -25,7 +25,7 @@ class _Hunk:
     it in the list, left it.
     """
 
-    __slots__ = ("after", "before", "line", "path", "start", "time")
+    __slots__ = ("after", "before", "line", "mark", "path", "start", "time")
 
     def __init__(self, path: str, start: int, line: int, before: str, after: str, time: float):
         self.path = path
@@ -34,6 +34,7 @@ class _Hunk:
         self.before = before
         self.after = after
         self.time = time
+        self.mark = 0
 
     @property
     def end(self) -> int:
@@ -67,6 +68,8 @@ class History:
         self._hunks: list[_Hunk] = []
         self._traces: list[_Trace] = []
         self._last: dict[str, float] = {}
+        self.mark = 0
+        """Moves on with every change: what came `since` a mark can be asked for."""
 
     def record(self, path: str, text_before: str, change: Change, now: float) -> None:
         """The change of one file from `text_before`; changes of a file come in the order in which they happened."""
@@ -78,6 +81,7 @@ class History:
             # Without it the older hunks of this file no longer fit its text.
             self._hunks = [other for other in self._hunks if other.path != path]
         elif hunk.before != hunk.after:
+            self.mark = hunk.mark = self.mark + 1
             self._hunks.append(hunk)
         self._forget_oldest()
 
@@ -88,6 +92,10 @@ class History:
             Edit(hunk.path, _line_after(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
             for index, hunk in enumerate(self._hunks[first:], first)
         )
+
+    def since(self, mark: int) -> int:
+        """How many of the latest edits were made, or made longer, after that mark."""
+        return sum(hunk.mark > mark for hunk in self._hunks)
 
     def reverses(self, path: str, text: str, start: int, end: int, replacement: str) -> bool:
         """Whether this edit of the current text would restore what the user has just removed, or remove what the

@@ -59,12 +59,13 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     """`others` are the files besides the current one that may be edited as well: open ones, and those of the
     workspace that have been read for it; `diagnosed` is what the editor's language servers say of the current one;
     `worth` is what the model's word counts. It is asked where its word can change what is shown, or `always`: to learn
-    what it counts."""
+    what it counts. What follows from the last `fresh` edits comes first: an offer that stands is of those before."""
 
     others: tuple[Snapshot, ...] = ()
     diagnosed: tuple[Diagnosed, ...] = ()
     worth: Worth = Worth()
     asks: Literal["deciding", "always"] = "deciding"
+    fresh: int = 0
 
 
 class NextEdit(Struct, frozen=True):
@@ -136,7 +137,7 @@ async def answers(
 ) -> AsyncGenerator[NextAnswer]:
     """What these edits come to at once, then as the model has it."""
     known = ranking.load()
-    answer = answered(question, group(question, found, known.bar))
+    answer = answered(question, found, known.bar)
     asked = requests(question, regions_of(question, found)) if engine else []
     if engine is None or not asked:
         yield replace(answer, final=True)
@@ -148,8 +149,8 @@ async def answers(
         async with aclosing(engine.infill(wanted)) as drafts:
             async for draft in drafts:
                 said = opinions(question, regions, found, draft)
-                checked = group(question, judged(question, found, [*heard, *said]), question.worth.bar or known.bar)
-                answer = replace(answered(question, checked), step=draft.step)
+                checked = judged(question, found, [*heard, *said])
+                answer = replace(answered(question, checked, question.worth.bar or known.bar), step=draft.step)
                 yield answer
         heard += said
     yield replace(answer, final=True)
@@ -185,8 +186,9 @@ def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> 
     sure = [each for each in found if each.text is not None and each.p_edit >= bar_of(question, each, fitted)]
     if not sure:
         return []
-    likeliest = max(each.p_edit for each in sure)
-    leader = min((each for each in sure if each.p_edit >= AS_LIKELY * likeliest), key=latest)
+    leading = [each for each in sure if each.rule and each.rule.age < question.fresh] or sure
+    likeliest = max(each.p_edit for each in leading)
+    leader = min((each for each in leading if each.p_edit >= AS_LIKELY * likeliest), key=latest)
     chosen = [each for each in sure if each is leader or goes_with(each, leader)]
     lines = {line_of(question, each) for each in chosen}
     whole = [each.rule for each in chosen if each.bound]
@@ -216,10 +218,11 @@ def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
     return candidate.uri, files(question)[candidate.uri].line_of(candidate.start)
 
 
-def answered(question: NextQuestion, chosen: Sequence[Candidate]) -> NextAnswer:
-    """The chosen edits, without those that would leave a file parsing worse than before."""
+def answered(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> NextAnswer:
+    """What is chosen of them, without those that would leave a file parsing worse than before."""
+    chosen = group(question, found, fitted)
     if not chosen:
-        return NextAnswer(silence="unsure: no edit is likely enough")
+        return NextAnswer(silence=unsure(question, found, fitted))
     known = files(question)
     kept = [each for uri, snapshot in known.items() for each in parsing(snapshot, [c for c in chosen if c.uri == uri])]
     if not kept:
@@ -233,6 +236,15 @@ def answered(question: NextQuestion, chosen: Sequence[Candidate]) -> NextAnswer:
         p_accept=sum(each.p_edit for each in kept) / len(kept),
         versions={uri: known[uri].version for uri in dict.fromkeys(edit.uri for edit in edits)},
     )
+
+
+def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> str:
+    written = [each for each in found if each.text is not None]
+    if not written:
+        return "unsure: no rule says what is due, and the model is not sure enough"
+    likeliest = max(written, key=lambda each: each.p_edit)
+    bar = bar_of(question, likeliest, fitted)
+    return f"unsure: {what(likeliest)} is {likeliest.p_edit:.0%} likely, under the bar of {bar:.0%}"
 
 
 def edit_of(question: NextQuestion, candidate: Candidate) -> NextEdit:

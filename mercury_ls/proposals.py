@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, EngineError, Worth
+from mercury_engine.api import EngineError, Worth
 from mercury_ls.client import EngineUnavailable
 from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Fading, Gate
@@ -31,7 +31,7 @@ __all__ = ["Proposals", "Proposed"]
 log = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 0.1
-QUIET_AFTER_REFUSAL_SECONDS = 5.0
+QUIET_AFTER_REJECTION_SECONDS = 5.0
 MOST_CLOSED = 4
 NOTHING_FOLLOWS = "nothing follows from the last edits"
 
@@ -53,10 +53,10 @@ class Proposals:
         self.choose(session.settings.suggest)
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._offer: PendingEdits | None = None
-        self._cause: Edit | None = None
+        self._known = 0
         self._ahead: asyncio.Task[Proposed] | None = None
         self._diagnosed: dict[str, tuple[int, tuple[Diagnosed, ...]]] = {}
-        self._refused_at = -QUIET_AFTER_REFUSAL_SECONDS
+        self._rejected_at = -QUIET_AFTER_REJECTION_SECONDS
 
     def choose(self, settings: SuggestSettings) -> None:
         """New settings: what was learnt of the user by the old ones is of no use."""
@@ -72,7 +72,7 @@ class Proposals:
         self._renamer = renamer
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
-        if (offer := self.current()) and self._newest() == self._cause and self._is_showable(offer):
+        if (offer := self.current()) and not self.is_outdated and self._is_showable(offer):
             return Proposed(offer)
         if reason := self._session.unavailable(uri, invoked) or self._reason_to_wait(invoked):
             return Proposed(silence=reason)
@@ -82,7 +82,7 @@ class Proposals:
 
     async def why(self, uri: str, offset: int) -> str:
         """What is on offer, or why nothing is: looked for once more, and nothing is remembered of it."""
-        if offer := self.current():
+        if (offer := self.current()) and not self.is_outdated:
             return f"on offer: {offer.label} ({summary(offer.edits, uri)})"
         if reason := self._session.unavailable(uri, invoked=False) or self._reason_to_wait(invoked=False):
             return reason
@@ -99,25 +99,30 @@ class Proposals:
     def _is_showable(self, offer: PendingEdits) -> bool:
         return self._closed_too or any(edit.uri in self._session.documents for edit in offer.edits)
 
-    def _newest(self) -> Edit | None:
-        return next(iter(self._session.history.edits(1)), None)
+    @property
+    def is_outdated(self) -> bool:
+        """Whether there are edits that the offer does not know."""
+        return self._session.history.since(self._known) > 0
+
+    def forget(self) -> None:
+        self._offer = None
 
     def _reason_to_wait(self, invoked: bool) -> str:
-        since = self._session.clock() - self._refused_at
-        return "" if invoked or since >= QUIET_AFTER_REFUSAL_SECONDS else "the last proposal was refused just now"
+        since = self._session.clock() - self._rejected_at
+        return "" if invoked or since >= QUIET_AFTER_REJECTION_SECONDS else "the last next edit was rejected just now"
 
     async def _answered(self, uri: str, offset: int, invoked: bool) -> Proposed:
         session = self._session
         if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Proposed(silence=reason)
-        cause = self._newest()
+        mark = session.history.mark
         answer, question = await self._found(uri, offset, invoked)
         if self._renamer and answer.kind == "rename":
             answer = self._in_open_files(answer)
         if not answer.edits:
             self._offer = None
             return Proposed(silence=answer.silence or NOTHING_FOLLOWS)
-        self._cause = cause
+        self._known = mark
         offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
         if answer.kind == "rename":
             offer = replace(offer, note=self._rename_note())
@@ -163,6 +168,7 @@ class Proposals:
             effort=session.settings.engine.effort,
             deadline_ms=session.settings.engine.deadline_ms,
             recent_edits=session.settings.context.recent_edits,
+            fresh=session.history.since(self._known) if self.current() else 0,
             others=tuple(self._others(snapshot)),
             diagnosed=said if version == snapshot.version else (),
             worth=(info and info.worth) or Worth(),
@@ -190,7 +196,7 @@ class Proposals:
             snapshots = {uri: documents[uri].snapshot() for uri in before.texts if uri in documents}
             self._offer = before.on({**snapshots, **self._closed(before)})
             if self._offer is not None and len(self._offer.edits) < len(before.edits):
-                self._cause = self._newest()
+                self._known = self._session.history.mark
         return self._offer
 
     def _closed(self, offer: PendingEdits) -> dict[str, Snapshot]:
@@ -238,9 +244,9 @@ class Proposals:
             return False
         self._session.tally.rejected(id)
         self._offer = None
-        self._refused_at = self._session.clock()
-        self._gate.rejected(self._refused_at)
-        self._patience.rejected(self._refused_at)
+        self._rejected_at = self._session.clock()
+        self._gate.rejected(self._rejected_at)
+        self._patience.rejected(self._rejected_at)
         return True
 
 

@@ -512,16 +512,12 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "bar": session.gate.bar(session.clock()),
         "pendingWork": ls.pending_work,
         "problems": [str(problem) for problem in ls.wiring.problems],
-        "decisions": [decision_line(decision) for decision in session.decisions],
+        "decisions": [session.decision_line(decision) for decision in session.decisions],
     }
 
 
 def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def decision_line(decision: Any) -> str:
-    return f"{decision.uri}:{decision.line + 1} {decision.outcome} ({decision.milliseconds:.1f} ms)"
 
 
 async def why(ls: Server, params: WhyParams) -> dict[str, str]:
@@ -544,7 +540,8 @@ async def snooze(ls: Server, params: SnoozeParams) -> dict[str, float]:
 def snooze_command(ls: Server, minutes: float = 5.0) -> None:
     minutes = max(minutes, 0.0)
     ls.started.snooze(minutes)
-    told = f"no suggestions for {minutes:g} minutes" if minutes else "suggestions are on again"
+    length = f"{minutes:g} {'minute' if minutes == 1 else 'minutes'}"
+    told = f"no suggestions for {length}" if minutes else "suggestions are on again"
     ls.show(lsp.MessageType.Info, f"mercury: {told}")
 
 

@@ -1,7 +1,8 @@
-"""One client's state: its documents, what it did, what is on its screen, and what it has taken or refused."""
+"""One client's state: its documents, what it did, what is on its screen, and what it has accepted or rejected."""
 
 import asyncio
 import logging
+import math
 import os
 import time
 import uuid
@@ -27,6 +28,7 @@ from mercury_ls.proposals import Proposals
 from mercury_ls.stats import Stats, Tally
 from mercury_ls.suggest import Answer, Question, Suggestion, suggest
 from mercury_ls.targets import Target
+from mercury_ls.wording import counted, readable
 
 __all__ = ["Ask", "Decision", "Item", "Reply", "Session"]
 
@@ -112,6 +114,7 @@ class Session:
         self._lost: dict[str, str] = {}
         self.notebooks: dict[str, list[str]] = {}
         self.decisions: deque[Decision] = deque(maxlen=64)
+        self.roots: Sequence[str] = ()
         self.snoozed_until = 0.0
         self.active = asyncio.Event()
         self.when_idle: Callable[[], None] = lambda: None
@@ -246,6 +249,7 @@ class Session:
         """Another branch was checked out: what the user edited and what the project defines are of another world."""
         self.history.clear()
         self._related = self._pending = None
+        self.proposals.forget()
 
     # Suggestions
 
@@ -304,7 +308,7 @@ class Session:
         if not settings.enabled:
             return "suggestions are off (suggest.enabled)"
         if self.clock() < self.snoozed_until and not invoked:
-            return f"snoozed for another {(self.snoozed_until - self.clock()) / 60:.0f} minutes"
+            return f"snoozed for another {counted(math.ceil((self.snoozed_until - self.clock()) / 60), 'minute')}"
         if not settings.speaks(document.language):
             return f"off for {document.language} (suggest.languages)"
         return unfit(document.text)
@@ -424,10 +428,14 @@ class Session:
         milliseconds = (self.clock() - began) * 1000
         decision = Decision(ask.uri, snapshot.version if snapshot else 0, line, outcome, milliseconds)
         self.decisions.append(decision)
-        log.info("%s:%d %s (%.1f ms)", ask.uri, line + 1, outcome, milliseconds)
+        log.info("%s", self.decision_line(decision))
         self.recorder.answered(ask, reply, milliseconds)
         for item in reply.items[:1]:
             self.tally.answered(item.id)
+
+    def decision_line(self, decision: Decision) -> str:
+        where = readable(decision.uri, self.roots)
+        return f"{where}:{decision.line + 1} {decision.outcome} ({decision.milliseconds:.1f} ms)"
 
     async def why(self, uri: str, offset: int) -> str:
         """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""

@@ -58,7 +58,7 @@ class Wiring:
         self._seen = tuple(self.roots)
         settings = self.load()
         privacy = Privacy(settings.privacy, self.roots)
-        return Session(
+        session = Session(
             settings,
             self._engine(settings.engine),
             privacy,
@@ -66,6 +66,8 @@ class Wiring:
             recorder(settings, self.roots),
             stats=Stats(self._stats_file),
         )
+        session.roots = self.roots
+        return session
 
     def user_file_changed(self) -> bool:
         """Whether the user's settings file was written since it was read."""
@@ -90,7 +92,7 @@ class Wiring:
 
     def reroot(self, session: Session, roots: Sequence[str]) -> None:
         self.roots = list(roots)
-        session.engine.roots = self.roots
+        session.roots = session.engine.roots = self.roots
         self.rebuild(session)
 
     def rebuild(self, session: Session) -> None:

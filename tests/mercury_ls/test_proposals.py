@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls import faces, proposals
@@ -18,6 +19,7 @@ from mercury_ls.record import NoRecorder
 from mercury_ls.session import Session
 from mercury_ls.workspace import Workspace
 
+NOWHERE = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
 DEFINED = "def fetch_rows(name):\n    return name\n\n\nfirst = fetch_rows(1)\nsecond = fetch_rows(2)\n"
 USED = "from here import fetch_rows\n\nresult = fetch_rows(3)\n"
 
@@ -81,6 +83,69 @@ async def test_who_begins_another_change_elsewhere_gets_what_follows_from_that(s
     session.change(shapes, 2, [((0, 4, 0, 9), "square")], "utf-16")
     offer = (await session.proposals.ask(shapes, 10, invoked=True)).offer
     assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
+
+
+async def test_what_follows_from_a_new_edit_comes_before_a_surer_old_offer(session, tmp_path):
+    uri = opened(session, tmp_path / "here.py", DEFINED + 'log.info("a", x)\nlog.info("b", y)\nlog.info("c", z)\n')
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    old = (await session.proposals.ask(uri, 13)).offer
+    session.change(uri, 3, [((6, 4, 6, 8), "debug")], "utf-16")
+    new = (await session.proposals.ask(uri, session.documents[uri].text.index("debug") + 5)).offer
+    assert (old.label, new.label) == ("rename `fetch_rows` → `load_rows`", "rename `info` → `debug`")
+    assert old.p_accept > new.p_accept
+
+
+async def test_an_edit_from_which_nothing_follows_leaves_the_offer(session, tmp_path):
+    uri = opened(session, tmp_path / "here.py", DEFINED)
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    old = (await session.proposals.ask(uri, 13)).offer
+    session.change(uri, 3, [((2, 0, 2, 0), "count = 0")], "utf-16")
+    assert (await session.proposals.ask(uri, 40)).offer.id == old.id
+
+
+async def test_a_lamp_shows_what_follows_from_the_latest_edit(session, tmp_path):
+    client = Client(session)
+    uri = opened(session, tmp_path / "here.py", DEFINED + "def shape(side):\n    return side\n\n\nprint(shape(1))\n")
+    asked = lsp.CodeActionParams(lsp.TextDocumentIdentifier(uri), NOWHERE, lsp.CodeActionContext(diagnostics=[]))
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    assert await faces.code_action(client, asked) == []
+    await session.proposals.ask(uri, 13)
+    (action,) = await faces.code_action(client, asked)
+    assert action.title == "mercury: rename `fetch_rows` → `load_rows` (2 here)"
+    session.change(uri, 3, [((6, 4, 6, 9), "square")], "utf-16")
+    (action,) = await faces.code_action(client, asked)
+    assert action.title == "mercury: rename `shape` → `square` (1 here)"
+
+
+async def why(session, uri, *parts):
+    said = await session.proposals.why(uri, 13)
+    assert all(part in said for part in parts), said
+
+
+async def test_why_tells_of_next_edits_too(session, tmp_path):
+    uri = opened(session, tmp_path / "here.py", DEFINED)
+    await why(session, uri, "nothing has been edited yet")
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    await why(session, uri, "a next edit is ready: rename `fetch_rows` → `load_rows` (2 here)")
+    assert session.proposals.current() is None
+    offer = (await session.proposals.ask(uri, 13)).offer
+    await why(session, uri, "on offer: rename `fetch_rows` → `load_rows` (2 here)")
+    session.rejected(offer.id)
+    await why(session, uri, "rejected just now")
+    await why(session, "file:///nowhere.py", "the document is not open")
+
+
+async def test_why_names_the_bar_that_a_next_edit_is_under(session, tmp_path):
+    session.adopt(Settings(suggest=SuggestSettings(minimum_probability=0.99)), session.privacy, session.workspace)
+    uri = opened(session, tmp_path / "here.py", DEFINED)
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    await why(session, uri, "rename `fetch_rows` → `load_rows` is 95% likely, under the bar of 99%")
+
+
+async def test_why_names_a_setting_that_keeps_next_edits_away(session, tmp_path):
+    session.adopt(Settings(suggest=SuggestSettings(enabled=False)), session.privacy, session.workspace)
+    uri = opened(session, tmp_path / "here.py", DEFINED)
+    await why(session, uri, "suggest.enabled")
 
 
 async def test_a_change_while_the_model_answers_is_not_taken_for_known(session, tmp_path):
