@@ -19,6 +19,10 @@ SENTINELS = re.compile(
 OPENERS, CLOSERS = "([{", ")]}"
 LONGEST_TAIL_LINES = 12
 STUTTERS, OFTEN = range(3, 41), 4
+SHORTEST_SCRAP = 4
+"""Characters of the end of a word, or of punctuation, that are worth a look: fewer are typed sooner than read."""
+
+LONGEST_CALL = 4000
 
 
 class Proposal(Struct, frozen=True):
@@ -41,13 +45,48 @@ def polish(
     text = with_brackets_balanced(text, snapshot, target).rstrip(" \t\r\n")
     if not text.strip():
         return Silence("nothing is left of the suggestion after polishing")
+    before = snapshot.text[: target.start]
+    if is_scrap(text, before):
+        return Silence("only the end of a word or punctuation is left of the suggestion")
     if repeats_neighbours(text, snapshot, target):
         return Silence("it repeats the lines around the cursor")
     if history.reverses(snapshot.path, snapshot.text, target.start, target.end, text):
         return Silence("it would undo what you have just done")
+    if ends_argument(text, before):
+        return Silence("it goes on behind an argument that may not be complete")
     if complete and parses_worse(snapshot, target, text):
         return Silence("the file would parse worse than before")
     return Proposal(target.start, target.end, text)
+
+
+def is_scrap(text: str, before: str) -> bool:
+    """Whether there is no word in it but the end of the one before the cursor, and nearly nothing else."""
+    own = re.sub(r"\A\w+", "", text) if re.search(r"\w\Z", before) else text
+    return len("".join(text.split())) < SHORTEST_SCRAP and not re.search(r"\w", own)
+
+
+def ends_argument(text: str, before: str) -> bool:
+    """Whether it only goes on behind an argument of a call that could end where the cursor is: the user, who stands
+    there, knows better whether it does."""
+    if not text.lstrip().startswith((",", ")")) or not re.search(r"[\w)\]}\"'`][ \t]*\Z", before):
+        return False
+    opened = innermost_opener(before)
+    return opened is not None and before[opened] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[:opened]))
+
+
+def innermost_opener(before: str) -> int | None:
+    """Where the bracket that the cursor is in was opened."""
+    first = max(len(before) - LONGEST_CALL, 0)
+    depth = 0
+    code = skeleton(before[first:])
+    for index in range(len(code) - 1, -1, -1):
+        if code[index] in CLOSERS:
+            depth += 1
+        elif code[index] in OPENERS:
+            if depth == 0:
+                return first + index
+            depth -= 1
+    return None
 
 
 def without_sentinels(text: str, document: str) -> str:
@@ -182,7 +221,7 @@ def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str
 def unclosed_before(snapshot: Snapshot, target: Target) -> list[str]:
     """The closers still owed by the text before the cursor, less those that stand right after it."""
     owed: list[str] = []
-    for character in skeleton(snapshot.text[max(target.start - 4000, 0) : target.start]):
+    for character in skeleton(snapshot.text[max(target.start - LONGEST_CALL, 0) : target.start]):
         if character in OPENERS:
             owed.append(CLOSERS[OPENERS.index(character)])
         elif character in CLOSERS and owed and owed[-1] == character:

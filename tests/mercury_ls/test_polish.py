@@ -139,3 +139,37 @@ def test_a_deletion_of_the_users_is_not_undone():
     found = polish(snapshot, Target(offset, offset, "line"), ", b", history)
     assert isinstance(found, Silence)
     assert "undo" in found.reason
+
+
+def test_scraps_are_not_shown():
+    check("if x $0\n", "{", "- only the end", language="javascript")
+    check("e$0\n", "lse", "- only the end")
+    check("x = f$0\n", "(", "- only the end")
+    check("x = f$0\n", "()", "- only the end")
+    check("import beets.librar$0\n", "y", "- only the end")
+    check("foo(a$0\n", ")", "- only the end")
+
+
+def test_what_is_short_but_a_word_of_its_own_is_shown():
+    check("x = $0\n", "1", "x = «1»\n")
+    check("for i $0\n", "in a", "for i «in a»\n", complete=False)
+    check("return$0\n", " x", "return« x»\n", complete=False)
+    check("self$0\n", ".x", "self«.x»\n")
+    check("e$0\n", "lse:", "e«lse:»\n", complete=False)
+
+
+def test_it_does_not_go_on_behind_an_argument():
+    check("serve(request, root$0\n", ", media_list,", "- it goes on behind", complete=False)
+    check("serve(root[0]$0\n", ", media_list)", "- it goes on behind")
+    check("serve('a'$0\n", ") + tail", "- it goes on behind")
+    check("def serve(request$0\n", ", media_list):", "- it goes on behind", complete=False)
+    check("serve(\n    one,\n    two$0\n", ", media_list)", "- it goes on behind")
+
+
+def test_elsewhere_a_comma_or_bracket_may_come_first():
+    check("serve(request,$0\n", " root)", "serve(request,« root)»\n")
+    check("serve(root$0\n", ".media, 1)", "serve(root«.media, 1)»\n")
+    check("x = a$0\n", ", other", "x = a«, other»\n")
+    check("x = [a$0\n", ", other]", "x = [a«, other]»\n")
+    check("x = (a$0\n", ", other)", "x = (a«, other)»\n")
+    check("serve([a$0\n", ", other])", "serve([a«, other])»\n")
