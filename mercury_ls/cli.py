@@ -408,7 +408,7 @@ def run_doctor(options: argparse.Namespace) -> int:
 
 def run_config(options: argparse.Namespace) -> int:
     from mercury_ls import config
-    from mercury_ls.wording import readable
+    from mercury_ls.wording import abbreviated, readable
 
     loaded = load_settings(options)
     rows = [in_force(row, loaded) for row in config.effective(loaded)]
@@ -420,7 +420,7 @@ def run_config(options: argparse.Namespace) -> int:
         print(f"# user file: {readable(chosen_file(options) or config.user_file())}")
         width = max(len(row.path) for row in rows)
         for row in rows:
-            print(f"{row.path:{width}}  {json.dumps(row.value, ensure_ascii=False):20}  {row.origin}")
+            print(f"{row.path:{width}}  {json.dumps(row.value, ensure_ascii=False):20}  {abbreviated(row.origin)}")
     return 1 if loaded.problems else 0
 
 
@@ -461,6 +461,7 @@ def run_stats(options: argparse.Namespace) -> int:
 
 def run_record(options: argparse.Namespace) -> int:
     from mercury_ls.wiring import recording_switch, recordings
+    from mercury_ls.wording import readable
 
     settings = told_settings(options)
     switch = recording_switch()
@@ -472,7 +473,9 @@ def run_record(options: argparse.Namespace) -> int:
         )
         return 1
     on = settings.record.enabled or switch.exists()
-    print(f"recording is {'on' if on else 'off'} for editors started from now on; files in {recordings(settings)}")
+    print(
+        f"recording is {'on' if on else 'off'} for editors started from now on; files in {readable(recordings(settings))}"
+    )
     if options.switch == "off" and settings.record.enabled:
         print("record.enabled is set in your settings and keeps it on: see `mercury-ls config`")
         return 1
@@ -491,6 +494,7 @@ def run_tune(options: argparse.Namespace) -> int:
     from mercury_engine.api import EngineError
     from mercury_ls.serve import tuned
     from mercury_ls.tuning import TuningError
+    from mercury_ls.wording import readable
 
     place = tuned.home()
     try:
@@ -498,7 +502,7 @@ def run_tune(options: argparse.Namespace) -> int:
             return print_tunings(options, place)
         root = folder_of(options)
         if options.remove:
-            print(f"{root}: {'forgotten' if tuned.remove(root, place) else 'nothing was tuned'}")
+            print(f"{readable(root)}: {'forgotten' if tuned.remove(root, place) else 'nothing was tuned'}")
             return 0
         return tune_project(options, root, place)
     except (TuningError, EngineError, OSError) as error:
@@ -519,6 +523,7 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     from mercury_ls.privacy import Privacy
     from mercury_ls.serve.models import resolve
     from mercury_ls.tuning import Order, TuningError, described, tune
+    from mercury_ls.wording import readable
 
     settings = told_settings(options, root)
     folder = resolve(settings.engine.model)
@@ -528,7 +533,9 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     found = tune(root, privacy, Order(folder, options.minutes, options.full), place)
     print(described(found))
     if found.better:
-        print(f"installed for files in {root}; `mercury-ls tune {shlex.quote(options.path)} --remove` takes it back")
+        print(
+            f"installed for files in {readable(root)}; `mercury-ls tune {shlex.quote(options.path)} --remove` takes it back"
+        )
         return 0
     print(f"not installed: {found.reason}")
     return 3

@@ -20,6 +20,7 @@ from mercury_ls.client import EngineClient, Status
 from mercury_ls.config import EngineSettings, Loaded
 from mercury_ls.languages import Language
 from mercury_ls.serve import daemon, local, models, tuned
+from mercury_ls.wording import abbreviated
 
 __all__ = ["Finding", "examine", "report"]
 
@@ -51,7 +52,7 @@ def report(findings: list[Finding]) -> str:
     lines = []
     for finding in findings:
         mark = "✗" if finding.remedy else "✓"
-        lines.append(f"{mark} {finding.part:{width}}  {finding.found}")
+        lines.append(f"{mark} {finding.part:{width}}  {abbreviated(finding.found)}")
         if finding.remedy:
             lines.append(f"  {'':{width}}  → {finding.remedy}")
     wrong = sum(bool(finding.remedy) for finding in findings)

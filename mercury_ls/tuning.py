@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_engine.masking import mask_secrets
-from mercury_ls import languages
+from mercury_ls import languages, wording
 from mercury_ls.privacy import Privacy
 from mercury_ls.repository import read_small, top_of
 from mercury_ls.serve import tuned
@@ -163,11 +163,12 @@ def text_of(path: str) -> str | None:
 def described(tuning: Tuning) -> str:
     """The figures as a table."""
     lines = [
-        f"{tuning.root}: {tuning.model}, {tuning.method}, {tuning.minutes:.1f} min, {tuning.made}",
+        f"{wording.readable(tuning.root)}: {tuning.model}, {tuning.method}, {tuning.minutes:.1f} min, {tuning.made}",
         f"  {'on what was kept back':34} {'n':>4} {'before':>8} {'after':>8}  difference (95 %)",
     ]
     lines += [
         f"  {one.name:34} {one.count:4} {one.before:8.4f} {one.after:8.4f}  {one.low:+.4f} … {one.high:+.4f}"
+        f"  {'lower' if one.name.startswith('bits') else 'higher'} is better"
         for one in tuning.figures
     ]
     return "\n".join(lines)

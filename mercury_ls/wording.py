@@ -1,11 +1,12 @@
 """How things are written for people: paths from the workspace folder or with `~`, and one file or two files."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["counted", "readable"]
+__all__ = ["abbreviated", "counted", "readable"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -30,10 +31,15 @@ def readable(place: str | Path, roots: Iterable[str] = ()) -> str:
     for root in sorted(roots, key=len, reverse=True):
         if path.startswith(os.path.join(root, "")):
             return os.path.relpath(path, root)
-    home = os.path.expanduser("~")
-    if os.path.isabs(home) and home != os.path.sep and path.startswith(os.path.join(home, "")):
-        return os.path.join("~", os.path.relpath(path, home))
-    return path
+    return abbreviated(path)
+
+
+def abbreviated(text: str) -> str:
+    """With `~` for the home folder, wherever in the text a path begins with it."""
+    home = os.path.expanduser("~").rstrip(os.sep)
+    if not os.path.isabs(home):
+        return text
+    return re.sub(rf"(?<![\w/.~-]){re.escape(home)}(?![^\s/\\,;:'\"`)])", "~", text)
 
 
 def decoded(place: str) -> str:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mercury_ls.wording import counted, readable
+from mercury_ls.wording import abbreviated, counted, readable
 
 HOME = "/home/me"
 
@@ -34,6 +34,21 @@ def test_paths_are_written_as_people_write_them(monkeypatch, place, expected):
 def test_a_home_that_is_none_is_not_written(monkeypatch, home):
     monkeypatch.setenv("HOME", home)
     assert readable("/etc/hosts") == "/etc/hosts"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("user file /home/me/.config/a.toml", "user file ~/.config/a.toml"),
+        ("model in /home/me", "model in ~"),
+        ("/home/me, for you alone", "~, for you alone"),
+        ("/home/meadow and /mnt/home/me/a", "/home/meadow and /mnt/home/me/a"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="paths of another kind")
+def test_the_home_folder_is_a_tilde_wherever_a_path_begins(monkeypatch, text, expected):
+    monkeypatch.setenv("HOME", HOME)
+    assert abbreviated(text) == expected
 
 
 def test_one_is_not_many():

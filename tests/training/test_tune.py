@@ -227,6 +227,22 @@ def test_files_that_all_get_better_are_certain():
     assert (found.low, found.high) == (-0.3, -0.1)
 
 
+def test_what_it_cannot_be_judged_by_is_said_before():
+    enough, few = ["a.py", "b.py"] * 4, ["a.py"] * 9
+    least = "kept back, and it takes 8 of 2 files"
+    paths = {tuning.TEXT: enough, tuning.EDITS: [], tuning.LIKENESS: few, tuning.EXACT: enough}
+    assert tuning.outlook(paths) == [
+        "it is judged by bits per byte, held-out files (lower is better), filled in exactly (higher is better)",
+        f"it cannot be judged by bits per byte, later edits: 0 questions of 0 files {least}",
+        f"it cannot be judged by likeness of what is filled in: 9 questions of 1 file {least}",
+    ]
+
+
+def test_what_could_not_be_installed_is_not_begun():
+    with pytest.raises(ProjectError, match="7 questions of 2 files kept back, and it takes 8 of 2 files: nothing"):
+        tuning.outlook({tuning.TEXT: ["a.py"] * 6 + ["b.py"]})
+
+
 def test_one_file_alone_proves_nothing():
     assert tuning._figure(tuning.TEXT, marks((20, 40)), marks((10, 40))) is None
     assert tuning._figure(tuning.TEXT, [], []) is None
@@ -247,6 +263,7 @@ def test_a_project_is_learned_judged_and_answered_with(rank, project, model, tmp
     monkeypatch.setattr(tuning, "LOW_RANK", msgspec.structs.replace(tuning.LOW_RANK, adam=0.02))
     monkeypatch.setattr(projects, "PLACES", 3)
     monkeypatch.setattr(tuning, "FILES", 1)
+    monkeypatch.setattr(tuning, "ENOUGH", 1)
     threads = torch.get_num_threads()
     plan = Plan(model=model, out=tmp_path / "made", rank=rank, steps=6)
     report = tune(Material(str(project), files_of(project)), plan)

@@ -13,7 +13,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 
 import msgspec
@@ -120,6 +120,13 @@ class Exam(Struct, frozen=True):
     edits: list[tuple[str, Example]]
     places: list[FimRow]
 
+    @property
+    def paths(self) -> dict[str, list[str]]:
+        """The files of the questions, by what they measure."""
+        filled = [row.path for row in self.places]
+        edited = [path for path, _ in self.edits]
+        return {TEXT: [piece.path for piece in self.pieces], EDITS: edited, LIKENESS: filled, EXACT: filled}
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="mercury_training.tune", description=__doc__.split(":")[0])
@@ -152,6 +159,8 @@ def tune(material: Material, plan: Plan, say: Callable[[str], None] = lambda lin
     tokenizer = Tokenizer.load(plan.model / TOKENIZER_FILE)
     runtime = _runtime(config, base, plan)
     exam = _exam(project, tokenizer, config, runtime)
+    for line in outlook(exam.paths):
+        say(line)
     read_in, seconds = time.monotonic(), 60 * plan.minutes
     before = _judged(exam, runtime, FILLING * seconds)
     now = time.monotonic()
@@ -184,9 +193,33 @@ def tune(material: Material, plan: Plan, say: Callable[[str], None] = lambda lin
 
 def _described(project: Project) -> str:
     return (
-        f"{len(project.train)} files and {len(project.edits)} edits to learn from; kept back: {len(project.held_out)} "
-        f"files with {len(project.places)} places to fill, {len(project.later)} later edits"
+        f"{_counted(project.train, 'file')} and {_counted(project.edits, 'edit')} to learn from; kept back: "
+        f"{_counted(project.held_out, 'file')} with {_counted(project.places, 'place')} to fill, "
+        f"{_counted(project.later, 'later edit')}"
     )
+
+
+def outlook(paths: Mapping[str, Sequence[str]]) -> list[str]:
+    """What the result will be judged by, and what there is too little of, said before the time is spent. `paths`: the
+    file of each question, by what it measures."""
+    lacking = {name: of for name, of in paths.items() if len(of) < ENOUGH or len(set(of)) < FILES}
+    if TEXT in lacking:
+        raise ProjectError(f"{_too_few(TEXT, lacking[TEXT])}: nothing would be installed, so tune a larger project")
+    judged = [f"{name} ({_better(name)})" for name in paths if name not in lacking]
+    return [f"it is judged by {', '.join(judged)}", *(_too_few(name, of) for name, of in lacking.items())]
+
+
+def _too_few(name: str, paths: Sequence[str]) -> str:
+    there = f"{_counted(paths, 'question')} of {_counted(set(paths), 'file')}"
+    return f"it cannot be judged by {name}: {there} kept back, and it takes {ENOUGH} of {FILES} files"
+
+
+def _better(name: str) -> str:
+    return "lower is better" if name in COSTS else "higher is better"
+
+
+def _counted(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
 def _learn(
@@ -354,7 +387,7 @@ def verdict(figures: Sequence[Figure]) -> tuple[bool, str]:
     known = {figure.name: figure for figure in figures if figure.count >= ENOUGH}
     first = known.pop(TEXT, None)
     if first is None:
-        return False, f"{TEXT}: too few to judge by, it takes {ENOUGH} pieces of {FILES} files"
+        return False, f"{TEXT}: too few to judge by, it takes {ENOUGH} questions of {FILES} files"
     if first.high >= 0:
         return False, f"{first.name}: not certainly better ({first.low:+.4f} to {first.high:+.4f})"
     for figure in known.values():
