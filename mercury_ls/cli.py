@@ -473,9 +473,8 @@ def run_record(options: argparse.Namespace) -> int:
         )
         return 1
     on = settings.record.enabled or switch.exists()
-    print(
-        f"recording is {'on' if on else 'off'} for editors started from now on; files in {readable(recordings(settings))}"
-    )
+    place = readable(recordings(settings))
+    print(f"recording is {'on' if on else 'off'} for editors started from now on; files in {place}")
     if options.switch == "off" and settings.record.enabled:
         print("record.enabled is set in your settings and keeps it on: see `mercury-ls config`")
         return 1
@@ -533,9 +532,8 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     found = tune(root, privacy, Order(folder, options.minutes, options.full), place)
     print(described(found))
     if found.better:
-        print(
-            f"installed for files in {readable(root)}; `mercury-ls tune {shlex.quote(options.path)} --remove` takes it back"
-        )
+        remedy = f"mercury-ls tune {shlex.quote(options.path)} --remove"
+        print(f"installed for files in {readable(root)}; `{remedy}` takes it back")
         return 0
     print(f"not installed: {found.reason}")
     return 3
