@@ -102,6 +102,13 @@ class PendingEdits(Struct, frozen=True):
         """What would have to be typed for it."""
         return sum(inserted(self.old_text(edit), edit.text) for edit in self.edits)
 
+    def is_made_in(self, snapshots: Mapping[str, Snapshot]) -> bool:
+        """Whether the texts are what they were before, with all of it and nothing else."""
+        return all(
+            uri in snapshots and snapshots[uri].text == with_all([e for e in self.edits if e.uri == uri], before)
+            for uri, before in self.texts.items()
+        )
+
     def on(self, snapshots: Mapping[str, Snapshot]) -> "PendingEdits | None":
         """The same offer in the texts as they are now: moved along, without what has been done of it by hand or one
         by one; None where a text has gone elsewhere, or nothing is left."""
@@ -162,6 +169,12 @@ def follow(edits: Sequence[SpanEdit], before: str, after: str) -> list[SpanEdit]
         else:
             return None
     return moved
+
+
+def with_all(edits: Sequence[SpanEdit], text: str) -> str:
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
+        text = applied(text, edit)
+    return text
 
 
 def applied(text: str, edit: SpanEdit) -> str:

@@ -11,7 +11,7 @@ from mercury_ls.history import History
 from mercury_ls.places import line_break
 from mercury_ls.targets import Silence, Target
 
-__all__ = ["Proposal", "polish"]
+__all__ = ["Proposal", "is_scrap", "polish"]
 
 SENTINELS = re.compile(
     r"<\|[\w▁ ]{1,40}\|>|<(?:fim_|file_sep|EOT|eom>|mask>|hole\d>|cur>|near>|suf>)\S{0,20}|</?old>|[░▒▓]+"
@@ -60,7 +60,7 @@ def polish(
 
 
 def is_scrap(text: str, before: str) -> bool:
-    """Whether there is no word in it but the end of the one before the cursor, and nearly nothing else."""
+    """Whether there is no word in it but the end of the one before the cursor, and nearly nothing else, or nothing."""
     own = re.sub(r"\A\w+", "", text) if re.search(r"\w\Z", before) else text
     return len("".join(text.split())) < SHORTEST_SCRAP and not re.search(r"\w", own)
 

@@ -53,6 +53,7 @@ class Proposals:
         self.choose(session.settings.suggest)
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._offer: PendingEdits | None = None
+        self._made: PendingEdits | None = None
         self._known = 0
         self._ahead: asyncio.Task[Proposed] | None = None
         self._diagnosed: dict[str, tuple[int, tuple[Diagnosed, ...]]] = {}
@@ -194,8 +195,12 @@ class Proposals:
         if (before := self._offer) is not None:
             documents = self._session.documents
             snapshots = {uri: documents[uri].snapshot() for uri in before.texts if uri in documents}
-            self._offer = before.on({**snapshots, **self._closed(before)})
-            if self._offer is not None and len(self._offer.edits) < len(before.edits):
+            snapshots |= self._closed(before)
+            self._offer = before.on(snapshots)
+            if self._offer is None and before.is_made_in(snapshots):
+                self._made = before
+                self._session.tally.typed_through(before.id)
+            elif self._offer is not None and len(self._offer.edits) < len(before.edits):
                 self._known = self._session.history.mark
         return self._offer
 
@@ -206,10 +211,16 @@ class Proposals:
         return {(file := closed_file(path, text)).uri: file for path, text in texts if text is not None}
 
     def accepted(self, id: str, edits: int | None = None) -> bool:
-        offer = self._offer
-        if offer is None or offer.id != id:
+        """The client may tell before the edits arrive, or after it has asked for something else in between."""
+        offer = next((each for each in (self._offer, self._made) if each is not None and each.id == id), None)
+        if offer is None:
             return False
-        self._session.tally.accepted(id, self._saved(offer, edits))
+        if offer is self._made:
+            self._made = None
+            self._session.tally.accepted(id, offer.characters)
+        else:
+            self._session.tally.accepted(id, self._saved(offer, edits))
+            self._made = None
         now = self._session.clock()
         self._gate.accepted(now)
         self._patience.accepted(now)

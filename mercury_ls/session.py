@@ -24,6 +24,7 @@ from mercury_ls.documents import Document, Snapshot
 from mercury_ls.gate import Gate
 from mercury_ls.history import History
 from mercury_ls.pending import Pending, Remainder
+from mercury_ls.polish import is_scrap
 from mercury_ls.proposals import Proposals
 from mercury_ls.stats import Stats, Tally
 from mercury_ls.suggest import Answer, Question, Suggestion, suggest
@@ -415,7 +416,7 @@ class Session:
         now = document.snapshot()
         cursor = offset + len(now.text) - len(old.text)
         rests = [(p, p.remainder(now, cursor)) for p in offers]
-        fitting = [(p, rest) for p, rest in rests if rest and rest.text]
+        fitting = [(p, rest) for p, rest in rests if rest and not is_scrap(rest.text, now.text[:cursor])]
         if not fitting:
             return Reply(snapshot=now, silence=CHANGED, **known)
         self._pending = fitting[0][0]

@@ -376,6 +376,22 @@ async def test_a_next_edit_says_where_it_is_and_what_it_replaces(client):
     assert [(edit["oldText"], edit["newText"]) for edit in offer["edits"]] == [("basket", "cart")] * 2
 
 
+async def test_an_accept_that_is_told_late_is_one(client):
+    """The edits have arrived, and the client has asked for something else since."""
+    await client.initialize(INLINE)
+    offer = await renamed(client)
+    changes = [{"range": edit["range"], "text": edit["newText"]} for edit in reversed(offer["edits"])]
+    changed = {"textDocument": {"uri": client.uri, "version": 3}, "contentChanges": changes}
+    client.send({"method": "textDocument/didChange", "params": changed})
+    asked = {"textDocument": {"uri": client.uri}, "range": NOWHERE, "context": {"diagnostics": []}}
+    assert (await client.request("textDocument/codeAction", asked))["result"] == []
+    page = (await client.request("mercury/stats", {}))["result"]
+    assert counts(page["days"]) == {"shown": 1, "typedThrough": 1}
+    client.send({"method": "mercury/didAccept", "params": {"id": offer["id"]}})
+    page = (await client.request("mercury/stats", {}))["result"]
+    assert counts(page["days"]) == {"shown": 1, "accepted": 1, "characters": 6}
+
+
 async def test_a_code_action_says_where_its_edits_are(client):
     await client.initialize(INLINE)
     await renamed(client)

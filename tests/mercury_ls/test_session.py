@@ -170,7 +170,7 @@ async def test_what_the_user_typed_meanwhile_is_taken_off_the_answer():
         go_on.wait(10)
 
     session = await started(FakeEngine(ANSWER, passes=1, pause=pause))
-    for typed, expected in (("comp", ["ute(y)"]), ("total", [])):
+    for typed, expected in (("comp", ["ute(y)"]), ("compute(y", []), ("total", [])):
         reached.clear()
         go_on.clear()
         session.close(URI)
