@@ -135,13 +135,13 @@ def capabilities() -> dict[str, Any]:
 async def running(
     root: Path, options: dict[str, Any] | None = None, command: Sequence[str] = COMMAND, **environment: str
 ) -> AsyncIterator[Client]:
-    """A started and initialized server for the project at `root`."""
+    """A started and initialized server for the project at `root`. What is played is none of the user's own counts."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=1 << 26,
-        env={**os.environ, **environment},
+        env={**os.environ, "MERCURY_RECORD_COUNTS": "false", **environment},
     )
     client = Client(process)
     try:

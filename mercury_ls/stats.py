@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_ls.repository import read_small
 from mercury_ls.serve.local import lock_file
 from mercury_ls.wording import readable
 
@@ -237,8 +238,7 @@ def _backwards(day: str) -> tuple[int, ...]:
 def read(path: Path) -> list[Row]:
     """What can be read of it; lines that a crash or a full disk has cut off are skipped."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_FILE)
+        data = read_small(str(path), LARGEST_FILE)
     except FileNotFoundError:
         return []
     lines = [line for line in data.splitlines() if line.strip()]

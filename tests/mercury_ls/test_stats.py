@@ -131,6 +131,17 @@ def test_what_cannot_be_written_is_said_once_and_kept_for_later(path, caplog):
     assert [row.shown for row in Stats(path, clock).rows()] == [3]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(path, caplog):
+    path.parent.mkdir()
+    os.mkfifo(path)
+    counted = Stats(path, clock)
+    counted.add("python", "inline", "shown")
+    counted.write()
+    assert [row.shown for row in counted.rows()] == [1]
+    assert len(caplog.records) == 1
+
+
 def test_a_full_disk_takes_back_what_it_took_of_a_line(path, monkeypatch):
     counted = Stats(path, clock)
     counted.add("python", "inline", "shown")
