@@ -171,8 +171,8 @@ def admissible(question: NextQuestion, found: Iterable[Candidate]) -> list[Candi
     """Nothing that the user has taken back: not there, and nowhere else by the same rule."""
     known = files(question)
     found = list(found)
-    refused = [each.rule for each in found if each.text is not None and reverses(question, known[each.uri], each)]
-    return [each for each in found if each.rule is None or each.rule not in refused]
+    taken_back = [each.rule for each in found if each.text is not None and reverses(question, known[each.uri], each)]
+    return [each for each in found if each.rule is None or each.rule not in taken_back]
 
 
 def reverses(question: NextQuestion, snapshot: Snapshot, edit: Candidate | Change) -> bool:

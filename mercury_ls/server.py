@@ -526,6 +526,11 @@ async def why(ls: Server, params: WhyParams) -> dict[str, str]:
     return {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.proposals.why(uri, offset)}
 
 
+async def reasons(ls: Server, uri: str, offset: int) -> str:
+    """Both in one sentence, for clients that can show no more than that."""
+    return f"{await ls.started.why(uri, offset)}; next edits: {await ls.started.proposals.why(uri, offset)}"
+
+
 def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
     counted = ls.started.stats
     rows = counted.rows()
@@ -548,7 +553,7 @@ def snooze_command(ls: Server, minutes: float = 5.0) -> None:
 async def why_command(ls: Server, uri: str = "", line: int = 0, character: int = 0) -> str:
     """Of a place, or of the last one that was typed or asked at: what a menu of commands can name."""
     place = (uri, ls.offset(uri, line, character)) if uri else ls.started.last_place()
-    reason = await ls.started.why(*place) if place else "no document is open"
+    reason = await reasons(ls, *place) if place else "no document is open"
     ls.show(lsp.MessageType.Info, f"mercury: {reason}")
     return reason
 

@@ -77,7 +77,7 @@ class Stats:
         self._new: dict[tuple[str, str, str], Row] = {}
         self._written_at = clock()
         self._compacted = 0
-        self._complained = False
+        self._problem = ""
 
     @property
     def today(self) -> str:
@@ -88,7 +88,11 @@ class Stats:
         """Where the counts are kept, for people."""
         if not self.enabled:
             return "Nothing is counted now: `record.counts` is off."
-        return f"Kept in `{readable(self.path)}`, nowhere else." if self.path else "Kept until this editor ends."
+        if self.path is None:
+            return "Kept until this editor ends."
+        if self._problem:
+            return f"Not kept: `{readable(self.path)}` cannot be used ({self._problem})."
+        return f"Kept in `{readable(self.path)}`, nowhere else."
 
     def add(self, language: str, kind: Kind, count: Count, number: int = 1) -> None:
         if not self.enabled:
@@ -122,15 +126,16 @@ class Stats:
             with locked(self.path):
                 self._compacted = append(self.path, self._new.values(), self._compacted)
             self._new.clear()
+            self._problem = ""
         except BlockingIOError:
             log.debug("another server is writing %s", self.path)
         except OSError as error:
             self._complain(error)
 
     def _complain(self, error: OSError) -> None:
-        if not self._complained:
+        if not self._problem:
             log.warning("counts are not kept: %s (%s)", self.path, error.strerror or error)
-        self._complained = True
+        self._problem = error.strerror or str(error)
 
 
 class Offer:

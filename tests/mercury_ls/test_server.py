@@ -292,6 +292,7 @@ async def test_why_is_asked_without_naming_a_place(client):
     named = (await client.request("workspace/executeCommand", {**command, "arguments": [uri, 2, 8]}))["result"]
     assert (await client.request("workspace/executeCommand", command))["result"] == named
     assert named.startswith("a suggestion is ready here")
+    assert named.endswith("; next edits: nothing has been edited yet")
 
 
 async def test_the_end_of_a_session_stops_what_waits_for_the_client(client):
