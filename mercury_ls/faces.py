@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types as lsp
 
-from mercury_ls.documents import Document
+from mercury_ls.documents import Document, Snapshot
 from mercury_ls.imports import Diagnosed
 from mercury_ls.lsp import Diagnostic, DiagnosticsParams, NextEditParams, ShownParams
 from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit, summary
@@ -56,11 +56,12 @@ async def copilot_inline_edit(ls: "Server", params: NextEditParams) -> dict[str,
     """All edits of open files at once: sidekick.nvim shows and applies them together, copilot-lsp takes the first."""
     offer = await proposed(ls, params)
     command = accept(ls, offer) if offer else {}
+    snapshots = snapshots_of(offer)
     return {
         "edits": [
             {
                 "text": edit.text,
-                "range": span(ls, offer, edit),
+                "range": span(ls, snapshots[edit.uri], edit),
                 "textDocument": {"uri": edit.uri, "version": version(offer, edit)},
                 "command": command,
             }
@@ -77,6 +78,7 @@ async def next_edit(ls: "Server", params: NextEditParams) -> dict[str, Any] | No
     uri = params.text_document.uri
     edits = [e for e in offer.edits if params.context.closed_files or version(offer, e) is not None]
     edits.sort(key=lambda edit: edit.uri != uri)
+    snapshots = snapshots_of(offer)
     return {
         "id": offer.id,
         "label": offer.label,
@@ -86,7 +88,7 @@ async def next_edit(ls: "Server", params: NextEditParams) -> dict[str, Any] | No
         "edits": [
             {
                 "textDocument": {"uri": edit.uri, "version": version(offer, edit)},
-                "range": span(ls, offer, edit),
+                "range": span(ls, snapshots[edit.uri], edit),
                 "oldText": offer.old_text(edit),
                 "newText": edit.text,
                 "display": edit.display,
@@ -178,8 +180,9 @@ def workspace_edit(ls: "Server", offer: PendingEdits, uri: str) -> lsp.Workspace
     able = workspace and workspace.workspace_edit
     annotates = bool(able and able.document_changes and able.change_annotation_support)
     changes: dict[str, list[lsp.TextEdit]] = {}
+    snapshots = snapshots_of(offer)
     for edit in sorted(offer.edits, key=lambda edit: edit.uri != uri):
-        change = lsp.TextEdit(lsp_range(ls, offer, edit), edit.text)
+        change = lsp.TextEdit(lsp_range(ls, snapshots[edit.uri], edit), edit.text)
         changes.setdefault(edit.uri, []).append(annotated(change, edit.uri) if annotates else change)
     if not (able and able.document_changes):
         return lsp.WorkspaceEdit(changes=changes)
@@ -212,14 +215,19 @@ def version(offer: PendingEdits, edit: SpanEdit) -> int | None:
     return None if found == CLOSED else found
 
 
-def lsp_range(ls: "Server", offer: PendingEdits, edit: SpanEdit) -> lsp.Range:
-    snapshot = Document(edit.uri, "", "", 0, offer.texts[edit.uri]).snapshot()
+def snapshots_of(offer: PendingEdits | None) -> dict[str, Snapshot]:
+    """The texts that the edits count in: one line index for each file, however many edits it gets."""
+    texts = offer.texts.items() if offer else ()
+    return {uri: Document(uri, "", "", 0, text).snapshot() for uri, text in texts}
+
+
+def lsp_range(ls: "Server", snapshot: Snapshot, edit: SpanEdit) -> lsp.Range:
     ends = [snapshot.position(offset, ls.encoding) for offset in (edit.start, edit.end)]
     return lsp.Range(*(lsp.Position(line, character) for line, character in ends))
 
 
-def span(ls: "Server", offer: PendingEdits, edit: SpanEdit) -> dict[str, Any]:
-    found = lsp_range(ls, offer, edit)
+def span(ls: "Server", snapshot: Snapshot, edit: SpanEdit) -> dict[str, Any]:
+    found = lsp_range(ls, snapshot, edit)
     return {
         name: {"line": position.line, "character": position.character}
         for name, position in (("start", found.start), ("end", found.end))

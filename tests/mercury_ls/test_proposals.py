@@ -282,6 +282,16 @@ async def test_an_offer_says_where_its_edits_are_those_here_first_and_what_they_
     assert told["summary"] == "2 here"
 
 
+async def test_each_file_is_read_once_however_many_edits_it_gets(session, tmp_path, monkeypatch):
+    client, uri = Client(session), await renamed(session, tmp_path)
+    await session.proposals.ask(uri, 13, invoked=True)
+    made, document = [], faces.Document
+    monkeypatch.setattr(faces, "Document", lambda uri, *rest: made.append(uri) or document(uri, *rest))
+    told = await faces.next_edit(client, asked(uri, closed_files=True))
+    assert len(told["edits"]) == 4
+    assert sorted(made) == sorted({edit["textDocument"]["uri"] for edit in told["edits"]})
+
+
 async def test_the_rest_of_a_rename_is_left_to_a_server_that_can_rename(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     told = await faces.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
