@@ -59,7 +59,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     """`others` are the files besides the current one that may be edited as well: open ones, and those of the
     workspace that have been read for it; `diagnosed` is what the editor's language servers say of the current one;
     `worth` is what the model's word counts. It is asked where its word can change what is shown, or `always`: to learn
-    what it counts. What follows from the last `fresh` edits comes first: an offer that stands is of those before."""
+    what it counts. What follows from the last `fresh` edits comes first: the user left an offer alone to make them."""
 
     others: tuple[Snapshot, ...] = ()
     diagnosed: tuple[Diagnosed, ...] = ()

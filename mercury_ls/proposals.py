@@ -55,6 +55,8 @@ class Proposals:
         self._offer: PendingEdits | None = None
         self._made: PendingEdits | None = None
         self._known = 0
+        self._is_passed_over = False
+        """Whether the last offer was left alone: what follows from edits since then comes before it."""
         self._ahead: asyncio.Task[Proposed] | None = None
         self._diagnosed: dict[str, tuple[int, tuple[Diagnosed, ...]]] = {}
         self._rejected_at = -QUIET_AFTER_REJECTION_SECONDS
@@ -123,7 +125,7 @@ class Proposals:
         if not answer.edits:
             self._offer = None
             return Proposed(silence=answer.silence or NOTHING_FOLLOWS)
-        self._known = mark
+        self._known, self._is_passed_over = mark, True
         offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
         if answer.kind == "rename":
             offer = replace(offer, note=self._rename_note())
@@ -169,7 +171,7 @@ class Proposals:
             effort=session.settings.engine.effort,
             deadline_ms=session.settings.engine.deadline_ms,
             recent_edits=session.settings.context.recent_edits,
-            fresh=session.history.since(self._known) if self.current() else 0,
+            fresh=session.history.since(self._known) if self._is_passed_over else 0,
             others=tuple(self._others(snapshot)),
             diagnosed=said if version == snapshot.version else (),
             worth=(info and info.worth) or Worth(),
@@ -221,6 +223,7 @@ class Proposals:
         else:
             self._session.tally.accepted(id, self._saved(offer, edits))
             self._made = None
+        self._is_passed_over = False
         now = self._session.clock()
         self._gate.accepted(now)
         self._patience.accepted(now)

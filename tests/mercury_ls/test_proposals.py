@@ -95,6 +95,17 @@ async def test_what_follows_from_a_new_edit_comes_before_a_surer_old_offer(sessi
     assert old.p_accept > new.p_accept
 
 
+async def test_an_old_offer_does_not_come_back_before_what_is_typed_meanwhile(session, tmp_path):
+    uri = opened(session, tmp_path / "here.py", DEFINED + 'log.info("a", x)\nlog.info("b", y)\nlog.info("c", z)\n')
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    assert (await session.proposals.ask(uri, 13)).offer
+    session.change(uri, 3, [((6, 4, 6, 8), "debug(")], "utf-16")
+    at = session.documents[uri].text.index("debug") + 6
+    assert (await session.proposals.ask(uri, at)).silence == "the statement at the cursor is not complete"
+    session.change(uri, 4, [((6, 9, 6, 10), "")], "utf-16")
+    assert (await session.proposals.ask(uri, at - 1)).offer.label == "rename `info` → `debug`"
+
+
 async def test_an_edit_from_which_nothing_follows_leaves_the_offer(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED)
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
