@@ -85,9 +85,11 @@ class Proposals:
 
     async def why(self, uri: str, offset: int) -> str:
         """What is on offer, or why nothing is: looked for once more, and nothing is remembered of it."""
+        if reason := self._session.unavailable(uri, invoked=False):
+            return reason
         if (offer := self.current()) and not self.is_outdated:
             return f"on offer: {offer.label} ({summary(offer.edits, uri)})"
-        if reason := self._session.unavailable(uri, invoked=False) or self._reason_to_wait(invoked=False):
+        if reason := self._reason_to_wait(invoked=False):
             return reason
         answer, _ = await self._found(uri, offset, invoked=False)
         if answer.edits:

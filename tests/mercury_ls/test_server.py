@@ -377,6 +377,15 @@ async def test_a_next_edit_says_where_it_is_and_what_it_replaces(client):
     assert [(edit["oldText"], edit["newText"]) for edit in offer["edits"]] == [("basket", "cart")] * 2
 
 
+async def test_the_command_that_accepts_may_say_how_many_edits_were_made(client):
+    await client.initialize(INLINE)
+    command = {**(await renamed(client))["command"]}
+    command["arguments"].append(1)
+    await client.request("workspace/executeCommand", {"command": command["command"], "arguments": command["arguments"]})
+    page = (await client.request("mercury/stats", {}))["result"]
+    assert counts(page["days"]) == {"shown": 1, "accepted": 1, "characters": 3}
+
+
 async def test_an_accept_that_is_told_late_is_one(client):
     """The edits have arrived, and the client has asked for something else since."""
     await client.initialize(INLINE)
