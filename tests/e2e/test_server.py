@@ -138,15 +138,15 @@ async def test_untitled_buffers_are_documents_too(editor):
 async def test_the_cells_of_a_notebook_see_each_other(editor):
     first, second = (f"vscode-notebook-cell:{editor.root.as_posix()}/book.ipynb#W{n}" for n in (1, 2))
     cells = [lsp.NotebookCell(lsp.NotebookCellKind.Code, uri) for uri in (first, second)]
-    texts = ["frame = read_table(source, header=None)\n", "frame = read_table(source"]
+    texts = ["frame = read_table(source, header=None)\n", "frame = read_table("]
     editor.client.notebook_document_did_open(
         lsp.DidOpenNotebookDocumentParams(
             lsp.NotebookDocument((editor.root / "book.ipynb").as_uri(), "jupyter-notebook", 1, cells),
             [lsp.TextDocumentItem(u, "python", 1, t) for u, t in zip((first, second), texts, strict=True)],
         )
     )
-    (item,) = await editor.inline(second, 0, 25)
-    assert item.insert_text == ", header=None)"
+    (item,) = await editor.inline(second, 0, 19)
+    assert item.insert_text == "source, header=None)"
 
 
 async def test_a_newer_request_supersedes_an_older_one(editor):
