@@ -11,11 +11,11 @@ __all__ = ["abbreviated", "counted", "readable"]
 
 def counted(number: int, noun: str) -> str:
     """
-    >>> counted(1, "file"), counted(2, "file"), counted(2, "reply")
-    ('1 file', '2 files', '2 replies')
+    >>> counted(1, "file"), counted(2, "day"), counted(2, "reply")
+    ('1 file', '2 days', '2 replies')
     """
     if number != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+        noun = f"{noun[:-1]}ies" if re.search("[^aeiou]y$", noun) else f"{noun}s"
     return f"{number:,} {noun}"
 
 
@@ -47,7 +47,10 @@ def decoded(place: str) -> str:
     scheme, separator, _ = place.partition(":")
     if not separator or len(scheme) < 2 or not scheme.replace("-", "").isalnum():  # a lone letter is a Windows drive
         return place
-    parts = urlsplit(place)
+    try:
+        parts = urlsplit(place)
+    except ValueError:
+        return place
     path = unquote(parts.path)
     if os.name == "nt" and parts.scheme == "file":
         return os.path.normpath(path.lstrip("/"))
