@@ -1,0 +1,315 @@
+"""What suggestions and next edits cost the editor's process in files of 500, 5,000 and 20,000 lines.
+
+python -m bench.long_files [--lines 500,5000,20000] [--rounds 20] [--session 300] [--profile KIND]
+
+The files are made of this repository's own. Each kind of edit is made as an editor reports it and the session is asked;
+no model takes part. All times are processor time in milliseconds: p10, p50 and p90 of an answer, the first answer after
+the file was opened, and the longest stretch in which the event loop had no turn. A session of many edits in 5,000 lines
+tells whether answers grow slower, and two files of unusual shape tell what depth costs. --profile prints where the time
+of one kind goes in the longest of the files.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import json
+import os
+import platform
+import pstats
+import re
+import time
+from asyncio import events
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from random import Random
+
+from msgspec import Struct
+
+from bench.rename_latency import spread
+from mercury_engine.api import Draft, Filled, InfillRequest
+from mercury_ls import proposals
+from mercury_ls.config import Settings
+from mercury_ls.privacy import Privacy
+from mercury_ls.record import NoRecorder
+from mercury_ls.serve.wire import Status
+from mercury_ls.session import Ask, Session
+from mercury_ls.workspace import Workspace
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("mercury_ls", "engine", "kernels", "training", "bench", "tests")
+URI, NEIGHBOUR = "file:///project/long.py", "file:///project/beside.py"
+DEFINED = re.compile(r"^ *(?:async )?def (?P<name>\w+)\((?P<inside>)\w", re.MULTILINE)
+CALLED = re.compile(r"[=(] ?(?P<name>[a-z]\w{3,})\((?P<inside>)\w")
+LOCAL = re.compile(r"^ +(?P<name>[a-z_]{4,}) = ", re.MULTILINE)
+REPEATED = re.compile(r"(?P<name>\.append|\.items|\.strip|len|sorted)\(")
+STATEMENT = re.compile(r"^ +(?P<name>return|yield|raise|assert)\b", re.MULTILINE)
+SESSION_LINES = 5000
+
+
+class Edit(Struct, frozen=True):
+    """`[start, end)` of the text becomes `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Cost(Struct, frozen=True):
+    """Milliseconds of one answer, and of the longest stretch within it; whether there was something to show."""
+
+    total: float
+    stretch: float
+    shown: bool
+
+
+class Terse:
+    """An engine that is ready, writes the same for every request and costs nothing."""
+
+    status = Status("ready")
+
+    async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
+        spans = tuple(Filled("sum(found)", p_accept=0.9, complete=True) for _ in request.spans)
+        yield Draft(1, spans, final=True)
+
+    async def close(self) -> None:
+        pass
+
+
+class Absent(Terse):
+    """None takes part in next edits, so that the rules' cost is seen alone."""
+
+    status = Status("unavailable")
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--lines", default="500,5000,20000")
+    arguments.add_argument("--rounds", type=int, default=20, help="of each kind of edit")
+    arguments.add_argument("--session", type=int, default=300, help="edits in one session")
+    arguments.add_argument("--profile", choices=(*KINDS, "inline"))
+    given = arguments.parse_args()
+    lines = [int(each) for each in given.lines.split(",")]
+    proposals.SETTLING_SECONDS = 0.0
+    if given.profile:
+        return asyncio.run(profiled(given.profile, max(lines), given.rounds))
+    figures = asyncio.run(measured(lines, given.rounds, given.session))
+    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
+    return print(json.dumps({**figures, "rounds": given.rounds, "machine": machine}))
+
+
+async def measured(lines: Sequence[int], rounds: int, edits: int) -> dict[str, float]:
+    figures: dict[str, float] = {}
+    print(f"{'ms of processor time':24}{'p10':>8}{'p50':>8}{'p90':>8}{'first':>8}{'stretch':>9}  shown")
+    for count in lines:
+        every: list[Cost] = []
+        for kind in KINDS:
+            costs = await next_edits(kind, count, rounds)
+            figures |= told(f"{kind} {count}", costs)
+            every += costs[1:]
+        figures |= told(f"next edits {count}", every)
+        for name, costs in (await inline(count, rounds)).items():
+            figures |= told(f"{name} {count}", costs)
+    if edits:
+        costs = await long_session(edits)
+        third = len(costs) // 3
+        figures |= told("session, first third", costs[:third])
+        figures |= told("session, last third", costs[-third:])
+    for name, text in SHAPES.items():
+        figures |= told(name, await first_answers(text))
+    return figures
+
+
+def told(name: str, costs: Sequence[Cost]) -> dict[str, float]:
+    times = spread([each.total for each in costs])
+    first, stretch = costs[0].total, max(each.stretch for each in costs)
+    shown = sum(each.shown for each in costs)
+    print(f"{name:24}" + "".join(f"{time:8.1f}" for time in times.values()), end="")
+    print(f"{first:8.1f}{stretch:9.1f}  {shown} of {len(costs)}", flush=True)
+    key = re.sub(r"\W+", "_", name)
+    return {f"{key}_p50_ms": times["p50_ms"], f"{key}_p90_ms": times["p90_ms"], f"{key}_stretch_ms": round(stretch, 1)}
+
+
+def sample(lines: int) -> str:
+    """Real code, in an order that is the same everywhere."""
+    files = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    joined = "\n\n".join(path.read_text() for path in files)
+    return "".join(joined.splitlines(keepends=True)[:lines])
+
+
+# Edits
+
+
+def renamed(pattern: re.Pattern[str]) -> Callable[[str, Random], Iterator[Edit]]:
+    """Names that occur more than once, where the pattern has them first."""
+
+    def edits(text: str, chance: Random) -> Iterator[Edit]:
+        for match in shuffled(pattern, text, chance):
+            if len(re.findall(rf"\b{match['name']}\b", text)) > 1:
+                yield Edit(match.start("name"), match.end("name"), match["name"] + "_anew")
+
+    return edits
+
+
+def argument(text: str, chance: Random) -> Iterator[Edit]:
+    for match in shuffled(CALLED, text, chance):
+        yield Edit(match.start("inside"), match.start("inside"), "here, ")
+
+
+def repeated(text: str, chance: Random) -> Iterator[Edit]:
+    for match in shuffled(REPEATED, text, chance):
+        yield Edit(match.start("name"), match.end("name"), match["name"] + "_all")
+
+
+def nowhere(text: str, chance: Random) -> Iterator[Edit]:
+    for number, match in enumerate(shuffled(STATEMENT, text, chance)):
+        yield Edit(match.start("name"), match.start("name"), f"pass  # {number}{chance.random()}\n")
+
+
+def shuffled(pattern: re.Pattern[str], text: str, chance: Random) -> list[re.Match[str]]:
+    found = list(pattern.finditer(text))
+    chance.shuffle(found)
+    return found
+
+
+KINDS: dict[str, Callable[[str, Random], Iterator[Edit]]] = {
+    "local": renamed(LOCAL),
+    "function": renamed(DEFINED),
+    "argument": argument,
+    "replace": repeated,
+    "nowhere": nowhere,
+}
+
+SHAPES = {
+    "4,000 nested functions": "".join(f"function f{n}() {{\n" for n in range(4000)) + "$0\n" + "}\n" * 4000,
+    "20,000 else if": "function f(x) {\n  if (x == 0) { return 0; }\n"
+    + "".join(f"  else if (x == {n}) {{ return {n}; }}\n" for n in range(20000))
+    + "  $0\n}\n",
+}
+
+
+# What is measured
+
+
+async def next_edits(kind: str, lines: int, rounds: int) -> list[Cost]:
+    """The first is that of a file that was opened just now."""
+    session, chance = opened(sample(lines), Absent()), Random(0)
+    costs = [await edited(session, kind, chance) for _ in range(rounds + 1)]
+    await session.end()
+    return costs
+
+
+async def long_session(edits: int) -> list[Cost]:
+    session, chance = opened(sample(SESSION_LINES), Absent()), Random(0)
+    costs = [await edited(session, chance.choice(list(KINDS)), chance) for _ in range(edits)]
+    await session.end()
+    return costs
+
+
+async def edited(session: Session, kind: str, chance: Random) -> Cost:
+    """One edit of the document and the answer that follows."""
+    text = session.documents[URI].text
+    edit = next(KINDS[kind](text, chance))
+    offset = edit.start + len(edit.text)
+
+    async def answer() -> bool:
+        changed(session, edit)
+        return (await session.proposals.ask(URI, offset)).offer is not None
+
+    return await cost(answer())
+
+
+async def inline(lines: int, rounds: int) -> dict[str, list[Cost]]:
+    """At the end of a line begun somewhere else each time, and one letter later."""
+    session, chance = opened(sample(lines), Terse()), Random(0)
+    costs: dict[str, list[Cost]] = {"inline, elsewhere": [], "inline, next letter": []}
+    for _ in range(rounds + 1):
+        text = session.documents[URI].text
+        match = shuffled(STATEMENT, text, chance)[0]
+        margin, at = text[match.start() : match.start("name")], match.start()
+        for name, edit in zip(costs, (Edit(at, at, f"{margin}value = \n"), Edit(at, at, "")), strict=True):
+            if not edit.text:
+                end = session.documents[URI].text.index("\n", at)
+                edit = Edit(end, end, "q")
+            offset = edit.start + len(edit.text.rstrip("\n"))
+            costs[name].append(await cost(suggested(session, edit, offset)))
+    await session.end()
+    return costs
+
+
+async def first_answers(text: str) -> list[Cost]:
+    """Of a file that was opened just now: a suggestion, and what follows from an edit there."""
+    at = text.index("$0")
+    session = opened("", Terse())
+
+    async def answered() -> bool:
+        session.open(URI, "/project/long.js", "javascript", 1, text.replace("$0", "", 1))
+        return await suggested(session, Edit(at, at, "value = "), at + len("value = "))
+
+    async def followed() -> bool:
+        changed(session, Edit(at, at + len("value = "), "return 1;"))
+        return (await session.proposals.ask(URI, at + len("return 1;"))).offer is not None
+
+    costs = [await cost(answered()), await cost(followed())]
+    await session.end()
+    return costs
+
+
+async def suggested(session: Session, edit: Edit, offset: int) -> bool:
+    changed(session, edit)
+    async with aclosing(session.inline(Ask(uri=URI, offset=offset))) as replies:
+        shown = [reply async for reply in replies]
+    return bool(shown[-1].items)
+
+
+def opened(text: str, engine: Terse) -> Session:
+    settings = Settings()
+    privacy = Privacy(settings.privacy, [])
+    session = Session(settings, engine, privacy, Workspace([], privacy, settings.context), NoRecorder())
+    session.open(NEIGHBOUR, "/project/beside.py", "python", 1, sample(500))
+    session.open(URI, "/project/long.py", "python", 1, text)
+    return session
+
+
+def changed(session: Session, edit: Edit) -> None:
+    document = session.documents[URI]
+    snapshot = document.snapshot()
+    ends = (*snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16"))
+    session.change(URI, document.version + 1, [(ends, edit.text)], "utf-16")
+
+
+async def cost(work: Awaitable[bool]) -> Cost:
+    with stretches() as found:
+        began = time.process_time()
+        shown = await asyncio.ensure_future(work)
+        total = time.process_time() - began
+    return Cost(1000 * total, 1000 * max(found), shown)
+
+
+@contextmanager
+def stretches() -> Iterator[list[float]]:
+    """Processor seconds of everything that the event loop runs."""
+    found, run = [], events.Handle._run
+
+    def timed(handle: events.Handle) -> None:
+        began = time.thread_time()
+        run(handle)
+        found.append(time.thread_time() - began)
+
+    events.Handle._run = timed
+    try:
+        yield found
+    finally:
+        events.Handle._run = run
+
+
+async def profiled(kind: str, lines: int, rounds: int) -> None:
+    profile = cProfile.Profile()
+    profile.enable()
+    await (inline(lines, rounds) if kind == "inline" else next_edits(kind, lines, rounds))
+    profile.disable()
+    pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+
+
+if __name__ == "__main__":
+    main()
