@@ -204,7 +204,8 @@ def lines_with(snapshot: Snapshot, names: set[str]) -> dict[int, float]:
     """How much each line has of these names; a name counts for less the more often it occurs."""
     found: dict[int, float] = {}
     for name in names:
-        matches = re.finditer(rf"\b{re.escape(name)}\b", snapshot.text)
+        letters = re.escape(name)
+        matches = re.finditer(rf"{letters}(?<!\w{letters})\b", snapshot.text)
         at = [match.start() for match in islice(matches, MOST_MENTIONS)]
         for number in {snapshot.line_of(each) for each in at}:
             found[number] = found.get(number, 0.0) + 1 / math.sqrt(len(at))

@@ -15,10 +15,13 @@ from mercury_ls import languages, positions
 from mercury_ls.languages import Language
 from mercury_ls.positions import Encoding
 
-__all__ = ["TREE_LIMIT", "Change", "Document", "Snapshot", "difference", "reparse", "unified"]
+__all__ = ["LONGEST_MARK", "TREE_LIMIT", "Change", "Document", "Snapshot", "difference", "reparse", "unified"]
 
 TREE_LIMIT = 1 << 20
 """Bytes. Parsing holds the interpreter lock: a larger text would stall the loop for a tenth of a second."""
+
+LONGEST_MARK = 16
+"""What ends a lexeme, or begins a longer one, is shorter: nothing further away decides where it ends."""
 
 _PENDING_LIMIT = 64
 _QUICK = 1 << 15
@@ -39,7 +42,11 @@ class Change(Struct, frozen=True):
 
 
 class Snapshot:
-    """One version of a document. It never changes, and answers in code points unless a name says `byte`."""
+    """One version of a document. It never changes, and answers in code points unless a name says `byte`.
+
+    `closed` are offsets at which no comment or string is open, as far as `syntax` has looked for them; the last one is
+    there twice where what begins at it never ends.
+    """
 
     def __init__(self, document: "Document", lines: "_Lines"):
         self.uri = document.uri
@@ -47,6 +54,7 @@ class Snapshot:
         self.language = document.language
         self.version = document.version
         self.text = document.text
+        self.closed = document.closed
         self._document = document
         self._lines = lines
 
@@ -140,6 +148,7 @@ class Document:
         self.version = version
         self.text = _encodable(text)
         self.patience = patience
+        self.closed = [0]
         self._grammar = languages.find(language, path)
         self._lines = _Lines.of(self.text)
         self._snapshot: Snapshot | None = None
@@ -185,6 +194,7 @@ class Document:
         change = Change(start + found.start, start + found.end, found.text)
         self.text = self.text[: change.start] + change.text + self.text[change.end :]
         self._lines.replace(change, self.text)
+        self._reopen(change.start)
         self._remember(change)
         return change
 
@@ -192,6 +202,12 @@ class Document:
         here = Snapshot(self, self._lines)
         start, end = here.offset(given[0], given[1], encoding), here.offset(given[2], given[3], encoding)
         return min(start, end), max(start, end)
+
+    def _reopen(self, start: int) -> None:
+        """Snapshots keep their list: this one begins anew behind the change."""
+        self.closed = self.closed[: bisect_right(self.closed, max(start - LONGEST_MARK, 0))]
+        if self.closed[-1] in self.closed[-2:-1]:
+            self.closed.pop()
 
     def _remember(self, change: Change) -> None:
         if self._parsed is None:

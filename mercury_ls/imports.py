@@ -216,7 +216,9 @@ def suffix(path: str) -> str:
 
 
 def whole(text: str) -> str:
-    return rf"(?<![\w$]){re.escape(text)}(?![\w$])"
+    """Letters first, as in `scopes.whole`."""
+    letters = re.escape(text)
+    return rf"{letters}(?<![\w$]{letters})(?![\w$])"
 
 
 def unused(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:

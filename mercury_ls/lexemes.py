@@ -6,7 +6,7 @@ from mercury_ls.differences import tokens
 from mercury_ls.documents import Change, difference
 from mercury_ls.propagation import KEYWORDS, PARTS, changed_part, shape
 
-__all__ = ["MARK", "bounded", "cased", "changed_words", "closing", "indentation", "minimal"]
+__all__ = ["MARK", "bounded", "cased", "changed_words", "closing", "indentation", "is_word", "minimal"]
 
 LONGEST_ARGUMENTS = 2000
 SHORTEST = 3

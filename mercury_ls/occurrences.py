@@ -1,7 +1,7 @@
 """Where a rule applies in a text: the places that look as the edited one did, and what they would become."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import islice, takewhile
 
@@ -23,7 +23,7 @@ from mercury_ls.arguments import (
 )
 from mercury_ls.differences import tokens
 from mercury_ls.documents import Document, Snapshot, difference
-from mercury_ls.lexemes import cased, indentation
+from mercury_ls.lexemes import cased, indentation, is_word
 from mercury_ls.places import Place, in_the_files_lines, place_of
 from mercury_ls.propagation import KEYWORDS, PARTS, Rule
 from mercury_ls.referents import (
@@ -158,7 +158,8 @@ def nearest(
 
 def accessor(name: str) -> str:
     """A pattern for `name.setter` and the `name` of what it decorates: one without the other is an error."""
-    return rf"(?<=@){re.escape(name)}\.(?:getter|setter|deleter)\s+def\s+{re.escape(name)}(?![\w$])"
+    letters = re.escape(name)
+    return rf"{letters}(?<=@{letters})\.(?:getter|setter|deleter)\s+def\s+{letters}(?![\w$])"
 
 
 def spelled(rule: Rule, snapshot: Snapshot, start: int, end: int, meant: Referent) -> str:
@@ -173,8 +174,7 @@ def names_with_part(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> It
     """Where other names are declared that have it, as far as a local goes if it was one. They have to be of this file
     and nowhere used in it: a name that changed in some of its places is worse than one that stayed."""
     variants = dict(zip(cased(rule.before), cased(rule.after), strict=True))
-    pattern = rf"(?<!\w)\w*(?:{'|'.join(re.escape(variant) for variant in variants)})\w*"
-    spans = [match.span() for match in islice(re.finditer(pattern, snapshot.text), MOST_NAMES)]
+    spans = [*islice(words_with(variants, snapshot.text), MOST_NAMES)]
     if origin(rule, home) is not None or len(spans) == MOST_NAMES:
         return
     spans = [(start, end) for start, end in spans if syntax.inside(snapshot, start) is None]
@@ -189,6 +189,20 @@ def names_with_part(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> It
             changed = with_part(changed, before, after) if changed == name else changed
         if changed != name:
             yield seen(rule, snapshot, Place(start, end, changed))
+
+
+def words_with(parts: Iterable[str], text: str) -> Iterator[tuple[int, int]]:
+    """The words in which one of the parts stands: that is found first, since few words have one, then their edges."""
+    last = 0
+    for match in re.finditer("|".join(map(re.escape, filter(None, parts))) or r"(?!)", text):
+        start, end = match.span()
+        if end <= last:
+            continue
+        while start and is_word(text[start - 1]):
+            start -= 1
+        while end < len(text) and is_word(text[end]):
+            end += 1
+        yield start, (last := end)
 
 
 def reach_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> tuple[int, int]:

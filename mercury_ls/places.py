@@ -1,5 +1,7 @@
 """A place that an edit leads to, what would become of it, and how its file ends a line."""
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 from mercury_ls.documents import Snapshot
@@ -38,6 +40,7 @@ def place_of(rule: Rule, snapshot: Snapshot) -> int:
     return max(snapshot.line_start(line) + rule.column - len(rule.after), 0)
 
 
+@lru_cache(maxsize=8)
 def line_break(text: str) -> str:
     """As most of the lines have it: one that was pasted from elsewhere decides nothing."""
     return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"

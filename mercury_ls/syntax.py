@@ -2,6 +2,7 @@
 
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 from typing import Literal
@@ -10,7 +11,7 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor, Tree
 
 from mercury_ls import languages
-from mercury_ls.documents import TREE_LIMIT, Change, Snapshot, reparse
+from mercury_ls.documents import LONGEST_MARK, TREE_LIMIT, Change, Snapshot, reparse
 from mercury_ls.languages import Language, Quote
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
 
 _DEEPEST = 3
 _LONGEST_HEADER = 400
+_LEXEMES = 32
+"""Code, comments and strings are gone through so many at a time."""
 _IDENTIFIER = re.compile(
     r"\b(?!(?:and|const|def|else|for|from|function|if|import|in|let|new|not|or|return|self|this|var)\b)[^\W\d]\w*"
 )
@@ -74,7 +77,7 @@ def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | No
         return None
     if _sound(snapshot, offset):
         return _inside_tree(snapshot, language, offset)
-    return _inside_lexically(snapshot.text, language, offset)
+    return _open_at(snapshot.text, language, _closed_before(snapshot, language, offset), offset)
 
 
 def problems(tree: Tree | None) -> int:
@@ -210,9 +213,28 @@ def _ends_with_line(comment: Node, language: Language) -> bool:
     return bool(language.line_comment) and text.startswith(language.line_comment) and text[-1] not in "\r\n"
 
 
-def _inside_lexically(text: str, language: Language, offset: int) -> Literal["comment", "string"] | None:
-    closed, opening = _lexemes(language)
-    start = closed.match(text, 0, offset).end()
+def _inside_lexically(text: str, language: Language) -> Literal["comment", "string"] | None:
+    """At the end of the text."""
+    closed, _ = _lexemes(language)
+    return _open_at(text, language, closed.match(text).end(), len(text))
+
+
+def _closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
+    """The end of the last lexeme that is closed before `offset`. The text is gone through once, whoever asks."""
+    known, some = snapshot.closed, _some_lexemes(language)
+    while known[-1] < offset and known[-1] not in known[-2:-1]:
+        known.append(some.match(snapshot.text, known[-1]).end())
+    sure = bisect_right(known, offset - LONGEST_MARK)
+    if sure == len(known) and known[-1] in known[-2:-1]:
+        return known[-1]
+    start = known[max(sure, 1) - 1]
+    closed, _ = _lexemes(language)
+    return closed.match(snapshot.text, start, offset).end()
+
+
+def _open_at(text: str, language: Language, start: int, offset: int) -> Literal["comment", "string"] | None:
+    """What begins at `start` and has not ended before `offset`."""
+    _, opening = _lexemes(language)
     last = opening.match(text, start, offset)
     if last is None:
         return None
@@ -220,7 +242,7 @@ def _inside_lexically(text: str, language: Language, offset: int) -> Literal["co
         return "comment"
     quote = language.quotes[int(last.lastgroup[1:])]
     code = _interpolated(quote, text[max(start - 1, 0) : start], text[last.end() : offset])
-    return "string" if code is None else _inside_lexically(code, language, len(code))
+    return "string" if code is None else _inside_lexically(code, language)
 
 
 def _interpolated(quote: Quote, before: str, content: str) -> str | None:
@@ -245,6 +267,12 @@ def _lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
         closed.append(r"'(?:\\[^\r\n]|[^\\'\r\n])'")
     closed = "|".join([f"[^{first}]++", *closed, f"(?!{opening})(?s:.)"])
     return re.compile(f"(?:{re.sub('[?]P<[a-z0-9]+>', '?:', closed)})*+"), re.compile(opening)
+
+
+@cache
+def _some_lexemes(language: Language) -> re.Pattern[str]:
+    closed, _ = _lexemes(language)
+    return re.compile(closed.pattern.removesuffix("*+") + f"{{0,{_LEXEMES}}}+")
 
 
 def _marks(language: Language) -> Iterator[tuple[str, str, str]]:
@@ -326,6 +354,8 @@ def _headers_by_indentation(snapshot: Snapshot, language: Language, offset: int)
     found: list[tuple[int, int]] = []
     column, last = _column(snapshot, offset), None
     for number in range(snapshot.line_of(offset) - 1, -1, -1):
+        if column == 0:
+            break
         line = snapshot.line(number)
         if not line.strip() or _indentation(line) >= column or _NO_SCOPE.match(line):
             continue
@@ -439,7 +469,7 @@ def _defined_in_broken(snapshot: Snapshot, language: Language, node: Node) -> It
 
 
 def _opens_block(snapshot: Snapshot, language: Language, head: str, end: int, offset: int) -> bool:
-    if not head or _inside_lexically(head, language, len(head)):
+    if not head or _inside_lexically(head, language):
         return False
     below = snapshot.line_of(offset) > snapshot.line_of(end)
     if not below and head[-1] not in ":{":
