@@ -113,7 +113,7 @@ def following(
         places = occurrences.find(rule, snapshot, homes.get(rule.path))
         taken = lines_typed if rule.kind in OF_LINES else typed
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
-        lines = [snapshot.line_of(each.start) for each in free]
+        lines = sorted(snapshot.line_of(each.start) for each in free)
         known = ranges_of_locals(rule, snapshot, homes.get(rule.path)) if free else {}
         surroundings = Surroundings(snapshot, current, offset, edits, lines, edited, known)
         for place in free:

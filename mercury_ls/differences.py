@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import groupby
 
 from msgspec import Struct
@@ -59,16 +60,22 @@ def tokens(text: str) -> list[Token]:
 
 def touches_of(before: str, after: str) -> list[Touch]:
     """The pieces that differ, token by token; all of it where there are too many."""
+    return [*_touches_of(before, after)]
+
+
+@lru_cache(maxsize=512)
+def _touches_of(before: str, after: str) -> tuple[Touch, ...]:
+    """Remembered: the last edits are looked at after each keystroke."""
     old, new = tokens(before), tokens(after)
     said = [token.text for token in old], [token.text for token in new]
     if are_many(*said):
-        return [Touch(0, len(before), 0, len(after))]
+        return (Touch(0, len(before), 0, len(after)),)
     matcher = SequenceMatcher(None, *said, autojunk=False)
-    return [
+    return tuple(
         _trimmed(before, after, Touch(*_gap(before, old, i, j), *_gap(after, new, k, m)))
         for tag, i, j, k, m in _whole_arguments(matcher.get_opcodes(), old, new)
         if tag != "equal"
-    ]
+    )
 
 
 def pieces(before: str, after: str, touch: Touch) -> tuple[str, str]:

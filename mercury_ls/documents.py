@@ -5,8 +5,9 @@ import re
 import time
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from msgspec import Struct
 from tree_sitter import Parser, Point, Tree
@@ -15,7 +16,17 @@ from mercury_ls import languages, positions
 from mercury_ls.languages import Language
 from mercury_ls.positions import Encoding
 
-__all__ = ["LONGEST_MARK", "TREE_LIMIT", "Change", "Document", "Snapshot", "difference", "reparse", "unified"]
+__all__ = [
+    "LONGEST_MARK",
+    "TREE_LIMIT",
+    "Change",
+    "Document",
+    "Snapshot",
+    "difference",
+    "remembered",
+    "reparse",
+    "unified",
+]
 
 TREE_LIMIT = 1 << 20
 """Bytes. Parsing holds the interpreter lock: a larger text would stall the loop for a tenth of a second."""
@@ -26,11 +37,16 @@ LONGEST_MARK = 16
 _PENDING_LIMIT = 64
 _QUICK = 1 << 15
 """Bytes that are parsed within any patience."""
+_SLICE_SECONDS = 0.01
+_CHUNK = 1 << 16
+"""Bytes that the parser reads at once of a text that it has not seen before."""
 _STRIDE = 1024
 _TERMINATOR = re.compile(r"\r\n|\r|\n")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 _Range = tuple[int, int, int, int]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Change(Struct, frozen=True):
@@ -55,6 +71,7 @@ class Snapshot:
         self.version = document.version
         self.text = document.text
         self.closed = document.closed
+        self.memory: dict[tuple, Any] = {}
         self._document = document
         self._lines = lines
 
@@ -125,12 +142,32 @@ class Snapshot:
         """How long a parse of a variant of this text may take."""
         return self._document.patience
 
+    def changed(self, change: Change) -> "Snapshot":
+        """A variant of this text, parsed from its tree."""
+        text = self.text[: change.start] + change.text + self.text[change.end :]
+        return Document(
+            self.uri, self.path, self.language, self.version, text, self.patience, (self, change)
+        ).snapshot()
+
     @cached_property
     def _byte_anchors(self) -> "array[int]":
         anchors = array("q", [0])
         for start in range(0, len(self.text) - _STRIDE + 1, _STRIDE):
             anchors.append(anchors[-1] + len(self.text[start : start + _STRIDE].encode()))
         return anchors
+
+
+def remembered(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
+    """What the function says of a snapshot is worked out once: rules and places ask for the same again and again."""
+
+    @wraps(function)
+    def known(snapshot: Snapshot, *given: P.args, **named: P.kwargs) -> T:
+        key = (function, given, *named.items())
+        if key not in snapshot.memory:
+            snapshot.memory[key] = function(snapshot, *given, **named)
+        return snapshot.memory[key]
+
+    return known
 
 
 class Document:
@@ -141,7 +178,16 @@ class Document:
     over all that follows, at every keystroke. A snapshot whose turn took longer has no tree.
     """
 
-    def __init__(self, uri: str, path: str, language: str, version: int, text: str, patience: float = math.inf):
+    def __init__(
+        self,
+        uri: str,
+        path: str,
+        language: str,
+        version: int,
+        text: str,
+        patience: float = math.inf,
+        made_of: tuple[Snapshot, Change] | None = None,
+    ):
         self.uri = uri
         self.path = path
         self.language = language
@@ -154,6 +200,10 @@ class Document:
         self._snapshot: Snapshot | None = None
         self._parsed: tuple[Tree, str] | None = None
         self._pending: list[Change] = []
+        self._begun: str | None = None
+        self._slices: Iterator[None] = iter(())
+        if made_of is not None and (tree := made_of[0].tree) is not None:
+            self._parsed, self._pending = (tree, made_of[0].text), [made_of[1]]
 
     def apply(self, changes: Sequence[tuple[_Range | None, str]], version: int, encoding: Encoding) -> list[Change]:
         """The `contentChanges` of a didChange, in order; no range means the whole text. Answers what really
@@ -176,16 +226,42 @@ class Document:
         if snapshot is not self._snapshot:
             return languages.parser(self._grammar).parse(snapshot.text.encode())
         tree = self._reparse(self._grammar)
-        if tree is not None:
-            self._parsed = tree, self.text
-            self._pending.clear()
+        self._begun = None
         return tree
+
+    def parsing(self) -> Iterator[None]:
+        """The first parse of a long text, a slice at a time, whoever goes on with it; anybody who asks for the tree
+        before it has ended waits for all of it."""
+        known = self._parsed is not None or self._begun is not None
+        if not known and self._grammar is not None and len(self.text) > _QUICK and _parseable(self.text):
+            self._pending.clear()
+            self._begun = self.text
+            self._slices = self._parse_in_slices(self.text, self._grammar)
+        return self._slices
+
+    def _parse_in_slices(self, text: str, grammar: Language) -> Iterator[None]:
+        """What is typed meanwhile is pending by then."""
+        parser, source = languages.new_parser(grammar), text.encode()
+        while self._begun is text:
+            if tree := _parse_slice(parser, source):
+                self._parsed, self._begun = (tree, text), None
+                return
+            yield
 
     def _reparse(self, grammar: Language) -> Tree | None:
         if self._parsed is None:
-            return languages.parser(grammar).parse(self.text.encode())
-        tree, before = self._parsed
-        return reparse(tree, grammar, before, self._pending, self.patience) if self._pending else tree
+            self._pending.clear()
+            tree = languages.parser(grammar).parse(self.text.encode())
+            self._parsed = tree, self.text
+            return tree
+        if not self._pending:
+            return self._parsed[0]
+        old, _ = _edited(*self._parsed, self._pending)
+        tree = _parse(languages.parser(grammar), self.text.encode(), old, self.patience)
+        # Where it took too long, the old one is up to date, but for a parse, which the change of nothing calls for.
+        self._parsed = tree or old, self.text
+        self._pending = [] if tree else [Change(0, 0, "")]
+        return tree
 
     def _apply(self, given: _Range | None, text: str, encoding: Encoding) -> Change:
         start, end = self._offsets(given, encoding) if given else (0, len(self.text))
@@ -210,11 +286,11 @@ class Document:
             self.closed.pop()
 
     def _remember(self, change: Change) -> None:
-        if self._parsed is None:
+        if self._parsed is None and self._begun is None:
             return
         self._pending.append(change)
         if len(self._pending) > _PENDING_LIMIT:
-            self._parsed = None
+            self._parsed = self._begun = None
             self._pending.clear()
 
 
@@ -235,6 +311,12 @@ def reparse(
     tree: Tree, language: Language, before: str, changes: Iterable[Change], patience: float = math.inf
 ) -> Tree | None:
     """The tree of `before` after `changes`, None when it takes longer than `patience`; `tree` stays as it was."""
+    old, text = _edited(tree, before, changes)
+    return _parse(languages.parser(language), text.encode(), old, patience)
+
+
+def _edited(tree: Tree, before: str, changes: Iterable[Change]) -> tuple[Tree, str]:
+    """A copy of the tree that knows where the text changed, and the text by now."""
     tree, text = tree.copy(), before
     for change in changes:
         start, start_point = _byte(text, change.start), _point(text, change.start)
@@ -243,7 +325,7 @@ def reparse(
         reached = change.start + len(change.text)
         new_end = start + len(change.text.encode())
         tree.edit(start, end, new_end, start_point, end_point, _point(text, reached))
-    return _parse(languages.parser(language), text.encode(), tree, patience)
+    return tree, text
 
 
 def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
@@ -258,6 +340,18 @@ def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | No
         )
     except ValueError:  # how the binding says that the callback has stopped it
         parser.reset()
+        return None
+
+
+def _parse_slice(parser: Parser, text: bytes) -> Tree | None:
+    """Goes on where the last slice of this parser ended."""
+    deadline = time.thread_time() + _SLICE_SECONDS
+    try:
+        return parser.parse(
+            lambda start, _: _kept(text[start : start - start % _CHUNK + _CHUNK]),
+            progress_callback=lambda *_: time.thread_time() > deadline,
+        )
+    except ValueError:
         return None
 
 

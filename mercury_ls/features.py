@@ -2,6 +2,7 @@
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -36,9 +37,9 @@ RARE = frozenset({"align", "signature", "stored"})
 
 
 class Surroundings(Struct, frozen=True):
-    """What is the same for all places of one rule in a file: `lines` are those of the places, `edited` the lines that
-    each edit left there, with its age, `locals` the ranges in which each name is known that the rule brings along and
-    that only a part of its file knows, by that name."""
+    """What is the same for all places of one rule in a file: `lines` are those of the places, in order, `edited` those
+    that each edit left there, with its age, `locals` the ranges in which each name is known that the rule brings along
+    and that only a part of its file knows, by that name."""
 
     snapshot: Snapshot
     current: Snapshot
@@ -61,7 +62,7 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
     neighbours = neighbours_alike(rule, line, snapshot, home)
     length = math.log2(1 + len(re.sub(r"\W", "", rule.before or rule.lines_before)))
     since = [number for age, number in around.edited if age <= rule.since]
-    between = sum(min(line, rule.line) < other < max(line, rule.line) for other in lines) if here else 0
+    between = within(lines, min(line, rule.line), max(line, rule.line)) if here else 0
     names_alike = templates.kinship(rule.lines_before or rule.lines_after, line_at(snapshot, place))
     found = {
         "distance": math.log2(1 + abs(distance)),
@@ -92,10 +93,10 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         "often": float(rule.count > 2),
         "age": math.log2(1 + rule.age),
         "edits": math.log2(len(around.edits)),
-        "places": math.log2(max(sum(abs(other - line) <= NEAR_LINES for other in lines), 1)),
+        "places": math.log2(max(within(lines, line - NEAR_LINES - 1, line + NEAR_LINES + 1), 1)),
         "all places": math.log2(max(len(lines), 1)),
-        "passed": math.log2(1 + sum(min(edited) < other < max(edited) for other in lines) if edited else 1),
-        "left above": math.log2(1 + sum(other < min(edited) for other in lines) if edited else 1),
+        "passed": math.log2(1 + within(lines, min(edited), max(edited)) if edited else 1),
+        "left above": math.log2(1 + bisect_left(lines, min(edited)) if edited else 1),
         "changed": rule.changed,
         "pieces": math.log2(rule.pieces),
         "kept": float(rule.before in words_of(rule.lines_after)),
@@ -108,6 +109,11 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         **(once(rule, place, around, neighbours, names_alike) if rule.count == 1 and rule.kind in ONCE else {}),
     }
     return found | {f"{rule.kind} {name}": found[name] for name in OF_KIND if rule.kind in COMMON}
+
+
+def within(lines: Sequence[int], first: int, last: int) -> int:
+    """How many lines are between these two."""
+    return max(bisect_left(lines, last) - bisect_right(lines, first), 0)
 
 
 def once(rule: Rule, place: Place, around: Surroundings, neighbours: float, alike: float) -> dict[str, float]:

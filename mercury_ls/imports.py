@@ -27,6 +27,7 @@ UNSEEN = frozenset({".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs"})
 """There a name may come from what an included file includes, or from the module or macro around it."""
 BUILTIN = frozenset(dir(builtins))
 BOUND = re.compile(r"^\s*(?:from\s+\S+\s+import|import|use|using|#include)\b(?P<rest>.*)", re.DOTALL)
+IMPORTING = re.compile(r"[ \t]*(?:from|import|use)\b")
 GROUP = re.compile(r"import[ \t]*\(")
 NAMED = {".py": re.compile(r"from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*|[\w, \t]+)")}
 IN_BRACES = re.compile(
@@ -106,12 +107,16 @@ def unbound(snapshot: Snapshot, name: str) -> bool:
     statements = syntax.imports(snapshot)
     if not used or any(start <= at < end for at in uses for start, end in statements):
         return False
-    if re.search(rf"^[ \t]*(?:from|import|use)\b.*{whole(name)}", snapshot.text, re.MULTILINE):
+    if any(follows_import(snapshot.text, match.start()) for match in re.finditer(whole(name), snapshot.text)):
         return False
     if any(brings_unseen(snapshot.text[start:end], name) for start, end in statements):
         return False
     nodes = [scopes.node_at(snapshot, at) for at in used]
     return not any(node is not None and scopes.declares(node) for node in nodes)
+
+
+def follows_import(text: str, offset: int) -> bool:
+    return IMPORTING.match(text, text.rfind("\n", 0, offset) + 1, offset) is not None
 
 
 def brings_unseen(text: str, name: str) -> bool:

@@ -7,7 +7,7 @@ import tree_sitter
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["LANGUAGES", "Language", "Quote", "find", "parser"]
+__all__ = ["LANGUAGES", "Language", "Quote", "find", "new_parser", "parser"]
 
 
 class Quote(Struct, frozen=True):
@@ -547,6 +547,11 @@ def find(language_id: str, path: str) -> Language | None:
 
 @cache
 def parser(language: Language) -> tree_sitter.Parser:
+    return new_parser(language)
+
+
+def new_parser(language: Language) -> tree_sitter.Parser:
+    """One of its own, for a parse that goes on while others are made."""
     module, function = language.grammar
     grammar = getattr(importlib.import_module(module), function)()
     return tree_sitter.Parser(tree_sitter.Language(grammar))

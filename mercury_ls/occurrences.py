@@ -91,7 +91,10 @@ def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Pla
     """Where the old name stands for the same; an import that gives it another name keeps it."""
     given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
     pattern = accessor(rule.before) + "|" + whole(rule.before) + given_anew
-    own, spans = origin(rule, home), nearest(pattern, snapshot, rule)
+    spans = nearest(pattern, snapshot, rule)
+    if not spans:
+        return
+    own = origin(rule, home)
     offset = place_of(rule, home) if home else 0
     meant = referent(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
     alike = [span for span in spans if within(snapshot, *span) == own and is_meant(meant, snapshot, span[0])]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import Literal
 
@@ -142,7 +143,9 @@ def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
     """What the edits, oldest first, say; the latest first, the same thing once, and what was taken back not at all."""
     merged: dict[tuple[str, ...], Rule] = {}
     for age, edit in enumerate(reversed(edits)):
-        for rule in learned(edit, age):
+        for lesson in lessons(edit.path, edit.before, edit.after):
+            place = {"line": edit.line + lesson.line, "places": ((edit.path, edit.line),)}
+            rule = replace(lesson, age=age, since=age, **place)
             known = merged.get(rule.key)
             merged[rule.key] = rule if known is None else again(known, rule)
     found = [*merged.values(), *parts(merged.values())]
@@ -195,6 +198,12 @@ def contradicts(rule: Rule, other: Rule) -> bool:
         return False
     same = (rule.before, rule.function, shape(rule.lines_before) if rule.kind == "clone" else "")
     return same == (other.before, other.function, same[2] and shape(other.lines_before)) and rule.after != other.after
+
+
+@lru_cache(maxsize=256)
+def lessons(path: str, before: str, after: str) -> tuple[Rule, ...]:
+    """What an edit says wherever and whenever it was made: an edit is asked about as long as it is remembered."""
+    return tuple(learned(Edit(path, 0, before, after), 0))
 
 
 def learned(edit: Edit, age: int) -> Iterator[Rule]:

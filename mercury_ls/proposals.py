@@ -118,6 +118,8 @@ class Proposals:
 
     async def _answered(self, uri: str, offset: int, invoked: bool) -> Proposed:
         session = self._session
+        if uri in session.documents:
+            await session.parsed(session.documents[uri])
         if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Proposed(silence=reason)
         mark = session.history.mark

@@ -1,13 +1,13 @@
 """Whose name it is: the function or the block that declares a local or a parameter, as the syntax tree has it."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.documents import Snapshot
+from mercury_ls.documents import Snapshot, remembered
 from mercury_ls.languages import find
 
 __all__ = [
@@ -150,7 +150,8 @@ class Binding(Struct, frozen=True):
         return self.start, self.end
 
 
-def bindings(snapshot: Snapshot, names: Sequence[str]) -> list[Binding]:
+@remembered
+def bindings(snapshot: Snapshot, names: tuple[str, ...]) -> list[Binding]:
     """Every parameter and local that has one of these names."""
     found: dict[tuple[int, int], Binding] = {}
     for match in islice(re.finditer("|".join(map(whole, names)), snapshot.text), MOST):
@@ -171,12 +172,13 @@ def binding_at(snapshot: Snapshot, offset: int, known: Iterable[Binding]) -> Bin
     return min(around, key=lambda each: each.end - each.start, default=None)
 
 
-def local_at(snapshot: Snapshot, offset: int, names: Sequence[str]) -> Binding | None:
+def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding | None:
     """The parameter or local at `offset`, where it has one of these names at least elsewhere."""
     node = node_at(snapshot, offset)
     return None if node is None or is_member(node) else binding_at(snapshot, offset, bindings(snapshot, names))
 
 
+@remembered
 def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """Every function and block with a parameter or local of this name."""
     return list(dict.fromkeys(range_of(snapshot, each.scope) for each in bindings(snapshot, (name,))))

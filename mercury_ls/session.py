@@ -20,7 +20,7 @@ from mercury_ls.chores import Chore
 from mercury_ls.client import EngineUnavailable
 from mercury_ls.config import Settings
 from mercury_ls.context import Budget, Related
-from mercury_ls.documents import Document, Snapshot
+from mercury_ls.documents import Change, Document, Snapshot
 from mercury_ls.gate import Gate
 from mercury_ls.history import History
 from mercury_ls.pending import Pending, Remainder
@@ -271,6 +271,7 @@ class Session:
             yield Reply(silence=reason)
             return
         document = self.documents[ask.uri]
+        await self.parsed(document)
         if ask.version not in (None, document.version):
             yield Reply(silence="the text changed before the request had its turn")
             return
@@ -283,6 +284,11 @@ class Session:
         async with aclosing(self._answers(snapshot, offset, ask)) as answers:
             async for answer in answers:
                 yield self._reply(document, snapshot, offset, ask, answer)
+
+    async def parsed(self, document: Document) -> None:
+        """Nobody waits for the parse of a long file that has just been opened, but who asks about it."""
+        for _ in document.parsing():
+            await asyncio.sleep(0)
 
     async def _answers(self, snapshot: Snapshot, offset: int, ask: Ask) -> AsyncGenerator[Answer, None]:
         """What the straight path says; an engine that cannot answer is a reason like any other."""
@@ -442,6 +448,7 @@ class Session:
         """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""
         if reason := self.unavailable(uri, invoked=False):
             return reason
+        await self.parsed(self.documents[uri])
         ask = Ask(uri=uri, offset=offset)
         latest = Answer(silence="the engine gave no draft")
         async with aclosing(self._answers(self.documents[uri].snapshot(), offset, ask)) as answers:
@@ -541,6 +548,7 @@ class Session:
         uri = next(reversed(self._recent), None)
         if uri not in self.documents or self.unavailable(uri, invoked=False):
             return
+        await self.parsed(self.documents[uri])
         snapshot = self.documents[uri].snapshot()
         offset = min(self._cursors.get(snapshot.uri, 0), len(snapshot.text))
         target = Target(offset, offset, "line")
@@ -572,9 +580,7 @@ def with_selected(snapshot: Snapshot, ask: Ask) -> tuple[Snapshot, int]:
     if ask.selected is None:
         return snapshot, ask.offset
     start, end, text = ask.selected
-    changed = snapshot.text[:start] + text + snapshot.text[end:]
-    document = Document(snapshot.uri, snapshot.path, snapshot.language, snapshot.version, changed)
-    return document.snapshot(), start + len(text)
+    return snapshot.changed(Change(start, end, text)), start + len(text)
 
 
 def after_selected(offers: Sequence[Pending], ask: Ask) -> tuple[Item, ...]:

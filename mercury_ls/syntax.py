@@ -11,7 +11,7 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor, Tree
 
 from mercury_ls import languages
-from mercury_ls.documents import LONGEST_MARK, TREE_LIMIT, Change, Snapshot, reparse
+from mercury_ls.documents import LONGEST_MARK, TREE_LIMIT, Change, Snapshot, remembered, reparse
 from mercury_ls.languages import Language, Quote
 
 __all__ = [
@@ -70,6 +70,7 @@ class Definition(Struct, frozen=True):
     signature_end: int
 
 
+@remembered
 def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | None:
     """The open end of a line comment is inside it; the code of an interpolation is code."""
     language = _parsed(snapshot)
@@ -119,6 +120,7 @@ def headers(snapshot: Snapshot, offset: int) -> list[tuple[int, int]]:
     return [*dict.fromkeys((start, end) for start, end in ranges if end < offset)]
 
 
+@remembered
 def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
     """The import statements at the top level of the file, or in its include guard."""
     language = _parsed(snapshot)
