@@ -119,7 +119,8 @@ def ended(nodes: Sequence[Node], offset: int, snapshot: Snapshot) -> list[Node]:
 
 
 def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
-    return re.finditer(whole(name) + r"[ \t]*+\(", snapshot.text)
+    pattern = re.compile(whole(name) + r"[ \t]*+\(")
+    return filter(None, (pattern.match(snapshot.text, at) for at in scopes.mentions(snapshot, name)))
 
 
 def bracketed(snapshot: Snapshot, offset: int) -> Node | None:

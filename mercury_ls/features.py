@@ -11,7 +11,7 @@ from tree_sitter import Node
 
 from mercury_engine.api import Edit
 from mercury_ls import scopes, syntax, templates
-from mercury_ls.documents import Snapshot
+from mercury_ls.documents import Snapshot, remembered
 from mercury_ls.habits import COPIED, is_literal
 from mercury_ls.places import Place, place_of
 from mercury_ls.propagation import KEYWORDS, Rule
@@ -154,7 +154,7 @@ def line_at(snapshot: Snapshot, place: Place) -> str:
     return snapshot.text[snapshot.line_start(start) : snapshot.line_end(end)]
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 14)
 def words_of(text: str) -> frozenset[str]:
     return frozenset(templates.tokens_of(text))
 
@@ -218,6 +218,7 @@ def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot |
     return sum(one == other for one, other in zip(old, new, strict=True)) / len(old)
 
 
+@remembered
 def shape_at(snapshot: Snapshot, number: int) -> str:
     return templates.shape_of(snapshot.line(number)) if 0 <= number < snapshot.line_count else ""
 

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
-from itertools import islice, takewhile
+from heapq import merge
+from itertools import groupby, islice, takewhile
 
 from msgspec.structs import replace
 from tree_sitter import Node
@@ -91,7 +92,7 @@ def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Pla
     """Where the old name stands for the same; an import that gives it another name keeps it."""
     given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
     pattern = accessor(rule.before) + "|" + whole(rule.before) + given_anew
-    spans = nearest(pattern, snapshot, rule)
+    spans = nearest(re.compile(pattern), snapshot, rule, starts=scopes.mentions(snapshot, rule.before))
     if not spans:
         return
     own = origin(rule, home)
@@ -149,14 +150,28 @@ def is_orphan(rule: Rule, snapshot: Snapshot, meant: Referent, places: Sequence[
 
 
 def nearest(
-    pattern: str | re.Pattern[str], snapshot: Snapshot, rule: Rule, named: int | str = 0
+    pattern: re.Pattern[str],
+    snapshot: Snapshot,
+    rule: Rule,
+    named: int | str = 0,
+    starts: Iterable[int] | None = None,
 ) -> list[tuple[int, int]]:
-    """The matches nearest to the edit, in the order of the text; the first ones of another file."""
-    spans = [match.span(named) for match in re.finditer(pattern, snapshot.text)]
+    """The matches nearest to the edit, in the order of the text; the first ones of another file. `starts`, if known,
+    are where alone they can begin."""
+    found = pattern.finditer(snapshot.text) if starts is None else beginning(pattern, snapshot.text, starts)
+    spans = [match.span(named) for match in found]
     if len(spans) > MOST_PLACES:
         at = place_of(rule, snapshot) if rule.path == snapshot.path else 0
         spans = sorted(sorted(spans, key=lambda span: abs(span[0] - at))[:MOST_PLACES])
     return spans
+
+
+def beginning(pattern: re.Pattern[str], text: str, starts: Iterable[int]) -> Iterator[re.Match[str]]:
+    end = 0
+    for at in starts:
+        if at >= end and (match := pattern.match(text, at)):
+            yield match
+            end = match.end()
 
 
 def accessor(name: str) -> str:
@@ -196,16 +211,20 @@ def names_with_part(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> It
 
 def words_with(parts: Iterable[str], text: str) -> Iterator[tuple[int, int]]:
     """The words in which one of the parts stands: that is found first, since few words have one, then their edges."""
-    last = 0
-    for match in re.finditer("|".join(map(re.escape, filter(None, parts))) or r"(?!)", text):
-        start, end = match.span()
-        if end <= last:
-            continue
+    words = (words_around(part, text) for part in dict.fromkeys(parts) if part)
+    yield from (span for span, _ in groupby(merge(*words)))
+
+
+def words_around(part: str, text: str) -> Iterator[tuple[int, int]]:
+    at = text.find(part)
+    while at >= 0:
+        start, end = at, at + len(part)
         while start and is_word(text[start - 1]):
             start -= 1
         while end < len(text) and is_word(text[end]):
             end += 1
-        yield start, (last := end)
+        yield start, end
+        at = text.find(part, end)
 
 
 def reach_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import PurePath
 from typing import Literal
 
@@ -119,13 +118,13 @@ def declarations(name: str, home: Snapshot, meant: Referent) -> list[int]:
     known = scopes.bindings(home, (name,))
     wanted = meant.local and meant.local.reach, meant.owner and type_name(meant.owner)
     found = []
-    for match in islice(re.finditer(scopes.whole(name), home.text), MOST_DECLARATIONS):
-        node = scopes.node_at(home, match.start())
+    for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
+        node = scopes.node_at(home, at)
         if node is not None and scopes.declares(node):
-            local = None if scopes.is_member(node) else scopes.binding_at(home, match.start(), known)
+            local = None if scopes.is_member(node) else scopes.binding_at(home, at, known)
             owner = None if local else owner_of(node)
             if (local and local.reach, owner and type_name(owner)) == wanted:
-                found.append(match.start())
+                found.append(at)
     return found
 
 

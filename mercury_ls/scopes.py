@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from heapq import merge
 from itertools import islice
 
 from msgspec import Struct
@@ -22,12 +23,14 @@ __all__ = [
     "in_parameters",
     "is_member",
     "local_at",
+    "mentions",
     "names_it",
     "node_at",
     "whole",
 ]
 
 MOST = 256
+SHORT = 3
 FUNCTIONS = frozenset(
     re.findall(
         r"\w+",
@@ -154,8 +157,8 @@ class Binding(Struct, frozen=True):
 def bindings(snapshot: Snapshot, names: tuple[str, ...]) -> list[Binding]:
     """Every parameter and local that has one of these names."""
     found: dict[tuple[int, int], Binding] = {}
-    for match in islice(re.finditer("|".join(map(whole, names)), snapshot.text), MOST):
-        made = binding(snapshot, node_at(snapshot, match.start()))
+    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), MOST):
+        made = binding(snapshot, node_at(snapshot, at))
         if made is not None:
             first = found.setdefault(made.reach, made)
             found[made.reach] = min(first, made, key=lambda each: each.known)
@@ -207,6 +210,21 @@ def node_at(snapshot: Snapshot, offset: int) -> Node | None:
         return None
     byte = snapshot.byte(offset)
     return snapshot.tree.root_node.named_descendant_for_byte_range(byte, byte + 1)
+
+
+@remembered
+def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
+    """Where the name stands: letters that rarely follow each other are found before any pattern is tried."""
+    pattern, text = re.compile(whole(name)), snapshot.text
+    if len(name) < SHORT:
+        return tuple(match.start() for match in pattern.finditer(text))
+    found, at = [], text.find(name)
+    while at >= 0:
+        is_whole = pattern.match(text, at) is not None
+        if is_whole:
+            found.append(at)
+        at = text.find(name, at + (len(name) if is_whole else 1))
+    return tuple(found)
 
 
 def whole(name: str) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from mercury_ls import scopes
-from mercury_ls.differences import Token, tokens, touches_of
+from mercury_ls.differences import TOKEN, Token, tokens, touches_of
 from mercury_ls.documents import Snapshot
 from mercury_ls.lexemes import bounded, changed_words, indentation, minimal
 from mercury_ls.places import Place, in_the_files_lines, place_of
@@ -40,7 +40,7 @@ HOLES = {
 
 
 def tokens_of(text: str) -> list[str]:
-    return [token.text for token in tokens(text)]
+    return TOKEN.findall(text)
 
 
 def clones(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
@@ -105,6 +105,7 @@ def resemblance(old: str | None, line: str | None) -> float:
     return 0.4 if one.split()[:2] == other.split()[:2] else 0.0
 
 
+@lru_cache(maxsize=1 << 14)
 def kinship(old: str, line: str) -> float:
     """The share of the words of its names that a line has, too."""
     mine, theirs = ({word for word in PARTS.findall(text) if word.strip("_")} - KEYWORDS for text in (old, line))
@@ -169,7 +170,7 @@ def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> 
     template = learned_template(before, after)
     if template is None:
         return
-    for match in template.pattern.finditer(snapshot.text):
+    for match in found(template, snapshot.text):
         values = match.groups()[1:]
         same = sum(a == b for a, b in zip(values, template.values, strict=True))
         words = [b for a, b in zip(values, template.values, strict=True) if a == b and len(b) > 2 and WORDS.search(b)]
@@ -178,15 +179,41 @@ def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> 
         yield match.end(1), match.end(), template.build(match), same / max(len(values), 1)
 
 
+def found(template: "Template", text: str) -> Iterator[re.Match[str]]:
+    """As `finditer` has them. Only lines with the mark can match, and to find a mark is quicker than to try a line."""
+    if not template.mark:
+        yield from template.pattern.finditer(text)
+        return
+    end, at = 0, text.find(template.mark)
+    while at >= 0:
+        start = line_above(text, at, template.mark_line)
+        if start >= end and (match := template.pattern.match(text, start)):
+            yield match
+            end = match.end()
+        line_end = text.find("\n", at)
+        at = text.find(template.mark, line_end) if line_end >= 0 else -1
+
+
+def line_above(text: str, offset: int, count: int) -> int:
+    """The start of the line so many above that of the offset, -1 where there is none."""
+    start = text.rfind("\n", 0, offset) + 1
+    for _ in range(count):
+        start = text.rfind("\n", 0, start - 1) + 1 if start > 0 else -1
+    return start
+
+
 class Template(Struct, frozen=True):
     """`pattern` has the indentation as its first group and a group for each hole; `values` are what first filled them.
     `pieces` make the new text: a number is a hole's group, the rest is literal. `anchored`: a name that went is in it.
+    `mark` is the longest text that every match has, so many lines below its first.
     """
 
     pattern: re.Pattern[str]
     values: tuple[str, ...]
     pieces: tuple[str | int, ...]
     anchored: bool
+    mark: str
+    mark_line: int
 
     def build(self, match: re.Match[str]) -> str:
         return "".join(match.group(piece) if isinstance(piece, int) else piece for piece in self.pieces)
@@ -199,19 +226,24 @@ def learned_template(before: str, after: str) -> Template | None:
     margin, lost, kept = indentation(before), gone(before, after), unchanged(before, after)
     old = units(before, kept.__contains__)
     pattern, groups, values = [r"^([ \t]*)"], {}, []
+    mark, mark_line, line = "", 0, 0
     for at, unit in enumerate(old):
         if at:
-            pattern.append(gap_pattern(before[old[at - 1].end : unit.start], margin, old[at - 1], unit))
+            gap = before[old[at - 1].end : unit.start]
+            line += "\n" in gap
+            pattern.append(gap_pattern(gap, margin, old[at - 1], unit))
         beside = [other.text for other in old[max(at - 1, 0) : at + 2]]
         is_joined = any(re.fullmatch(JOINT, text) for text in beside)
         is_called = unit.text.isidentifier() and beside[-1] == "("
         kind = "" if unit.start in lost else kind_of(unit.text, is_joined or is_called)
+        if not kind and len(unit.text) > len(mark):
+            mark, mark_line = unit.text, line
         pattern.append(hole(unit.text, kind, groups, values))
     pieces = [*new_pieces(after, units(after, groups.__contains__), groups, margin)]
     names = [unit.text for unit in old if unit.start in lost and unit.text.isidentifier()]
     anchored = any(len(name) > 2 and name not in KEYWORDS for name in names)
     whole_lines = re.compile("".join(pattern) + r"(?=[ \t]*\r?$)", re.MULTILINE)
-    return Template(whole_lines, tuple(values), tuple(pieces), anchored)
+    return Template(whole_lines, tuple(values), tuple(pieces), anchored, mark, mark_line)
 
 
 def gone(before: str, after: str) -> set[int]:
