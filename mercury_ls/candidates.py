@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from mercury_ls.imports import Diagnosed
 from mercury_ls.places import Place
 from mercury_ls.propagation import IMPORT, KEYWORDS, Rule, balanced, rules
 
-__all__ = ["Candidate", "distinct", "find", "judged"]
+__all__ = ["Candidate", "batches", "distinct", "find", "judged"]
 
 NEAR_LINES = 24
 LONGEST_LINE = 400
@@ -59,19 +59,31 @@ def find(
     diagnosed: Sequence[Diagnosed] = (),
 ) -> list[Candidate]:
     """All that could follow, not yet judged, and the same place as often as something speaks for it."""
+    return [*chain.from_iterable(batches(snapshot, offset, edits, others, diagnosed))]
+
+
+def batches(
+    snapshot: Snapshot,
+    offset: int,
+    edits: Sequence[Edit],
+    others: Sequence[Snapshot] = (),
+    diagnosed: Sequence[Diagnosed] = (),
+) -> Iterator[list[Candidate]]:
+    """The same for one rule and file after the other, so that something else can be done in between."""
     learned = rules(edits)
     files = (snapshot, *others)
-    found = [each for file in files for each in following(file, learned, edits, snapshot, files, offset)]
-    lacking = [
+    for file in files:
+        yield from following(file, learned, edits, snapshot, files, offset)
+    yield [
         Candidate(snapshot.uri, place.start, place.end, place.text, "lacking", rule, {"age": math.log2(1 + rule.age)})
         for rule, place in imports.needed(snapshot, edits, others)
     ]
-    said = [
+    yield [
         Candidate(snapshot.uri, place.start, place.end, place.text, KINDS[rule.kind], rule, {"diagnosed": 1.0})
         for rule, place in imports.diagnosed(snapshot, diagnosed, others)
     ]
     complained = {snapshot.line_of(each.start) for each in diagnosed}
-    return [*found, *lacking, *said, *questions(snapshot, offset, edits, complained)]
+    yield [*questions(snapshot, offset, edits, complained)]
 
 
 def judged(found: Iterable[Candidate]) -> list[Candidate]:
@@ -104,27 +116,37 @@ def following(
     current: Snapshot,
     files: Sequence[Snapshot],
     offset: int,
-) -> Iterator[Candidate]:
-    """The places of this file that follow the rules, but for what the user has typed there since."""
+) -> Iterator[list[Candidate]]:
+    """For each rule the places of this file that follow it, but for what the user has typed there since."""
     homes = {each.path: each for each in files}
     typed, lines_typed = typed_ranges(snapshot, edits), edited_lines(snapshot, edits)
     edited = [(age, number) for age, reach in lines_typed for number in range_of_lines(snapshot, reach)]
     for rule in learned:
-        places = occurrences.find(rule, snapshot, homes.get(rule.path))
+        home = homes.get(rule.path)
+        places = occurrences.find(rule, snapshot, home)
         taken = lines_typed if rule.kind in OF_LINES else typed
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
         lines = sorted(snapshot.line_of(each.start) for each in free)
-        known = ranges_of_locals(rule, snapshot, homes.get(rule.path)) if free else {}
+        known = ranges_of_locals(rule, snapshot, home) if free else {}
         surroundings = Surroundings(snapshot, current, offset, edits, lines, edited, known)
-        for place in free:
-            if rule.count == 1 and rule.kind in COPIED and unknown_names(place, surroundings):
-                continue
-            if stands_alone(rule, place, snapshot):
-                continue
-            features = features_of(rule, place, surroundings, homes.get(rule.path))
-            kind = rule.kind if place.text is not None else "call"
-            edit = Candidate(snapshot.uri, place.start, place.end, place.text, kind, rule, features)
-            yield replace(edit, reach=place.reach, bound=place.bound)
+        kept = (
+            place
+            for place in free
+            if not (is_strange(rule, place, surroundings) or stands_alone(rule, place, snapshot))
+        )
+        yield [candidate(rule, place, surroundings, home) for place in kept]
+
+
+def is_strange(rule: Rule, place: Place, around: Surroundings) -> bool:
+    """Whether what was done once would bring names there that are unknown."""
+    return rule.count == 1 and rule.kind in COPIED and unknown_names(place, around) > 0
+
+
+def candidate(rule: Rule, place: Place, around: Surroundings, home: Snapshot | None) -> Candidate:
+    kind = rule.kind if place.text is not None else "call"
+    features = features_of(rule, place, around, home)
+    edit = Candidate(around.snapshot.uri, place.start, place.end, place.text, kind, rule, features)
+    return replace(edit, reach=place.reach, bound=place.bound)
 
 
 def typed_ranges(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:

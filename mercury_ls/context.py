@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Effort, InfillRequest, Snippet, Span, Window
 from mercury_ls import syntax
-from mercury_ls.documents import Snapshot, unified
+from mercury_ls.documents import Snapshot, remembered, unified
 from mercury_ls.targets import Target
 
 __all__ = ["HEARD", "Budget", "Related", "as_learned", "build", "relate"]
@@ -175,8 +175,8 @@ def own_head(snapshot: Snapshot, offset: int, budget: Budget) -> list[Snippet]:
 
 def similar_chunks(near: Counter[str], others: Sequence[Snapshot]) -> list[Snippet]:
     """Pieces of other files, most similar first by the rarity-weighted share of names that they have in common."""
-    chunks = [(s.path, chunk) for s in others if len(s.text) <= LARGEST_NEIGHBOUR for chunk in chunked(s)]
-    names = [set(syntax.identifiers(text)) for _, text in chunks]
+    known = [(s.path, *chunk) for s in others if len(s.text) <= LARGEST_NEIGHBOUR for chunk in chunks_with_names(s)]
+    chunks, names = [(path, text) for path, text, _ in known], [found for _, _, found in known]
     frequency = Counter(name for found in names for name in found)
     weight = {name: 1.0 / frequency[name] for name in frequency}
     scored = [(similarity(near, found, weight), -index) for index, found in enumerate(names) if near.keys() & found]
@@ -184,10 +184,15 @@ def similar_chunks(near: Counter[str], others: Sequence[Snapshot]) -> list[Snipp
     return [Snippet(*chunks[-index]) for score, index in best if score > 0.02]
 
 
-def similarity(near: Counter[str], found: set[str], weight: dict[str, float]) -> float:
+def similarity(near: Counter[str], found: Set[str], weight: dict[str, float]) -> float:
     shared = sum(weight[name] for name in near if name in found)
     total = sum(weight[name] for name in found) + sum(weight.get(name, 1.0) for name in near)
     return shared / max(total - shared, 1e-9)
+
+
+@remembered
+def chunks_with_names(snapshot: Snapshot) -> list[tuple[str, frozenset[str]]]:
+    return [(chunk, frozenset(syntax.identifiers(chunk))) for chunk in chunked(snapshot)]
 
 
 def chunked(snapshot: Snapshot) -> list[str]:

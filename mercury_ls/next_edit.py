@@ -6,11 +6,13 @@ What follows from the last edits by rule comes first and needs no engine (`engin
 and writes what no rule knows. The last answer is final. Offsets are of the snapshots whose versions the answer names.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import aclosing
 from functools import lru_cache
 from itertools import groupby
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -51,8 +53,12 @@ LEAST_CHANCE = 0.05
 LONGEST_LABEL = 40
 ABOUT = 0.7
 """Of the likeliest edit's chance, what another has to have to be shown with it."""
+TURN_SECONDS = 0.01
 AS_LIKELY = 0.9
 """Of the likeliest edit's chance, what another has to have to come first because it is of a later edit."""
+
+
+T = TypeVar("T")
 
 
 class NextQuestion(Question, frozen=True, kw_only=True):
@@ -123,13 +129,27 @@ class Opinion(Struct, frozen=True):
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
     """What the rules know at once, then what a model makes of it as its drafts improve."""
     edits = edits_of(question)
-    found = targets.next_edit(question.snapshot, question.offset, edits, question.others, question.diagnosed)
+    search = targets.searching(question.snapshot, question.offset, edits, question.others, question.diagnosed)
+    found = await in_turns(search)
     if isinstance(found, Silence):
         yield NextAnswer(silence=found.reason, final=True)
         return
     async with aclosing(answers(question, admissible(question, found), engine)) as given:
         async for answer in given:
             yield answer
+
+
+async def in_turns(work: Generator[None, None, T]) -> T:
+    """What the work comes to; whatever else is to be done has its turn every few milliseconds."""
+    began = time.thread_time()
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+        if time.thread_time() - began > TURN_SECONDS:
+            await asyncio.sleep(0)
+            began = time.thread_time()
 
 
 async def answers(

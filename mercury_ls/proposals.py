@@ -4,6 +4,7 @@ import asyncio
 import logging
 import uuid
 from contextlib import aclosing
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,8 +119,9 @@ class Proposals:
 
     async def _answered(self, uri: str, offset: int, invoked: bool) -> Proposed:
         session = self._session
-        if uri in session.documents:
-            await session.parsed(session.documents[uri])
+        for each in [uri, *(neighbour.uri for neighbour in session.neighbours(uri))]:
+            if each in session.documents:
+                await session.parsed(session.documents[each])
         if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Proposed(silence=reason)
         mark = session.history.mark
@@ -268,6 +270,7 @@ class Proposals:
         return True
 
 
+@lru_cache(maxsize=16)
 def closed_file(path: str, text: str) -> Snapshot:
     return Document(Path(path).as_uri(), path, "", CLOSED, text).snapshot()
 

@@ -1,7 +1,7 @@
 """Where something may be written: the span at the cursor, the places of the next edit, or the reason for silence."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from mercury_ls.documents import Snapshot
 from mercury_ls.imports import Diagnosed
 from mercury_ls.propagation import openness
 
-__all__ = ["Silence", "Target", "at_cursor", "next_edit"]
+__all__ = ["Silence", "Target", "at_cursor", "next_edit", "searching"]
 
 MOST_CANDIDATES = 64
 CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
@@ -95,11 +95,31 @@ def next_edit(
     diagnosed: Sequence[Diagnosed] = (),
 ) -> tuple[Candidate, ...] | Silence:
     """Where the last edits, oldest first, and complaints lead to: in this file and in others, the likeliest first."""
+    search = searching(snapshot, offset, edits, others, diagnosed)
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            return end.value
+
+
+def searching(
+    snapshot: Snapshot,
+    offset: int,
+    edits: Sequence[Edit],
+    others: Sequence[Snapshot] = (),
+    diagnosed: Sequence[Diagnosed] = (),
+) -> Generator[None, None, tuple[Candidate, ...] | Silence]:
+    """The same in steps of a few milliseconds."""
     if not edits and not diagnosed:
         return Silence("nothing has been edited yet")
     if edits and (reason := in_progress(snapshot, offset, edits)):
         return Silence(reason)
-    found = candidates.distinct(candidates.judged(candidates.find(snapshot, offset, edits, others, diagnosed)))
+    judged: list[Candidate] = []
+    for some in candidates.batches(snapshot, offset, edits, others, diagnosed):
+        judged += candidates.judged(some)
+        yield
+    found = candidates.distinct(judged)
     return found[:MOST_CANDIDATES] or Silence("nothing follows from the last edits")
 
 
