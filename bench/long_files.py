@@ -184,7 +184,7 @@ SHAPES = {
     "4,000 nested functions": "".join(f"function f{n}() {{\n" for n in range(4000)) + "$0\n" + "}\n" * 4000,
     "20,000 else if": "function f(x) {\n  if (x == 0) { return 0; }\n"
     + "".join(f"  else if (x == {n}) {{ return {n}; }}\n" for n in range(20000))
-    + "  $0\n}\n",
+    + "  else {\n    $0\n  }\n}\n",
 }
 
 

@@ -40,6 +40,7 @@ _QUICK = 1 << 15
 _SLICE_SECONDS = 0.01
 _CHUNK = 1 << 16
 """Bytes that the parser reads at once of a text that it has not seen before."""
+_DEEPEST = 256
 _STRIDE = 1024
 _TERMINATOR = re.compile(r"\r\n|\r|\n")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -155,6 +156,14 @@ class Snapshot:
         for start in range(0, len(self.text) - _STRIDE + 1, _STRIDE):
             anchors.append(anchors[-1] + len(self.text[start : start + _STRIDE].encode()))
         return anchors
+
+    def is_deep(self, offset: int) -> bool:
+        """Whether so much is around the offset that nobody should climb from there: the parser's nodes do not know what
+        they are in, each step up goes down from the root."""
+        if self.tree is None:
+            return False
+        cursor, byte = self.tree.walk(), self.byte(offset)
+        return all(cursor.goto_first_child_for_byte(byte) is not None for _ in range(_DEEPEST))
 
 
 def remembered(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:

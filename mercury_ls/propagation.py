@@ -161,10 +161,12 @@ def travelling(edits: Sequence[Edit]) -> tuple[str, ...]:
 
 def shape(text: str) -> str:
     """The tokens of the text, with every name and every number alike."""
-    return " ".join(
-        "x" if token.isidentifier() and token not in FIXED else "0" if token[0].isdigit() else token
-        for token in TOKEN.findall(text)
-    )
+    return " ".join(map(kind_of, TOKEN.findall(text)))
+
+
+@lru_cache(maxsize=1 << 14)
+def kind_of(token: str) -> str:
+    return "x" if token.isidentifier() and token not in FIXED else "0" if token[0].isdigit() else token
 
 
 def again(known: Rule, rule: Rule) -> Rule:

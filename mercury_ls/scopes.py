@@ -205,8 +205,9 @@ def in_parameters(snapshot: Snapshot, offset: int) -> bool:
     return False
 
 
+@remembered
 def node_at(snapshot: Snapshot, offset: int) -> Node | None:
-    if snapshot.tree is None:
+    if snapshot.tree is None or snapshot.is_deep(offset):
         return None
     byte = snapshot.byte(offset)
     return snapshot.tree.root_node.named_descendant_for_byte_range(byte, byte + 1)

@@ -110,8 +110,9 @@ def headers(snapshot: Snapshot, offset: int) -> list[tuple[int, int]]:
     language = _parsed(snapshot)
     if language is None or not language.scopes:
         return []
-    chain = _ancestors(snapshot, _code_before(snapshot, offset) if language.indents_blocks else offset)
-    if snapshot.tree is None or any(node.is_error for node in chain):
+    end = _code_before(snapshot, offset) if language.indents_blocks else offset
+    chain = _ancestors(snapshot, end)
+    if snapshot.tree is None or snapshot.is_deep(end) or any(node.is_error for node in chain):
         return _headers_by_indentation(snapshot, language, offset)
     ranges = [_header(snapshot, language, node) for node in reversed(chain) if node.type in language.scopes]
     if language.indents_blocks:
@@ -169,8 +170,8 @@ def _parsed(snapshot: Snapshot) -> Language | None:
 
 
 def _sound(snapshot: Snapshot, offset: int) -> bool:
-    """Whether the parser made sense of the statement on this line."""
-    if snapshot.tree is None:
+    """Whether the parser made sense of the statement on this line, and its node is not too deep to be asked."""
+    if snapshot.tree is None or snapshot.is_deep(offset):
         return False
     line = snapshot.line_of(offset)
     start, end = snapshot.byte(snapshot.line_start(line)), snapshot.byte(snapshot.line_end(line))
@@ -183,8 +184,8 @@ def _sound(snapshot: Snapshot, offset: int) -> bool:
 
 
 def _ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
-    """The nodes that begin before `offset` and reach it, innermost first."""
-    if snapshot.tree is None:
+    """The nodes that begin before `offset` and reach it, innermost first; none where there are too many."""
+    if snapshot.tree is None or snapshot.is_deep(offset):
         return []
     byte = snapshot.byte(offset)
     node = snapshot.tree.root_node.descendant_for_byte_range(max(byte - 1, 0), byte)

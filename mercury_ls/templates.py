@@ -18,6 +18,8 @@ __all__ = ["clones", "deletions", "insertions", "kinship", "shape_of", "tokens_o
 LONGEST_TEMPLATE = 120
 LONGEST_LINE = 400
 MOST_INSERTIONS = 24
+MOST_COMPARED = 4096
+HEADS = {"x": r"[^\W\d]\w*+", "0": r"\d[\w.]*+"}
 TELLING = 5
 """A shape of so many tokens says something by itself."""
 LEAST_RESEMBLANCE = 0.8
@@ -68,7 +70,7 @@ def insertions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterato
     above, below = line_or_none(home, rule.line - 1), line_or_none(home, rule.line + count)
     here = rule.line if home is snapshot else None
     found = []
-    for number in range(snapshot.line_count + 1):
+    for number in worth_comparing(above, below, snapshot, rule.line):
         if here is not None and here <= number <= here + count:
             continue
         on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
@@ -84,6 +86,21 @@ def insertions(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterato
         if number < snapshot.line_count and not once and not stands(snapshot, number, text):
             start = snapshot.line_start(number)
             yield Place(start, start, text, (upper + lower) / 2, same_role=upper == lower == 1.0, sides=(upper, lower))
+
+
+def worth_comparing(above: str | None, below: str | None, snapshot: Snapshot, near: int) -> list[int]:
+    """The lines beside which one of the two neighbours has a line that at least begins alike; the nearest of many."""
+    numbers = {*(number + 1 for number in beginning_like(above, snapshot)), *beginning_like(below, snapshot)}
+    if len(numbers) > MOST_COMPARED:
+        numbers = set(sorted(numbers, key=lambda number: abs(number - near))[:MOST_COMPARED])
+    return sorted(numbers)
+
+
+def beginning_like(old: str | None, snapshot: Snapshot) -> Iterator[int]:
+    """Lines whose shape may begin with the same two tokens."""
+    heads = [HEADS.get(token, re.escape(token)) for token in shape_of(old or "").split()[:2]]
+    pattern = re.compile(r"^[^\S\n]*+" + r"[^\S\n]*+".join(heads), re.MULTILINE)
+    return (snapshot.line_of(match.end() - 1) for match in pattern.finditer(snapshot.text)) if heads else iter(())
 
 
 def line_or_none(snapshot: Snapshot, number: int) -> str | None:
@@ -112,7 +129,7 @@ def kinship(old: str, line: str) -> float:
     return len(mine & theirs) / max(len(mine | theirs), 1)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 15)
 def shape_of(line: str) -> str:
     """Lines of one shape have as many tokens; one that is too long has the shape of none but itself."""
     return shape(line) if len(line) <= LONGEST_LINE else line
