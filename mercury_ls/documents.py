@@ -58,6 +58,10 @@ class Change(Struct, frozen=True):
     text: str
 
 
+_NOTHING = Change(0, 0, "")
+"""Pending, so that the text is parsed though nothing has been typed since."""
+
+
 class Snapshot:
     """One version of a document. It never changes, and answers in code points unless a name says `byte`.
 
@@ -235,25 +239,34 @@ class Document:
         if snapshot is not self._snapshot:
             return languages.parser(self._grammar).parse(snapshot.text.encode())
         tree = self._reparse(self._grammar)
-        self._begun = None
+        if tree is not None or self._begun is not self.text:
+            self._begun = None
         return tree
 
+    @property
+    def is_new(self) -> bool:
+        """Whether it has never been parsed: then a tree takes as long as the text is."""
+        return self._parsed is None
+
     def parsing(self) -> Iterator[None]:
-        """The first parse of a long text, a slice at a time, whoever goes on with it; anybody who asks for the tree
-        before it has ended waits for all of it."""
-        known = self._parsed is not None or self._begun is not None
-        if not known and self._grammar is not None and len(self.text) > _QUICK and _parseable(self.text):
-            self._pending.clear()
-            self._begun = self.text
-            self._slices = self._parse_in_slices(self.text, self._grammar)
+        """The parse of a long text as it is now, a slice at a time, however long it takes: the next snapshot has its
+        tree. Whoever asks first begins it, others go on with it, and what is typed meanwhile is pending by then."""
+        is_current = self._parsed is not None and not self._pending
+        if self._begun is None and not is_current and self._grammar is not None and self._is_long():
+            old = _edited(*self._parsed, self._pending)[0] if self._parsed else None
+            self._parsed, self._pending = (old, self.text) if old else None, [_NOTHING]
+            self._begun, self._slices = self.text, self._parse_in_slices(self.text, self._grammar, old)
         return self._slices
 
-    def _parse_in_slices(self, text: str, grammar: Language) -> Iterator[None]:
-        """What is typed meanwhile is pending by then."""
+    def _is_long(self) -> bool:
+        return len(self.text) > _QUICK and _parseable(self.text)
+
+    def _parse_in_slices(self, text: str, grammar: Language, old: Tree | None) -> Iterator[None]:
         parser, source = languages.new_parser(grammar), text.encode()
         while self._begun is text:
-            if tree := _parse_slice(parser, source):
-                self._parsed, self._begun = (tree, text), None
+            if tree := _parse_slice(parser, source, old):
+                self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
+                self._snapshot = None
                 return
             yield
 
@@ -267,9 +280,9 @@ class Document:
             return self._parsed[0]
         old, _ = _edited(*self._parsed, self._pending)
         tree = _parse(languages.parser(grammar), self.text.encode(), old, self.patience)
-        # Where it took too long, the old one is up to date, but for a parse, which the change of nothing calls for.
+        # Where it took too long, the old one knows what has changed, and that is parsed with what comes next.
         self._parsed = tree or old, self.text
-        self._pending = [] if tree else [Change(0, 0, "")]
+        self._pending = [] if tree else [_NOTHING]
         return tree
 
     def _apply(self, given: _Range | None, text: str, encoding: Encoding) -> Change:
@@ -343,7 +356,7 @@ def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | No
     deadline = time.thread_time() + patience
     try:
         return parser.parse(
-            lambda start, _: _kept(text[start : text.find(b"\n", start) + 1 or len(text)]),
+            lambda start, _: _kept(_line_at(text, start)),
             old,
             progress_callback=lambda *_: time.thread_time() > deadline,
         )
@@ -352,16 +365,25 @@ def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | No
         return None
 
 
-def _parse_slice(parser: Parser, text: bytes) -> Tree | None:
+def _parse_slice(parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
     """Goes on where the last slice of this parser ended."""
     deadline = time.thread_time() + _SLICE_SECONDS
+
+    def is_over(*_: Any) -> bool:
+        return time.thread_time() > deadline
+
     try:
+        if old is not None:
+            return parser.parse(lambda start, _: _kept(_line_at(text, start)), old, progress_callback=is_over)
         return parser.parse(
-            lambda start, _: _kept(text[start : start - start % _CHUNK + _CHUNK]),
-            progress_callback=lambda *_: time.thread_time() > deadline,
+            lambda start, _: _kept(text[start : start - start % _CHUNK + _CHUNK]), progress_callback=is_over
         )
     except ValueError:
         return None
+
+
+def _line_at(text: bytes, start: int) -> bytes:
+    return text[start : text.find(b"\n", start) + 1 or len(text)]
 
 
 @cache

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import aclosing
-from functools import lru_cache
 from itertools import groupby
 from typing import Literal, TypeVar
 
@@ -21,7 +20,7 @@ from mercury_engine.api import Draft, InfillRequest, Span, Window, Worth
 from mercury_ls import ranking, syntax, targets
 from mercury_ls.candidates import Candidate, distinct
 from mercury_ls.differences import on_the_way
-from mercury_ls.documents import Change, Snapshot, reparse
+from mercury_ls.documents import Change, Snapshot, remembered, reparse
 from mercury_ls.imports import Diagnosed
 from mercury_ls.languages import find
 from mercury_ls.lexemes import minimal
@@ -54,6 +53,8 @@ LONGEST_LABEL = 40
 ABOUT = 0.7
 """Of the likeliest edit's chance, what another has to have to be shown with it."""
 TURN_SECONDS = 0.01
+PATIENCE = 4
+"""Times that of a keystroke: what a long file would parse like is worth waiting for here."""
 AS_LIKELY = 0.9
 """Of the likeliest edit's chance, what another has to have to come first because it is of a later edit."""
 
@@ -157,7 +158,7 @@ async def answers(
 ) -> AsyncGenerator[NextAnswer]:
     """What these edits come to at once, then as the model has it."""
     known = ranking.load()
-    answer = answered(question, found, known.bar)
+    answer = await checked(question, found, known.bar)
     asked = requests(question, regions_of(question, found)) if engine else []
     if engine is None or not asked:
         yield replace(answer, final=True)
@@ -169,8 +170,9 @@ async def answers(
         async with aclosing(engine.infill(wanted)) as drafts:
             async for draft in drafts:
                 said = opinions(question, regions, found, draft)
-                checked = judged(question, found, [*heard, *said])
-                answer = replace(answered(question, checked, question.worth.bar or known.bar), step=draft.step)
+                sure = judged(question, found, [*heard, *said])
+                latest = await checked(question, sure, question.worth.bar or known.bar)
+                answer = replace(latest, step=draft.step)
                 yield answer
         heard += said
     yield replace(answer, final=True)
@@ -238,9 +240,27 @@ def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
     return candidate.uri, files(question)[candidate.uri].line_of(candidate.start)
 
 
-def answered(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> NextAnswer:
-    """What is chosen of them, without those that would leave a file parsing worse than before."""
+async def checked(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> NextAnswer:
+    """The answer, after the parser has been asked all that it will be asked, one text at a time."""
     chosen = group(question, found, fitted)
+    await in_turns(parses(question, chosen))
+    return answered(question, found, chosen, fitted)
+
+
+def parses(question: NextQuestion, chosen: Sequence[Candidate]) -> Generator[None, None, None]:
+    for uri, snapshot in files(question).items():
+        together = in_order(each for each in chosen if each.uri == uri)
+        alone = together if parses_worse(snapshot, together, PATIENCE) else ()
+        yield
+        for each in alone:
+            parses_worse(snapshot, [each])
+            yield
+
+
+def answered(
+    question: NextQuestion, found: Sequence[Candidate], chosen: Sequence[Candidate], fitted: float
+) -> NextAnswer:
+    """The chosen edits, without those that would leave a file parsing worse than before."""
     if not chosen:
         return NextAnswer(silence=unsure(question, found, fitted))
     known = files(question)
@@ -277,24 +297,29 @@ def edit_of(question: NextQuestion, candidate: Candidate) -> NextEdit:
 
 def parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
     """All of them where the file parses no worse with all of them, else those that are harmless one by one."""
-    ordered = sorted(chosen, key=lambda each: each.start)
-    if not parses_worse(snapshot, ordered):
+    ordered = in_order(chosen)
+    if not parses_worse(snapshot, ordered, PATIENCE):
         return ordered
     harmless = [each for each in ordered if not parses_worse(snapshot, [each])]
-    return [] if parses_worse(snapshot, harmless) else harmless
+    return [] if parses_worse(snapshot, harmless, PATIENCE) else harmless
 
 
-def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate]) -> bool:
-    return bool(chosen) and _parses_worse(snapshot, *(Change(c.start, c.end, c.text or "") for c in reversed(chosen)))
+def in_order(chosen: Iterable[Candidate]) -> list[Candidate]:
+    return sorted(chosen, key=lambda each: each.start)
 
 
-@lru_cache(maxsize=16)
-def _parses_worse(snapshot: Snapshot, *changes: Change) -> bool:
-    """Remembered from draft to draft: most say the same."""
+def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate], patience: int = 1) -> bool:
+    changes = tuple(Change(each.start, each.end, each.text or "") for each in reversed(chosen))
+    return bool(changes) and _parses_worse(snapshot, changes, patience)
+
+
+@remembered
+def _parses_worse(snapshot: Snapshot, changes: tuple[Change, ...], patience: int) -> bool:
+    """Most drafts say the same."""
     language = find(snapshot.language, snapshot.path)
     if language is None or snapshot.tree is None:
         return False
-    tree = reparse(snapshot.tree, language, snapshot.text, changes, snapshot.patience)
+    tree = reparse(snapshot.tree, language, snapshot.text, changes, patience * snapshot.patience)
     return tree is None or syntax.problems(tree) > syntax.problems(snapshot.tree)
 
 

@@ -271,7 +271,8 @@ class Session:
             yield Reply(silence=reason)
             return
         document = self.documents[ask.uri]
-        await self.parsed(document)
+        if document.is_new:
+            await self.parsed(document)
         if ask.version not in (None, document.version):
             yield Reply(silence="the text changed before the request had its turn")
             return
@@ -286,7 +287,7 @@ class Session:
                 yield self._reply(document, snapshot, offset, ask, answer)
 
     async def parsed(self, document: Document) -> None:
-        """Nobody waits for the parse of a long file that has just been opened, but who asks about it."""
+        """Until the tree of a long text is there; nothing else waits for it."""
         for _ in document.parsing():
             await asyncio.sleep(0)
 
@@ -448,7 +449,8 @@ class Session:
         """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""
         if reason := self.unavailable(uri, invoked=False):
             return reason
-        await self.parsed(self.documents[uri])
+        if self.documents[uri].is_new:
+            await self.parsed(self.documents[uri])
         ask = Ask(uri=uri, offset=offset)
         latest = Answer(silence="the engine gave no draft")
         async with aclosing(self._answers(self.documents[uri].snapshot(), offset, ask)) as answers:
@@ -548,7 +550,8 @@ class Session:
         uri = next(reversed(self._recent), None)
         if uri not in self.documents or self.unavailable(uri, invoked=False):
             return
-        await self.parsed(self.documents[uri])
+        if self.documents[uri].is_new:
+            await self.parsed(self.documents[uri])
         snapshot = self.documents[uri].snapshot()
         offset = min(self._cursors.get(snapshot.uri, 0), len(snapshot.text))
         target = Target(offset, offset, "line")
