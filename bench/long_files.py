@@ -19,7 +19,7 @@ import pstats
 import re
 import time
 from asyncio import events
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 from random import Random
@@ -93,12 +93,12 @@ def main() -> None:
     proposals.SETTLING_SECONDS = 0.0
     if given.profile:
         return asyncio.run(profiled(given.profile, max(lines), given.rounds))
-    figures = asyncio.run(measured(lines, given.rounds, given.session))
+    figures = asyncio.run(measured(lines, given.rounds, given.session, SHAPES))
     machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
     return print(json.dumps({**figures, "rounds": given.rounds, "machine": machine}))
 
 
-async def measured(lines: Sequence[int], rounds: int, edits: int) -> dict[str, float]:
+async def measured(lines: Sequence[int], rounds: int, edits: int, shapes: Mapping[str, str]) -> dict[str, float]:
     figures: dict[str, float] = {}
     print(f"{'ms of processor time':24}{'p10':>8}{'p50':>8}{'p90':>8}{'first':>8}{'stretch':>9}  shown")
     for count in lines:
@@ -115,7 +115,7 @@ async def measured(lines: Sequence[int], rounds: int, edits: int) -> dict[str, f
         third = len(costs) // 3
         figures |= told("session, first third", costs[:third])
         figures |= told("session, last third", costs[-third:])
-    for name, text in SHAPES.items():
+    for name, text in shapes.items():
         figures |= told(name, await first_answers(text))
     return figures
 

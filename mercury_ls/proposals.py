@@ -150,6 +150,7 @@ class Proposals:
     async def _found(self, uri: str, offset: int, invoked: bool) -> tuple[NextAnswer, NextQuestion]:
         question = self._question(uri, offset, invoked)
         answer = NextAnswer(silence="no answer")
+        await asyncio.sleep(0)
         engine = self._session.engine if self._session.engine.status.state == "ready" else None
         try:
             async with aclosing(next_edits(question, engine)) as answers:

@@ -115,6 +115,7 @@ def searching(
         return Silence("nothing has been edited yet")
     if edits and (reason := in_progress(snapshot, offset, edits)):
         return Silence(reason)
+    yield
     judged: list[Candidate] = []
     for some in candidates.batches(snapshot, offset, edits, others, diagnosed):
         judged += candidates.judged(some)

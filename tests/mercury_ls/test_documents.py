@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_sitter import Node, Tree
 
-from mercury_ls import languages
-from mercury_ls.documents import TREE_LIMIT, Change, Document, Snapshot
+from mercury_ls import documents, languages
+from mercury_ls.documents import TREE_LIMIT, Change, Document, Snapshot, remembered
 
 ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
 AWKWARD = ["\n", "\r", "\r\n", "\n\r", "\f", "\v", "\x1c", "\x85", "\u2028", "\t", "é", "中", "😀", "e\u0301"]
@@ -326,3 +326,92 @@ def test_a_tree_that_takes_too_long_is_done_without_and_made_when_there_is_time(
     assert before is not None
     assert tree is not None
     assert str(tree.root_node) == str(Document("", "/a.py", "python", 1, document.text).snapshot().tree.root_node)
+
+
+LONG = "def f(a):\n    return [a, (a, 1)]\n\n\n" * 1000
+
+
+def sliced(document: Document) -> int:
+    return sum(1 for _ in document.parsing())
+
+
+def test_a_long_text_is_parsed_in_slices_and_a_short_one_at_once(monkeypatch):
+    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    document = Document("file:///a.py", "a.py", "python", 1, LONG)
+    assert sliced(document) > 10
+    assert not document.is_new
+    assert shape(document.snapshot().tree) == shape(parsed(LONG))
+    assert sliced(document) == 0
+    assert sliced(Document("file:///a.py", "a.py", "python", 1, "a = 1\n")) == 0
+
+
+def test_what_is_typed_between_two_slices_is_in_the_tree(monkeypatch):
+    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    document = Document("file:///a.py", "a.py", "python", 1, LONG)
+    for number, _ in enumerate(document.parsing()):
+        if number in (1, 3):
+            document.apply([((0, 0, 0, 0), "b = 2\n")], 2 + number, "utf-16")
+    assert shape(document.snapshot().tree) == shape(parsed("b = 2\n" * 2 + LONG))
+
+
+def test_whoever_cannot_wait_for_the_slices_gets_the_tree(monkeypatch):
+    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    document = Document("file:///a.py", "a.py", "python", 1, LONG)
+    slices = document.parsing()
+    next(slices)
+    document.apply([((0, 0, 0, 0), "b = 2\n")], 2, "utf-16")
+    assert shape(document.snapshot().tree) == shape(parsed("b = 2\n" + LONG))
+    assert [*slices] == []
+
+
+def test_a_tree_that_took_too_long_is_parsed_in_slices_for_who_waits():
+    document = Document("file:///a.py", "a.py", "python", 1, LONG)
+    assert document.snapshot().tree
+    document.patience = -1.0
+    for version in range(2, 9):
+        document.apply([((3, 0, 3, 0), "b = 2\n")], version, "utf-16")
+        assert document.snapshot().tree is None
+    sliced(document)
+    assert shape(document.snapshot().tree) == shape(parsed(document.text))
+
+
+def test_keystrokes_whose_parse_took_too_long_are_told_to_the_parser_once(monkeypatch):
+    told = []
+    edited = documents._edited
+    monkeypatch.setattr(documents, "_edited", lambda t, b, changes: told.append(len(changes)) or edited(t, b, changes))
+    document = Document("file:///a.py", "a.py", "python", 1, LONG)
+    assert document.snapshot().tree
+    document.patience = -1.0
+    for version in range(2, 30):
+        document.apply([((3, 0, 3, 0), "b = 2\n")], version, "utf-16")
+        assert document.snapshot().tree is None
+    assert max(told) == 2
+
+
+def test_a_variant_of_a_text_is_parsed_from_its_tree():
+    snapshot = Document("file:///a.py", "a.py", "python", 1, "a = 1\nb = 2\n").snapshot()
+    variant = snapshot.changed(Change(4, 5, "f(1)"))
+    assert variant.text == "a = f(1)\nb = 2\n"
+    assert shape(variant.tree) == shape(parsed(variant.text))
+    assert snapshot.text == "a = 1\nb = 2\n"
+
+
+def test_what_is_said_of_a_snapshot_is_worked_out_once():
+    asked = []
+
+    @remembered
+    def ends_with(snapshot: Snapshot, end: str) -> bool:
+        asked.append(end)
+        return snapshot.text.endswith(end)
+
+    document = Document("file:///a.py", "a.py", "python", 1, "a = 1\n")
+    assert [ends_with(document.snapshot(), end) for end in ("\n", "1", "\n")] == [True, False, True]
+    document.apply([((0, 5, 1, 0), "1")], 2, "utf-16")
+    assert ends_with(document.snapshot(), "\n") is False
+    assert asked == ["\n", "1", "\n"]
+
+
+def test_what_is_hundreds_of_levels_deep_is_known_for_it():
+    text = "f(" * 300 + "1" + ")" * 300
+    snapshot = Document("file:///a.js", "a.js", "javascript", 1, text).snapshot()
+    assert [snapshot.is_deep(offset) for offset in (0, 20, 600)] == [False, False, True]

@@ -1,3 +1,4 @@
+import asyncio
 import re
 from itertools import pairwise
 
@@ -6,6 +7,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Filled, Worth
 from mercury_engine.fake import FakeEngine
+from mercury_ls import candidates, next_edit
 from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.history import History
@@ -286,3 +288,39 @@ async def test_what_a_language_server_complains_of_is_an_edit_without_any_histor
     answer = await last_of(question)
     assert drawn_after(question.snapshot, answer) == "import abc\n«import json\n»\nvalue = json.dumps(abc)\n"
     assert answer.label == "add `import json`"
+
+
+def counted(monkeypatch) -> list[int]:
+    """What has been looked for, with nothing found."""
+    steps = []
+
+    def batches(*given):
+        for number in range(100):
+            steps.append(number)
+            yield []
+
+    monkeypatch.setattr(candidates, "batches", batches)
+    monkeypatch.setattr(next_edit, "TURN_SECONDS", -1.0)
+    return steps
+
+
+async def test_others_have_their_turn_while_a_next_edit_is_sought(monkeypatch):
+    steps = counted(monkeypatch)
+    task = asyncio.ensure_future(last_of(question_of("⟦total→whole⟧ = 1$0\nprint(total)\n", "python")))
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert len(steps) == 100
+    assert turns > 100
+
+
+async def test_who_is_superseded_stops_looking(monkeypatch):
+    steps = counted(monkeypatch)
+    task = asyncio.ensure_future(last_of(question_of("⟦total→whole⟧ = 1$0\nprint(total)\n", "python")))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert 0 < len(steps) < 20

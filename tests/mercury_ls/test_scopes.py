@@ -1,5 +1,7 @@
+import re
+
 from mercury_ls.documents import Document
-from mercury_ls.scopes import binding_ranges, declares, is_member, local_at, node_at
+from mercury_ls.scopes import binding_ranges, declares, is_member, local_at, mentions, node_at, whole
 from tests.marked import marked
 
 
@@ -126,3 +128,19 @@ def test_a_text_without_a_grammar_has_no_scopes():
     assert node_at(snapshot, 2) is None
     assert local_at(snapshot, 2, ("b",)) is None
     assert binding_ranges(snapshot, "b") == []
+
+
+def check_mentions(text: str, name: str, expected: list[int]) -> None:
+    snapshot = Document("file:///a.py", "a.py", "python", 1, text).snapshot()
+    assert [*mentions(snapshot, name)] == expected
+    assert [match.start() for match in re.finditer(whole(name), text)] == expected
+
+
+def test_a_name_is_found_where_it_stands_as_a_whole():
+    check_mentions("load(load_all, preload, load)", "load", [0, 24])
+    check_mentions("a.load aload load", "load", [2, 13])
+    check_mentions("$load load$ load$x `load$`", "load", [20])
+    check_mentions("loadload load", "load", [9])
+    check_mentions("x xx x", "x", [0, 5])
+    check_mentions("größe größer", "größe", [0])
+    check_mentions("", "load", [])

@@ -550,3 +550,37 @@ def test_without_the_time_for_a_tree_the_characters_answer():
     assert syntax.definitions(snapshot) == []
     assert syntax.imports(snapshot) == []
     assert syntax.problems_after(snapshot, 0, 0, "(") == 0
+
+
+LEXEMES = ['"', "'", "`", '"""', "/*", "*/", "//", "#", "\n", "\r\n", "\\", "{", "}", "${", 'f"', "'a'", "x = 1 ", " "]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(LANGUAGES), st.lists(st.sampled_from(LEXEMES), max_size=80), st.data())
+def test_code_that_does_not_parse_is_gone_through_once_with_the_same_answers(language, pieces, data):
+    document = Document("", "a", language.id, 1, "".join(pieces))
+    for version in range(2, 5):
+        snapshot = document.snapshot()
+        for offset in data.draw(st.lists(st.integers(0, len(snapshot.text)), max_size=6)):
+            start = syntax._closed_before(snapshot, language, offset)
+            found = syntax._open_at(snapshot.text, language, start, offset)
+            assert found == syntax._inside_lexically(snapshot.text[:offset], language)
+        place = snapshot.position(data.draw(st.integers(0, len(snapshot.text))), "utf-32")
+        document.apply([((*place, *place), data.draw(st.sampled_from(LEXEMES)))], version, "utf-32")
+
+
+def test_a_line_that_does_not_parse_is_not_sought_from_the_top_each_time():
+    text = "broken = (\n" + 'a = "b"  # c\n' * 2000 + 'd = "e'
+    snapshot = Document("file:///a.py", "a.py", "python", 1, text).snapshot()
+    assert syntax.inside(snapshot, len(text)) == "string"
+    assert len(snapshot.closed) > 50
+    known = [*snapshot.closed]
+    assert syntax.inside(snapshot, len(text) - 4) is None
+    assert snapshot.closed == known
+
+
+def test_what_is_thousands_of_levels_deep_is_told_by_its_characters():
+    text = "".join(f"function f{n}() {{\n" for n in range(3000)) + "// $0here\n" + "}\n" * 3000
+    check_inside("javascript", text, "comment")
+    check_inside("javascript", text.replace("// $0here", '"$0here"'), "string")
+    check_headers("javascript", text)
