@@ -12,6 +12,7 @@ of one kind goes in the longest of the files.
 import argparse
 import asyncio
 import cProfile
+import gc
 import json
 import os
 import platform
@@ -91,6 +92,7 @@ def main() -> None:
     given = arguments.parse_args()
     lines = [int(each) for each in given.lines.split(",")]
     proposals.SETTLING_SECONDS = 0.0
+    gc.freeze()  # as the server does once it has started
     if given.profile:
         return asyncio.run(profiled(given.profile, max(lines), given.rounds))
     figures = asyncio.run(measured(lines, given.rounds, given.session, SHAPES))

@@ -18,6 +18,7 @@ SENTINELS = re.compile(
 )
 OPENERS, CLOSERS = "([{", ")]}"
 LONGEST_TAIL_LINES = 12
+LONGEST_TAIL = 4000
 STUTTERS, OFTEN = range(3, 41), 4
 SHORTEST_SCRAP = 4
 """Characters of the end of a word, or of punctuation, that are worth a look: fewer are typed sooner than read."""
@@ -193,12 +194,22 @@ def self_contained(text: str) -> bool:
 
 def without_repeated_lines(text: str, after: str) -> str:
     lines = text.splitlines(keepends=True)
-    below = [line.rstrip() for line in after.splitlines() if line.strip()][:LONGEST_TAIL_LINES]
+    below = first_lines(after, LONGEST_TAIL_LINES)
     for index in range(1, len(lines)):
         rest = [line.rstrip() for line in lines[index:] if line.strip()]
         if rest and rest == below[: len(rest)]:
             return "".join(lines[:index])
     return text
+
+
+def first_lines(text: str, count: int) -> list[str]:
+    """Those that are not blank, of a text that may go on for very long."""
+    found: list[str] = []
+    for size in (LONGEST_TAIL, len(text)):
+        found = [line.rstrip() for line in text[:size].splitlines() if line.strip()]
+        if len(found) > count:  # so that the last of them, which may have been cut, is not needed
+            break
+    return found[:count]
 
 
 def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str:

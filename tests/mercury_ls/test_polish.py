@@ -1,5 +1,5 @@
 from mercury_ls.history import History
-from mercury_ls.polish import Proposal, polish
+from mercury_ls.polish import Proposal, first_lines, polish
 from mercury_ls.targets import Silence, Target
 from tests.marked import marked
 
@@ -173,3 +173,8 @@ def test_elsewhere_a_comma_or_bracket_may_come_first():
     check("x = [a$0\n", ", other]", "x = [a«, other]»\n")
     check("x = (a$0\n", ", other)", "x = (a«, other)»\n")
     check("serve([a$0\n", ", other])", "serve([a«, other])»\n")
+
+
+def test_the_first_lines_of_a_long_rest_are_those_of_all_of_it():
+    for text in ("a\n\n  b \nc\n", "\n" * 5000 + "a\nb\n", "a" * 9000 + "\nb\nc", "a = 1\r\n" * 3000, ""):
+        assert first_lines(text, 2) == [line.rstrip() for line in text.splitlines() if line.strip()][:2]
