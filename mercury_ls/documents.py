@@ -29,7 +29,8 @@ __all__ = [
 ]
 
 TREE_LIMIT = 1 << 20
-"""Bytes. Parsing holds the interpreter lock: a larger text would stall the loop for a tenth of a second."""
+"""Bytes. A larger text takes the parser more than a tenth of a second, which holds the interpreter lock: threads are no
+way out, slices are."""
 
 LONGEST_MARK = 16
 """What ends a lexeme, or begins a longer one, is shorter: nothing further away decides where it ends."""

@@ -83,14 +83,18 @@ def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | No
 
 def problems(tree: Tree | None) -> int:
     """How many pieces the parser could not place or had to invent."""
-    if tree is None or not tree.root_node.has_error:
+    if tree is None:
         return 0
-    found, stack = 0, [tree.root_node]
-    while stack:
-        node = stack.pop()
-        found += node.is_error or node.is_missing
-        stack += [child for child in node.children if child.has_error]
-    return found
+    found, cursor = 0, tree.walk()
+    while True:
+        node = cursor.node
+        if node is not None and node.has_error:
+            found += node.is_error or node.is_missing
+            if cursor.goto_first_child():
+                continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return found
 
 
 def problems_after(snapshot: Snapshot, start: int, end: int, replacement: str) -> int:
