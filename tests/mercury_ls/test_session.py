@@ -9,10 +9,11 @@ from contextlib import aclosing
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls import proposals
+from mercury_ls import documents, proposals
 from mercury_ls import session as session_module
 from mercury_ls.client import InProcessClient
 from mercury_ls.config import Settings
+from mercury_ls.documents import Document
 from mercury_ls.privacy import Privacy
 from mercury_ls.record import NoRecorder
 from mercury_ls.session import LARGEST_DOCUMENT, Ask, Reply, Session
@@ -348,3 +349,17 @@ async def test_an_idle_session_warms_the_engine(session, engine):
     async with asyncio.timeout(10):
         while not engine.warms:
             await asyncio.sleep(0)
+
+
+async def test_others_have_their_turn_while_a_long_file_is_parsed(session, monkeypatch):
+    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    await ask(session, "a = $0\n")
+    long = "def f(a):\n    return [a, (a, 1)]\n\n\n" * 1000
+    document = Document(URI, "/project/file.py", "python", 1, long)
+    session.documents[URI] = document
+    asked = asyncio.ensure_future(ask(session, long + "x = $0\n"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert document.is_new
+    assert [item.text for item in (await asked).items] == ["compute(y)"]
+    assert not document.is_new
