@@ -342,12 +342,11 @@ def _edited(tree: Tree, before: str, changes: Iterable[Change]) -> tuple[Tree, s
     """A copy of the tree that knows where the text changed, and the text by now."""
     tree, text = tree.copy(), before
     for change in changes:
-        start, start_point = _byte(text, change.start), _point(text, change.start)
-        end, end_point = _byte(text, change.end), _point(text, change.end)
+        start, point = _byte(text, change.start), _point(text, change.start)
+        removed = text[change.start : change.end]
+        end, new_end = start + len(removed.encode()), start + len(change.text.encode())
+        tree.edit(start, end, new_end, point, _behind(point, removed), _behind(point, change.text))
         text = text[: change.start] + change.text + text[change.end :]
-        reached = change.start + len(change.text)
-        new_end = start + len(change.text.encode())
-        tree.edit(start, end, new_end, start_point, end_point, _point(text, reached))
     return tree, text
 
 
@@ -462,11 +461,20 @@ def _encodable(text: str) -> str:
 
 
 def _parseable(text: str) -> bool:
-    return len(text) <= TREE_LIMIT and (text.isascii() or len(text.encode()) <= TREE_LIMIT)
+    return len(text) <= TREE_LIMIT and (
+        text.isascii() or len(text) * 4 <= TREE_LIMIT or len(text.encode()) <= TREE_LIMIT
+    )
 
 
 def _byte(text: str, offset: int) -> int:
     return offset if text.isascii() else len(text[:offset].encode())
+
+
+def _behind(point: Point, text: str) -> Point:
+    """Where a text ends that begins at a point."""
+    head, line_feed, last = text.rpartition("\n")
+    column = len(last.encode())
+    return Point(point.row + head.count("\n") + 1, column) if line_feed else Point(point.row, point.column + column)
 
 
 def _point(text: str, offset: int) -> Point:
