@@ -164,11 +164,14 @@ class Snapshot:
 
     def is_deep(self, offset: int) -> bool:
         """Whether so much is around the offset that nobody should climb from there: the parser's nodes do not know what
-        they are in, each step up goes down from the root."""
+        they are in, each step up goes down from the root. Neighbours are about as deep."""
         if self.tree is None:
             return False
-        cursor, byte = self.tree.walk(), self.byte(offset)
-        return all(cursor.goto_first_child_for_byte(byte) is not None for _ in range(_DEEPEST))
+        place = "deep", offset // _DEEPEST
+        if place not in self.memory:
+            cursor, byte = self.tree.walk(), self.byte(offset)
+            self.memory[place] = all(cursor.goto_first_child_for_byte(byte) is not None for _ in range(_DEEPEST))
+        return self.memory[place]
 
 
 def remembered(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
@@ -234,10 +237,10 @@ class Document:
         return self._snapshot
 
     def parse(self, snapshot: Snapshot) -> Tree | None:
-        """Incremental for the latest snapshot; an older one is parsed from scratch."""
+        """Incremental for the latest text; an older one is parsed from scratch."""
         if self._grammar is None or not _parseable(snapshot.text):
             return None
-        if snapshot is not self._snapshot:
+        if snapshot.text is not self.text:
             return languages.parser(self._grammar).parse(snapshot.text.encode())
         tree = self._reparse(self._grammar)
         if tree is not None or self._begun is not self.text:

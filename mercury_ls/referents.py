@@ -9,7 +9,7 @@ from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls import scopes, syntax
-from mercury_ls.documents import Snapshot
+from mercury_ls.documents import Snapshot, remembered
 from mercury_ls.languages import find
 from mercury_ls.scopes import Binding
 
@@ -39,6 +39,7 @@ SELVES = frozenset({"self", "this", "Self", "cls", "super"})
 BARE = frozenset({"c", "cpp", "csharp", "java"})
 """Languages in which a method names the members of its type without saying whose they are."""
 MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
+DECLARING = re.compile(r"\b(?:class|interface|struct)[ \t]+\Z")
 FROM = re.compile(r"\bfrom\b[ \t]+(?:[\w.]+|\"[^\"]*\"|'[^']*')")
 FROM_MODULES = re.compile(r"\{[^}]*\}|\bfrom\b.*", re.DOTALL)
 SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w++)(?:<.*>)?\Z", re.DOTALL)
@@ -251,8 +252,15 @@ def is_type(name: str, snapshot: Snapshot) -> bool:
 
 def is_made_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
     """Whether the file says that a type of this name has something of the owner's."""
-    said = rf"\b(?:class|interface|struct)[ \t]+{re.escape(name)}\b[^{{\n]*\b{re.escape(type_name(owner))}\b"
-    return re.search(said, snapshot.text) is not None
+    return any(re.search(rf"\b{re.escape(type_name(owner))}\b", said) for said in headings_of(snapshot, name))
+
+
+@remembered
+def headings_of(snapshot: Snapshot, name: str) -> list[str]:
+    """What the file says of the types of this name, on the line on which it says that they are types."""
+    text, pattern = snapshot.text, re.compile(re.escape(name) + r"\b(?P<said>[^{\n]*)")
+    places = (at for at in scopes.mentions(snapshot, name) if DECLARING.search(text, text.rfind("\n", 0, at) + 1, at))
+    return [match["said"] for at in places if (match := pattern.match(text, at))]
 
 
 def is_bare(snapshot: Snapshot) -> bool:
@@ -279,6 +287,7 @@ def is_one_of(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) 
     return re.search(said, snapshot.text[first:last]) is not None
 
 
+@remembered
 def modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
     """The names of imported modules, roughly, where a module is asked for a function as an object is for a method. What
     comes from modules may be of the owner's type in another file; in the owner's own that would go in circles."""

@@ -354,6 +354,14 @@ def test_what_is_typed_between_two_slices_is_in_the_tree(monkeypatch):
     assert shape(document.snapshot().tree) == shape(parsed("b = 2\n" * 2 + LONG))
 
 
+def test_a_snapshot_from_before_the_slices_has_their_tree(monkeypatch):
+    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    document = Document("file:///a.py", "a.py", "python", 1, LONG)
+    snapshot = document.snapshot()
+    sliced(document)
+    assert snapshot.tree is document.snapshot().tree
+
+
 def test_whoever_cannot_wait_for_the_slices_gets_the_tree(monkeypatch):
     monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
