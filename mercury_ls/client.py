@@ -14,7 +14,7 @@ import msgspec
 
 from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
 from mercury_ls.context import as_learned
-from mercury_ls.serve import local, models
+from mercury_ls.serve import claim, local, models
 from mercury_ls.serve.connection import Address, Connection, Response, connect
 from mercury_ls.serve.wire import (
     CLIENT_HEADER,
@@ -39,13 +39,16 @@ log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 IDLE_CONNECTIONS = 4
-FIRST_DELAY = 0.25
+FIRST_DELAY = 0.1
 LONGEST_DELAY = 60.0
-STABLE_SECONDS = 60.0
+STABLE_SECONDS = 10.0
 POLL_SECONDS = 0.03
 START_SECONDS = 30.0
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 2.0
 """Beyond its deadline: a server that says nothing for so long is stopped, or its machine is."""
+SILENCE_SECONDS = 4.0
+"""A server says how it is at once, whatever its engine is at: one that does not is ended, so that another may start."""
+LOOK_SECONDS = 0.5
 
 
 class EngineUnavailable(Exception):  # noqa: N818  a state of the world, and no fault of the caller
@@ -59,21 +62,22 @@ class Process(Protocol):
 
 
 class Backoff:
-    """Delays between two starts: doubling, from the beginning again after a minute that went well."""
+    """Delays between two starts: none after a server that was of use for a while, then doubling."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._delay = FIRST_DELAY
+        self._delay = 0.0
         self._ready_since: float | None = None
 
     def ready(self) -> None:
-        self._ready_since = self._clock()
+        if self._ready_since is None:
+            self._ready_since = self._clock()
 
     def delay(self) -> float:
         if self._ready_since is not None and self._clock() - self._ready_since >= STABLE_SECONDS:
-            self._delay = FIRST_DELAY
+            self._delay = 0.0
         self._ready_since = None
-        delay, self._delay = self._delay, min(2 * self._delay, LONGEST_DELAY)
+        delay, self._delay = self._delay, min(max(2 * self._delay, FIRST_DELAY), LONGEST_DELAY)
         return delay
 
 
@@ -133,7 +137,8 @@ class EngineClient:
         yield final_draft(last)
 
     async def warm(self, request: InfillRequest) -> None:
-        async with self._exchange("POST", "/warm", self._told(request)) as (connection, response):
+        until = self._now() + SILENCE_SECONDS
+        async with self._exchange("POST", "/warm", self._told(request), until) as (connection, response):
             await connection.read(response)
 
     def _told(self, request: InfillRequest) -> bytes:
@@ -203,9 +208,10 @@ class EngineClient:
 
     async def _hold_lease(self) -> None:
         """Lasts for as long as the server does."""
+        holder = self._holder()
         self._lease = connection = await self._reach()
         try:
-            response = await self._ask(connection, "GET", "/lease")
+            response = await self._lease_of(connection, holder)
             if response.status >= 400:
                 raise EngineUnavailable(refusal(await connection.read(response)))
             frames = Frames(Status)
@@ -217,28 +223,71 @@ class EngineClient:
             connection.close()
             self._drop_idle()
 
+    async def _lease_of(self, connection: Connection, holder: str) -> Response:
+        try:
+            return await in_time(self._ask(connection, "GET", "/lease"), self._now() + SILENCE_SECONDS)
+        except TimeoutError:
+            if holder:
+                await self._end(holder)
+            elif self._may_start:  # it has lost its lock: another may take its place
+                self._spawn()
+            raise
+
     async def _reach(self) -> Connection:
         """A connection to the server, which is started if it has to be and may be."""
         try:
             return await connect(self._address())
         except OSError:
-            if self._settings.address or self._spawn is None:
+            if not self._may_start:
                 raise
         self._tell(Status("starting"))
-        process = self._spawn()
         patience = self._clock() + START_SECONDS
+        seen, since = "", 0.0
         while self._clock() < patience:
+            holder = claim.owner(self._place())
+            if holder != seen:
+                seen, since = holder, self._clock()
+            elif holder and self._clock() - since >= SILENCE_SECONDS:
+                await self._end(holder)
+                seen = ""
+                continue
+            process = None if holder else self._spawn()
+            if connection := await self._opened(self._clock() + LOOK_SECONDS if holder else patience, process):
+                return connection
+        raise EngineUnavailable(f"the engine server opened no socket in {START_SECONDS:.0f} s: see {local.log_file()}")
+
+    async def _opened(self, until: float, process: Process | None) -> Connection | None:
+        """A connection as soon as a server listens; None when `process` was not the first, or the time is up."""
+        while self._clock() < until:
             await self._sleep(POLL_SECONDS)
             with suppress(OSError):
                 return await connect(self._address())
-            if process.poll() not in (None, local.ALREADY_RUNNING):
-                raise EngineUnavailable(f"the engine server ended with code {process.poll()}: see {local.log_file()}")
-        raise EngineUnavailable(f"the engine server opened no socket in {START_SECONDS:.0f} s: see {local.log_file()}")
+            code = None if process is None else process.poll()
+            if code == local.ALREADY_RUNNING:
+                return None
+            if code is not None:
+                raise EngineUnavailable(f"the engine server ended with code {code}: see {local.log_file()}")
+        return None
+
+    async def _end(self, holder: str) -> None:
+        log.warning("the engine server (process %s) is silent: it is ended, and another started", holder)
+        await asyncio.to_thread(claim.end, self._place(), holder)
+
+    def _holder(self) -> str:
+        """The process that may be ended if it is silent: one that this client could start again."""
+        return claim.owner(self._place()) if self._may_start else ""
+
+    @property
+    def _may_start(self) -> bool:
+        return self._spawn is not None and not self._settings.address
+
+    def _place(self) -> Path:
+        return local.runtime_directory(self._directory)
 
     def _address(self) -> Address:
         if self._settings.address:
             return remote_address(self._settings.address, self._settings.token_file)
-        return local.address(local.runtime_directory(self._directory))
+        return local.address(self._place())
 
     def _gone(self, reason: str) -> None:
         """What the server itself said about its end is the better reason."""

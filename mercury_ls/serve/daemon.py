@@ -2,14 +2,12 @@
 
 import asyncio
 import logging
-import os
 import signal
 import socket
 import ssl
 import sys
-import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_ls.serve import local
+from mercury_ls.serve.claim import Claim, claimed, end, has_gone, owner
 from mercury_ls.serve.connection import Connection, connect
 from mercury_ls.serve.wire import PREFIX, Status, WireError
 
@@ -38,9 +37,7 @@ ANSWER_SECONDS = 3.0
 """A server answers at once, whatever its engine is at: one that is silent for so long hangs."""
 POLL_SECONDS = 0.05
 STOP_POLLS = 200
-SIGNAL_POLLS = 20
-SIGNALS = (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
-"""A stopped process takes only the last one. On Windows either ends a process at once."""
+WATCH_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -60,19 +57,20 @@ class Options(Struct, frozen=True):
 
 
 class Door(Struct, frozen=True):
-    """A socket to serve; without a token the file system guards it."""
+    """A socket to serve; without a token the file system guards it. The local one, which comes first, has the claim."""
 
     socket: socket.socket
     token: str = ""
     certificate: str = ""
     key: str = ""
+    claim: Claim | None = None
 
 
 def run(options: Options, load_engine: "LoadEngine") -> int:
     """Serves until it is stopped or idle; the exit code of the process."""
     try:
         directory = local.runtime_directory(options.directory)
-        with local.lock(directory), doors(options, directory) as opened:
+        with doors(options, directory) as opened:
             return asyncio.run(serve(options, opened, load_engine))
     except local.AlreadyRunningError as error:
         sys.stderr.write(f"mercury-ls serve: {error}\n")
@@ -108,18 +106,27 @@ async def ask(directory: str, method: str, path: str) -> bytes | None:
     place = local.runtime_directory(directory)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            try:
-                connection = await connect(local.address(place))
-            except (FileNotFoundError, ConnectionError):
-                return None
-            return await answer(connection, method, path)
+            connection = await reached(place)
+            return None if connection is None else await answer(connection, method, path)
     except TimeoutError as error:
-        hanging = owner(place)
-        if not hanging:
+        holder = owner(place)
+        if not holder:
             return None
+        wrong = "does not answer" if local.is_listed(place) else "has lost its socket, which something deleted"
         raise TimeoutError(
-            f"the engine server does not answer: end process {hanging}, with `mercury-ls serve --stop`"
+            f"an engine server runs (process {holder}), but it {wrong}: end it with `mercury-ls serve --stop`"
         ) from error
+
+
+async def reached(place: Path) -> Connection | None:
+    """Who holds the lock opens a socket in a moment: at the start, and where it was deleted."""
+    while True:
+        try:
+            return await connect(local.address(place))
+        except (FileNotFoundError, ConnectionError):
+            if not owner(place):
+                return None
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def answer(connection: Connection, method: str, path: str) -> bytes:
@@ -133,39 +140,10 @@ async def answer(connection: Connection, method: str, path: str) -> bytes:
     return body
 
 
-def end(place: Path, holder: str) -> None:
-    """For a server that hangs: ends the process that holds the lock, and never the one that came after it."""
-    for number in SIGNALS:
-        if holder.isdigit() and owner(place) == holder:
-            with suppress(ProcessLookupError):
-                os.kill(int(holder), number)
-        if has_gone(place, holder, SIGNAL_POLLS):
-            return
-    raise TimeoutError(f"the engine server does not end: process {holder} still holds {place / local.LOCK}")
-
-
-def owner(place: Path) -> str:
-    """The id of the process that holds the lock, "" when none does."""
-    try:
-        with local.lock(place):
-            return ""
-    except local.AlreadyRunningError:
-        with open(place / local.LOCK) as file:
-            return local.owner_of(file)
-
-
-def has_gone(place: Path, holder: str, polls: int) -> bool:
-    for _ in range(polls):
-        if owner(place) != holder:
-            return True
-        time.sleep(POLL_SECONDS)
-    return False
-
-
 @contextmanager
 def doors(options: Options, directory: Path) -> Iterator[list[Door]]:
-    with local.listening(directory) as listener:
-        opened = [Door(listener.socket, listener.token)]
+    with claimed(directory) as claim:
+        opened = [Door(claim.listener.socket, claim.listener.token, claim=claim)]
         if not options.http:
             yield opened
             return
@@ -226,7 +204,9 @@ async def serve(options: Options, opened: list[Door], load_engine: "LoadEngine")
         async with asyncio.TaskGroup() as group:
             for server, door in zip(servers, opened, strict=True):
                 group.create_task(server.serve(sockets=[door.socket]))
+            watching = group.create_task(watch(opened[0].claim, servers[0], stopped))
             await until_time_to_leave(options, worker, presence, stopped)
+            watching.cancel()
             await worker.close()
             for server in servers:
                 server.should_exit = True
@@ -259,6 +239,40 @@ def web_server(door: Door, app: "App", options: Options) -> "Server":
     )
     server.capture_signals = nullcontext  # two servers in one process: the signals are ours
     return server
+
+
+async def watch(
+    claim: Claim,
+    server: "Server",
+    stopped: asyncio.Event,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Takes back what something deleted of the claim, and leaves where another server has it."""
+    failed = ""
+    while True:
+        await sleep(WATCH_SECONDS)
+        try:
+            listener = claim.renew() if server.started else None
+            if listener is not None:
+                log.warning("%s was deleted; it is there again", listener.path)
+                await listen_at(server, listener.socket)
+            failed = ""
+        except local.AlreadyRunningError as error:
+            log.warning("the lock was deleted, and taken by another: %s", error)
+            stopped.set()
+            return
+        except (local.PlacementError, OSError) as error:
+            if str(error) != failed:
+                log.warning("no further client finds this server: %s", error)
+            failed = str(error)
+
+
+async def listen_at(server: "Server", bound: socket.socket) -> None:
+    """In place of a socket that lost its name. Whoever is connected stays so."""
+    nameless = server.servers
+    await server.startup(sockets=[bound])
+    for listener in nameless:
+        listener.close()
 
 
 @contextmanager

@@ -8,10 +8,9 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -27,13 +26,16 @@ __all__ = [
     "Listener",
     "PlacementError",
     "address",
+    "bind",
+    "has_open",
     "has_unix_sockets",
-    "listening",
-    "lock",
+    "is_listed",
+    "lock_file",
     "log_file",
     "runtime_directory",
     "spawn",
     "standing_token",
+    "uses_unix_socket",
 ]
 
 ALREADY_RUNNING = 3
@@ -43,8 +45,6 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
 SOCKET = f"engine-v{PROTOCOL_VERSION}.sock"
 PORT = f"engine-v{PROTOCOL_VERSION}.json"
-LOCK = "engine.lock"
-OWNER_POLLS, POLL_SECONDS = 50, 0.02
 SOCKET_PATH_LIMIT = 103
 """Bytes of a Unix socket's path on macOS, the least of the systems we know."""
 LOG_LIMIT = 4 << 20
@@ -61,10 +61,16 @@ class AlreadyRunningError(Exception):
 
 
 class Listener(Struct, frozen=True):
-    """A bound socket, and the token its clients have to send ("" where the file system guards the door)."""
+    """A bound socket, the token its clients have to send ("" where the file system guards the door), and the file by
+    which they find it."""
 
     socket: socket.socket
     token: str
+    path: Path
+    mark: tuple[int, int, int] | None
+
+    def is_in_place(self) -> bool:
+        return mark_of(self.path) == self.mark
 
 
 def has_unix_sockets() -> bool:
@@ -103,34 +109,6 @@ def check_private(path: Path) -> None:
         raise PlacementError(f"{path} has mode {mode:o}, so that others can reach into it: run `chmod 700 {path}`")
 
 
-@contextmanager
-def lock(directory: Path) -> Iterator[None]:
-    """One server per user. The system releases the lock when the process ends, however it ends."""
-    with open(os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
-        try:
-            lock_file(file)
-        except OSError as error:
-            owner = owner_of(file)
-            raise AlreadyRunningError(
-                f"an engine server of yours is running already (process {owner}, {directory}):"
-                " stop it with `mercury-ls serve --stop`"
-            ) from error
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
-        yield
-
-
-def owner_of(file: IO[str]) -> str:
-    """The process id in a lock file; who has just taken the lock may not have written it yet."""
-    for _ in range(OWNER_POLLS):
-        file.seek(0)
-        if owner := file.read().strip():
-            return owner
-        time.sleep(POLL_SECONDS)
-    return "unknown"
-
-
 def lock_file(file: IO[str]) -> None:
     if os.name == "nt":
         import msvcrt
@@ -146,36 +124,47 @@ def lock_file(file: IO[str]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@contextmanager
-def listening(directory: Path, *, unix: bool | None = None) -> Iterator[Listener]:
-    """Binds the local socket and takes its name away at the end. Under the lock, what lies there is stale."""
-    unix = has_unix_sockets() if unix is None else unix
-    name = directory / (SOCKET if unix else PORT)
-    name.unlink(missing_ok=True)
-    listener = bind_unix(name) if unix else bind_loopback(name)
+def uses_unix_socket(directory: Path) -> bool:
+    """Not every system has them, and their paths are short; a port of this machine serves as well."""
+    return has_unix_sockets() and len(os.fsencode(directory / SOCKET)) <= SOCKET_PATH_LIMIT
+
+
+def bind(directory: Path, token: str = "") -> Listener:
+    """Binds the local socket, which takes `token` if it takes any. Under the lock, what lies there is stale."""
     try:
-        yield listener
-    finally:
-        name.unlink(missing_ok=True)
-        listener.socket.close()
+        if uses_unix_socket(directory):
+            return bind_unix(directory / SOCKET)
+        return bind_loopback(directory / PORT, token or secrets.token_urlsafe(32))
+    except OSError as error:
+        raise PlacementError(
+            f"no socket can be made in {directory} ({error}): remove what is in its way, make the folder writable, with"
+            f" space left, or set {DIRECTORY_VARIABLE} to another"
+        ) from error
 
 
 def bind_unix(path: Path) -> Listener:
-    if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
-        raise PlacementError(f"{path} is too long for a socket: set {DIRECTORY_VARIABLE} to a shorter directory")
+    path.unlink(missing_ok=True)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     bound.bind(str(path))
     path.chmod(0o600)
-    return Listener(bound, "")
+    return Listener(bound, "", path, mark_of(path))
 
 
-def bind_loopback(path: Path) -> Listener:
+def bind_loopback(path: Path, token: str) -> Listener:
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.bind(("127.0.0.1", 0))
     bound.listen()
-    token = secrets.token_urlsafe(32)
     write_private(path, json.dumps({"port": bound.getsockname()[1], "token": token}))
-    return Listener(bound, token)
+    return Listener(bound, token, path, mark_of(path))
+
+
+def mark_of(path: Path) -> tuple[int, int, int] | None:
+    """Tells a file from another of the same name."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def write_private(path: Path, text: str) -> None:
@@ -187,12 +176,17 @@ def write_private(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def address(directory: Path, *, unix: bool | None = None) -> Address:
+def address(directory: Path) -> Address:
     """Where a client finds the server of this protocol version. FileNotFoundError when none can listen."""
-    if has_unix_sockets() if unix is None else unix:
+    if uses_unix_socket(directory):
         return Address(path=str(directory / SOCKET))
     found = json.loads((directory / PORT).read_text())
     return Address(host="127.0.0.1", port=found["port"], token=found["token"])
+
+
+def is_listed(directory: Path) -> bool:
+    """Whether the file is there by which clients find the server."""
+    return (directory / (SOCKET if uses_unix_socket(directory) else PORT)).exists()
 
 
 def standing_token() -> tuple[str, Path]:
@@ -238,3 +232,21 @@ def detached() -> dict[str, object]:
     if os.name == "nt":
         return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS}
     return {"start_new_session": True}
+
+
+def has_open(process: int, path: Path) -> bool:
+    """Whether a process has a file open; where the system does not tell, whether its command line is one of ours."""
+    if os.name == "nt":  # there nobody but its owner can have written to the locked file
+        return True
+    if not os.path.isdir("/proc/self/fd"):
+        said = subprocess.run(["ps", "-o", "command=", "-p", str(process)], capture_output=True, text=True, check=False)
+        return "mercury" in said.stdout
+    with suppress(OSError):  # it has ended, or belongs to somebody else
+        return any(os.path.samestat(there, path.stat()) for there in open_files(process))
+    return False
+
+
+def open_files(process: int) -> Iterator[os.stat_result]:
+    for name in os.listdir(f"/proc/{process}/fd"):
+        with suppress(OSError):
+            yield os.stat(f"/proc/{process}/fd/{name}")

@@ -1,7 +1,7 @@
 import asyncio
 import os
 import tempfile
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, nullcontext, suppress
 from pathlib import Path
 from threading import Semaphore
 
@@ -13,6 +13,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls import client as client_module
 from mercury_ls.client import Backoff, EngineClient, EngineUnavailable, InProcessClient, Status
 from mercury_ls.serve import daemon, local
+from mercury_ls.serve.claim import LOCK, lock
 from mercury_ls.serve.connection import connect
 from mercury_ls.serve.wire import Answer, Failure, frame
 from mercury_ls.settings import EngineSettings
@@ -284,7 +285,7 @@ async def test_after_a_loss_the_lease_is_taken_again(directory):
             await everything(client.infill(request()))
         statuses.clear()
         await statuses.until("ready")
-        assert (len(leases), time.naps) == (2, [0.25])
+        assert (len(leases), time.naps) == (2, [0.0])
 
 
 async def test_a_connection_that_was_closed_while_idle_is_replaced(directory):
@@ -345,7 +346,7 @@ class Ended:
 
 
 async def test_a_server_that_dies_at_once_is_started_again_ever_more_slowly(directory):
-    starts, time, statuses = [], Time(naps=24), Statuses()
+    starts, time, statuses = [], Time(naps=26), Statuses()
     client = EngineClient(
         EngineSettings(),
         on_status=statuses,
@@ -357,8 +358,8 @@ async def test_a_server_that_dies_at_once_is_started_again_ever_more_slowly(dire
     await client.start()
     await time.exhausted.wait()
     await client.close()
-    assert time.naps[1::2] == [0.25, 0.5, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
-    assert len(starts) == 13
+    assert time.naps[1::2] == pytest.approx([0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60, 60])
+    assert len(starts) == 14
     assert "ended with code 1: see " in statuses[0].detail
 
 
@@ -379,6 +380,109 @@ async def test_a_server_that_lost_the_race_for_the_lock_is_no_failure(directory)
         await statuses.until("ready")
         await client.close()
     assert [status.state for status in statuses] == ["ready"]
+
+
+@asynccontextmanager
+async def starting(directory, spawn, **options):
+    """A client that may start servers, and whom it ended."""
+    ended, statuses = [], Statuses()
+    client = EngineClient(EngineSettings(), on_status=statuses, directory=directory, spawn=spawn, **options)
+
+    async def end(holder):
+        ended.append(holder)
+
+    client._end = end
+    await client.start()
+    try:
+        yield client, statuses, ended
+    finally:
+        await client.close()
+
+
+async def test_who_holds_the_lock_and_opens_no_socket_is_ended_and_another_is_started(directory):
+    time, started = Time(), asyncio.Event()
+    with ExitStack() as held:
+        held.enter_context(lock(Path(directory)))
+
+        def spawn():
+            started.set()
+            return Ended(None)
+
+        async with starting(directory, spawn, clock=time, sleep=time.sleep) as (client, statuses, ended):
+            while not ended:
+                await asyncio.sleep(0)
+            assert ended == [str(os.getpid())]
+            assert time.now == pytest.approx(client_module.SILENCE_SECONDS, abs=2 * client_module.LOOK_SECONDS)
+            assert not started.is_set()
+            held.close()
+            await started.wait()
+            async with scripted(directory):
+                await statuses.until("ready")
+                await client.close()
+
+
+async def test_who_holds_the_lock_and_opens_its_socket_late_is_waited_for(directory):
+    time, spawned = Time(), []
+    with lock(Path(directory)):
+        start = starting(directory, lambda: spawned.append(1), clock=time, sleep=time.sleep)
+        async with start as (client, statuses, ended), scripted(directory):
+            await statuses.until("ready")
+            await client.close()
+    assert (ended, spawned) == ([], [])
+
+
+@pytest.mark.parametrize("locked", [True, False])
+async def test_a_server_that_says_nothing_of_itself_gives_way_to_another(directory, locked, monkeypatch):
+    """It is stopped: the system still takes its connections. Without its lock another simply takes its place."""
+    monkeypatch.setattr(client_module, "SILENCE_SECONDS", 0.01)
+    time, given_way = Time(), asyncio.Event()
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        if given_way.is_set():
+            writer.write(chunked(frame(READY)))
+        await reader.read()
+
+    def spawn():
+        given_way.set()
+        return Ended(None)
+
+    with lock(Path(directory)) if locked else nullcontext():
+        async with (
+            listening(directory, answer),
+            starting(directory, spawn, clock=time, sleep=time.sleep) as (_, statuses, ended),
+        ):
+            await statuses.until("unavailable")
+            assert ended == ([str(os.getpid())] if locked else [])
+            assert given_way.is_set() is not locked
+            given_way.set()
+            await statuses.until("ready")
+    assert "does not answer" in statuses[0].detail
+
+
+async def test_a_remote_server_that_says_nothing_is_only_unavailable(directory, monkeypatch):
+    monkeypatch.setattr(client_module, "SILENCE_SECONDS", 0.01)
+
+    async def answer(reader, writer):
+        await reader.read()
+
+    statuses = Statuses()
+    async with listening(directory, answer):
+        client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
+        await client.start()
+        await statuses.until("unavailable")
+        await client.close()
+    assert "does not answer" in client.status.detail
+
+
+async def test_a_lock_that_is_no_file_is_the_reason_given(directory):
+    Path(directory, LOCK).mkdir()
+    statuses = Statuses()
+    client = EngineClient(EngineSettings(), on_status=statuses, directory=directory, spawn=lambda: Ended(1))
+    await client.start()
+    await statuses.until("unavailable")
+    await client.close()
+    assert f"{directory}/{LOCK} cannot be used as the lock" in client.status.detail
 
 
 async def test_a_server_that_never_opens_its_socket_is_given_up_after_half_a_minute(directory):
@@ -495,16 +599,19 @@ async def test_a_token_file_that_cannot_be_read_is_named(directory):
     assert "missing cannot be read" in client.status.detail
 
 
-def test_a_minute_that_went_well_forgives_earlier_crashes():
+def test_a_server_that_was_of_use_for_a_while_is_started_again_at_once():
     time = Time()
     backoff = Backoff(time)
-    assert [backoff.delay() for _ in range(3)] == [0.25, 0.5, 1]
+    assert [backoff.delay() for _ in range(4)] == [0, 0.1, 0.2, 0.4]
     backoff.ready()
-    time.now += 59
-    assert backoff.delay() == 2
+    time.now += 9
     backoff.ready()
-    time.now += 60
-    assert backoff.delay() == 0.25
+    assert backoff.delay() == 0.8
+    backoff.ready()
+    time.now += 5
+    backoff.ready()
+    time.now += 5
+    assert [backoff.delay() for _ in range(2)] == [0, 0.1]
 
 
 async def test_in_one_process_it_behaves_the_same():

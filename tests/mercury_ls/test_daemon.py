@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,9 @@ import pytest
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.fake import FakeEngine
 from mercury_ls.client import EngineClient, EngineUnavailable
-from mercury_ls.serve import daemon, local
-from mercury_ls.serve.app import Presence
+from mercury_ls.serve import claim, daemon, local
+from mercury_ls.serve.app import App, Presence
+from mercury_ls.serve.connection import connect
 from mercury_ls.serve.worker import Worker
 from mercury_ls.settings import EngineSettings
 
@@ -42,11 +43,11 @@ sys.exit(daemon.run(daemon.Options(directory=sys.argv[1]), lambda report: Announ
 HANGING = """
 import signal, sys
 from pathlib import Path
-from mercury_ls.serve import local
+from mercury_ls.serve.claim import claimed
 
 signal.signal(signal.SIGTERM, signal.SIG_DFL if sys.argv[2] == "mild" else signal.SIG_IGN)
-with local.lock(Path(sys.argv[1])), local.listening(Path(sys.argv[1])) as listener:
-    listener.socket.listen()
+with claimed(Path(sys.argv[1])) as claim:
+    claim.listener.socket.listen()
     print("ready", flush=True)
     sys.stdin.read()
 """
@@ -155,6 +156,85 @@ async def test_a_server_without_an_engine_stays_only_to_say_so():
     assert time.now == daemon.LINGER_SECONDS
 
 
+class Rounds:
+    """Sleeps until it is told that it is time."""
+
+    def __init__(self):
+        self.due = asyncio.Semaphore(0)
+        self.asleep = asyncio.Semaphore(0)
+
+    async def __call__(self, seconds):
+        self.asleep.release()
+        await self.due.acquire()
+
+    async def next(self):
+        """One more round, and it is over."""
+        await self.asleep.acquire()
+        self.due.release()
+        await self.asleep.acquire()
+        self.asleep.release()
+
+
+async def health(connection):
+    response = await connection.send("GET", "/health", {})
+    await connection.read(response)
+    return response.status
+
+
+@asynccontextmanager
+async def watched(directory, rounds):
+    """A server in this process, which looks at its files once a round."""
+    with daemon.doors(daemon.Options(directory=directory), Path(directory)) as (door,):
+        stopped = asyncio.Event()
+        worker = Worker(lambda report: FakeEngine())
+        server = daemon.web_server(door, App(worker, Presence(), stopped.set), daemon.Options())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[door.socket]))
+            while not server.started:
+                await asyncio.sleep(0)
+            watching = group.create_task(daemon.watch(door.claim, server, stopped, rounds))
+            yield stopped
+            watching.cancel()
+            server.should_exit = True
+        await worker.close()
+
+
+async def test_a_socket_that_was_deleted_is_opened_again_and_who_is_connected_stays_so(directory):
+    socket_path, rounds = Path(local.address(Path(directory)).path), Rounds()
+    async with watched(directory, rounds):
+        before = await connect(local.address(Path(directory)))
+        assert await health(before) == 200
+        socket_path.unlink()
+        await rounds.next()
+        after = await connect(local.address(Path(directory)))
+        assert [await health(before), await health(after)] == [200, 200]
+        before.close()
+        after.close()
+
+
+async def test_a_server_whose_lock_is_another_s_leaves(directory):
+    rounds = Rounds()
+    async with watched(directory, rounds) as stopped:
+        await rounds.next()
+        assert not stopped.is_set()
+        Path(directory, claim.LOCK).unlink()
+        with claim.lock(Path(directory)):
+            rounds.due.release()
+            await stopped.wait()
+
+
+async def test_a_directory_that_cannot_be_trusted_any_more_is_said_once(directory, caplog):
+    rounds = Rounds()
+    async with watched(directory, rounds) as stopped:
+        os.chmod(directory, 0o755)
+        await rounds.next()
+        await rounds.next()
+        await rounds.next()
+        assert [record.message.count("chmod 700") for record in caplog.records] == [1]
+        os.chmod(directory, 0o700)
+        assert not stopped.is_set()
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -213,7 +293,7 @@ def test_a_server_that_hangs_is_named_with_its_process(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
     with (
         hanging(directory) as process,
-        pytest.raises(TimeoutError, match=f"does not answer: end process {process.pid}"),
+        pytest.raises(TimeoutError, match=rf"\(process {process.pid}\), but it does not answer: end it with"),
     ):
         daemon.status(directory)
 
@@ -231,14 +311,6 @@ def test_a_server_that_hangs_is_ended_by_force(directory, monkeypatch, temper, n
     assert daemon.status(directory) is None
 
 
-def test_only_the_process_that_holds_the_lock_is_ended(directory):
-    other = Path(directory, "other")
-    other.mkdir(mode=0o700)
-    with hanging(directory) as holder, hanging(str(other)) as bystander:
-        daemon.end(Path(directory), str(bystander.pid))
-        assert (holder.poll(), bystander.poll()) == (None, None)
-
-
 @pytest.mark.slow
 def test_a_server_tells_its_status_and_stops_when_asked(directory):
     with server(directory) as process:
@@ -246,7 +318,7 @@ def test_a_server_tells_its_status_and_stops_when_asked(directory):
         assert (status.state, status.info.engine) == ("ready", "fake")
         assert daemon.stop(directory) is True
         assert process.wait() == 0
-    assert [path.name for path in Path(directory).iterdir()] == [local.LOCK]
+    assert [path.name for path in Path(directory).iterdir()] == [claim.LOCK]
 
 
 @pytest.mark.slow
@@ -256,7 +328,7 @@ def test_sigterm_is_a_clean_end(directory):
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
         assert process.stderr.read() == ""
-    assert [path.name for path in Path(directory).iterdir()] == [local.LOCK]
+    assert [path.name for path in Path(directory).iterdir()] == [claim.LOCK]
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from mercury_ls import doctor
 from mercury_ls.config import EngineSettings, Loaded, Settings
 from mercury_ls.doctor import Finding
 from mercury_ls.serve import daemon, local, models
+from mercury_ls.serve.claim import claimed, lock
 
 
 @pytest.fixture
@@ -137,7 +138,14 @@ def test_without_a_server_the_next_editor_starts_it(directory):
 
 def test_a_server_of_ones_own_that_hangs_is_named(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
-    with local.lock(Path(directory)), local.listening(Path(directory)) as listener:
-        listener.socket.listen()
-        said = f"does not answer: end process {os.getpid()}"
+    with claimed(Path(directory)) as claim:
+        claim.listener.socket.listen()
+        said = f"an engine server runs (process {os.getpid()}), but it does not answer"
+        check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")
+
+
+def test_a_server_of_ones_own_that_lost_its_socket_is_named(directory, monkeypatch):
+    monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
+    with lock(Path(directory)):
+        said = f"an engine server runs (process {os.getpid()}), but it has lost its socket"
         check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")

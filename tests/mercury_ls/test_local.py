@@ -1,7 +1,5 @@
 import os
 import socket
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -9,18 +7,6 @@ import pytest
 
 from mercury_engine.api import PROTOCOL_VERSION
 from mercury_ls.serve import local
-
-HOLD_LOCK = """
-import sys
-from pathlib import Path
-from mercury_ls.serve import local
-try:
-    with local.lock(Path(sys.argv[1])):
-        print("held", flush=True)
-        sys.stdin.read()
-except local.AlreadyRunningError as error:
-    print(error, flush=True)
-"""
 
 
 @pytest.fixture
@@ -63,46 +49,66 @@ def test_a_link_in_place_of_the_directory_is_refused(directory):
         local.runtime_directory(str(directory / "link"))
 
 
-def test_only_the_user_may_use_the_socket_and_its_name_has_the_protocol(directory):
-    with local.listening(directory) as listener:
-        (path,) = directory.iterdir()
-        assert path.name == f"engine-v{PROTOCOL_VERSION}.sock"
-        assert mode(path) == 0o600
-        assert listener.token == ""
-        assert local.address(directory).path == str(path)
-    assert list(directory.iterdir()) == []
+@pytest.fixture
+def bound(directory):
+    opened = []
+
+    def bind(where=directory, **options):
+        opened.append(local.bind(where, **options))
+        return opened[-1]
+
+    yield bind
+    for listener in opened:
+        listener.socket.close()
 
 
-def test_a_stale_socket_is_replaced(directory):
+def test_only_the_user_may_use_the_socket_and_its_name_has_the_protocol(directory, bound):
+    listener = bound()
+    (path,) = directory.iterdir()
+    assert path.name == f"engine-v{PROTOCOL_VERSION}.sock"
+    assert mode(path) == 0o600
+    assert listener.token == ""
+    assert local.address(directory).path == str(path)
+
+
+def test_a_stale_socket_is_replaced(directory, bound):
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(local.address(directory).path)
     stale.close()
-    with local.listening(directory) as listener:
-        listener.socket.listen()
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(local.address(directory).path)
+    bound().socket.listen()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(local.address(directory).path)
 
 
-def test_a_path_too_long_for_a_socket_is_refused_with_a_remedy(directory):
+def check_loopback(directory, listener):
+    address = local.address(directory)
+    (path,) = directory.iterdir()
+    assert mode(path) == 0o600
+    assert (address.host, address.port) == listener.socket.getsockname()
+    assert address.token == listener.token
+    assert len(listener.token) > 40
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        local.address(directory)
+
+
+def test_without_unix_sockets_a_loopback_port_and_a_token_in_a_private_file_take_their_place(
+    directory, bound, monkeypatch
+):
+    monkeypatch.setattr(local, "has_unix_sockets", lambda: False)
+    check_loopback(directory, bound())
+
+
+def test_and_so_they_do_where_the_path_is_too_long_for_a_socket(directory, bound):
     deep = directory / ("d" * 90)
     deep.mkdir()
-    with (
-        pytest.raises(local.PlacementError, match=r"too long.*MERCURY_LS_RUNTIME_DIR"),
-        local.listening(deep),
-    ):
-        pass
+    check_loopback(deep, bound(deep))
 
 
-def test_without_unix_sockets_a_loopback_port_and_a_token_in_a_private_file_take_their_place(directory):
-    with local.listening(directory, unix=False) as listener:
-        address = local.address(directory, unix=False)
-        (path,) = directory.iterdir()
-        assert mode(path) == 0o600
-        assert (address.host, address.port) == listener.socket.getsockname()
-        assert address.token == listener.token
-        assert len(listener.token) > 40
-    with pytest.raises(FileNotFoundError):
-        local.address(directory, unix=False)
+def test_what_is_in_the_way_of_the_socket_is_named_with_a_remedy(directory, bound):
+    Path(local.address(directory).path).mkdir()
+    with pytest.raises(local.PlacementError, match=rf"{directory}.*engine-v.*remove what is in its way"):
+        bound()
 
 
 def test_the_standing_token_is_made_once_and_is_private(directory, monkeypatch):
@@ -113,29 +119,6 @@ def test_the_standing_token_is_made_once_and_is_private(directory, monkeypatch):
     path.write_text("\n")
     assert len(local.standing_token()[0]) > 30
     assert (mode(path), len(token)) == (0o600, 43)
-
-
-def test_the_lock_is_for_one_process_and_names_it(directory):
-    with local.lock(directory):
-        other = subprocess.run(
-            [sys.executable, "-c", HOLD_LOCK, str(directory)],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-        )
-    assert f"process {os.getpid()}" in other.stdout
-    assert "mercury-ls serve --stop" in other.stdout
-
-
-def test_the_lock_of_a_killed_process_is_free(directory):
-    command = [sys.executable, "-c", HOLD_LOCK, str(directory)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "held\n"
-        with pytest.raises(local.AlreadyRunningError), local.lock(directory):
-            pass
-        process.kill()
-    with local.lock(directory):
-        pass
 
 
 def test_a_spawned_server_is_detached_and_writes_to_the_log(directory):
