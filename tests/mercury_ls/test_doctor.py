@@ -11,7 +11,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls import doctor
 from mercury_ls.config import EngineSettings, Loaded, Settings
 from mercury_ls.doctor import Finding
-from mercury_ls.serve import daemon, local, models
+from mercury_ls.serve import daemon, models
 from mercury_ls.serve.claim import claimed, lock
 
 
