@@ -37,6 +37,10 @@ class UsageError(Exception):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     options = parser().parse_args(arguments)
+    if os.path.expanduser("~") == "~":
+        from mercury_ls.serve.local import settle_home
+
+        settle_home()
     try:
         if options.run is not speak_lsp:  # an editor gets what works, and shows the rest to its user
             check_settings(options)
@@ -46,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = 2
     except KeyboardInterrupt:
         code = 130
-    sys.stderr.flush()
+    with suppress(OSError):  # a log on a full disk
+        sys.stderr.flush()
     raise SystemExit(code)
 
 

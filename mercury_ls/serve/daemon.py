@@ -7,7 +7,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,11 +73,16 @@ def run(options: Options, load_engine: "LoadEngine") -> int:
         with doors(options, directory) as opened:
             return asyncio.run(serve(options, opened, load_engine))
     except local.AlreadyRunningError as error:
-        sys.stderr.write(f"mercury-ls serve: {error}\n")
-        return local.ALREADY_RUNNING
+        return said(error, local.ALREADY_RUNNING)
     except (local.PlacementError, OSError, ValueError) as error:
+        return said(error, FAILED)
+
+
+def said(error: Exception, code: int) -> int:
+    """The code counts, also where the log is on a full disk."""
+    with suppress(OSError):
         sys.stderr.write(f"mercury-ls serve: {error}\n")
-        return FAILED
+    return code
 
 
 def status(directory: str = "") -> Status | None:

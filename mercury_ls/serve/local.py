@@ -32,7 +32,9 @@ __all__ = [
     "is_listed",
     "lock_file",
     "log_file",
+    "own_folder",
     "runtime_directory",
+    "settle_home",
     "spawn",
     "standing_token",
     "uses_unix_socket",
@@ -193,8 +195,7 @@ def standing_token() -> tuple[str, Path]:
     """The token of the HTTP listener when none is configured: made once, so that editors can be told once."""
     from platformdirs import user_state_path
 
-    path = user_state_path(APPLICATION) / "http-token"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = own_folder(user_state_path(APPLICATION)) / "http-token"
     if not path.exists() or not path.read_text().strip():  # an empty token would open the door to everybody
         write_private(path, secrets.token_urlsafe(32))
     return path.read_text().strip(), path
@@ -203,7 +204,25 @@ def standing_token() -> tuple[str, Path]:
 def log_file() -> Path:
     from platformdirs import user_log_path
 
-    return user_log_path(APPLICATION) / "serve.log"
+    return own_folder(user_log_path(APPLICATION)) / "serve.log"
+
+
+def own_folder(wanted: Path) -> Path:
+    """A folder to write to: the wanted one, or the runtime directory where the home folder is read-only."""
+    with suppress(OSError):
+        wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.access(wanted, os.W_OK):
+            return wanted
+    return runtime_directory()
+
+
+def settle_home() -> None:
+    """For a user without a home folder: what belongs there goes beside the socket, else nowhere."""
+    if os.path.expanduser("~") == "~":
+        try:
+            os.environ["HOME"] = str(runtime_directory())
+        except (PlacementError, OSError):
+            os.environ["HOME"] = os.devnull
 
 
 RETURNING = {"MALLOC_MMAP_THRESHOLD_": "262144"}
@@ -212,20 +231,27 @@ RETURNING = {"MALLOC_MMAP_THRESHOLD_": "262144"}
 
 def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
     """Starts `mercury-ls …` so that it outlives this process and whatever kills its terminal."""
-    path = log or log_file()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.exists() and path.stat().st_size > LOG_LIMIT:
-        path.replace(path.with_suffix(".old.log"))
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as output:
+    with log_output(log or log_file()) as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "mercury_ls", *arguments],
+            [sys.executable, "-P", "-m", "mercury_ls", *arguments],  # -P: nothing is imported from where it runs
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            cwd=path.parent,  # `-m` imports from where it runs, and the user's folder is not to be trusted
+            cwd=os.path.abspath(os.sep),
             env={**RETURNING, **os.environ},
             **detached(),
         )
+
+
+def log_output(path: Path) -> IO[bytes]:
+    """An engine without a log is better than none."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > LOG_LIMIT:
+            path.replace(path.with_suffix(".old.log"))
+        return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+    except OSError:
+        return open(os.devnull, "ab")
 
 
 def detached() -> dict[str, object]:

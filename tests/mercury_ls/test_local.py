@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mercury_engine.api import PROTOCOL_VERSION
-from mercury_ls.serve import local
+from mercury_ls.serve import claim, local
 
 
 @pytest.fixture
@@ -134,3 +134,40 @@ def test_a_long_log_is_put_aside(directory):
     log.write_bytes(b"x" * (local.LOG_LIMIT + 1))
     local.spawn(["--version"], log).wait()
     assert log.stat().st_size < local.LOG_LIMIT < (directory / "serve.old.log").stat().st_size
+
+
+def test_without_a_writable_log_there_is_an_engine_all_the_same(directory):
+    (directory / "file").touch()
+    assert local.spawn(["--version"], directory / "file" / "serve.log").wait() == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full disk as a file")
+def test_on_a_full_disk_the_code_of_a_server_still_says_why_it_ended(directory, monkeypatch):
+    monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(directory))
+    with claim.lock(directory):
+        assert local.spawn(["serve"], Path("/dev/full")).wait() == local.ALREADY_RUNNING
+
+
+def test_in_a_read_only_home_files_of_ours_lie_beside_the_socket(directory, monkeypatch):
+    monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(directory / "run"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(directory / "home"))
+    (directory / "home").touch()
+    assert local.log_file() == directory / "run" / "serve.log"
+    assert local.standing_token()[1] == directory / "run" / "http-token"
+
+
+def test_a_user_without_a_home_has_one_beside_the_socket(directory, monkeypatch):
+    monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(directory))
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.delenv("HOME")
+    local.settle_home()
+    assert os.environ["HOME"] == str(directory)
+    directory.chmod(0o755)
+    local.settle_home()
+    assert os.environ["HOME"] == os.devnull
+
+
+def test_a_user_with_a_home_keeps_it(monkeypatch):
+    monkeypatch.setenv("HOME", "/somewhere")
+    local.settle_home()
+    assert os.environ["HOME"] == "/somewhere"
