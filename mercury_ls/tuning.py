@@ -8,10 +8,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from mercury_engine.masking import mask_secrets
@@ -20,7 +19,7 @@ from mercury_ls.privacy import Privacy
 from mercury_ls.repository import read_small, top_of
 from mercury_ls.serve import tuned
 from mercury_ls.serve.local import lock_file
-from mercury_ls.serve.tuned import File, Material, Tuning
+from mercury_ls.serve.tuned import File, Material, Tuning, send
 from mercury_ls.workspace import SKIPPED_FOLDERS
 
 __all__ = ["Order", "TuningError", "described", "material", "project_of", "run", "tune"]
@@ -101,20 +100,17 @@ def is_abandoned(folder: Path) -> bool:
 
 def run(order: Order, found: Material, out: Path) -> int:
     """The trainer in a process of its own, which runs where it writes: `-m` imports from there, and from no project. It
-    ends with this one, however that is ended."""
+    ends with this one, however that is ended: its standard input stays open until then."""
     options = ["--model", str(order.model.resolve()), "--out", str(out), "--minutes", str(order.minutes)]
     command = [sys.executable, "-m", "mercury_training.tune", *options, *(["--full"] if order.full else [])]
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=out.parent) as trainer:
-            try:
-                trainer.communicate(msgspec.msgpack.encode(found))
-            except BaseException:
-                trainer.terminate()
-                raise
+            with suppress(BrokenPipeError):  # it has ended already
+                send(found, trainer.stdin)
+            return trainer.wait()
     finally:
         signal.signal(signal.SIGTERM, before)
-    return trainer.returncode
 
 
 def material(root: str, privacy: Privacy) -> Material:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
-from mercury_engine.tuning import Figure, File, Material, Tuning
+from mercury_engine.tuning import Figure, File, Material, Tuning, send
 
 __all__ = [
     "Figure",
@@ -29,6 +29,7 @@ __all__ = [
     "installed",
     "read",
     "remove",
+    "send",
 ]
 
 ADAPTER_FILE = "adapter.json"

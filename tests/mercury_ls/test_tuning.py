@@ -6,10 +6,12 @@ import select
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from mercury_engine.tuning import File, Material, send
 from mercury_ls.cli import main
 from mercury_ls.privacy import Privacy
 from mercury_ls.serve import tuned
@@ -134,25 +136,57 @@ def test_without_torch_the_remedy_is_named(root, tmp_path, monkeypatch):
         tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), tmp_path / "tuned")
 
 
+TRAINER = """
+import os, sys, time
+from pathlib import Path
+from mercury_engine.tuning import receive
+
+receive(sys.stdin.buffer)
+Path({started!r}).write_text(str(os.getpid()))
+time.sleep(60)
+"""
+
+TUNE = """
+import subprocess, sys
+from pathlib import Path
+from mercury_ls import tuning
+
+popen = subprocess.Popen
+subprocess.Popen = lambda command, **more: popen([sys.executable, "-c", {trainer!r}], **more)
+tuning.run(tuning.Order(Path("."), 1.0), tuning.Material("", []), Path({out!r}))
+"""
+
+
 @pytest.mark.slow
-def test_who_is_ended_ends_the_trainer(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 128 + 15), ("SIGKILL", -9), ("SIGINT", -2)])
+def test_who_is_ended_ends_the_trainer(tmp_path, number, code):
     started = tmp_path / "started"
-    trainer = f"import os, pathlib, time; pathlib.Path({str(started)!r}).write_text(str(os.getpid())); time.sleep(60)"
-    script = (
-        "import pathlib, subprocess, sys; from mercury_ls import tuning\n"
-        "popen = subprocess.Popen\n"
-        f"subprocess.Popen = lambda command, **more: popen([sys.executable, '-c', {trainer!r}], **more)\n"
-        "order = tuning.Order(pathlib.Path('.'), 1.0)\n"
-        f"tuning.run(order, tuning.Material('', []), pathlib.Path({str(tmp_path / 'out')!r}))\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", script]) as parent:
+    script = TUNE.format(trainer=TRAINER.format(started=str(started)), out=str(tmp_path / "out"))
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as parent:
         while not (started.exists() and started.read_text()):
             assert parent.poll() is None
             select.select([], [], [], 0.02)
-        parent.terminate()
-    assert parent.returncode == 128 + signal.SIGTERM
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(started.read_text()), 0)
+        parent.send_signal(signal.Signals[number])
+    assert parent.returncode == code
+    trainer = int(started.read_text())
+    while is_running(trainer):
+        select.select([], [], [], 0.02)
+
+
+def is_running(process):
+    try:
+        os.kill(process, 0)
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def test_what_is_sent_to_the_trainer_arrives():
+    found = Material("/p", [File("a.py", "x = 1\n")])
+    code = "import sys; from mercury_engine.tuning import receive; print(receive(sys.stdin.buffer), flush=True)"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as trainer:
+        send(found, trainer.stdin)
+        assert trainer.stdout.read().decode().strip() == repr(found)
 
 
 @pytest.mark.slow

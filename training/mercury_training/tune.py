@@ -1,7 +1,8 @@
 """Fine-tunes a model as it ships on one project: `mercury-ls tune PATH` runs `python -m mercury_training.tune`.
 
-What may be read comes in on standard input (`Material`, msgpack); no file of the project is opened here, only its
-history. What was learned is written to `--out` as an adapter, with the figures by which it is kept or not.
+What may be read comes in on standard input (`Material`, msgpack); once that is closed nobody waits for the result. No
+file of the project is opened here, only its history. What was learned is written to `--out` as an adapter, with the
+figures by which it is kept or not.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from mercury_engine.openvino_runtime import OpenvinoRuntime, native_precision
 from mercury_engine.policy import Costs, calibrate
 from mercury_engine.runtime import Runtime
 from mercury_engine.tokenizer import Tokenizer
-from mercury_engine.tuning import Figure, Material, Tuning
+from mercury_engine.tuning import Figure, Material, Tuning, receive
 from mercury_training import held_out, lora
 from mercury_training.contestants import Contestant, suggest
 from mercury_training.examples import Example, next_edit
@@ -139,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if hasattr(os, "nice"):
         os.nice(19)
-    material = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Material)
+    material = receive(sys.stdin.buffer)
     rank = 0 if options.full else RANK
     plan = Plan(model=options.model, out=options.out, minutes=options.minutes, rank=rank, threads=options.threads)
     try:
