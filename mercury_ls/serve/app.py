@@ -33,6 +33,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+CLOSE = (b"connection", b"close")
+
 log = logging.getLogger(__name__)
 
 
@@ -161,14 +163,27 @@ def guarded(app: Handler, token: str, hosts: tuple[str, ...] = (), origins: tupl
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         check_host(header(scope, "host"), hosts)
         check_origin(header(scope, "origin"), origins)
-        if scope["path"] != "/health":
-            check_token(header(scope, "authorization"), token)
+        if scope["path"] == "/health":
+            await app(scope, receive, closing(send))
+            return
+        check_token(header(scope, "authorization"), token)
         await app(scope, receive, send)
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await refusing(guard, scope, receive, send)
 
     return application
+
+
+def closing(send: Send) -> Send:
+    """Nobody keeps a connection without the token, which others may need."""
+
+    async def and_close(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message["headers"], CLOSE]}
+        await send(message)
+
+    return and_close
 
 
 def check_host(host: str, hosts: tuple[str, ...]) -> None:
@@ -215,7 +230,7 @@ async def refusing(handler: Handler, scope: Scope, receive: Receive, send: Send)
     try:
         await handler(scope, receive, send)
     except RefusedError as refusal:
-        await respond(send, refusal.status, refusal.body, (b"connection", b"close"))
+        await respond(send, refusal.status, refusal.body, CLOSE)
 
 
 async def read_request(scope: Scope, receive: Receive) -> InfillRequest:

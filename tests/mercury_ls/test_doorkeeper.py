@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.serve import doorkeeper, local
-from tests.mercury_ls.test_client import connected, everything, request, serving
+from mercury_ls.serve import daemon, doorkeeper, local
+from mercury_ls.serve.connection import Address, connect
+from tests.mercury_ls.test_client import connected, everything, free_address, request, serving
 
 
 @pytest.fixture
@@ -40,12 +41,35 @@ async def test_who_says_nothing_or_half_a_request_is_sent_away(directory, monkey
         assert (await everything(client.infill(request())))[-1].spans[0].text == "answer"
 
 
-async def test_too_many_connections_keep_nobody_out_who_is_in(directory, monkeypatch):
+async def test_too_many_connections_keep_nobody_out(directory, monkeypatch):
     monkeypatch.setattr(doorkeeper, "MOST_CONNECTIONS", 4)
     async with serving(FakeEngine({"x": "answer"}), directory), connected(directory) as (client, _):
         await everything(client.infill(request()))
         opened = [await silent(directory) for _ in range(6)]
-        await asyncio.gather(*(ended(reader) for reader, _ in opened[2:]))
+        await asyncio.gather(*(ended(reader) for reader, _ in opened[:3]))
+        assert client.status.state == "ready", "the lease is at work"
         assert (await everything(client.infill(request())))[-1].spans[0].text == "answer"
+        newcomer = await connect(local.address(Path(directory)))
+        assert (await newcomer.send("GET", "/engine/v1/info", {})).status == 200
+        newcomer.close()
         for _, writer in opened:
             writer.close()
+
+
+async def test_who_has_no_token_keeps_no_connection(directory, monkeypatch):
+    """300 that were kept after asking for what needs none shut everybody else out."""
+    address = free_address()
+    options = daemon.Options(directory=directory, http=address, token="secret")
+    host, port = daemon.split_address(address)
+    async with serving(FakeEngine({"x": "answer"}), directory, options):
+        for path, token, status in (("/health", "", 200), ("/engine/v1/info", "guessed", 401)):
+            stranger = await connect(Address(host=host, port=port, token=token))
+            response = await stranger.send("GET", path, {})
+            await stranger.read(response)
+            assert (response.status, response.headers["connection"], stranger.usable) == (status, "close", False)
+            stranger.close()
+        friend = await connect(Address(host=host, port=port, token="secret"))
+        for _ in range(2):
+            await friend.read(await friend.send("GET", "/engine/v1/info", {}))
+            assert friend.usable
+        friend.close()
