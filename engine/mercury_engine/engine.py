@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import count, product, repeat
 from pathlib import Path
@@ -328,11 +329,14 @@ def open_engine(
 
     `costs` are those of the same model without the adapter, which need no measuring again.
     """
-    runtime = open_runtime(folder, resources, adapter)
+    with ThreadPoolExecutor(1) as beside:  # compiling keeps no other thread from running
+        loading = beside.submit(Tokenizer.load, folder / TOKENIZER_FILE)
+        runtime = open_runtime(folder, resources, adapter)
+        tokenizer = loading.result()
     weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
     return MercuryEngine(
         runtime,
-        Tokenizer.load(folder / TOKENIZER_FILE),
+        tokenizer,
         calibration=read_calibration(folder),
         echo=read_echo(folder),
         worth=read_fitted(folder / WORTH_FILE, Worth),

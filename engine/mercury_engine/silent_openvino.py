@@ -1,12 +1,14 @@
-"""OpenVINO as it is imported here: without the package that tells its makers of every import.
+"""OpenVINO as it is imported here: without the package that tells its makers of every import, and without the model
+converter, which takes half as long to import as all the rest.
 
-Consent is taken for granted there, and an identifier of the user kept in the home folder. OpenVINO does without the
-package where that is not installed.
+The first takes consent for granted, and keeps an identifier of the user in the home folder. OpenVINO does without
+either where it is not installed.
 """
 
 import sys
 
 sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+sys.modules["openvino.tools.ovc"] = None  # type: ignore[assignment]
 
 import openvino as ov  # noqa: E402, TID251
 from openvino import opset13 as ops  # noqa: E402, TID251
