@@ -110,7 +110,8 @@ def permissions() -> Iterator[Finding]:
         yield Finding("runtime directory", "not usable", str(error))
         return
     yield writable("runtime directory", f"{directory}, for you alone", directory)
-    yield writable("engine log", str(local.log_file()), nearest(local.log_file().parent))
+    log = local.log_file()
+    yield writable("engine log", str(log), log.parent)
 
 
 def writable(part: str, found: str, folder: Path) -> Finding:
@@ -123,10 +124,6 @@ def writable(part: str, found: str, folder: Path) -> Finding:
             part, f"{found}: cannot be written ({error.strerror})", f"make {folder} writable, with space left"
         )
     return Finding(part, found)
-
-
-def nearest(folder: Path) -> Path:
-    return next((parent for parent in [folder, *folder.parents] if parent.exists()), folder)
 
 
 def model(loaded: Loaded) -> Iterator[Finding]:
@@ -196,6 +193,8 @@ def engine_server(settings: EngineSettings) -> Finding:
 def own_server() -> Finding:
     try:
         status = daemon.status()
+    except local.PlacementError as error:
+        return Finding("engine server", "cannot run", str(error))
     except Exception as error:  # whatever is wrong with it is the finding
         return Finding("engine server", str(error), "mercury-ls serve --stop, then open an editor")
     if status is None:

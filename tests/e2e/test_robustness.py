@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,36 @@ async def test_the_engine_crashes_in_mid_request_and_comes_back(environment, pro
         await server.until("ready")
         again = server.open("again.py", "total = compute(1)\nother = 2\ntotal = ")
         assert await server.inline(again, 2, 8)
+
+
+@pytest.mark.parametrize("lost", ["engine-v1.sock", "engine.lock", ""])
+async def test_files_of_the_engine_may_be_deleted(environment, project, lost):
+    """The socket, the lock, or the folder with both."""
+    run = Path(environment["MERCURY_LS_RUNTIME_DIR"])
+    async with Raw(environment, project) as first:
+        await first.until("ready")
+        if lost:
+            (run / lost).unlink()
+        else:
+            shutil.rmtree(run)
+        async with Raw(environment, project) as second:
+            await second.until("ready")
+        uri = first.open("lost.py", "total = compute(1)\nother = 2\ntotal = ")
+        while not await first.inline(uri, 2, 8):
+            await first.request("mercury/status", {})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="stops a process")
+async def test_a_stopped_engine_is_replaced(environment, project):
+    async with Raw(environment, project) as first:
+        await first.until("ready")
+        stopped = engine_process(environment)
+        os.kill(stopped, signal.SIGSTOP)
+        async with Raw(environment, project) as second:
+            await second.until("ready")
+            assert engine_process(environment) != stopped
+            await first.until("unavailable")
+            await first.until("ready")
 
 
 async def test_a_client_that_disappears_takes_its_server_along(environment, project):

@@ -12,7 +12,7 @@ from mercury_ls import doctor
 from mercury_ls.config import EngineSettings, Loaded, Settings
 from mercury_ls.doctor import Finding
 from mercury_ls.serve import daemon, models
-from mercury_ls.serve.claim import claimed, lock
+from mercury_ls.serve.claim import LOCK, claimed, lock
 
 
 @pytest.fixture
@@ -149,3 +149,8 @@ def test_a_server_of_ones_own_that_lost_its_socket_is_named(directory, monkeypat
     with lock(Path(directory)):
         said = f"an engine server runs (process {os.getpid()}), but it has lost its socket"
         check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")
+
+
+def test_a_lock_that_is_no_file_is_named(directory):
+    Path(directory, LOCK).mkdir()
+    check([doctor.engine_server(EngineSettings())], "engine server", "cannot run", f"{directory}/{LOCK}")
