@@ -1,10 +1,12 @@
 """How long one answer takes that renames five places in two files, the second file parsed already or not.
 
 python -m bench.rename_latency [--rounds 100] [--lines 400] [--engine fake|none|shipped|FOLDER]
+python -m bench.rename_latency --files 500 [--users 24] [--rounds 20] [--lines 400]
 
 By the rules alone; with an engine also as a server asks it, where its word can change what is shown, and with each of
 the places checked by it in any case. Every round is of other files, so that a model has read neither of them. Of each
-the middle, and what a tenth of the times is below and above.
+the middle, and what a tenth of the times is below and above. With --files of a project of so many of which so many
+use the name and none but the first is open, once they have been indexed.
 """
 
 import argparse
@@ -12,19 +14,28 @@ import asyncio
 import json
 import os
 import platform
+import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
 from typing import Literal
 
 from bench.next_edit import engine_of, last_of
+from bench.renames import NoEngine
 from mercury_engine.api import Worth
+from mercury_ls import proposals
+from mercury_ls.config import Settings
 from mercury_ls.context import Budget, Related
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.history import History
 from mercury_ls.next_edit import NextAnswer, NextQuestion, admissible, answers, edits_of, next_edits
+from mercury_ls.privacy import Privacy
+from mercury_ls.record import NoRecorder
+from mercury_ls.session import Session
 from mercury_ls.settings import SuggestSettings
 from mercury_ls.suggest import Infill
 from mercury_ls.targets import Silence, next_edit
+from mercury_ls.workspace import Workspace
 
 __all__ = ["PLACES", "renaming", "spread", "timed"]
 
@@ -42,7 +53,13 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=100)
     arguments.add_argument("--lines", type=int, default=400, help="of each file")
     arguments.add_argument("--engine", default="none")
+    arguments.add_argument("--files", type=int, default=0, help="of a project")
+    arguments.add_argument("--users", type=int, default=24, help="files of the project that use the name")
     given = arguments.parse_args()
+    if given.files:
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(over_a_project(Path(folder), given))
+        return
     engine = engine_of(given.engine)
     worth = (engine and engine.engine.info().worth) or Worth()
     figures = {}
@@ -55,6 +72,38 @@ def main() -> None:
             print(f"{way:8} the second file {name}: " + ", ".join(f"{k} {v}" for k, v in spread(times).items()))
     machine = f"{platform.machine()}, {os.cpu_count()} CPUs"
     print(json.dumps({**figures, "places": PLACES, "lines": given.lines, "engine": given.engine, "machine": machine}))
+
+
+async def over_a_project(folder: Path, given: argparse.Namespace) -> None:
+    """Every round renames the same function, back or forth."""
+    filler = "".join(FILLER.format(number) for number in range(given.lines // 5))
+    for number in range(given.files - 1):
+        head = THERE if number < given.users else ""
+        (folder / f"file_{number}.py").write_text(head + filler)
+    home, text = folder / "rows.py", DEFINITION + HERE + filler
+    home.write_text(text)
+    proposals.SETTLING_SECONDS = 0.0
+    settings = Settings()
+    privacy = Privacy(settings.privacy, [folder])
+    workspace = Workspace([folder], privacy, settings.context)
+    began = time.process_time()
+    while workspace.step(0.0):
+        pass
+    seconds = time.process_time() - began
+    times = []
+    for _ in range(given.rounds):
+        session = Session(settings, NoEngine(), privacy, workspace, NoRecorder())
+        session.open(home.as_uri(), str(home), "python", 1, text)
+        session.change(home.as_uri(), 2, [((0, 4, 0, 4 + len(OLD)), NEW)], "utf-16")
+        began = time.perf_counter()
+        offer = (await session.proposals.ask(home.as_uri(), 4 + len(NEW))).offer
+        times.append((time.perf_counter() - began) * 1000)
+        places = len(offer.edits) if offer else 0
+        if places != 2 + 3 * given.users:
+            raise ValueError(f"{places} edits instead of {2 + 3 * given.users}")
+        await session.end()
+    figures = {**spread(times), "places": places, "files": given.files, "users": given.users, "lines": given.lines}
+    print(json.dumps({**figures, "index_seconds": round(seconds, 2), "names_kb": workspace.names_bytes // 1024}))
 
 
 def spread(times: Sequence[float]) -> dict[str, float]:

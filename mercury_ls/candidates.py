@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
 
 from msgspec import Struct
@@ -15,8 +15,11 @@ from mercury_ls.documents import Snapshot
 from mercury_ls.features import Surroundings, features_of, ranges_of_locals, unknown_names
 from mercury_ls.habits import COPIED, stands_alone
 from mercury_ls.imports import Diagnosed
+from mercury_ls.modules import Project
+from mercury_ls.pending import CLOSED
 from mercury_ls.places import Place
 from mercury_ls.propagation import IMPORT, KEYWORDS, Rule, balanced, rules
+from mercury_ls.renames import Renames
 
 __all__ = ["Candidate", "batches", "distinct", "find", "judged"]
 
@@ -26,7 +29,9 @@ MOST_RANKED = 200
 MOST_MENTIONS = 32
 MOST_NAMES = 32
 ABOUT = 0.7
+SURE = 0.9
 KINDS = {"import": "lacking", "unused": "unused"}
+TRAVELLING = frozenset({"argument", "parameter", "rename", "signature"})
 OF_LINES = frozenset({"clone", "delete", "entry", "insert", "stored"})
 
 
@@ -57,9 +62,10 @@ def find(
     edits: Sequence[Edit],
     others: Sequence[Snapshot] = (),
     diagnosed: Sequence[Diagnosed] = (),
+    project: Project | None = None,
 ) -> list[Candidate]:
     """All that could follow, not yet judged, and the same place as often as something speaks for it."""
-    return [*chain.from_iterable(batches(snapshot, offset, edits, others, diagnosed))]
+    return [*chain.from_iterable(batches(snapshot, offset, edits, others, diagnosed, project))]
 
 
 def batches(
@@ -68,12 +74,19 @@ def batches(
     edits: Sequence[Edit],
     others: Sequence[Snapshot] = (),
     diagnosed: Sequence[Diagnosed] = (),
+    project: Project | None = None,
 ) -> Iterator[list[Candidate]]:
     """The same for one rule and file after the other, so that something else can be done in between."""
     learned = rules(edits)
     files = (snapshot, *others)
+    project = (project or Project()).with_files(files)
+    renames = Renames.of(learned, files, project)
     for file in files:
-        yield from following(file, learned, edits, snapshot, files, offset)
+        found = []
+        for some in following(file, learned, edits, snapshot, files, offset, project):
+            found += some
+            yield []
+        yield permitted(found, renames, {file.uri: file})
     yield [
         Candidate(snapshot.uri, place.start, place.end, place.text, "lacking", rule, {"age": math.log2(1 + rule.age)})
         for rule, place in imports.needed(snapshot, edits, others)
@@ -86,12 +99,27 @@ def batches(
     yield [*questions(snapshot, offset, edits, complained)]
 
 
+def permitted(found: list[Candidate], renames: Renames, files: Mapping[str, Snapshot]) -> list[Candidate]:
+    """Without those that rename what may be something else, whichever rule they are of."""
+    uses = {(each.uri, each.start) for each in found if each.bound and each.rule is not None and each.kind == "rename"}
+    return [
+        each
+        for each in found
+        if each.text is None
+        or each.kind == "rename"
+        or all((each.uri, at) in uses for at in renames.made_by(files[each.uri], each.start, each.end, each.text))
+    ]
+
+
 def judged(found: Iterable[Candidate]) -> list[Candidate]:
     known = ranking.load()
     return [chanced(each, known) for each in found]
 
 
 def chanced(candidate: Candidate, known: ranking.Ranking) -> Candidate:
+    if candidate.bound and candidate.kind == "rename":
+        # What has got another name where it is declared exists no more by the old one.
+        return replace(candidate, p_edit=SURE, p_due=1.0)
     chance = known.probability(candidate.kind, candidate.features)
     return replace(candidate, p_edit=chance, p_due=known.is_due(candidate.kind, candidate.features, chance))
 
@@ -99,14 +127,17 @@ def chanced(candidate: Candidate, known: ranking.Ranking) -> Candidate:
 def distinct(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """The likeliest first; of those that change the same place only that one, or one that does more of the same edit
     there."""
-    ranked = sorted(found, key=lambda each: -each.p_edit)[:MOST_RANKED]
+    ordered = sorted(found, key=lambda each: -each.p_edit)
+    bound = [each for each in ordered if each.bound]
+    ranked = sorted([*bound, *[each for each in ordered if not each.bound][:MOST_RANKED]], key=lambda e: -e.p_edit)
     clones = [each for each in ranked if each.kind == "clone"]
-    kept: list[Candidate] = []
+    kept: dict[str, list[Candidate]] = {}
     for candidate in ranked:
+        there = kept.setdefault(candidate.uri, [])
         covered = any(fuller(clone, candidate) for clone in clones)
-        if not covered and not any(collide(candidate, other) for other in kept):
-            kept.append(candidate)
-    return tuple(kept)
+        if not covered and not any(collide(candidate, other) for other in there):
+            there.append(candidate)
+    return tuple(sorted((each for some in kept.values() for each in some), key=lambda each: -each.p_edit))
 
 
 def following(
@@ -116,14 +147,18 @@ def following(
     current: Snapshot,
     files: Sequence[Snapshot],
     offset: int,
+    project: Project,
 ) -> Iterator[list[Candidate]]:
-    """For each rule the places of this file that follow it, but for what the user has typed there since."""
+    """For each rule the places of this file that follow it, but for what the user has typed there since; of a file that
+    is not open only those that names lead to."""
     homes = {each.path: each for each in files}
     typed, lines_typed = typed_ranges(snapshot, edits), edited_lines(snapshot, edits)
     edited = [(age, number) for age, reach in lines_typed for number in range_of_lines(snapshot, reach)]
     for rule in learned:
+        if snapshot.version == CLOSED and rule.kind not in TRAVELLING:
+            continue
         home = homes.get(rule.path)
-        places = occurrences.find(rule, snapshot, home)
+        places = occurrences.find(rule, snapshot, home, project)
         taken = lines_typed if rule.kind in OF_LINES else typed
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
         lines = sorted(snapshot.line_of(each.start) for each in free)

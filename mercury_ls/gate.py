@@ -44,10 +44,10 @@ class Gate:
     def __init__(self, base: float, *, adapts: bool = True):
         self.base = base
         self.adapts = adapts
-        self._fading = Fading(1.15, 0.92, 0.6, 3.0)
+        self._fading = Fading(1.15, 0.92, 1.0, 3.0)
 
     def bar(self, now: float) -> float:
-        """The least P(accept) that is shown."""
+        """The least P(accept) that is shown; what is accepted makes up for what was rejected, and for no more."""
         return min(self.base * self._fading.at(now), max(HIGHEST, self.base))
 
     def accepted(self, now: float) -> None:

@@ -25,9 +25,9 @@ class _Hunk:
     it in the list, left it.
     """
 
-    __slots__ = ("after", "before", "line", "mark", "path", "start", "time")
+    __slots__ = ("after", "before", "is_own", "line", "mark", "path", "start", "time")
 
-    def __init__(self, path: str, start: int, line: int, before: str, after: str, time: float):
+    def __init__(self, path: str, start: int, line: int, before: str, after: str, time: float, is_own: bool = True):
         self.path = path
         self.start = start
         self.line = line
@@ -35,6 +35,7 @@ class _Hunk:
         self.after = after
         self.time = time
         self.mark = 0
+        self.is_own = is_own
 
     @property
     def end(self) -> int:
@@ -71,12 +72,15 @@ class History:
         self.mark = 0
         """Moves on with every change: what came `since` a mark can be asked for."""
 
-    def record(self, path: str, text_before: str, change: Change, now: float) -> None:
-        """The change of one file from `text_before`; changes of a file come in the order in which they happened."""
+    def record(self, path: str, text_before: str, change: Change, now: float, is_own: bool = True) -> None:
+        """The change of one file from `text_before`; changes of a file come in the order in which they happened. Those
+        that an accepted offer makes are not the user's own."""
         self._last.pop(path, None)
         self._last[path] = now
         self._follow(path, text_before, change)
-        hunk = self._continued(path, text_before, change, now) or _hunk(path, text_before, change, now)
+        continued = self._continued(path, text_before, change, now)
+        hunk = continued or _hunk(path, text_before, change, now)
+        hunk.is_own = is_own or (continued is not None and continued.is_own)
         if len(hunk.before) + len(hunk.after) > _LARGEST:
             # Without it the older hunks of this file no longer fit its text.
             self._hunks = [other for other in self._hunks if other.path != path]
@@ -85,17 +89,19 @@ class History:
             self._hunks.append(hunk)
         self._forget_oldest()
 
-    def edits(self, limit: int = 16) -> tuple[Edit, ...]:
-        """Oldest first, as whole lines with their terminators, numbered as the files are now."""
-        first = max(len(self._hunks) - limit, 0)
+    def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
+        """Oldest first, as whole lines with their terminators, numbered as the files are now; only the user's `own`,
+        where something is learned from them."""
+        known = [index for index, hunk in enumerate(self._hunks) if hunk.is_own or not own]
+        latest = ((index, self._hunks[index]) for index in known[max(len(known) - limit, 0) :])
         return tuple(
             Edit(hunk.path, _line_after(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
-            for index, hunk in enumerate(self._hunks[first:], first)
+            for index, hunk in latest
         )
 
     def since(self, mark: int) -> int:
-        """How many of the latest edits were made, or made longer, after that mark."""
-        return sum(hunk.mark > mark for hunk in self._hunks)
+        """How many of the user's latest edits were made, or made longer, after that mark."""
+        return sum(hunk.mark > mark for hunk in self._hunks if hunk.is_own)
 
     def reverses(self, path: str, text: str, start: int, end: int, replacement: str) -> bool:
         """Whether this edit of the current text would restore what the user has just removed, or remove what the
@@ -196,7 +202,7 @@ def _joined(hunk: _Hunk, text: str, change: Change, lines: tuple[int, int], now:
     before = text[start : hunk.start] + hunk.before + text[hunk.end : end]
     after = text[start : change.start] + change.text + text[change.end : end]
     line = hunk.line - _terminators(text[start : hunk.start])
-    joined = _tight(_Hunk(hunk.path, start, line, before, after, now))
+    joined = _tight(_Hunk(hunk.path, start, line, before, after, now, hunk.is_own))
     return joined if max(_terminators(joined.before), _terminators(joined.after)) <= _LINES else None
 
 
@@ -217,7 +223,7 @@ def _commuted(hunk: _Hunk, newer: Iterable[_Hunk]) -> tuple[_Hunk | None, list[_
             line += other.lines_grown
         else:
             return None, []
-    return _Hunk(hunk.path, start, line, hunk.before, hunk.after, hunk.time), below
+    return _Hunk(hunk.path, start, line, hunk.before, hunk.after, hunk.time, hunk.is_own), below
 
 
 def _line_after(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:

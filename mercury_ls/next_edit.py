@@ -18,13 +18,16 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, InfillRequest, Span, Window, Worth
 from mercury_ls import ranking, syntax, targets
-from mercury_ls.candidates import Candidate, distinct
+from mercury_ls.candidates import Candidate, distinct, permitted
 from mercury_ls.differences import on_the_way
 from mercury_ls.documents import Change, Snapshot, remembered, reparse
 from mercury_ls.imports import Diagnosed
 from mercury_ls.languages import find
 from mercury_ls.lexemes import minimal
+from mercury_ls.modules import Project
 from mercury_ls.polish import in_the_files_manner, without_sentinels
+from mercury_ls.propagation import rules
+from mercury_ls.renames import Renames
 from mercury_ls.suggest import Infill, Question
 from mercury_ls.targets import Silence
 
@@ -70,6 +73,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     others: tuple[Snapshot, ...] = ()
     diagnosed: tuple[Diagnosed, ...] = ()
+    project: Project | None = None
     worth: Worth = Worth()
     asks: Literal["deciding", "always"] = "deciding"
     fresh: int = 0
@@ -130,8 +134,8 @@ class Opinion(Struct, frozen=True):
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
     """What the rules know at once, then what a model makes of it as its drafts improve."""
     edits = edits_of(question)
-    search = targets.searching(question.snapshot, question.offset, edits, question.others, question.diagnosed)
-    found = await in_turns(search)
+    known = question.others, question.diagnosed, question.project
+    found = await in_turns(targets.searching(question.snapshot, question.offset, edits, *known))
     if isinstance(found, Silence):
         yield NextAnswer(silence=found.reason, final=True)
         return
@@ -182,7 +186,8 @@ async def answers(
 
 
 def edits_of(question: NextQuestion) -> tuple:
-    return question.history.edits(question.recent_edits)
+    """The user's own: what an accepted offer did is no news."""
+    return question.history.edits(question.recent_edits, own=True)
 
 
 def files(question: NextQuestion) -> dict[str, Snapshot]:
@@ -212,10 +217,17 @@ def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> 
     likeliest = max(each.p_edit for each in leading)
     leader = min((each for each in leading if each.p_edit >= AS_LIKELY * likeliest), key=latest)
     chosen = [each for each in sure if each is leader or goes_with(each, leader)]
+    if is_certain(leader):
+        # A certain rename is right as it is, and what else may follow from it comes afterwards.
+        return [each for each in chosen if is_certain(each)]
     lines = {line_of(question, each) for each in chosen}
     whole = [each.rule for each in chosen if each.bound]
     shown = [each for each in sure if line_of(question, each) in lines]
     return shown + [each for each in found if each.bound and each.rule in whole and each not in shown]
+
+
+def is_certain(candidate: Candidate) -> bool:
+    return candidate.bound and candidate.kind == "rename"
 
 
 def latest(candidate: Candidate) -> tuple[int, float]:
@@ -249,7 +261,7 @@ async def checked(question: NextQuestion, found: Sequence[Candidate], fitted: fl
 
 def parses(question: NextQuestion, chosen: Sequence[Candidate]) -> Generator[None, None, None]:
     for uri, snapshot in files(question).items():
-        together = in_order(each for each in chosen if each.uri == uri)
+        together = in_order(each for each in chosen if each.uri == uri and not is_certain(each))
         alone = together if parses_worse(snapshot, together, PATIENCE) else ()
         yield
         for each in alone:
@@ -298,6 +310,9 @@ def edit_of(question: NextQuestion, candidate: Candidate) -> NextEdit:
 def parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
     """All of them where the file parses no worse with all of them, else those that are harmless one by one."""
     ordered = in_order(chosen)
+    if all(map(is_certain, ordered)):
+        # One name for another makes no difference to a parser.
+        return ordered
     if not parses_worse(snapshot, ordered, PATIENCE):
         return ordered
     harmless = [each for each in ordered if not parses_worse(snapshot, [each])]
@@ -387,6 +402,8 @@ def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Regio
 
 def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
     """A word that cannot change what is shown is not worth the wait."""
+    if is_certain(candidate) and question.asks == "deciding":
+        return False
     worth = question.worth
     bar = bar_of(question, candidate, worth.bar or ranking.load().bar)
     decides = question.asks == "always" or ranking.is_open(worth, candidate.p_edit, candidate.text is not None, bar)
@@ -498,7 +515,15 @@ def written_edit(question: NextQuestion, region: Region, text: str, found: Itera
     start, end = region.start + change.start, region.start + change.end
     due = ranking.load().is_due("line", {}, max(asked))
     edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(asked), due)
-    return None if reverses(question, region.snapshot, edit) else edit
+    return None if reverses(question, region.snapshot, edit) or renames_another(question, edit, found) else edit
+
+
+def renames_another(question: NextQuestion, edit: Candidate, found: Iterable[Candidate]) -> bool:
+    """Whether a model gives the new name to what only was called like the thing that was renamed."""
+    known = files(question)
+    learned = rules(edits_of(question))
+    renames = Renames.of(learned, known.values(), (question.project or Project()).with_files(known.values()))
+    return permitted([*found, edit], renames, known)[-1:] != [edit]
 
 
 def believed(candidate: Candidate, found: Iterable[Candidate], chances: dict[tuple, float]) -> float:

@@ -7,7 +7,6 @@ from heapq import merge
 from itertools import groupby, islice, takewhile
 
 from msgspec.structs import replace
-from tree_sitter import Node
 
 from mercury_ls import columns, imports, mirrors, scopes, syntax
 from mercury_ls.arguments import (
@@ -25,29 +24,34 @@ from mercury_ls.arguments import (
 from mercury_ls.differences import tokens
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.lexemes import cased, indentation, is_word
+from mercury_ls.modules import Project
+from mercury_ls.pending import CLOSED
 from mercury_ls.places import Place, in_the_files_lines, place_of
 from mercury_ls.propagation import KEYWORDS, PARTS, Rule
 from mercury_ls.referents import (
     Referent,
     declarations,
     declares_anew,
-    is_certain,
-    is_imported,
     is_meant,
+    is_taken,
     referent,
+    space_of,
     text_of,
 )
 from mercury_ls.scopes import whole
 from mercury_ls.templates import clones, deletions, insertions, tokens_of
+from mercury_ls.uses import Uses, in_import, knows_imports
 
 __all__ = ["find"]
 
 MOST_PLACES = 64
+MOST_USES = 4096
 MOST_LETTERS = 2
 SHORTEST = 4
 MOST_NAMES = 256
 TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\r?$)", re.MULTILINE)
 ASSIGNED = re.compile(r"[ \t]*(?:[-+*/%&|^?:@]|\*\*|//|<<|>>>?|&&|\|\||\?\?)?=(?![=>~])|\+\+|--")
+PROSE = re.compile(r"\A[\s(]\w+(?:[\s,;:.!?)]|\Z)")
 CALLED = re.compile(r"[\w)\]>!?]\(")
 CHANGED = re.compile(r"(?:\bdel\b.*|\bdelete |&mut |\+\+|--)[ \t]*$")
 SHORT = frozenset(
@@ -56,10 +60,12 @@ SHORT = frozenset(
 )
 
 
-def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
-    """At most 64 places, in the order of the text. `home` is the file where the rule was learned, as it is now."""
+def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project | None = None) -> list[Place]:
+    """At most 64 places in the order of the text, and all that certainly are what got another name. `home` is the file
+    where the rule was learned, as it is now."""
+    if rule.kind == "rename":
+        return names(rule, snapshot, home, project or Project(filter(None, (snapshot, home))))
     finders: dict[str, Callable[[Rule, Snapshot, Snapshot | None], Iterator[Place]]] = {
-        "rename": names,
         "part": names_with_part,
         "phrase": phrases,
         "argument": arguments,
@@ -88,35 +94,103 @@ def find(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> list[Place]:
 # Names
 
 
-def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """Where the old name stands for the same; an import that gives it another name keeps it."""
+def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
+    """Where the old name stands for the same; an import that gives it another name keeps it. Of what got another name
+    where it is declared only the places that certainly stand for it."""
     given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
-    pattern = accessor(rule.before) + "|" + whole(rule.before) + given_anew
-    spans = nearest(re.compile(pattern), snapshot, rule, starts=scopes.mentions(snapshot, rule.before))
+    pattern = re.compile(accessor(rule.before) + "|" + whole(rule.before) + given_anew)
+    spans = nearest(pattern, snapshot, rule, starts=scopes.mentions(snapshot, rule.before), most=MOST_USES)
     if not spans:
-        return
-    own = origin(rule, home)
+        return []
+    own, is_declared = origin(rule, home), home is not None and declared(rule, home, project)
+    bound = is_declared and (home is snapshot or knows_imports(snapshot))
+    if snapshot.version == CLOSED and not bound:
+        return []
+    if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
+        return []
     offset = place_of(rule, home) if home else 0
-    meant = referent(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
-    alike = [span for span in spans if within(snapshot, *span) == own and is_meant(meant, snapshot, span[0])]
+    if bound and home is not snapshot:
+        meant = project.once(("meant", rule, home and home.path), lambda: declared_there(rule, home))
+    else:
+        meant = referent(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
+    code = [span for span in spans if within(snapshot, *span) == own]
+    known = Uses(rule.before, rule.after, meant, home, snapshot, project) if home is not None and bound else None
+    if known is not None:
+        alike = [span for span in code if is_meant_here(known, span[0]) and known.is_certain(span[0])]
+    else:
+        alike = [span for span in code if is_meant(meant, snapshot, span[0])]
+        alike = alike if home is not None else [span for span in alike if not is_attribute(snapshot, span[0])]
+        alike = nearest_of(alike, snapshot, rule)
+    brought = known.brought if known is not None else frozenset()
     places = [
-        seen(rule, snapshot, Place(start, end, spelled(rule, snapshot, start, end, meant))) for start, end in alike
+        seen(rule, snapshot, Place(at, end, rule.after if at in brought else spelled(rule, snapshot, at, end, meant)))
+        for at, end in alike
     ]
     orphan = home is snapshot and is_orphan(rule, snapshot, meant, places)
-    renamed = bool(places and home) and is_renamed(rule, snapshot, home, meant)
-    bound = [renamed and is_certain(meant, snapshot, place.start) for place in places]
-    found = [replace(place, orphan=orphan, bound=each) for place, each in zip(places, bound, strict=True)]
-    yield from sorted([*found, *misspelled(rule, snapshot, spans, own)], key=lambda place: place.start)
+    found = [replace(place, orphan=orphan, bound=bound) for place in places]
+    return sorted([*found, *misspelled(rule, snapshot, spans, own)], key=lambda place: place.start)
 
 
-def is_renamed(rule: Rule, snapshot: Snapshot, home: Snapshot, meant: Referent) -> bool:
+def is_attribute(snapshot: Snapshot, offset: int) -> bool:
+    node = scopes.node_at(snapshot, offset)
+    return node is not None and is_taken(node)
+
+
+def is_meant_here(known: Uses, offset: int) -> bool:
+    """In its own file a name may stand for something else of the same name; elsewhere imports say what it is."""
+    return not known.is_home or is_meant(known.meant, known.snapshot, offset)
+
+
+def declared(rule: Rule, home: Snapshot, project: Project) -> bool:
     """Whether the edits gave the name where it is first declared, so that nothing has the old one by now."""
-    old, new = declarations(rule.before, home, meant), declarations(rule.after, home, meant)
+    return project.once(("declared", rule, home.path), lambda: is_declared_anew(rule, home, project))
+
+
+def declared_there(rule: Rule, home: Snapshot | None) -> Referent:
+    """What the rule is about, apart from the places where it may be used."""
+    return referent(rule.before, rule.after, home, place_of(rule, home), home, ()) if home else Referent()
+
+
+def old_and_new(rule: Rule, home: Snapshot, project: Project) -> tuple[list[int], list[int]]:
+    """Where the file declares it by its old name still, and by the new one."""
+
+    def found() -> tuple[list[int], list[int]]:
+        meant = declared_there(rule, home)
+        return declarations(rule.before, home, meant), declarations(rule.after, home, meant)
+
+    return project.once(("declarations", rule, home.path), found)
+
+
+def is_one_of_several(rule: Rule, home: Snapshot, project: Project) -> bool:
+    """Whether a copy got another name, or one of several functions that share it: nobody can tell who means which."""
+    old, new = old_and_new(rule, home, project)
+    spaces = [{space_at(home, at) for at in some if has_body(home, at)} for some in (old, new)]
+    return not spaces[0].isdisjoint(spaces[1])
+
+
+def space_at(snapshot: Snapshot, offset: int) -> str:
+    node = scopes.node_at(snapshot, offset)
+    return space_of(node) if node is not None else ""
+
+
+def is_declared_anew(rule: Rule, home: Snapshot, project: Project) -> bool:
+    old, new = old_and_new(rule, home, project)
     if not new or new[0] > min(old, default=len(home.text)):
         return False
     number = home.line_of(new[0])
-    edited = any(path == home.path and first <= number < first + rule.lines for path, first in rule.places)
-    return edited and (home is snapshot or is_imported(rule.before, home.path, snapshot))
+    return any(path == home.path and first <= number < first + rule.lines for path, first in rule.places)
+
+
+def has_body(snapshot: Snapshot, offset: int) -> bool:
+    """Whether it names a function or a type there and then; what a property has for reading and for writing is one."""
+    node = scopes.node_at(snapshot, offset)
+    around = node and node.parent
+    if node is None or around is None or not scopes.names_it(node, around):
+        return False
+    outside = around.parent
+    decorated = outside is not None and outside.type == "decorated_definition"
+    is_accessor = decorated or any(child.type in ("get", "set") for child in around.children)
+    return around.child_by_field_name("body") is not None and not is_accessor
 
 
 def misspelled(rule: Rule, snapshot: Snapshot, spans: Sequence[tuple[int, int]], own: str | None) -> Iterator[Place]:
@@ -124,8 +198,10 @@ def misspelled(rule: Rule, snapshot: Snapshot, spans: Sequence[tuple[int, int]],
     change = difference(rule.before, rule.after)
     inside = change.start > 0 and change.end < len(rule.before)
     letters = max(change.end - change.start, len(change.text))
-    for start, end in spans if inside and letters <= MOST_LETTERS and len(rule.before) >= SHORTEST else ():
-        if within(snapshot, start, end) not in (own, None):
+    if not inside or letters > MOST_LETTERS or len(rule.before) < SHORTEST or snapshot.version == CLOSED:
+        return
+    for start, end in spans:
+        if within(snapshot, start, end) not in (own, None) and PROSE.search(snapshot.text[start - 1 : end + 1]):
             yield replace(seen(rule, snapshot, Place(start, end, rule.after)), foreign=True)
 
 
@@ -155,14 +231,20 @@ def nearest(
     rule: Rule,
     named: int | str = 0,
     starts: Iterable[int] | None = None,
+    most: int = MOST_PLACES,
 ) -> list[tuple[int, int]]:
     """The matches nearest to the edit, in the order of the text; the first ones of another file. `starts`, if known,
     are where alone they can begin."""
     found = pattern.finditer(snapshot.text) if starts is None else beginning(pattern, snapshot.text, starts)
-    spans = [match.span(named) for match in found]
-    if len(spans) > MOST_PLACES:
+    return nearest_of([match.span(named) for match in found], snapshot, rule, most)
+
+
+def nearest_of(
+    spans: list[tuple[int, int]], snapshot: Snapshot, rule: Rule, most: int = MOST_PLACES
+) -> list[tuple[int, int]]:
+    if len(spans) > most:
         at = place_of(rule, snapshot) if rule.path == snapshot.path else 0
-        spans = sorted(sorted(spans, key=lambda span: abs(span[0] - at))[:MOST_PLACES])
+        spans = sorted(sorted(spans, key=lambda span: abs(span[0] - at))[:most])
     return spans
 
 
@@ -241,13 +323,6 @@ def is_declared(snapshot: Snapshot, start: int, end: int) -> bool:
     if node is None or in_import(node):
         return False
     return scopes.declares(node) or defines(*sides(snapshot, start, end))
-
-
-def in_import(node: Node) -> bool:
-    around: Node | None = node
-    while around is not None and not around.type.startswith(("import", "use_declaration", "using_directive")):
-        around = around.parent
-    return around is not None
 
 
 def with_part(name: str, before: str, after: str) -> str:

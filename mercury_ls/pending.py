@@ -6,7 +6,8 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.documents import Snapshot, difference
+from mercury_ls.documents import Change, Snapshot, difference
+from mercury_ls.lexemes import is_word
 
 __all__ = ["CLOSED", "Pending", "PendingEdits", "Remainder", "SpanEdit", "inserted", "summary"]
 
@@ -84,7 +85,8 @@ class SpanEdit(Struct, frozen=True):
 
 
 class PendingEdits(Struct, frozen=True):
-    """A next edit on offer: several edits that belong together, and the texts that they are edits of."""
+    """A next edit on offer: several edits that belong together, the texts that they are edits of, and what to know of
+    it besides."""
 
     id: str
     label: str
@@ -129,6 +131,22 @@ class PendingEdits(Struct, frozen=True):
             texts={uri: snapshot.text for uri, snapshot in now.items()},
             versions={uri: snapshot.version for uri, snapshot in now.items()},
         )
+
+    def makes(self, uri: str, before: str, change: Change) -> bool:
+        """Whether a change is one of these edits; where it stands by now does not matter."""
+        made = widened(before, change.start, change.end, change.text)
+        return any(made == widened(self.texts[uri], e.start, e.end, e.text) for e in self.edits if e.uri == uri)
+
+
+def widened(text: str, start: int, end: int, new: str) -> tuple[str, str]:
+    """What goes and what comes, with the rest of the words at both ends, and no more than differs."""
+    change = difference(text[start:end], new)
+    start, end, new = start + change.start, start + change.end, change.text
+    while start > 0 and is_word(text[start - 1]):
+        start, new = start - 1, text[start - 1] + new
+    while end < len(text) and is_word(text[end]):
+        end, new = end + 1, new + text[end]
+    return text[start:end], new
 
 
 def summary(edits: Sequence[SpanEdit], uri: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import uuid
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from functools import lru_cache
 from itertools import islice
@@ -12,17 +13,20 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from mercury_engine.api import EngineError, Worth
+from mercury_engine.api import Edit, EngineError, Worth
 from mercury_ls.client import EngineUnavailable
-from mercury_ls.documents import Document, Snapshot
+from mercury_ls.documents import Change, Document, Snapshot
 from mercury_ls.gate import Fading, Gate
 from mercury_ls.imports import Diagnosed
+from mercury_ls.modules import Project
 from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
 from mercury_ls.pending import CLOSED, PendingEdits, SpanEdit, summary
 from mercury_ls.propagation import travelling
+from mercury_ls.renames import may_use, sought
 from mercury_ls.settings import SuggestSettings
+from mercury_ls.uses import knows_imports
+from mercury_ls.wording import counted
 
 if TYPE_CHECKING:
     from mercury_ls.session import Session
@@ -35,6 +39,8 @@ SETTLING_SECONDS = 0.1
 QUIET_AFTER_REJECTION_SECONDS = 5.0
 MOST_CLOSED = 4
 NOTHING_FOLLOWS = "nothing follows from the last edits"
+MOST_RENAMED = 256
+"""Files that are not open and may use what was renamed."""
 
 
 class Proposed(Struct, frozen=True):
@@ -70,10 +76,9 @@ class Proposals:
         self, uri: str, offset: int, invoked: bool = False, *, closed: bool = True, renamer: str = ""
     ) -> Proposed:
         """What is on offer still, or a new answer once an edit that the offer does not know has settled. Files that are
-        not open have a part in it if the client can show them: `closed`. Where another language server can rename,
-        `renamer`, the rest of the project is left to it."""
-        self._closed_too = closed
-        self._renamer = renamer
+        not open have a part in it if the client can show them: `closed`; in a rename not where another language server
+        of the client, the `renamer`, does that better."""
+        self._closed_too, self._renamer = closed, renamer
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
         if (offer := self.current()) and not self.is_outdated and self._is_showable(offer):
@@ -92,7 +97,7 @@ class Proposals:
             return f"on offer: {offer.label} ({summary(offer.edits, uri)})"
         if reason := self._reason_to_wait(invoked=False):
             return reason
-        answer, _ = await self._found(uri, offset, invoked=False)
+        answer, _, _ = await self._found(uri, offset, invoked=False)
         if answer.edits:
             return f"a next edit is ready: {answer.label} ({summary(spans(answer), uri)})"
         return answer.silence or NOTHING_FOLLOWS
@@ -125,30 +130,22 @@ class Proposals:
         if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Proposed(silence=reason)
         mark = session.history.mark
-        answer, question = await self._found(uri, offset, invoked)
-        if self._renamer and answer.kind == "rename":
-            answer = self._in_open_files(answer)
+        answer, question, note = await self._found(uri, offset, invoked)
         if not answer.edits:
             self._offer = None
-            return Proposed(silence=answer.silence or NOTHING_FOLLOWS)
+            reasons = (note,) if self._renamer and note else (answer.silence or NOTHING_FOLLOWS, note)
+            return Proposed(silence="; ".join(filter(None, reasons)))
         self._known, self._is_passed_over = mark, True
-        offer = offered(answer, {s.uri: s for s in (question.snapshot, *question.others)})
-        if answer.kind == "rename":
-            offer = replace(offer, note=self._rename_note())
+        snapshots = {each.uri: each for each in (question.snapshot, *question.others)}
+        offer = offered(answer, snapshots, note if answer.kind == "rename" else "")
         if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
             self._offer = offer
             session.tally.offered(offer.id, question.snapshot.language, "nextEdit")
         return Proposed(self.current(), "the text changed while the answer was made")
 
-    def _in_open_files(self, answer: NextAnswer) -> NextAnswer:
-        kept = tuple(edit for edit in answer.edits if edit.uri in self._session.documents)
-        return replace(answer, edits=kept, silence="" if kept else self._rename_note())
-
-    def _rename_note(self) -> str:
-        return self._renamer and f"{self._renamer} can rename this in the whole project: undo and use rename"
-
-    async def _found(self, uri: str, offset: int, invoked: bool) -> tuple[NextAnswer, NextQuestion]:
-        question = self._question(uri, offset, invoked)
+    async def _found(self, uri: str, offset: int, invoked: bool) -> tuple[NextAnswer, NextQuestion, str]:
+        """The answer, what was asked, and what a rename would leave."""
+        question, note = self._question(uri, offset, invoked)
         answer = NextAnswer(silence="no answer")
         await asyncio.sleep(0)
         engine = self._session.engine if self._session.engine.status.state == "ready" else None
@@ -158,14 +155,15 @@ class Proposals:
                     answer = latest
         except (EngineUnavailable, EngineError) as error:
             log.info("the engine had no part in a next edit: %s", error)
-        return answer, question
+        return answer, question, note
 
-    def _question(self, uri: str, offset: int, invoked: bool) -> NextQuestion:
+    def _question(self, uri: str, offset: int, invoked: bool) -> tuple[NextQuestion, str]:
         session = self._session
         snapshot = session.documents[uri].snapshot()
+        others, note = self._others(snapshot)
         info = session.engine.status.info
         version, said = self._diagnosed.get(uri, (snapshot.version, ()))
-        return NextQuestion(
+        question = NextQuestion(
             snapshot=snapshot,
             offset=offset,
             history=session.history,
@@ -179,22 +177,67 @@ class Proposals:
             deadline_ms=session.settings.engine.deadline_ms,
             recent_edits=session.settings.context.recent_edits,
             fresh=session.history.since(self._known) if self._is_passed_over else 0,
-            others=tuple(self._others(snapshot)),
+            others=others,
+            project=Project(read=session.workspace.read, exists=session.workspace.exists),
             diagnosed=said if version == snapshot.version else (),
             worth=(info and info.worth) or Worth(),
         )
+        return question, note
 
-    def _others(self, snapshot: Snapshot) -> list[Snapshot]:
-        """The other open files, and closed ones that know what was just changed by its name."""
+    def _others(self, snapshot: Snapshot) -> tuple[tuple[Snapshot, ...], str]:
+        """The other open files, closed ones that know what was just changed by its name, and what a rename leaves."""
         session = self._session
-        opened = [each for each in session.neighbours(snapshot.uri) if each.uri in session.documents]
+        edits = session.history.edits(session.settings.context.recent_edits, own=True)
+        beside = [each for each in session.neighbours(snapshot.uri) if each.uri in session.documents]
+        beside = [*beside, *self._edited({snapshot.path, *(each.path for each in beside)}, edits)]
+        wanted = sought(edits, {each.path: each for each in (snapshot, *beside)})
+        opened = [*beside, *self._mentioning({snapshot.uri, *(each.uri for each in beside)}, wanted)]
+        known = {document.path for document in session.documents.values()}
+        paths = [path for path in session.workspace.mentioning(wanted, snapshot.path) if path not in known]
+        note = self._left_by_a_rename(snapshot, paths) if wanted else ""
         if not self._closed_too:
-            return opened
-        names = travelling(session.history.edits(session.settings.context.recent_edits))
-        paths = {document.path for document in session.documents.values()}
-        mentioning = session.workspace.mentioning(names, snapshot.path)
-        closed = (closed_file(path, text) for path, text in mentioning if path not in paths)
-        return [*opened, *islice(closed, MOST_CLOSED)]
+            return tuple(opened), note
+        if self._renamer or not knows_imports(snapshot):
+            paths = []
+        names = [frozenset({name}) for name in travelling(edits)]
+        also = (path for path in session.workspace.mentioning(names, snapshot.path) if path not in known)
+        paths = list(dict.fromkeys([*paths[:MOST_RENAMED], *(() if wanted else islice(also, MOST_CLOSED))]))
+        texts = ((path, session.workspace.text(path)) for path in paths)
+        read = ((path, text) for path, text in texts if text and is_asked(text, wanted or names))
+        closed = (closed_file(path, text) for path, text in read)
+        return (*opened, *closed), note
+
+    def _edited(self, but: set[str], edits: Sequence[Edit]) -> Iterator[Snapshot]:
+        """The open documents that the user's last edits were of: what is learned from an edit depends on its file."""
+        paths = {edit.path for edit in edits} - but
+        for uri, document in self._session.documents.items():
+            if document.path in paths and uri not in self._session.hidden:
+                yield document.snapshot()
+
+    def _mentioning(self, but: set[str], wanted: Sequence[frozenset[str]]) -> Iterator[Snapshot]:
+        """The open documents in which all the names of one of these sets stand."""
+        for uri, document in self._session.documents.items():
+            if uri not in but and uri not in self._session.hidden and is_asked(document.text, wanted):
+                yield document.snapshot()
+
+    def _left_by_a_rename(self, snapshot: Snapshot, paths: Sequence[str]) -> str:
+        """Who offers a part of a rename says so. `paths` are the files that are not open and may use the name."""
+        gap = self._session.workspace.gap()
+        if self._renamer and (paths or gap):
+            return f"{self._renamer} can rename this in the whole project: undo and use rename"
+        if paths and not self._closed_too:
+            return f"{counted(len(paths), 'file')} that are not open may use this name too"
+        if paths and not knows_imports(snapshot):
+            return (
+                f"{counted(len(paths), 'file')} may use this name too: what they import is not known in this language"
+            )
+        if len(paths) > MOST_RENAMED:
+            return f"{counted(len(paths) - MOST_RENAMED, 'more file')} may use this name"
+        return f"more files may use this name: {gap}" if gap else ""
+
+    def makes(self, uri: str, before: str, change: Change) -> bool:
+        """Whether this change of a document is one of the edits on offer: accepting makes them."""
+        return self._offer is not None and uri in self._offer.texts and self._offer.makes(uri, before, change)
 
     def current(self) -> PendingEdits | None:
         """The offer in the texts as they are now; typing over it, or finishing it by hand, ends it.
@@ -284,7 +327,11 @@ def spans(answer: NextAnswer) -> tuple[SpanEdit, ...]:
     return tuple(SpanEdit(e.uri, e.start, e.end, e.text, e.display) for e in answer.edits)
 
 
-def offered(answer: NextAnswer, snapshots: dict[str, Snapshot]) -> PendingEdits:
+def is_asked(text: str, wanted: Sequence[frozenset[str]]) -> bool:
+    return any(may_use(text, names) for names in wanted)
+
+
+def offered(answer: NextAnswer, snapshots: dict[str, Snapshot], note: str = "") -> PendingEdits:
     edits = spans(answer)
     touched = {edit.uri: snapshots[edit.uri] for edit in edits}
     return PendingEdits(
@@ -294,4 +341,5 @@ def offered(answer: NextAnswer, snapshots: dict[str, Snapshot]) -> PendingEdits:
         edits,
         {uri: snapshot.text for uri, snapshot in touched.items()},
         {uri: snapshot.version for uri, snapshot in touched.items()},
+        note,
     )

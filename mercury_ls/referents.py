@@ -17,8 +17,6 @@ __all__ = [
     "Referent",
     "declarations",
     "declares_anew",
-    "is_certain",
-    "is_imported",
     "is_meant",
     "is_static",
     "is_taken",
@@ -127,23 +125,6 @@ def declarations(name: str, home: Snapshot, meant: Referent) -> list[int]:
             if (local and local.reach, owner and type_name(owner)) == wanted:
                 found.append(at)
     return found
-
-
-def is_certain(meant: Referent, snapshot: Snapshot, offset: int) -> bool:
-    """Of what may be meant, whether it is: there is no telling of what type an object is whose member it is."""
-    node = scopes.node_at(snapshot, offset)
-    if node is None or meant.owner is None:
-        return node is not None and (meant.local is not None or not is_taken(node))
-    around = enclosing(node)
-    whose = type_name(around) if around is not None and taken_from(node) in SELVES else taken_from(node)
-    return scopes.declares(node) or whose == type_name(meant.owner)
-
-
-def is_imported(name: str, path: str, snapshot: Snapshot) -> bool:
-    """Whether the file says that it has the name from that other file."""
-    wanted = {name, PurePath(path).stem}
-    texts = (snapshot.text[start:end] for start, end in syntax.imports(snapshot))
-    return any(wanted <= set(re.findall(r"\w+", text)) for text in texts)
 
 
 def is_that_local(meant: Referent, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:

@@ -154,10 +154,10 @@ class Binding(Struct, frozen=True):
 
 
 @remembered
-def bindings(snapshot: Snapshot, names: tuple[str, ...]) -> list[Binding]:
+def bindings(snapshot: Snapshot, names: tuple[str, ...], most: int = MOST) -> list[Binding]:
     """Every parameter and local that has one of these names."""
     found: dict[tuple[int, int], Binding] = {}
-    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), MOST):
+    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), most):
         made = binding(snapshot, node_at(snapshot, at))
         if made is not None:
             first = found.setdefault(made.reach, made)

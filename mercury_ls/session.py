@@ -183,7 +183,8 @@ class Session:
             self._cursors[uri] = applied.start + len(applied.text)
             typed += len(applied.text)
             if max(len(before), len(applied.text)) <= LARGEST_DOCUMENT:
-                self.history.record(document.path, before, applied, now)
+                is_own = not self.proposals.makes(uri, before, applied)
+                self.history.record(document.path, before, applied, now, is_own)
                 before = before[: applied.start] + applied.text + before[applied.end :]
         self._last_change = uri, typed
 

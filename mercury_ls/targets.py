@@ -12,6 +12,7 @@ from mercury_ls.candidates import Candidate
 from mercury_ls.differences import pieces, touches_of
 from mercury_ls.documents import Snapshot
 from mercury_ls.imports import Diagnosed
+from mercury_ls.modules import Project
 from mercury_ls.propagation import openness
 
 __all__ = ["Silence", "Target", "at_cursor", "next_edit", "searching"]
@@ -93,9 +94,10 @@ def next_edit(
     edits: Sequence[Edit],
     others: Sequence[Snapshot] = (),
     diagnosed: Sequence[Diagnosed] = (),
+    project: Project | None = None,
 ) -> tuple[Candidate, ...] | Silence:
     """Where the last edits, oldest first, and complaints lead to: in this file and in others, the likeliest first."""
-    search = searching(snapshot, offset, edits, others, diagnosed)
+    search = searching(snapshot, offset, edits, others, diagnosed, project)
     while True:
         try:
             next(search)
@@ -109,6 +111,7 @@ def searching(
     edits: Sequence[Edit],
     others: Sequence[Snapshot] = (),
     diagnosed: Sequence[Diagnosed] = (),
+    project: Project | None = None,
 ) -> Generator[None, None, tuple[Candidate, ...] | Silence]:
     """The same in steps of a few milliseconds."""
     if not edits and not diagnosed:
@@ -117,11 +120,12 @@ def searching(
         return Silence(reason)
     yield
     judged: list[Candidate] = []
-    for some in candidates.batches(snapshot, offset, edits, others, diagnosed):
+    for some in candidates.batches(snapshot, offset, edits, others, diagnosed, project):
         judged += candidates.judged(some)
         yield
     found = candidates.distinct(judged)
-    return found[:MOST_CANDIDATES] or Silence("nothing follows from the last edits")
+    most = MOST_CANDIDATES + sum(each.bound for each in found)
+    return found[:most] or Silence("nothing follows from the last edits")
 
 
 def in_progress(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:

@@ -6,13 +6,13 @@ def test_the_bar_is_the_setting_until_something_happens():
     assert Gate(0.25).bar(10_000.0) == 0.25
 
 
-def test_refusals_raise_the_bar_and_accepts_lower_it():
+def test_rejecting_raises_the_bar_and_accepting_brings_it_back_to_the_setting_and_no_lower():
     gate = Gate(0.25)
     gate.rejected(1.0)
     raised = gate.bar(1.0)
-    gate.accepted(2.0)
-    gate.accepted(2.0)
-    assert raised > 0.25 > gate.bar(2.0)
+    for second in range(2, 9):
+        gate.accepted(float(second))
+    assert raised > 0.25 == gate.bar(9.0)
 
 
 def test_a_guessed_refusal_weighs_less():

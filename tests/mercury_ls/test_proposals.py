@@ -150,7 +150,7 @@ async def test_why_names_the_bar_that_a_next_edit_is_under(session, tmp_path):
     session.adopt(Settings(suggest=SuggestSettings(minimum_probability=0.99)), session.privacy, session.workspace)
     uri = opened(session, tmp_path / "here.py", DEFINED)
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
-    await why(session, uri, "rename `fetch_rows` → `load_rows` is 95% likely, under the bar of 99%")
+    await why(session, uri, "rename `fetch_rows` → `load_rows` is 90% likely, under the bar of 99%")
 
 
 async def test_why_names_a_setting_that_keeps_next_edits_away(session, tmp_path):

@@ -136,7 +136,7 @@ def test_what_is_no_source_of_ours_is_not_read(put):
             "dist/a.py": "def f(): pass\n",
             "a.min.js": "function f() {}\n",
             "b_pb2.py": "def f(): pass\n",
-            "large.py": "def f(): pass\n" + "#" * 70_000,
+            "large.py": "def f(): pass\n" + "# line\n" * 150_000,
             "empty.py": "",
             "notes.txt": "def f(): pass\n",
             "README": "def f(): pass\n",
@@ -406,3 +406,28 @@ def test_the_order_of_reading_is_always_the_same(put):
     for path in folder.rglob("*.py"):
         os.utime(path, (1, 1))
     assert Tree(folder).settle().opened == ["a/m.py", "b/m.py", "c/m.py"]
+
+
+def test_files_are_found_by_the_names_that_stand_in_them_without_being_read_again(put):
+    long = "# a line\n" * 9000
+    folder = put({"a.py": "load(Rows)\n", "deep/b.py": "load()\n" + long, "c.py": "reload()\n", "d.js": "load();\n"})
+    tree = Tree(folder).settle()
+    tree.opened.clear()
+    near = tree.path("near.py")
+    found = [os.path.relpath(path, folder) for path in tree.index.mentioning([frozenset({"load"})], near)]
+    assert found == ["a.py", os.path.join("deep", "b.py")]
+    found = tree.index.mentioning([frozenset({"load", "Rows"}), frozenset({"reload"})], near)
+    assert [os.path.relpath(path, folder) for path in found] == ["a.py", "c.py"]
+    assert tree.index.mentioning([], near) == []
+    assert tree.opened == []
+    assert tree.index.names_bytes == 4 * (2 + 3 + 1 + 1)
+
+
+def test_what_is_not_in_the_index_is_counted(put, monkeypatch):
+    tree = Tree(put({"a.py": "load()\n", "b.py": "load()\n"}))
+    assert tree.index.gap() == "the project is still being read"
+    assert tree.settle().index.gap() == ""
+    monkeypatch.setattr(workspace, "LARGEST_FILE", 5)
+    assert (
+        Tree(put({"a.py": "load()\n", "b.py": "f()\n"})).settle().index.gap() == "1 of its files are not in the index"
+    )

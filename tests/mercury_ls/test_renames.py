@@ -1,0 +1,219 @@
+"""A rename as an editor goes through it: the offer is taken, and what comes then leaves alone what only looks alike."""
+
+from pathlib import Path
+
+import pytest
+
+from mercury_engine.api import Edit
+from mercury_engine.fake import FakeEngine
+from mercury_ls import proposals
+from mercury_ls.candidates import Candidate
+from mercury_ls.client import InProcessClient
+from mercury_ls.config import Settings
+from mercury_ls.documents import Document, difference
+from mercury_ls.history import History
+from mercury_ls.modules import Project
+from mercury_ls.next_edit import renames_another
+from mercury_ls.pending import PendingEdits
+from mercury_ls.privacy import Privacy
+from mercury_ls.propagation import rules
+from mercury_ls.proposals import path_of
+from mercury_ls.record import NoRecorder
+from mercury_ls.renames import Renames, may_use
+from mercury_ls.session import Session
+from mercury_ls.workspace import Workspace
+from tests.mercury_ls.test_next_edit import question_of
+
+
+@pytest.fixture
+async def session(tmp_path, monkeypatch):
+    monkeypatch.setattr(proposals, "SETTLING_SECONDS", 0.0)
+    settings = Settings()
+    privacy = Privacy(settings.privacy, [tmp_path])
+    client = InProcessClient(FakeEngine())
+    await client.start()
+    made = Session(settings, client, privacy, Workspace([tmp_path], privacy, settings.context), NoRecorder())
+    yield made
+    await made.end()
+
+
+async def renamed(session: Session, folder: Path, files: dict[str, str], old: str, new: str) -> str:
+    """The first of the files is open, and the first `old` in it has just become `new`."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    name, text = next(iter(files.items()))
+    uri = (folder / name).as_uri()
+    session.open(uri, str(folder / name), "", 1, text)
+    while session.workspace.step(0.0):
+        pass
+    start = session.documents[uri].snapshot().position(text.index(old), "utf-16")
+    session.change(uri, 2, [((*start, start[0], start[1] + len(old)), new)], "utf-16")
+    return uri
+
+
+async def asked(session: Session, uri: str, **given) -> PendingEdits | None:
+    return (await session.proposals.ask(uri, session._cursors[uri], invoked=True, **given)).offer
+
+
+def take(session: Session, offer: PendingEdits) -> None:
+    for uri in offer.texts:
+        if uri not in session.documents:
+            session.open(uri, path_of(uri), "", 1, offer.texts[uri])
+        for edit in sorted((each for each in offer.edits if each.uri == uri), key=lambda each: -each.start):
+            snapshot = session.documents[uri].snapshot()
+            where = *snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16")
+            session.change(uri, snapshot.version + 1, [(where, edit.text)], "utf-16")
+    session.accepted(offer.id)
+
+
+ALIKE = {
+    "util.py": "def samefile(a, b):\n    return os.path.samefile(a, b)\n\n\n"
+    + "".join(f"def f{n}(a, b):\n    return samefile(a, b)\n\n\n" for n in range(6))
+    + "".join(f"def g{n}(a, b):\n    return not os.path.samefile(a, b)\n\n\n" for n in range(3)),
+    "util.js": "function samefile(a, b) {\n  return os.samefile(a, b);\n}\n"
+    + "".join(f"function f{n}(a, b) {{\n  return samefile(a, b);\n}}\n" for n in range(6))
+    + "".join(f"function g{n}(a, b) {{\n  return !os.samefile(a, b);\n}}\n" for n in range(3)),
+    "util.ts": "function samefile(a: A, b: B) {\n  return os.samefile(a, b);\n}\n"
+    + "".join(f"function f{n}(a: A, b: B) {{\n  return samefile(a, b);\n}}\n" for n in range(6))
+    + "".join(f"function g{n}(a: A, b: B) {{\n  return !os.samefile(a, b);\n}}\n" for n in range(3)),
+    "util.go": "package util\n\nfunc samefile(a, b string) bool {\n\treturn os.samefile(a, b)\n}\n"
+    + "".join(f"func f{n}(a, b string) bool {{\n\treturn samefile(a, b)\n}}\n" for n in range(6))
+    + "".join(f"func g{n}(a, b string) bool {{\n\treturn !os.samefile(a, b)\n}}\n" for n in range(3)),
+    "util.rs": "fn samefile(a: A, b: B) -> bool {\n    os::samefile(a, b)\n}\n"
+    + "".join(f"fn f{n}(a: A, b: B) -> bool {{\n    samefile(a, b)\n}}\n" for n in range(6))
+    + "".join(f"fn g{n}(a: A, b: B) -> bool {{\n    !os::samefile(a, b)\n}}\n" for n in range(3)),
+    "Util.java": "class Util {\n    boolean samefile(A a, B b) {\n        return os.samefile(a, b);\n    }\n"
+    + "".join(f"    boolean f{n}(A a, B b) {{\n        return this.samefile(a, b);\n    }}\n" for n in range(6))
+    + "".join(f"    boolean g{n}(A a, B b) {{\n        return !os.samefile(a, b);\n    }}\n" for n in range(3))
+    + "}\n",
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+@pytest.mark.parametrize("new", ["same_file", "is_same"])
+async def test_what_only_has_the_same_name_is_left_alone_also_after_the_offer_was_taken(session, tmp_path, name, new):
+    uri = await renamed(session, tmp_path, {name: ALIKE[name]}, "samefile", new)
+    offer = await asked(session, uri)
+    assert len(offer.edits) == 6
+    take(session, offer)
+    for _ in range(3):
+        if (again := await asked(session, uri)) is not None:
+            assert not any("samefile" in text_at(again, edit) for edit in again.edits)
+            take(session, again)
+    assert session.documents[uri].text.count("samefile") == 4
+
+
+def text_at(offer: PendingEdits, edit) -> str:
+    return offer.texts[edit.uri][edit.start : edit.end]
+
+
+DEFINED = "def load(a):\n    return a\n\n\nload(2)\n"
+USED = {"rows.py": DEFINED, **{f"use{n}.py": "from rows import load\n\nload(1)\n" for n in range(9)}}
+
+
+async def test_all_files_that_use_it_are_part_of_one_offer_those_of_this_file_first(session, tmp_path):
+    uri = await renamed(session, tmp_path, USED, "load", "get")
+    offer = await asked(session, uri)
+    assert offer.edits[0].uri == uri
+    assert len(offer.edits) == 1 + 18
+    assert offer.note == ""
+
+
+async def test_many_places_are_one_offer(session, tmp_path):
+    text = "def load(a):\n    return a\n\n\n" + "load(1)\n" * 300
+    uri = await renamed(session, tmp_path, {"rows.py": text}, "load", "get")
+    offer = await asked(session, uri)
+    assert len(offer.edits) == 300
+
+
+async def test_a_file_too_large_for_definitions_is_searched_for_names(session, tmp_path):
+    text = "from rows import load\n\nload(1)\n" + "# a line\n" * 9000
+    uri = await renamed(session, tmp_path, {"rows.py": DEFINED, "large.py": text}, "load", "get")
+    offer = await asked(session, uri)
+    assert len(offer.edits) == 3
+
+
+async def test_who_renames_while_the_project_is_being_read_is_told(session, tmp_path):
+    uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
+    session.workspace._walked_at = None
+    offer = await asked(session, uri)
+    assert offer.note == "more files may use this name: the project is still being read"
+
+
+async def test_another_server_that_can_rename_is_named_and_no_closed_file_is_part_of_the_offer(session, tmp_path):
+    uri = await renamed(session, tmp_path, USED, "load", "get")
+    offer = await asked(session, uri, renamer="pyright")
+    assert {each.uri for each in offer.edits} == {uri}
+    assert offer.note == "pyright can rename this in the whole project: undo and use rename"
+
+
+async def test_a_client_that_cannot_show_closed_files_is_told_of_them(session, tmp_path):
+    uri = await renamed(session, tmp_path, USED, "load", "get")
+    offer = await asked(session, uri, closed=False)
+    assert {each.uri for each in offer.edits} == {uri}
+    assert offer.note == "9 files that are not open may use this name too"
+
+
+async def test_what_an_accepted_offer_did_is_no_edit_of_the_users_own(session, tmp_path):
+    uri = await renamed(session, tmp_path, {"rows.py": "def load(a):\n    return a\n\n\nload(1)\n"}, "load", "get")
+    take(session, await asked(session, uri))
+    assert [edit.after for edit in session.history.edits(own=True)] == ["def get(a):\n"]
+    assert [edit.after for edit in session.history.edits()] == ["def get(a):\n", "get(1)\n"]
+
+
+def test_who_goes_on_in_what_was_accepted_makes_it_their_own():
+    history, text = History(), "load(1)\n"
+    history.record("a.py", text, difference(text, "get(1)\n"), 0.0, is_own=False)
+    assert history.edits(own=True) == ()
+    history.record("a.py", "get(1)\n", difference("get(1)\n", "get_(1)\n"), 0.1)
+    assert history.edits(own=True) == (Edit("a.py", 0, "load(1)\n", "get_(1)\n"),)
+
+
+def check(before: str, after: str, place: str, text: str, *expected: str) -> None:
+    """What an edit of the first `place` to `text` would rename, given that `before` became `after`."""
+    snapshot = Document("file:///a.py", "a.py", "python", 1, after).snapshot()
+    change = difference(before, after)
+    line = before.count("\n", 0, change.start)
+    edit = Edit("a.py", line, before.split("\n")[line] + "\n", after.split("\n")[line] + "\n")
+    renames = Renames.of(rules((edit,)), (snapshot,), Project())
+    start = after.index(place)
+    found = renames.made_by(snapshot, start, start + len(place), text)
+    assert [after[at - 3 : at] for at in found] == list(expected)
+
+
+def test_an_edit_renames_what_it_gives_the_new_name_in_place_of_the_old_one():
+    before, after = "def load():\n    a = os.load()\n", "def get():\n    a = os.load()\n"
+    check(before, after, "load", "get", "os.")
+    check(before, after, "os.load()", "os.get()", "os.")
+    check(before, after, "    a = os.load()\n", "    b = os.get(1)\n", "os.")
+    check(before, after, "load()", "load(1)")
+    check(before, after, "a = ", "get = ")
+    check("x = load()\n" + before, "x = get()\n" + before, "os.load", "os.get")
+
+
+@pytest.mark.parametrize(("written", "expected"), [("os.same_file", True), ("os.other", False)])
+def test_a_model_gives_nothing_else_the_new_name(written, expected):
+    question = question_of("def ⟦samefile→same_file⟧$0():\n    return os.samefile()\n", "python")
+    start = question.snapshot.text.index("os.samefile")
+    end = start + len("os.samefile")
+    edit = Candidate(question.snapshot.uri, start, end, written, "line", None, {})
+    assert renames_another(question, edit, ()) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "expected"),
+    [
+        ("load(1)", {"load"}, True),
+        ("item.load(1)", {"load"}, False),
+        ("import rows\nrows.load(1)", {"load"}, True),
+        ("import rows\nitem.load(1)", {"load"}, False),
+        ('import (\n\t"a/rows"\n)\nrows.load(1)', {"load"}, True),
+        ("use a::rows;\nrows::load(1)", {"load"}, True),
+        ("reload(1)", {"load"}, False),
+        ("item.load(1)", {"load", "Rows"}, False),
+        ("Rows().load(1)", {"load", "Rows"}, True),
+    ],
+)
+def test_files_that_cannot_use_a_name_are_not_parsed(text, names, expected):
+    assert may_use(text, frozenset(names)) is expected
