@@ -42,7 +42,7 @@ def test_a_line_that_was_edited_since_has_been_seen():
 
 def test_a_name_that_stays_in_the_edited_line_is_not_gone():
     edit = (0, "path = join(path, part)\n", "target = join(path, part)\n")
-    check("target = join(path, part)\nshow(path)\n", edit, kind="rename", name="kept", expected={0: 1.0, 1: 1.0})
+    check("target = join(path, part)\nshow(path)\n", edit, kind="rename", name="kept", expected={1: 1.0})
 
 
 def test_calls_are_kin_and_members_are_not():
