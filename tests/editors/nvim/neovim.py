@@ -77,7 +77,11 @@ function _G.settled()
   return answered == place()
 end
 _G.notes = {}
-vim.notify = function(message) table.insert(_G.notes, message) end
+local notify = vim.notify
+vim.notify = function(message, ...)
+  table.insert(_G.notes, message)
+  return notify(message, ...)
+end
 vim.notify_once = vim.notify
 """
 
@@ -186,6 +190,16 @@ class Neovim:
         """The mapping that the documentation suggests for a key that has a meaning of its own."""
         code = "local m, k, a = ...; vim.keymap.set(m, k, require('mercury').or_key(a, k), { expr = true })"
         self.lua(code, mode, key, action)
+
+    @property
+    def page(self) -> str:
+        """The lines of the float that is open, as one text."""
+        self.until(lambda: self.lua("return vim.api.nvim_win_get_config(0).relative") != "", "a page")
+        return self.text
+
+    @property
+    def waits_for_enter(self) -> bool:
+        return self.rpc("nvim_get_mode")["mode"].startswith("r")
 
     def says(self, part: str) -> None:
         self.until(lambda: any(part in note for note in self.notes), f"a message with {part!r}")

@@ -1,5 +1,7 @@
 """`:Mercury`, `:checkhealth mercury`, options, and two of our clients in one editor."""
 
+import re
+
 import pytest
 
 from tests.e2e.environment import COMMAND
@@ -8,27 +10,89 @@ from tests.editors.scenes import BLOCK, SHOP
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
 
-SUBCOMMANDS = ["accept", "dismiss", "log", "restart", "snooze", "status", "why"]
+SUBCOMMANDS = ["accept", "dismiss", "log", "next", "restart", "sample", "snooze", "stats", "status", "toggle", "why"]
+COMPLETED = [
+    ("", SUBCOMMANDS),
+    ("sn", ["snooze"]),
+    ("snooze ", ["5", "30", "60", "0"]),
+    ("next ", ["accept", "one", "preview", "undo"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"), [("", SUBCOMMANDS), ("s", ["snooze", "status"]), ("snooze ", ["5", "30", "60", "0"])]
-)
+@pytest.mark.parametrize(("typed", "offered"), COMPLETED)
 def test_subcommands_are_completed(bare, typed, offered):
     assert bare.lua("return vim.fn.getcompletion(..., 'cmdline')", f"Mercury {typed}") == offered
 
 
-def test_an_unknown_subcommand_names_the_known(bare):
-    bare.command("Mercury stats")
-    bare.says("stats: the commands are accept, dismiss, log, restart, snooze, status, why")
+@pytest.mark.parametrize("typed", ["stat", "next stat"])
+def test_an_unknown_subcommand_is_named(bare, typed):
+    bare.command(f"Mercury {typed}")
+    bare.says("stat: no such command")
+
+
+def test_languages_that_are_open_are_completed(bare):
+    bare.open(SHOP.text)
+    assert bare.lua("return vim.fn.getcompletion('Mercury toggle ', 'cmdline')") == ["python"]
 
 
 def test_status_tells_engine_and_decisions(served):
     served.start()
     suggested(served)
     served.command("Mercury status")
-    served.says("ready · fake · copies what is already written · cpu" if served.copies else "ready · mercury · ")
-    served.says("1 shown")
+    served.press("<Esc>", "n")
+    state = "ready · fake · copies what is already written · cpu" if served.copies else "ready · mercury · "
+    assert state in served.page
+    assert re.search(r"^\* python, inline: [1-9]\d* shown", served.page, re.MULTILINE), served.page
+
+
+def test_stats_shows_the_servers_page(served):
+    served.start()
+    suggested(served)
+    served.press("<Esc>", "n")
+    served.command("Mercury stats")
+    assert "| python |" in served.page
+    served.keys("q")
+    reach(served, SHOP.before)
+
+
+@pytest.mark.parametrize("language", ["", "python"])
+def test_toggled_off_nothing_is_suggested_until_it_is_on_again(editor, language):
+    shown = suggested(editor)
+    editor.command(f"Mercury toggle {language}")
+    editor.shows("")
+    before = editor.asks()
+    editor.type(shown[0])
+    assert editor.asks() == before
+    assert editor.lua("return require('mercury').status()") == "mercury: off"
+    editor.command("Mercury toggle lua")
+    editor.command(f"Mercury toggle {language}")
+    editor.type(shown[1])
+    assert editor.suggestion() == shown[2:]
+
+
+def test_why_and_status_tell_that_it_was_toggled_off(served):
+    served.start()
+    served.open(SHOP.text)
+    served.ready()
+    served.command("Mercury toggle python")
+    served.command("Mercury why")
+    assert "suggestions are off for python; `:Mercury toggle python` turns them on" in served.page
+    served.keys("q")
+    served.command("Mercury status")
+    assert "suggestions are off for python" in served.page
+
+
+def test_the_sample_is_a_file_to_try_that_is_never_written(served):
+    served.start()
+    served.command("Mercury sample")
+    served.ready()
+    served.until(lambda: served.mode == "i", "insert mode")
+    served.type("return wid")
+    served.suggestion()
+    served.press("<Esc>", "n")
+    assert served.lua("return { vim.bo.modified, vim.fn.filereadable(vim.fn.expand('%')) }") == [False, 0]
+    served.command("quit")
+    assert served.lua("return #vim.api.nvim_list_tabpages()") == 1
 
 
 def test_why_tells_the_reason(served):
@@ -37,12 +101,14 @@ def test_why_tells_the_reason(served):
     served.ready()
     served.keys("$")
     served.command("Mercury why")
-    served.says("the cursor is inside a word")
+    reasons = served.page.splitlines()
+    assert reasons[0] == "inline: the cursor is inside a word"
+    assert reasons[1].startswith("next edit: ")
 
 
 def test_without_a_server_commands_say_so(bare):
-    bare.command("Mercury status")
-    bare.says("no server is attached to this buffer")
+    bare.command("Mercury why")
+    bare.says("no server in this buffer; see :checkhealth mercury")
 
 
 def test_accept_as_a_command(served):
@@ -89,22 +155,39 @@ def test_health_finds_program_engine_and_clients(served):
     served.ready()
     served.command("checkhealth mercury")
     report = served.text
-    assert "mercury: ready, 1 buffers" in report
+    assert "mercury: ready, 1 buffer" in report
+    assert "ghost text: drawn by this plugin, asked for 25 ms after a key" in report
+    assert "keys = false" in report
     assert "ERROR" not in report
 
 
 def test_health_says_what_to_do_without_the_program(bare):
+    (bare.folder / ".venv/bin").mkdir(parents=True)
+    (bare.folder / ".venv/bin/no-such-program").touch(0o700)
     bare.start(["no-such-program", "--stdio"])
+    bare.says("no-such-program is not found; see :checkhealth mercury")
     bare.command("checkhealth mercury")
+    assert "looked for in $PATH" in bare.text
+    assert f"there is one that you may name: {bare.folder}/.venv/bin/no-such-program" in bare.text
     assert "no-such-program is not found" in bare.text
     assert "uv tool install mercury-ls" in bare.text
 
 
 def test_wrong_options_are_told_and_the_others_apply(bare):
     bare.lua("require('mercury').setup({ servers = {}, ghots = 'own', ghost = 'both', debounce_ms = 7 })")
-    bare.says('option ghots = "own": unknown; the options are debounce_ms, ghost,')
-    bare.says('option ghost = "both": must be one of auto, native, own, off')
+    bare.says("… :Mercury status")
+    bare.command("Mercury status")
+    assert '* option ghots = "own": unknown; the options are debounce_ms, ghost,' in bare.page
+    assert '* option ghost = "both": must be one of auto, native, own, off' in bare.page
     assert bare.lua("return require('mercury.options').current.debounce_ms") == 7
+
+
+def test_this_plugin_draws_unless_neovims_own_is_on_everywhere(bare):
+    face = "return require('mercury.client').chosen_face()"
+    assert bare.lua(face) == "own"
+    if bare.lua("return vim.lsp.inline_completion ~= nil"):
+        bare.lua("vim.lsp.inline_completion.enable()")
+        assert bare.lua(face) == "native"
 
 
 def test_ghost_text_can_be_off(served):

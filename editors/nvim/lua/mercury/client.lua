@@ -1,5 +1,6 @@
 -- Our language clients: which one speaks in a buffer, by which face, and what happens when one dies.
 local options = require("mercury.options")
+local saying = require("mercury.say")
 
 local M = {}
 
@@ -9,6 +10,7 @@ M.names = { "mercury", "mercury-copilot" }
 local WINDOW_MS, MOST_CRASHES = 60000, 3
 local crashes = {} ---@type integer[]
 local leaving = {} ---@type table<integer, true> clients that somebody wanted to stop
+local ended = {} ---@type table<integer, { code: integer, signal: integer }> how clients have ended
 
 local function ours(client)
   return client ~= nil and vim.list_contains(M.names, client.name)
@@ -39,15 +41,21 @@ function M.editor(buf)
   end
 end
 
--- Who draws ghost text in a buffer: "native", "own" or nobody ("off").
-function M.face(buf)
-  local chosen = options.current.ghost
-  if chosen == "off" or not M.speaker(buf) then
+-- Who is to draw ghost text: "native", "own" or nobody ("off"). Neovim's own waits 200 ms after each key, which nothing
+-- can shorten; where its user has turned it on for everything, they have keys for it too.
+function M.chosen_face()
+  local chosen, native = options.current.ghost, vim.lsp.inline_completion
+  if chosen == "off" then
     return "off"
-  elseif not vim.lsp.inline_completion then
-    return "own"
+  elseif native and (chosen == "native" or chosen == "auto" and native.is_enabled()) then
+    return "native"
   end
-  return chosen == "own" and "own" or "native"
+  return "own"
+end
+
+-- Who draws it in a buffer.
+function M.face(buf)
+  return M.speaker(buf) and M.chosen_face() or "off"
 end
 
 -- Neovim's inline completion serves exactly the client that speaks, and only where it is the face.
@@ -121,18 +129,55 @@ local function start(name)
   end
 end
 
+-- The program of a configuration, where that is a command.
+function M.program(name)
+  local cmd = (vim.lsp.config[name] or {}).cmd
+  return type(cmd) == "table" and cmd[1] or nil
+end
+
+-- Neovim itself writes only into its log that there is no such program.
+function M.look_for_program(name)
+  saying.after_start(function()
+    local program = M.program(name)
+    if program and vim.fn.executable(program) == 0 then
+      saying.say(("%s is not found; see :checkhealth mercury"):format(program), vim.log.levels.WARN)
+    end
+  end)
+end
+
+-- Neovim's own word on a server that died is longer than many screens are wide, and would wait for ENTER.
+function M.hush(name)
+  for _, client in ipairs(vim.lsp.get_clients({ name = name, _uninitialized = true })) do
+    local exit = client._on_exit
+    if type(exit) == "function" and not rawget(client, "_on_exit") then
+      client._on_exit = function(self, code, signal)
+        ended[self.id] = { code = code, signal = signal }
+        exit(self, 0, 0)
+      end
+    end
+  end
+end
+
 -- A server that died is started again, unless it dies again and again.
 function M.exited(name, code, signal, id)
+  if ended[id] then
+    code, signal, ended[id] = ended[id].code, ended[id].signal, nil
+  end
   local wanted = leaving[id] or vim.v.exiting ~= vim.NIL or (code == 0 and signal == 0)
   leaving[id] = nil
   vim.schedule(function()
     require("mercury.status").forget(id)
     M.hide()
-    if wanted or not options.current.restart then
+    if wanted then
       return
+    end
+    local how = signal ~= 0 and ("by signal %d"):format(signal) or ("with code %d"):format(code)
+    if not options.current.restart then
+      saying.say(("the server ended %s; `:Mercury restart`"):format(how), vim.log.levels.WARN)
     elseif too_often() then
-      vim.notify(("mercury: %s keeps dying; see :Mercury log, then :Mercury restart"):format(name), vim.log.levels.ERROR)
+      saying.say(("%s keeps dying; see :Mercury log, then :Mercury restart"):format(name), vim.log.levels.ERROR)
     else
+      saying.say(("the server ended %s and is started again"):format(how), vim.log.levels.WARN)
       start(name)
     end
   end)

@@ -1,17 +1,24 @@
 -- `:Mercury` and its subcommands.
 local client_of = require("mercury.client")
+local page = require("mercury.page")
+local quiet = require("mercury.quiet")
+local saying = require("mercury.say")
 
 local M = {}
 
-local function say(text, level)
-  vim.notify("mercury: " .. text, level or vim.log.levels.INFO)
+local say = saying.say
+
+local NO_SERVER = "no server in this buffer; see :checkhealth mercury"
+
+local function server()
+  return client_of.all(vim.api.nvim_get_current_buf())[1]
 end
 
 -- Asks our server of this buffer; says so where there is none.
 local function ask(method, params, told)
-  local client = client_of.all(vim.api.nvim_get_current_buf())[1]
+  local client = server()
   if not client then
-    return say("no server is attached to this buffer; see :checkhealth mercury", vim.log.levels.WARN)
+    return say(NO_SERVER, vim.log.levels.WARN)
   end
   client:request(method, params, function(err, result)
     if err then
@@ -22,20 +29,58 @@ local function ask(method, params, told)
   end)
 end
 
+local function counted(row)
+  return ("* %s, %s: %d shown, %d typed through, %d accepted, %d rejected, %d characters"):format(
+    row.language,
+    row.kind == "nextEdit" and "next edits" or "inline",
+    row.shown,
+    row.typedThrough,
+    row.accepted,
+    row.rejected,
+    row.characters
+  )
+end
+
+local function section(lines, title, items)
+  if #items > 0 then
+    vim.list_extend(lines, { "", "## " .. title, "" })
+    vim.list_extend(lines, items)
+  end
+end
+
+local function bullets(texts)
+  return vim.tbl_map(function(text)
+    return "* " .. text:gsub("\n%s*", " ")
+  end, texts or {})
+end
+
 local function described(status)
   local engine = vim.tbl_filter(function(word)
     return type(word) == "string" and word ~= ""
   end, { status.engine, status.model, status.device, status.detail })
   local lines = {
     ("%s · %s"):format(status.state, table.concat(engine, " · ")),
-    ("version %s, %d documents open"):format(status.version, status.documents),
-    ("%d accepted, %d refused"):format(status.accepted, status.rejected),
+    ("version %s, %d %s open, %d accepted, %d rejected"):format(
+      status.version,
+      status.documents,
+      status.documents == 1 and "document" or "documents",
+      status.accepted,
+      status.rejected
+    ),
   }
   if status.snoozed then
     table.insert(lines, "snoozed: `:Mercury snooze 0` wakes it")
   end
-  vim.list_extend(lines, status.problems)
-  return vim.list_extend(lines, vim.list_slice(status.decisions, math.max(1, #status.decisions - 4)))
+  section(lines, "Today", vim.tbl_map(counted, status.today or {}))
+  section(lines, "Problems", bullets(status.problems))
+  section(lines, "Last decisions", bullets(status.decisions))
+  return lines
+end
+
+local function show_status(lines)
+  vim.list_extend(lines, { quiet.switched_off(vim.api.nvim_get_current_buf()) })
+  section(lines, "Messages", bullets(saying.kept))
+  page.open("mercury: status", lines, "markdown")
 end
 
 function M.snooze(minutes)
@@ -48,11 +93,28 @@ function M.snooze(minutes)
   say(minutes > 0 and ("no suggestions for %g minutes"):format(minutes) or "suggestions are on again")
 end
 
+-- Switches suggestions off or on again, in all buffers or in those of one language.
+function M.toggle(language)
+  local on = quiet.toggle(language)
+  client_of.hide()
+  require("mercury.status").announce()
+  say(("suggestions are %s%s"):format(on and "on" or "off", language and " for " .. language or ""))
+end
+
 local commands = {}
 
 function commands.status()
+  if not server() then
+    return show_status({ NO_SERVER })
+  end
   ask("mercury/status", vim.empty_dict(), function(status)
-    say(table.concat(described(status), "\n"))
+    show_status(described(status))
+  end)
+end
+
+function commands.stats()
+  ask("mercury/stats", vim.empty_dict(), function(stats)
+    page.open("mercury: stats", vim.split(vim.trim(stats.page), "\n"), "markdown")
   end)
 end
 
@@ -64,12 +126,54 @@ function commands.snooze(minutes)
   M.snooze(number)
 end
 
+commands.toggle = M.toggle
+
 function commands.why()
-  local client = client_of.all(vim.api.nvim_get_current_buf())[1]
+  local client = server()
   local encoding = client and client.offset_encoding or "utf-16"
   ask("mercury/why", vim.lsp.util.make_position_params(0, encoding), function(answer)
-    say(require("mercury.quiet").reason(vim.api.nvim_get_current_buf()) or answer.reason)
+    local here = quiet.reason(vim.api.nvim_get_current_buf())
+    page.open("mercury: why", {
+      "inline: " .. (here or answer.reason),
+      "next edit: " .. (here or require("mercury.nextedit").reason() or answer.nextEdit or "no reason is known"),
+    })
   end)
+end
+
+local nexts = {}
+
+function nexts.accept()
+  if not require("mercury").next_edit() then
+    say("there is no next edit")
+  end
+end
+
+function nexts.one()
+  if not require("mercury").next_edit_one() then
+    say("there is no next edit")
+  end
+end
+
+function nexts.preview()
+  if not require("mercury").preview() then
+    say("there is no next edit")
+  end
+end
+
+function nexts.undo()
+  require("mercury").undo()
+end
+
+local function run(choices, chosen, ...)
+  if choices[chosen] then
+    choices[chosen](...)
+  else
+    say(("%s: no such command; <Tab> completes the names"):format(chosen), vim.log.levels.ERROR)
+  end
+end
+
+commands["next"] = function(what)
+  run(nexts, what or "accept")
 end
 
 function commands.accept()
@@ -87,6 +191,10 @@ function commands.restart()
   client_of.restart()
 end
 
+function commands.sample()
+  require("mercury.welcome").sample()
+end
+
 -- What the server says on standard error is in Neovim's own log of language servers.
 function commands.log()
   local path = vim.lsp.log.get_filename and vim.lsp.log.get_filename() or vim.lsp.get_log_path()
@@ -98,16 +206,34 @@ M.names = vim.tbl_keys(commands)
 table.sort(M.names)
 
 function M.run(arguments)
-  local run = commands[arguments[1]]
-  if not run then
-    return say(("%s: the commands are %s"):format(arguments[1], table.concat(M.names, ", ")), vim.log.levels.ERROR)
-  end
-  run(unpack(arguments, 2))
+  run(commands, unpack(arguments))
 end
+
+local function languages()
+  local found = {}
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    found[vim.bo[buf].filetype] = true
+  end
+  found[""] = nil
+  return vim.tbl_keys(found)
+end
+
+local arguments = {
+  snooze = function()
+    return { "5", "30", "60", "0" }
+  end,
+  toggle = languages,
+  next = function()
+    return vim.tbl_keys(nexts)
+  end,
+}
 
 function M.complete(typed, line)
   local before = vim.split(line, "%s+")
-  local choices = #before <= 2 and M.names or before[2] == "snooze" and { "5", "30", "60", "0" } or {}
+  local choices = #before <= 2 and M.names or arguments[before[2]] and arguments[before[2]]() or {}
+  if before[2] ~= "snooze" then
+    table.sort(choices)
+  end
   return vim.tbl_filter(function(choice)
     return vim.startswith(choice, typed)
   end, choices)

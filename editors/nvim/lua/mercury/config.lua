@@ -10,7 +10,14 @@ function M.named(name, init_options)
       textDocument = { inlineCompletion = { dynamicRegistration = false } },
       experimental = { mercury = vim.empty_dict() },
     },
+    before_init = function()
+      require("mercury.client").hush(name)
+    end,
     handlers = {
+      ["window/showMessage"] = function(_, params)
+        local level = vim.log.levels[({ "ERROR", "WARN" })[params.type] or "INFO"]
+        require("mercury.say").say((params.message:gsub("^mercury: ", "")), level)
+      end,
       ["mercury/didChangeStatus"] = function(_, params, context)
         require("mercury.status").changed(context.client_id, params)
       end,

@@ -1,8 +1,11 @@
 -- What a user may choose, what it may be, and what it is otherwise.
+local say = require("mercury.say").say
+
 local M = {}
 
 M.defaults = {
   servers = { "mercury" },
+  keys = false,
   ghost = "auto",
   debounce_ms = 25,
   popup_menu = "hide",
@@ -37,7 +40,7 @@ function M.set(given)
   for name, value in pairs(given) do
     local wrong = problem(name, value)
     if wrong then
-      vim.notify(("mercury: option %s = %s: %s"):format(name, vim.inspect(value), wrong), vim.log.levels.ERROR)
+      say(("option %s = %s: %s"):format(name, vim.inspect(value), wrong), vim.log.levels.ERROR)
     else
       chosen[name] = value
     end

@@ -3,6 +3,25 @@ local options = require("mercury.options")
 
 local M = {}
 
+local off = {} ---@type table<string, true> languages, and "" for all of them
+
+-- Switches suggestions off or on again, for one language or for all; returns whether they are on now.
+function M.toggle(language)
+  local key = language or ""
+  off[key] = not off[key] or nil
+  return not off[key]
+end
+
+-- Why the user has switched suggestions off in a buffer; nil where they have not.
+function M.switched_off(buf)
+  local language = vim.bo[buf].filetype
+  if off[""] then
+    return "suggestions are off; `:Mercury toggle` turns them on"
+  elseif off[language] then
+    return ("suggestions are off for %s; `:Mercury toggle %s` turns them on"):format(language, language)
+  end
+end
+
 local function plugin_says(module, question)
   local plugin = package.loaded[module]
   local ask = type(plugin) == "table" and plugin[question]
@@ -37,7 +56,7 @@ end
 
 -- Why nothing is to be shown right now; nil where it may.
 function M.reason(buf)
-  local unfit = M.unfit(buf)
+  local unfit = M.unfit(buf) or M.switched_off(buf)
   if unfit then
     return unfit
   elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then

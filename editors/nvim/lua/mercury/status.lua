@@ -36,6 +36,10 @@ function M.info(buf)
     return { state = "off", detail = "no server is attached to this buffer" }
   end
   local told = states[client.id] or { state = "starting", detail = "" }
+  local off = require("mercury.quiet").switched_off(buf)
+  if off then
+    return vim.tbl_extend("force", told, { state = "disabled", detail = off })
+  end
   local left = snoozed_until - vim.uv.now()
   if left > 0 then
     return vim.tbl_extend("force", told, { state = "snoozed", detail = ("%d min"):format(math.ceil(left / 60000)) })
@@ -48,6 +52,8 @@ function M.text(buf)
   local info = M.info(buf)
   if info.state == "off" then
     return ""
+  elseif info.state == "disabled" then
+    return "mercury: off"
   elseif info.state == "ready" then
     return "mercury"
   elseif info.state == "snoozed" then
