@@ -22,6 +22,7 @@ map("i", "suggest", "suggest")
 map({ "i", "n" }, "dismiss", "dismiss")
 map("n", "next-edit", "next_edit")
 map("n", "next-edit-one", "next_edit_one")
+map("n", "preview", "preview")
 
 local function colours()
   local links = {
@@ -41,7 +42,7 @@ vim.api.nvim_create_user_command("Mercury", function(given)
   require("mercury.command").run(given.fargs)
 end, {
   nargs = "+",
-  desc = "mercury: status, snooze, why, accept, dismiss, restart, log",
+  desc = "mercury: status, stats, why, next, toggle, snooze, sample, restart and more",
   complete = function(typed, line)
     return require("mercury.command").complete(typed, line)
   end,

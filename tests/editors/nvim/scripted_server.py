@@ -1,8 +1,9 @@
 """A language server that says only what a test has written down: one next edit, one inline completion.
 
 `scripted_server.py FOLDER` answers `mercury/nextEdit` once with `FOLDER/answer.json`, made to fit the document's
-version, as soon as there is no `FOLDER/hold`, and `textDocument/inlineCompletion` with `FOLDER/inline.json`. Every
-message that it gets goes into `FOLDER/journal.jsonl`.
+version, as soon as there is no `FOLDER/hold`, and `textDocument/inlineCompletion` with `FOLDER/inline.json`. An edit of
+a file that is not open has no version. Other requests are answered by `FOLDER/replies.json`, which has results by
+method. Every message that it gets goes into `FOLDER/journal.jsonl`.
 """
 
 import json
@@ -40,7 +41,8 @@ def answer(folder: Path, message: dict[str, Any], versions: dict[str, int]) -> A
         return next_edit(folder, versions)
     if message["method"] == "textDocument/inlineCompletion" and (folder / "inline.json").exists():
         return json.loads((folder / "inline.json").read_text(encoding="utf-8"))
-    return None
+    replies = folder / "replies.json"
+    return json.loads(replies.read_text(encoding="utf-8")).get(message["method"]) if replies.exists() else None
 
 
 def next_edit(folder: Path, versions: dict[str, int]) -> dict[str, Any]:
@@ -51,7 +53,8 @@ def next_edit(folder: Path, versions: dict[str, int]) -> dict[str, Any]:
         time.sleep(0.005)
     for edit in given["edits"]:
         uri = (folder / edit.pop("file")).as_uri()
-        edit["textDocument"] = {"uri": uri, "version": versions[uri] + edit.pop("ahead", 0)}
+        version = versions[uri] + edit.pop("ahead", 0) if uri in versions else None
+        edit["textDocument"] = {"uri": uri, "version": version}
     command = {"title": "", "command": "mercury.didAccept", "arguments": [given["id"]]}
     return {"label": "rename", "pAccept": 0.9, "command": command, **given}
 

@@ -48,18 +48,18 @@ def editor(bare, tmp_path):
     return bare
 
 
-def offered(editor, *edits: dict, text: str = TEXT) -> None:
+def offered(editor, *edits: dict, text: str = TEXT, **more: str) -> None:
     """An editor whose user has just made a change on the first line, after which these edits are offered."""
     editor.open(text, "area.py")
     editor.attached()
-    answer(editor, *edits)
+    answer(editor, *edits, **more)
     editor.keys("1Gx")
 
 
-def answer(editor, *edits: dict) -> None:
+def answer(editor, *edits: dict, **more: str) -> None:
     """Written aside first: the server reads whenever it is asked."""
     part = editor.folder / "answer.part"
-    part.write_text(json.dumps({"id": "one", "edits": edits}), encoding="utf-8")
+    part.write_text(json.dumps({"id": "one", "edits": edits, **more}), encoding="utf-8")
     part.rename(editor.folder / "answer.json")
 
 
@@ -93,7 +93,7 @@ def test_it_is_asked_for_with_version_and_place(editor):
     versions = [change["textDocument"]["version"] for change in journal(editor, "textDocument/didChange")]
     assert asked["textDocument"]["version"] == versions[-1]
     assert asked["position"] == {"line": 0, "character": 0}
-    assert asked["context"] == {"triggerKind": 2}
+    assert asked["context"] == {"triggerKind": 2, "closedFiles": True}
 
 
 def test_a_change_in_a_line_strikes_the_old_and_shows_the_new(editor):

@@ -1,8 +1,11 @@
 -- The next edit: asked for in normal mode, shown as a diff in place, jumped to when out of sight, made on a key.
 local asking = require("mercury.asking").new()
 local client_of = require("mercury.client")
+local offers = require("mercury.offer")
 local options = require("mercury.options")
+local preview = require("mercury.preview")
 local quiet = require("mercury.quiet")
+local say = require("mercury.say").say
 
 local M = {}
 
@@ -11,64 +14,11 @@ local AUTOMATIC = 2
 local NEAR = 2
 local space = vim.api.nvim_create_namespace("mercury.nextedit")
 
----@class mercury.Hunk a part of the offer
----@field buf integer
----@field range [integer, integer, integer, integer] of bytes; the text ends where a line behind the last would begin
----@field text string
----@field display "ghost"|"diff"
-
----@class mercury.Offer
----@field client_id integer
----@field id string
----@field label string
----@field hunks mercury.Hunk[]
----@field command? lsp.Command
----@field ticks table<integer, integer> each buffer's changedtick that the ranges are of
----@field taken boolean whether a part of it was accepted already
-
 local offer = nil ---@type mercury.Offer?
 local deaf = {} ---@type table<integer, true> clients whose server knows no next edits
 
 local function line_of(buf, row)
   return vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1]
-end
-
--- A position as (row, byte), the last of which is the beginning of the line behind the last one.
-local function byte_position(buf, position, encoding)
-  local line = line_of(buf, position.line)
-  if not line then
-    return vim.api.nvim_buf_line_count(buf), 0
-  end
-  return position.line, vim.str_byteindex(line, encoding, position.character, false)
-end
-
--- Whether writing ends the last line, which has no end of its own.
-local function ends_when_written(buf)
-  local bo = vim.bo[buf]
-  return not bo.endofline and bo.fixendofline and not bo.binary
-end
-
--- The range of the buffer that the hunk replaces, and the lines that come there. The end of a buffer's last line is no
--- part of any range: where the hunk's text ends with one, it is there already; where a line is added or taken away
--- behind it, the line end before that one comes or goes.
-local function placed(hunk)
-  local row, col, end_row, end_col = unpack(hunk.range)
-  local last = vim.api.nvim_buf_line_count(hunk.buf) - 1
-  local width, text = #line_of(hunk.buf, last), hunk.text
-  local at_end = end_row == last and end_col == width and ends_when_written(hunk.buf)
-  if end_row <= last and not at_end then
-    return hunk.range, vim.split(text, "\n", { plain = true })
-  elseif row > last then
-    row, col, text = last, width, "\n" .. text
-  elseif text == "" and col == 0 and row > 0 and (row < end_row or col < end_col) then
-    row, col = row - 1, #line_of(hunk.buf, row - 1)
-  end
-  return { row, col, last, width }, vim.split((text:gsub("\n$", "")), "\n", { plain = true })
-end
-
--- The line on which a hunk is found.
-local function row_of(hunk)
-  return math.min(hunk.range[1], vim.api.nvim_buf_line_count(hunk.buf) - 1)
 end
 
 -- Display
@@ -134,7 +84,7 @@ local function draw_lines(hunk, range, lines)
 end
 
 local function draw(hunk)
-  local range, lines = placed(hunk)
+  local range, lines = offers.placed(hunk)
   local group = hunk.display == "ghost" and "MercuryGhost" or "MercuryAdd"
   local inserts = range[1] == range[3] and range[2] == range[4]
   local at_end = range[4] == #line_of(hunk.buf, range[3])
@@ -147,22 +97,29 @@ local function draw(hunk)
   end
 end
 
+local function wanted()
+  return vim.tbl_filter(function(hunk)
+    return not hunk.left_out
+  end, offer.hunks)
+end
+
 local function in_sight(hunk)
-  local line = row_of(hunk) + 1
-  return hunk.buf == vim.api.nvim_get_current_buf() and line >= vim.fn.line("w0") and line <= vim.fn.line("w$")
+  local win = vim.fn.bufwinid(hunk.buf)
+  return win ~= -1 and hunk.row + 1 >= vim.fn.line("w0", win) and hunk.row + 1 <= vim.fn.line("w$", win)
 end
 
 local function is_near(hunk)
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
-  return in_sight(hunk) and row >= hunk.range[1] - NEAR and row <= hunk.range[3] + NEAR
+  local here = hunk.buf == vim.api.nvim_get_current_buf() and in_sight(hunk)
+  return here and row >= hunk.range[1] - NEAR and row <= hunk.range[3] + NEAR
 end
 
 -- The hunk that is next: the nearest in this buffer, otherwise the first.
 local function nearest()
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
-  local best, distance = offer.hunks[1], math.huge
-  for _, hunk in ipairs(offer.hunks) do
-    local away = math.abs(row_of(hunk) - row)
+  local best, distance = wanted()[1], math.huge
+  for _, hunk in ipairs(wanted()) do
+    local away = math.abs(hunk.row - row)
     if hunk.buf == vim.api.nvim_get_current_buf() and away < distance then
       best, distance = hunk, away
     end
@@ -170,19 +127,56 @@ local function nearest()
   return best
 end
 
--- Where the edit cannot be seen, a note at the end of the cursor's line says where it is.
-local function draw_hint(hunk)
-  local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
-  local line = row_of(hunk)
-  local where = ("line %d"):format(line + 1)
-  if hunk.buf ~= buf then
-    where = ("%s:%d"):format(vim.fn.fnamemodify(vim.api.nvim_buf_get_name(hunk.buf), ":t"), line + 1)
+-- What all the edits are, and where the next one is if it cannot be seen.
+local function hint()
+  local hunk = nearest()
+  if in_sight(hunk) then
+    return "next edit: " .. offer.summary
   end
-  local arrow = hunk.buf ~= buf and "→" or line > row and "↓" or "↑"
-  vim.api.nvim_buf_set_extmark(buf, space, row, 0, {
-    virt_text = highlighted(("  %s next edit: %s"):format(arrow, where), "MercuryHint"),
-    virt_text_pos = "eol",
-  })
+  local here = hunk.buf == vim.api.nvim_get_current_buf()
+  local below = hunk.row > vim.api.nvim_win_get_cursor(0)[1] - 1
+  local file = vim.fs.basename(vim.api.nvim_buf_get_name(hunk.buf))
+  local where = here and ("line %d"):format(hunk.row + 1) or ("%s:%d"):format(file, hunk.row + 1)
+  local more = #offer.hunks > 1 and " · " .. offer.summary or ""
+  return ("%s next edit: %s%s"):format(not here and "→" or below and "↓" or "↑", where, more)
+end
+
+-- A sentence in lines that fit.
+local function wrapped(text, width)
+  local lines = { "" }
+  for word in text:gmatch("%S+") do
+    local longer = vim.trim(lines[#lines] .. " " .. word)
+    if vim.fn.strdisplaywidth(longer) > width and lines[#lines] ~= "" then
+      table.insert(lines, word)
+    else
+      lines[#lines] = longer
+    end
+  end
+  return lines
+end
+
+-- Said at the cursor's line: what will change where it cannot be seen, and what the server has to say about it. What
+-- does not fit behind the line stands below it.
+local function draw_hint()
+  local below = offer.note ~= "" and { offer.note } or {}
+  local mark = {}
+  if not vim.iter(wanted()):all(in_sight) then
+    local text = "  " .. hint()
+    local info = vim.fn.getwininfo(vim.api.nvim_get_current_win())[1]
+    if vim.fn.virtcol("$") + vim.fn.strdisplaywidth(text) + info.textoff <= info.width then
+      mark.virt_text, mark.virt_text_pos = highlighted(text, "MercuryHint"), "eol"
+    else
+      table.insert(below, 1, vim.trim(text))
+    end
+  end
+  local width = vim.api.nvim_win_get_width(0) - 8
+  for _, text in ipairs(below) do
+    mark.virt_lines = mark.virt_lines or {}
+    for _, line in ipairs(wrapped(text, width)) do
+      table.insert(mark.virt_lines, highlighted("  " .. line, "MercuryHint"))
+    end
+  end
+  vim.api.nvim_buf_set_extmark(0, space, vim.api.nvim_win_get_cursor(0)[1] - 1, 0, mark)
 end
 
 local function clear_display()
@@ -191,26 +185,19 @@ local function clear_display()
   end
 end
 
--- Whether every buffer is as it was when the ranges were computed.
-local function is_current(made)
-  for buf, tick in pairs(made.ticks) do
-    if not vim.api.nvim_buf_is_loaded(buf) or vim.api.nvim_buf_get_changedtick(buf) ~= tick then
-      return false
-    end
-  end
-  return true
-end
-
 -- Ranges of a text that has changed since are not drawn: the cursor's move is heard of before the change is.
 local function show()
   clear_display()
-  if not offer or not is_current(offer) then
+  if not offer or not offers.is_current(offer) then
     return
   end
-  vim.tbl_map(draw, offer.hunks)
-  local hunk = nearest()
-  if not in_sight(hunk) then
-    draw_hint(hunk)
+  for _, hunk in ipairs(wanted()) do
+    if hunk.range then
+      draw(hunk)
+    end
+  end
+  if #wanted() > 0 and not quiet.unfit(vim.api.nvim_get_current_buf()) then
+    draw_hint()
   end
 end
 
@@ -219,47 +206,32 @@ end
 function M.clear()
   asking.stop()
   clear_display()
+  preview.close()
   offer = nil
 end
 
-local function hunk_of(edit, client)
-  local buf = vim.uri_to_bufnr(edit.textDocument.uri)
-  local version = edit.textDocument.version
-  if not vim.api.nvim_buf_is_loaded(buf) or version ~= vim.lsp.util.buf_versions[buf] or quiet.unfit(buf) then
-    return nil
-  end
-  local row, col = byte_position(buf, edit.range.start, client.offset_encoding)
-  local end_row, end_col = byte_position(buf, edit.range["end"], client.offset_encoding)
-  return {
-    buf = buf,
-    range = { row, col, end_row, end_col },
-    text = (edit.newText:gsub("\r\n?", "\n")),
-    display = edit.display or "diff",
-  }
-end
-
--- The offer that an answer makes; nil unless every buffer is at the version that its edits are for.
-local function offer_of(client, answer)
-  local made = { client_id = client.id, id = answer.id, label = answer.label, command = answer.command }
-  made.hunks, made.ticks, made.taken = {}, {}, false
-  for _, edit in ipairs(answer.edits) do
-    local hunk = hunk_of(edit, client)
-    if not hunk then
-      return nil
-    end
-    table.insert(made.hunks, hunk)
-    made.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
-  end
-  return #made.hunks > 0 and made or nil
-end
-
+-- An offer that is on the screen already stays as it is: parts of it may be made or left out by now.
 local function answered(client, err, answer)
   if err then
     deaf[client.id] = err.code == METHOD_NOT_FOUND or nil
-  elseif type(answer) == "table" and vim.api.nvim_get_mode().mode == "n" then
+  elseif type(answer) ~= "table" or vim.api.nvim_get_mode().mode ~= "n" or preview.is_open() then
+    return
+  elseif not (offer and offer.id == answer.id and offers.is_current(offer)) then
     M.clear()
-    offer = offer_of(client, answer)
+    offer = offers.new(client, answer)
     show()
+    if offer then
+      client:notify("textDocument/didShowInlineEdit", { item = { command = offer.command } })
+    end
+  end
+end
+
+-- Another server of this buffer that can rename: what it can do is not offered twice.
+local function rename_provider(buf)
+  for _, client in ipairs(vim.lsp.get_clients({ bufnr = buf, method = "textDocument/rename" })) do
+    if not vim.list_contains(client_of.names, client.name) then
+      return client.name
+    end
   end
 end
 
@@ -270,7 +242,7 @@ local function ask(buf)
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
-  params.context = { triggerKind = AUTOMATIC }
+  params.context = { triggerKind = AUTOMATIC, closedFiles = true, renameProvider = rename_provider(buf) }
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   asking.ask(client, METHOD, params, buf, function(err, answer)
     if vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick then
@@ -288,101 +260,153 @@ local function ask_soon()
 end
 
 local function changed()
-  if offer and not is_current(offer) then
+  if offer and not offers.is_current(offer) then
     M.clear()
   end
-  if options.current.next_edit and not offer then
+  if options.current.next_edit then
     ask_soon()
+  end
+end
+
+-- Why there is no next edit as far as this side knows, or what there is; nil where the server knows more.
+function M.reason()
+  local client = client_of.editor(vim.api.nvim_get_current_buf())
+  if offer and offers.is_current(offer) then
+    return ("%s (%s)"):format(offer.label, offer.summary)
+  elseif not options.current.next_edit then
+    return "the option next_edit is false"
+  elseif not client then
+    return "another plugin shows next edits, by the client mercury-copilot"
+  elseif deaf[client.id] then
+    return "this server knows no next edits"
   end
 end
 
 -- Accepting
 
 function M.visible()
-  return offer ~= nil and is_current(offer) and vim.api.nvim_get_mode().mode == "n"
+  return offer ~= nil and offers.is_current(offer) and vim.api.nvim_get_mode().mode == "n"
+end
+
+local function drop(problem)
+  M.clear()
+  say("next edit not made: " .. problem, vim.log.levels.WARN)
+end
+
+-- Goes to a buffer, in a window that shows it already, or beside what must not be left.
+local function visit(buf)
+  local win = vim.fn.bufwinid(buf)
+  if win ~= -1 then
+    vim.api.nvim_set_current_win(win)
+    return
+  end
+  vim.bo[buf].buflisted = true
+  if not pcall(vim.cmd.buffer, buf) then
+    vim.cmd.sbuffer(buf)
+  end
 end
 
 local function jump(hunk)
-  vim.cmd("normal! m'")
-  if hunk.buf ~= vim.api.nvim_get_current_buf() then
-    vim.cmd.buffer(hunk.buf)
+  local problem = offers.load(offer, { hunk })
+  if problem then
+    return drop(problem)
   end
-  vim.api.nvim_win_set_cursor(0, { row_of(hunk) + 1, hunk.range[2] })
+  vim.cmd("normal! m'")
+  visit(hunk.buf)
+  local row = math.min(hunk.row + 1, vim.api.nvim_buf_line_count(0))
+  vim.api.nvim_win_set_cursor(0, { row, hunk.range[2] })
   vim.cmd("normal! zv")
   show()
-end
-
--- Whether a hunk's range begins where another's ends, or behind it.
-local function is_behind(hunk, other)
-  local row, end_row = hunk.range[1], other.range[3]
-  return hunk.buf == other.buf and (row > end_row or row == end_row and hunk.range[2] >= other.range[4])
-end
-
--- Moves the ranges behind a hunk that was made. Of two insertions in one place, the one named first comes first.
-local function follow(made)
-  local lines = vim.split(made.text, "\n", { plain = true })
-  local row, col, end_row, end_col = unpack(made.range)
-  local down = #lines - 1 - (end_row - row)
-  local right = #lines[#lines] + (#lines == 1 and col or 0) - end_col
-  local named = false
-  for _, hunk in ipairs(offer.hunks) do
-    named = named or hunk == made
-    if hunk ~= made and is_behind(hunk, made) and (named or not vim.deep_equal(hunk.range, made.range)) then
-      local range = hunk.range
-      range[2] = range[2] + (range[1] == end_row and right or 0)
-      range[4] = range[4] + (range[3] == end_row and right or 0)
-      range[1], range[3] = range[1] + down, range[3] + down
-    end
-  end
-end
-
-local function apply(hunk)
-  local range, lines = placed(hunk)
-  vim.api.nvim_buf_set_text(hunk.buf, range[1], range[2], range[3], range[4], lines)
-  follow(hunk)
-  offer.ticks[hunk.buf] = vim.api.nvim_buf_get_changedtick(hunk.buf)
-  if hunk.buf == vim.api.nvim_get_current_buf() then
-    local last = #lines[#lines] + (#lines == 1 and range[2] or 0)
-    vim.api.nvim_win_set_cursor(0, { range[1] + #lines, math.max(last - 1, 0) })
-  end
 end
 
 local function report()
   local client = vim.lsp.get_client_by_id(offer.client_id)
   if client and offer.command then
-    client:exec_cmd(offer.command, {}, function() end)
+    local arguments = offer.made < offer.count and { offer.id, offer.made } or { offer.id }
+    client:exec_cmd(vim.tbl_extend("force", offer.command, { arguments = arguments }), {}, function() end)
   end
 end
 
 local function finish()
+  local files = vim.tbl_count(offer.steps)
+  local elsewhere = files > 1 or not offer.steps[vim.api.nvim_get_current_buf()]
+  offers.finish(offer)
   report()
   M.clear()
   ask_soon()
+  if elsewhere then
+    local count = files == 1 and "1 file" or files .. " files"
+    say(count .. " changed: :wall writes, :Mercury next undo reverts")
+  end
+end
+
+-- Makes all edits that are wanted.
+local function make_all()
+  local hunks = wanted()
+  local problem = offers.load(offer, hunks)
+  if problem then
+    return drop(problem)
+  end
+  for _, hunk in ipairs(hunks) do
+    offers.make(offer, hunk)
+  end
+  if offer.made > 0 then
+    finish()
+  end
+end
+
+-- Makes one edit, and puts the cursor on its end.
+local function make_one(hunk)
+  vim.api.nvim_win_set_cursor(0, offers.make(offer, hunk))
+  offer.hunks = vim.tbl_filter(function(each)
+    return each ~= hunk
+  end, offer.hunks)
 end
 
 -- The nearest edit, where the cursor is near it; else the cursor goes there, and nothing is made yet.
 local function reached()
   local target = nearest()
-  if is_near(target) then
+  if target and target.range and is_near(target) then
     return target
+  elseif target then
+    jump(target)
   end
-  jump(target)
 end
 
--- Makes all edits; the first key only goes there where they are out of sight or away from the cursor.
-function M.accept()
+-- Whether there are edits of several files, some of which are in no window.
+local function reaches_further()
+  local hidden, files = false, {}
+  for _, hunk in ipairs(wanted()) do
+    files[hunk.buf] = true
+    hidden = hidden or vim.fn.bufwinid(hunk.buf) == -1
+  end
+  return hidden and vim.tbl_count(files) > 1
+end
+
+-- Opens the list of all edits, to leave some out; true if there is an offer.
+function M.preview()
   if not M.visible() then
     return false
   end
-  local target = reached()
-  if target then
-    for _, hunk in ipairs(offer.hunks) do
-      if hunk ~= target then
-        apply(hunk)
-      end
+  preview.open(offer, { make = make_all, jump = jump, closed = show })
+  return true
+end
+
+-- Makes all edits. The first key only goes there where they are out of sight or away from the cursor, and lists them
+-- where other files would change unseen.
+function M.accept()
+  if not M.visible() then
+    return false
+  elseif preview.is_open() then
+    preview.make()
+  elseif reaches_further() then
+    M.preview()
+  else
+    local target = reached()
+    if target then
+      make_one(target)
+      make_all()
     end
-    apply(target)
-    finish()
   end
   return true
 end
@@ -391,15 +415,15 @@ function M.accept_one()
   if not M.visible() then
     return false
   end
+  if preview.is_open() then
+    preview.go()
+    return true
+  end
   local target = reached()
   if not target then
     return true
   end
-  apply(target)
-  offer.taken = true
-  offer.hunks = vim.tbl_filter(function(hunk)
-    return hunk ~= target
-  end, offer.hunks)
+  make_one(target)
   if #offer.hunks == 0 then
     finish()
   else
@@ -413,13 +437,25 @@ function M.dismiss()
     return false
   end
   local client = vim.lsp.get_client_by_id(offer.client_id)
-  if offer.taken then
+  if offer.made > 0 then
+    offers.finish(offer)
     report()
   elseif client then
     client:notify("mercury/didReject", { id = offer.id })
   end
   M.clear()
   return true
+end
+
+-- Takes back what was accepted last, in all files at once.
+function M.undo()
+  local any, changed_since = offers.undo()
+  if #changed_since > 0 then
+    local names = table.concat(changed_since, ", ")
+    say(("not undone: %s changed since; press u there"):format(names), vim.log.levels.WARN)
+  elseif not any then
+    say("there is no next edit to take back")
+  end
 end
 
 local group = vim.api.nvim_create_augroup("mercury.nextedit", {})

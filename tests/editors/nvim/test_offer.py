@@ -1,0 +1,303 @@
+"""An offer that reaches further than the eye: announced, listed, made in part, taken back whole, in files that are not
+open too. The server offers what the test has written down."""
+
+import json
+
+import pytest
+
+from tests.editors.nvim.test_next_edit import (
+    CHANGED,
+    FIRST,
+    SCREEN,
+    SECOND,
+    answer,
+    edit,
+    journal,
+    offered,
+    reach,
+    shows,
+    told,
+)
+from tests.editors.nvim.test_next_edit import editor as editor
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+
+OTHER = {**edit(0, 0, 4, "area"), "file": "other.py", "oldText": "aera"}
+THIRD = {**edit(0, 0, 4, "area"), "file": "third.py", "oldText": "aera"}
+MADE = CHANGED.replace("hight", "height")
+KEYS = "a make · x leave out or take in · <CR> go there · q close"
+LISTED = f"""\
+2 of 2: {KEYS}
+area.py
+✓    2 -     return width * hight
+       +     return width * height
+other.py
+✓    1 - aera
+       + area"""
+BUFFER = "return table.concat(vim.api.nvim_buf_get_lines(vim.fn.bufnr(...), 0, -1, false), '\\n')"
+
+
+def lines(editor, name: str) -> str:
+    return editor.lua(BUFFER, name)
+
+
+def beside(editor, **more: str) -> None:
+    """An offer for the file that is looked at, and for one in no window."""
+    editor.open("aera\n", "other.py")
+    editor.attached()
+    offered(editor, FIRST, OTHER, **more)
+    editor.until(lambda: screen(editor), "the offer")
+
+
+def closed(editor, *edits: dict, text: str = "aera\n") -> None:
+    """The same for files that are not open."""
+    for each in edits:
+        (editor.folder / each["file"]).write_text(text, encoding="utf-8")
+    offered(editor, FIRST, *edits)
+    editor.until(lambda: screen(editor), "the offer")
+
+
+def screen(editor) -> list:
+    return editor.lua(SCREEN)
+
+
+def listed(editor) -> None:
+    editor.keys("<Tab>")
+    assert editor.page == LISTED
+
+
+def test_what_changes_elsewhere_is_said_before(editor):
+    beside(editor, summary="1 here, 1 in other.py", note="pyright can rename this: undo and use rename")
+    shows(
+        editor,
+        ["-", 1, "hight"],
+        ["+", 1, "height"],
+        ["?", 0, "  next edit: 1 here, 1 in other.py"],
+        ["+", 0, "  pyright can rename this: undo and use rename"],
+    )
+
+
+def test_the_first_key_lists_what_would_change_unseen_and_the_second_makes_it(editor):
+    beside(editor)
+    listed(editor)
+    assert lines(editor, "area.py") == CHANGED.removesuffix("\n")
+    assert lines(editor, "other.py") == "aera"
+    editor.keys("<Tab>")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "area"
+    assert told(editor, "workspace/executeCommand")["arguments"] == ["one"]
+    editor.says("2 files changed: :wall writes, :Mercury next undo reverts")
+
+
+def test_what_is_left_out_is_not_made_and_the_server_hears_how_many_were(editor):
+    beside(editor)
+    listed(editor)
+    editor.keys("G")
+    editor.keys("x")
+    editor.until(lambda: "✗    1 - aera" in editor.text, "the mark")
+    editor.keys("x")
+    editor.until(lambda: "✗" not in editor.text, "no mark")
+    editor.keys("xa")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "aera"
+    assert told(editor, "workspace/executeCommand")["arguments"] == ["one", 1]
+
+
+@pytest.mark.parametrize("key", ["<CR>", "g<Tab>"])
+def test_a_key_goes_to_an_edit_and_makes_nothing(editor, key):
+    beside(editor)
+    listed(editor)
+    editor.keys("G" + key)
+    editor.until(lambda: editor.lua("return vim.fn.expand('%:t')") == "other.py", "the other file")
+    shows(editor, ["-", 0, "aera"], ["+", 0, "area"], ["?", 0, "  next edit: 2 edits"])
+
+
+def test_closing_the_list_keeps_the_offer(editor):
+    beside(editor)
+    listed(editor)
+    editor.keys("q")
+    reach(editor, CHANGED)
+    editor.keys("<Tab>")
+    assert editor.page == LISTED
+
+
+def test_the_list_is_a_command_too_and_says_where_there_is_nothing(editor):
+    offered(editor, FIRST)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    editor.command("Mercury next preview")
+    assert editor.page.startswith(f"1 of 1: {KEYS}\narea.py\n✓    2 -")
+    editor.keys("a")
+    reach(editor, MADE)
+    editor.command("Mercury next preview")
+    editor.says("there is no next edit")
+
+
+def test_edits_in_windows_are_seen_and_need_no_list(editor):
+    editor.open("aera\n", "other.py")
+    editor.command("split")
+    offered(editor, FIRST, OTHER)
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    editor.keys("<Tab>")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "area"
+
+
+def made(editor) -> None:
+    """All of it, and the server has been asked what comes next."""
+    listed(editor)
+    editor.keys("a")
+    reach(editor, MADE)
+    editor.says("2 files changed")
+    editor.until(lambda: len(journal(editor, "mercury/nextEdit")) == 2, "the next question")
+
+
+def test_one_command_takes_an_offer_back_in_all_files(editor):
+    beside(editor)
+    made(editor)
+    editor.command("silent wall")
+    editor.command("Mercury next undo")
+    reach(editor, CHANGED)
+    assert lines(editor, "other.py") == "aera"
+    editor.command("Mercury next undo")
+    editor.says("there is no next edit to take back")
+
+
+def test_a_change_since_is_never_lost_by_taking_back(editor):
+    beside(editor)
+    made(editor)
+    editor.lua("vim.api.nvim_buf_set_lines(vim.fn.bufnr('other.py'), 0, 0, false, { '# mine' })")
+    editor.command("Mercury next undo")
+    editor.says("not undone: other.py changed since; press u there")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "# mine\narea"
+
+
+def test_in_a_buffer_without_a_window_two_offers_are_two_steps(editor):
+    beside(editor)
+    made(editor)
+    answer(editor, edit(1, 4, 10, "give"), {**edit(0, 4, 4, "()"), "file": "other.py", "oldText": ""})
+    editor.keys("1Gx")
+    editor.until(lambda: screen(editor), "the second offer")
+    editor.keys("<Tab>")
+    assert "+ area()" in editor.page
+    editor.keys("a")
+    editor.until(lambda: lines(editor, "other.py") == "area()", "the second edit")
+    editor.keys(":buffer other.py<CR>u")
+    reach(editor, "area")
+    editor.keys("u")
+    reach(editor, "aera")
+
+
+def test_files_that_are_not_open_are_changed_but_not_written(editor):
+    closed(editor, OTHER, THIRD)
+    editor.keys("<Tab>")
+    assert [line for line in editor.page.splitlines() if line.endswith(".py")] == ["area.py", "other.py", "third.py"]
+    assert editor.lua("return vim.fn.bufloaded('other.py')") == 0
+    editor.keys("a")
+    reach(editor, MADE)
+    assert (lines(editor, "other.py"), lines(editor, "third.py")) == ("area", "area")
+    assert (editor.folder / "other.py").read_text(encoding="utf-8") == "aera\n"
+    assert editor.lua("return vim.fn.getbufvar('third.py', '&buflisted')") == 1
+    editor.says("3 files changed")
+    editor.command("Mercury next undo")
+    assert (lines(editor, "other.py"), lines(editor, "third.py")) == ("aera", "aera")
+
+
+def test_a_file_that_has_changed_since_voids_the_whole_offer(editor):
+    closed(editor, OTHER, THIRD)
+    (editor.folder / "third.py").write_text("# mine\naera\n", encoding="utf-8")
+    editor.keys("<Tab>")
+    assert "third.py" in editor.page
+    editor.keys("a")
+    editor.says("next edit not made: third.py has changed since")
+    reach(editor, CHANGED)
+    assert lines(editor, "other.py") == "aera"
+
+
+def test_a_file_that_must_not_be_written_voids_the_whole_offer(editor):
+    editor.lua("vim.api.nvim_create_autocmd('BufReadPost', { pattern = 'third.py', command = 'setlocal readonly' })")
+    closed(editor, OTHER, THIRD)
+    editor.keys("<Tab>")
+    assert "third.py" in editor.page
+    editor.keys("a")
+    editor.says("next edit not made: third.py cannot be changed")
+    reach(editor, CHANGED)
+
+
+def test_a_swap_file_asks_no_question(editor):
+    editor.lua("vim.o.directory = ...; vim.o.swapfile = true", str(editor.folder))
+    closed(editor, OTHER)
+    (editor.folder / "other.py.swp").write_bytes(b"b0VIM 9.0" + bytes(4096))
+    listed(editor)
+    editor.keys("a")
+    reach(editor, MADE)
+    assert lines(editor, "other.py") == "area"
+    assert not editor.waits_for_enter
+
+
+def test_what_must_not_be_hidden_stays_in_its_window(editor):
+    editor.open("aera\n", "other.py")
+    editor.attached()
+    offered(editor, OTHER)
+    shows(editor, ["?", 0, "  → next edit: other.py:1"])
+    editor.command("set nohidden")
+    editor.keys("<Tab>")
+    editor.until(lambda: editor.text == "aera", "the other file")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 2
+
+
+def test_another_server_that_renames_is_named(editor):
+    code = """
+        local function server(dispatchers)
+          local closing = false
+          return {
+            request = function(method, _, callback)
+              callback(nil, method == "initialize" and { capabilities = { renameProvider = true } } or vim.NIL)
+              return true, 1
+            end,
+            notify = function() return true end,
+            is_closing = function() return closing end,
+            terminate = function() closing = true; dispatchers.on_exit(0, 0) end,
+          }
+        end
+        vim.api.nvim_create_autocmd("FileType", {
+          callback = function() vim.lsp.start({ name = "pyright", cmd = server }) end,
+        })
+    """
+    editor.lua(code)
+    offered(editor, FIRST)
+    assert told(editor, "mercury/nextEdit")["context"]["renameProvider"] == "pyright"
+
+
+def test_an_offer_on_the_screen_does_not_keep_a_newer_one_away(editor):
+    editor.open("aera\n", "other.py")
+    editor.attached()
+    offered(editor, OTHER)
+    shows(editor, ["?", 0, "  → next edit: other.py:1"])
+    answer(editor, SECOND, id="two")
+    editor.keys("x")
+    shows(editor, ["-", 4, "aera"], ["+", 4, "area"])
+
+
+def test_the_server_hears_what_was_shown(editor):
+    offered(editor, FIRST)
+    assert told(editor, "textDocument/didShowInlineEdit")["item"]["command"]["arguments"] == ["one"]
+    editor.keys("jk")
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    assert len(journal(editor, "textDocument/didShowInlineEdit")) == 1
+
+
+def test_why_tells_of_the_offer(editor):
+    replies = {"mercury/why": {"reason": "nothing was typed", "nextEdit": "on offer"}}
+    (editor.folder / "replies.json").write_text(json.dumps(replies), encoding="utf-8")
+    offered(editor, FIRST, summary="1 here")
+    shows(editor, ["-", 1, "hight"], ["+", 1, "height"])
+    editor.command("Mercury why")
+    assert editor.page == "inline: nothing was typed\nnext edit: rename (1 here)"
+
+
+def test_text_that_is_long_keeps_the_note_on_the_screen(editor):
+    editor.rpc("nvim_ui_try_resize", 80, 12)
+    text = "#" * 70 + "\n" * 40 + "aera()\n"
+    offered(editor, edit(40, 0, 4, "area"), text=text)
+    shows(editor, ["-", 40, "aera"], ["+", 40, "area"], ["+", 0, "  ↓ next edit: line 41"])
