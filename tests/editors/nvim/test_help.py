@@ -33,7 +33,14 @@ def test_every_mapping(bare):
 
 def test_every_command(bare):
     documented = re.findall(r"^:Mercury (\w+)", HELP, re.MULTILINE)
-    assert bare.lua("return require('mercury.command').names") == documented
+    assert bare.lua("return require('mercury.command').names") == list(dict.fromkeys(documented))
+
+
+def test_every_default_key(bare):
+    defaults = bare.lua("return require('mercury.keys').defaults")
+    documented = re.findall(r"^(insert|normal)   ((?:<\S+> ?)+)", HELP, re.MULTILINE)
+    assert [(mode[0], key) for mode, keys in documented for key in keys.split()] == [(m, k) for m, k, _ in defaults]
+    assert all(f"`{key}`" in README for _, key, _ in defaults)
 
 
 def test_every_colour_and_what_it_is(bare):

@@ -110,6 +110,79 @@ def test_a_key_for_the_next_edit_keeps_its_meaning_without_one(bare):
     assert bare.lua("return require('mercury').or_key('next_edit', '<Tab>')()") == "<Tab>"
 
 
+def with_keys(editor, before: str = "") -> None:
+    editor.lua(before)
+    editor.start(keys=True)
+
+
+def test_the_default_keys_take_suggestions_in_parts_and_whole(served):
+    with_keys(served)
+    shown = suggested(served)
+    served.keys("<C-Right>")
+    served.until(lambda: served.text != SHOP.before, "a word")
+    served.keys("<Tab>")
+    reach(served, SHOP.before + shown)
+
+
+@pytest.mark.parametrize(
+    ("mapped", "text"),
+    [
+        ("", "\tx = 1"),
+        ("vim.keymap.set('i', '<Tab>', 'mine')", "minex = 1"),
+        ("vim.keymap.set('i', '<Tab>', function() return 'my' .. 'own' end, { expr = true })", "myownx = 1"),
+    ],
+)
+def test_where_nothing_is_suggested_a_default_key_is_what_it_was(bare, mapped, text):
+    with_keys(bare, mapped)
+    bare.open("x = 1")
+    bare.press("I", "i")
+    bare.keys("<Tab>")
+    reach(bare, text)
+
+
+def test_the_default_tab_goes_on_in_a_snippet(bare):
+    with_keys(bare)
+    bare.open("x = 1")
+    bare.press("O", "i")
+    bare.lua("vim.snippet.expand('for $1 in $2:')")
+    bare.keys("a<Tab>b")
+    reach(bare, "for a in b:\nx = 1")
+
+
+def test_a_key_that_the_user_has_given_to_an_action_of_ours_stays(bare):
+    with_keys(bare, "vim.keymap.set('i', '<Tab>', '<Plug>(mercury-accept-word)')")
+    assert bare.lua("return vim.fn.maparg('<Tab>', 'i')") == "<Plug>(mercury-accept-word)"
+
+
+def test_health_tells_what_else_wants_a_key(bare):
+    with_keys(bare, "vim.keymap.set('i', '<Tab>', 'mine')")
+    bare.lua("vim.keymap.set('n', '<Tab>', 'gt')")
+    bare.open("x = 1")
+    bare.lua("vim.keymap.set('i', '<C-]>', 'theirs', { buffer = true })")
+    bare.command("checkhealth mercury")
+    assert "insert <Tab>: accept; where there is nothing to act on: mine" in bare.text
+    assert "normal <Tab>: next_edit, but it was mapped again: gt" in bare.text
+    assert "insert <C-]> is hidden in shop.py by: theirs" in bare.text
+
+
+HINTS = [
+    ("require('mercury').setup({ servers = {}, keys = true })", "<Tab> takes the grey text"),
+    ("vim.keymap.set('i', '<C-l>', '<Plug>(mercury-accept)')", "<C-L> takes the grey text"),
+    ("vim.keymap.set('i', '<C-k>', require('mercury').or_key('accept', 'x'), { expr = true })", "<C-K> takes"),
+    ("", "no key takes the grey text yet: `:help mercury-keys`"),
+]
+
+
+@pytest.mark.parametrize(("mapped", "hint"), HINTS)
+def test_the_first_suggestion_ever_comes_with_its_key_and_no_other_does(bare, mapped, hint):
+    bare.lua(mapped)
+    bare.lua("require('mercury.welcome').explain()")
+    bare.says(hint)
+    bare.lua("package.loaded['mercury.welcome'] = nil; require('mercury.welcome').explain()")
+    bare.asks()
+    assert len(bare.notes) == 1
+
+
 def test_an_unknown_action_is_named(bare):
     with pytest.raises(RuntimeError, match=r'or_key\("jump"\): no such action'):
         bare.lua("require('mercury').or_key('jump', '<Tab>')")

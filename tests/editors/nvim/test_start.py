@@ -18,9 +18,6 @@ LAZY = """
 local spec = %s
 vim.opt.runtimepath:append(spec.dir)
 require(spec.main).setup(spec.opts)
-for _, key in ipairs(spec.keys) do
-  vim.keymap.set(key.mode or "n", key[1], key[2], { expr = key.expr })
-end
 """
 """What lazy.nvim does with a spec such as ours."""
 

@@ -87,6 +87,7 @@ local function show()
   local s, rest = M.current()
   if s and not quiet.reason(s.buf) then
     draw(s.buf, rest)
+    suggestion.report_shown(s)
   else
     hide()
   end

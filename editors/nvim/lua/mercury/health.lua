@@ -1,32 +1,80 @@
 -- `:checkhealth mercury`: is everything in place, and what to do where something is not.
 local client_of = require("mercury.client")
+local keys = require("mercury.keys")
 local options = require("mercury.options")
 
 local M = {}
 
 local health = vim.health
 
+local faces = {
+  off = "off, as the option ghost says",
+  own = "drawn by this plugin, asked for %d ms after a key",
+  native = "drawn by Neovim's inline completion, asked for 200 ms after a key",
+}
+
 local function check_editor()
   health.start("mercury: Neovim")
   health.ok(("version %s"):format(tostring(vim.version())))
-  local native = vim.lsp.inline_completion ~= nil
-  if options.current.ghost == "native" and not native then
+  local face = client_of.chosen_face()
+  if options.current.ghost == "native" and face ~= "native" then
     health.warn("ghost = native, but this Neovim has no inline completion", "use 0.12, or ghost = auto")
   end
-  local face = native and options.current.ghost ~= "own" and "Neovim's own inline completion" or "the plugin itself"
-  health.info(("ghost text: %s"):format(options.current.ghost == "off" and "off" or "by " .. face))
+  health.info("ghost text: " .. faces[face]:format(options.current.debounce_ms))
+end
+
+local function check_keys()
+  health.start("mercury: keys")
+  if options.current.keys then
+    for _, line in ipairs(keys.report()) do
+      local report = line.ok and health.ok or health.warn
+      report(line.text)
+    end
+    return
+  end
+  health.info("keys = false: `setup({ keys = true })` maps those of `:help mercury-keys`")
+  for _, wanted in ipairs({ { "i", "accept" }, { "n", "next_edit" } }) do
+    local key = keys.key_of(unpack(wanted))
+    if key then
+      health.ok(("%s: %s"):format(key, wanted[2]))
+    else
+      health.warn(("no key is known to be mapped to %s"):format(wanted[2]))
+    end
+  end
+end
+
+-- Programs of this name that are not on the path: in virtual environments, and where pip and uv put them.
+local function elsewhere(name)
+  local folders = { vim.env.VIRTUAL_ENV and vim.env.VIRTUAL_ENV .. "/bin", "~/.local/bin", ".venv/bin", "venv/bin" }
+  local found = {}
+  for _, folder in pairs(folders) do
+    local path = vim.fs.normalize(vim.fn.fnamemodify(vim.fs.joinpath(folder, name), ":p"))
+    if vim.fn.executable(path) == 1 then
+      table.insert(found, path)
+    end
+  end
+  return found
+end
+
+local function not_found(program)
+  local remedies = {
+    "install it: `uv tool install mercury-ls`, or `pip install .` in a clone",
+    "or name it: `vim.lsp.config('mercury', { cmd = { '/path/to/mercury-ls', '--stdio' } })`",
+  }
+  for _, path in ipairs(elsewhere(program)) do
+    table.insert(remedies, 1, ("there is one that you may name: %s"):format(path))
+  end
+  health.error(("%s is not found"):format(program), remedies)
+  local paths = vim.split(vim.env.PATH or "", vim.fn.has("win32") == 1 and ";" or ":", { trimempty = true })
+  health.info("looked for in $PATH:\n" .. table.concat(paths, "\n"))
 end
 
 local function check_program()
   health.start("mercury: the server")
   local config = vim.lsp.config.mercury
-  local program = type(config.cmd) == "table" and config.cmd[1] or "mercury-ls"
+  local program = client_of.program("mercury") or "mercury-ls"
   if vim.fn.executable(program) == 0 then
-    health.error(("%s is not found"):format(program), {
-      "install it: `uv tool install mercury-ls`, or `pip install .` in a clone",
-      "or name it: `vim.lsp.config('mercury', { cmd = { '/path/to/mercury-ls', '--stdio' } })`",
-    })
-    return
+    return not_found(program)
   end
   health.ok(("%s is %s"):format(program, vim.fn.exepath(program)))
   local doctor = { program, "doctor" }
@@ -47,7 +95,8 @@ local function check_clients()
   end
   for _, client in ipairs(clients) do
     local info = require("mercury.status").info(next(client.attached_buffers))
-    health.ok(("%s: %s, %d buffers"):format(client.name, info.state, vim.tbl_count(client.attached_buffers)))
+    local count = vim.tbl_count(client.attached_buffers)
+    health.ok(("%s: %s, %d %s"):format(client.name, info.state, count, count == 1 and "buffer" or "buffers"))
   end
   for _, client in ipairs(vim.lsp.get_clients()) do
     local other = not vim.list_contains(client_of.names, client.name)
@@ -61,6 +110,7 @@ end
 
 function M.check()
   check_editor()
+  check_keys()
   check_program()
   check_clients()
 end

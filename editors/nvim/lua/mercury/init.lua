@@ -1,5 +1,6 @@
 -- What users map keys to and put into their statusline.
 local client_of = require("mercury.client")
+local keys = require("mercury.keys")
 local options = require("mercury.options")
 local quiet = require("mercury.quiet")
 local suggestion = require("mercury.suggestion")
@@ -9,8 +10,12 @@ local M = {}
 -- Chooses options and enables the servers that they name; without it the defaults hold and nothing is enabled.
 function M.setup(given)
   options.set(given or {})
+  if options.current.keys then
+    keys.map(M)
+  end
   if #options.current.servers > 0 then
     vim.lsp.enable(options.current.servers)
+    client_of.look_for_program(options.current.servers[1])
   end
 end
 
@@ -98,6 +103,20 @@ function M.next_edit_one()
   return require("mercury.nextedit").accept_one()
 end
 
+-- Opens the list of all edits that are on offer, to look at them and to leave some out.
+function M.preview()
+  return require("mercury.nextedit").preview()
+end
+
+-- Takes back the next edit that was made last, in all of its files.
+function M.undo()
+  require("mercury.nextedit").undo()
+end
+
+function M.toggle(language)
+  require("mercury.command").toggle(language)
+end
+
 function M.snooze(minutes)
   require("mercury.command").snooze(minutes)
 end
@@ -128,13 +147,14 @@ local ready = {
     return M.visible() or require("mercury.nextedit").visible()
   end,
 }
-ready.accept_word, ready.accept_line, ready.next_edit_one = ready.accept, ready.accept, ready.next_edit
+ready.accept_word, ready.accept_line, ready.next, ready.prev = ready.accept, ready.accept, ready.accept, ready.accept
+ready.next_edit_one, ready.preview = ready.next_edit, ready.next_edit
 
 -- For `expr` mappings: the action where there is something for it to act on, and the key's own meaning otherwise.
 -- A menu, a snippet and indentation come before a suggestion.
 function M.or_key(action, key)
   local acts = assert(ready[action], ("mercury: or_key(%q): no such action"):format(action))
-  return function()
+  local function chosen()
     if vim.fn.mode() == "i" and key == "<Tab>" and vim.snippet.active({ direction = 1 }) then
       return "<Cmd>lua vim.snippet.jump(1)<CR>"
     elseif acts() then
@@ -142,6 +162,8 @@ function M.or_key(action, key)
     end
     return key
   end
+  keys.actions[chosen] = action
+  return chosen
 end
 
 return M

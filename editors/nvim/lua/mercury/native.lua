@@ -54,7 +54,10 @@ local function asked(client, request, params, handler, buf)
     pending[buf] = nil
     local items = not err and result and (result.items or result) or {}
     handler(err, { items = fitting(client, buf, items, place) }, context)
-    M.current(buf)
+    local seen = M.current(buf)
+    if seen then
+      suggestion.report_shown(seen)
+    end
   end, buf)
   mine.id = id
   return ok, id

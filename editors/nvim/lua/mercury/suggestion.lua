@@ -164,6 +164,19 @@ function M.report(s, whole, length)
   end
 end
 
+local reported = nil ---@type string?
+
+-- Once for each suggestion, however often it is asked for while it is typed; the first one ever is explained.
+function M.report_shown(s)
+  local client = vim.lsp.get_client_by_id(s.client_id)
+  local id = vim.tbl_get(s, "command", "arguments", 1)
+  if client and id and id ~= reported then
+    reported = id
+    client:notify("textDocument/didShowCompletion", { item = { command = s.command } })
+  end
+  require("mercury.welcome").explain()
+end
+
 function M.reject(s)
   local client = vim.lsp.get_client_by_id(s.client_id)
   local id = vim.tbl_get(s, "command", "arguments", 1)

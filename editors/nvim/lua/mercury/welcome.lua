@@ -1,0 +1,67 @@
+-- For those who are new: which key takes ghost text, said once in the life of an installation, and a sample to try.
+local M = {}
+
+local SAMPLE = [[
+def area(width, height):
+    return width * height
+
+
+def volume(width, height, depth):
+    return area(width, height) * depth
+
+
+def surface(width, height):
+    ]]
+
+local explained = false
+
+local function folder()
+  return vim.fs.joinpath(vim.fn.stdpath("state"), "mercury")
+end
+
+local function first_time()
+  local path = vim.fs.joinpath(folder(), "welcomed")
+  if explained or vim.uv.fs_stat(path) then
+    return false
+  end
+  pcall(vim.fn.mkdir, folder(), "p")
+  pcall(vim.fn.writefile, {}, path)
+  return true
+end
+
+-- The first suggestion that is ever shown comes with the key that takes it.
+function M.explain()
+  local first = not explained and first_time()
+  explained = true
+  if first then
+    local key = require("mercury.keys").key_of("i", "accept")
+    local how = key and key .. " takes the grey text" or "no key takes the grey text yet: `:help mercury-keys`"
+    require("mercury.say").say(how .. " · `:Mercury sample` to try")
+  end
+end
+
+-- A file to type in, which is never written.
+function M.sample()
+  local path = vim.fs.joinpath(folder(), "sample.py")
+  if vim.fn.bufexists(path) == 1 then
+    vim.cmd("silent! bwipeout! " .. vim.fn.fnameescape(path))
+  end
+  local buf = vim.api.nvim_create_buf(true, false)
+  vim.api.nvim_buf_set_name(buf, path)
+  vim.bo[buf].swapfile, vim.bo[buf].undolevels = false, -1
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(SAMPLE, "\n"))
+  vim.bo[buf].undolevels, vim.bo[buf].modified = vim.go.undolevels, false
+  vim.bo[buf].bufhidden = "wipe"
+  vim.api.nvim_create_autocmd("BufModifiedSet", {
+    buffer = buf,
+    callback = function()
+      vim.bo[buf].modified = false
+    end,
+  })
+  vim.cmd("tab sbuffer " .. buf)
+  vim.bo[buf].filetype = "python"
+  vim.cmd("normal! G$")
+  vim.cmd("startinsert!")
+end
+
+return M
