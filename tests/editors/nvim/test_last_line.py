@@ -126,7 +126,9 @@ def test_the_end_of_a_file_in_another_buffer_is_kept_too(editor):
     editor.command("set hidden")
     added = {**edit(1, 0, 0, "two\n"), "file": "other.py"}
     offered(editor, edit(1, 0, 0, "", to=2), added, text="-" + TWO)
-    shows(editor, ["-", 1, "two"])
+    shows(editor, ["-", 1, "two"], ["?", 0, "  next edit: 2 edits"])
+    editor.keys("<Tab>")
+    assert editor.page.splitlines()[1:] == ["area.py", "✓    2 - two", "other.py", "✓    2 + two"]
     editor.keys("<Tab>")
     reach(editor, "one\n")
     editor.command("wall")

@@ -192,6 +192,9 @@ function M.whole_lines(offer, hunk, lines)
   local first, final = lines[row + 1] or "", lines[end_row + 1] or ""
   local old = vim.list_slice(lines, row + 1, end_row + 1)
   local new = vim.split(first:sub(1, col) .. hunk.text .. final:sub(end_col + 1), "\n", { plain = true })
+  if end_row >= #lines and new[#new] == "" then -- the end of the file is no line
+    table.remove(new)
+  end
   while #old > 0 and old[#old] == new[#new] do
     old[#old], new[#new] = nil, nil
   end
