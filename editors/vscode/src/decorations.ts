@@ -29,9 +29,16 @@ const STYLES: Record<Exclude<Mark['kind'], 'removed'> | 'hint', vscode.ThemableD
   hint: { color: new vscode.ThemeColor('editorCodeLens.foreground') },
 };
 
+const current = () =>
+  vscode.window.createTextEditorDecorationType({
+    backgroundColor: new vscode.ThemeColor('editor.rangeHighlightBackground'),
+    isWholeLine: true,
+  });
+
 export class Decorations implements vscode.Disposable {
   private readonly removed = removed();
   private readonly attached = attachment();
+  private readonly current = current();
 
   /** Replaces all that is drawn in an editor: marks, and a hint at the end of a line. */
   show(editor: vscode.TextEditor, marks: readonly Mark[], hint?: { line: number; text: string }): void {
@@ -45,6 +52,13 @@ export class Decorations implements vscode.Disposable {
     editor.setDecorations(this.attached, come);
   }
 
+  /** Points to the lines of a range, in one editor only. */
+  point(editor: vscode.TextEditor | undefined, range?: vscode.Range): void {
+    for (const one of vscode.window.visibleTextEditors) {
+      one.setDecorations(this.current, one === editor && range ? [range] : []);
+    }
+  }
+
   clear(): void {
     for (const editor of vscode.window.visibleTextEditors) {
       this.show(editor, []);
@@ -54,6 +68,7 @@ export class Decorations implements vscode.Disposable {
   dispose(): void {
     this.removed.dispose();
     this.attached.dispose();
+    this.current.dispose();
   }
 }
 

@@ -105,6 +105,16 @@ export function nearest(edits: readonly Edit[], uri: string, line: number): Edit
   return edits.reduce((best, edit) => (away(edit) < away(best) ? edit : best));
 }
 
+/** The edit as one line of a list: the line before and after, or their first lines. */
+export function oneLine(edit: Edit, lineAt: (row: number) => { readonly text: string }): string {
+  const { start, end } = edit.range;
+  const before = lineAt(start.line).text;
+  const removed = start.line === end.line ? before.slice(end.character) : '';
+  const [first, ...more] = (before.slice(0, start.character) + edit.text + removed).split('\n').map((line) => line.trim());
+  const [from, to] = [before.trim(), [first, ...(more.length > 0 ? ['…'] : [])].join(' ')];
+  return from === '' ? `+ ${to}` : to === '' ? `− ${from}` : `${from}  →  ${to}`;
+}
+
 /** How much of a suggestion for `start` stands in the text up to the cursor: what was accepted in part. */
 export function accepted(insertText: string, typed: string): number {
   return plain(insertText).startsWith(plain(typed)) ? plain(typed).length : 0;

@@ -4,12 +4,13 @@ import * as vscode from 'vscode';
 import { Connection } from './client.ts';
 import { COPILOTS, type Copilot, silenced, speaks } from './copilot.ts';
 import { Ghost } from './ghost.ts';
-import { findServer, install } from './install.ts';
+import { Server, install } from './install.ts';
 import { NextEdits } from './nextedit.ts';
 import { type Engine, type Metrics, type State, face, page } from './state.ts';
 
 /** Settings that may forbid a next edit; editors change others of their own accord, most of them while they start. */
 const OURS = ['mercury', 'mercury-ls', 'github.copilot', 'chat.disableAIFeatures'];
+const PAGES = 'mercury-ls';
 
 const SAMPLE = `def area(width, height):
     return width * height
@@ -32,13 +33,14 @@ class Mercury implements vscode.Disposable {
   private state: State = { server: 'stopped' };
   private readonly log = vscode.window.createOutputChannel('Mercury', { log: true });
   private readonly item = vscode.window.createStatusBarItem('mercury-ls', vscode.StatusBarAlignment.Right, 90);
-  private readonly metrics = new vscode.EventEmitter<vscode.Uri>();
+  private readonly changedPage = new vscode.EventEmitter<vscode.Uri>();
+  private readonly server: Server;
   private readonly ghost: Ghost;
   private readonly connection: Connection;
   private readonly nextEdits: NextEdits;
   private readonly subscriptions: vscode.Disposable[];
   private readonly context: vscode.ExtensionContext;
-  private latest = '';
+  private readonly pages = new Map<string, string>();
   private wakes: NodeJS.Timeout | undefined;
   private signedIn = true;
   private asked = false;
@@ -49,6 +51,7 @@ class Mercury implements vscode.Disposable {
       engineChanged: (engine: Engine) => this.become({ engine }),
       runs: (server) => this.runs(server),
       inline: async (document, position, asked, token, next) => {
+        this.nextEdits.menu(asked.selectedCompletionInfo !== undefined);
         if (this.silence(document) || hasSeveralCursors(document)) {
           this.ghost.forget();
           return [];
@@ -56,7 +59,7 @@ class Mercury implements vscode.Disposable {
         const found = await next(document, position, asked, token);
         const items = Array.isArray(found) ? found : (found?.items ?? []);
         if (!token.isCancellationRequested) {
-          this.ghost.remember(document, items);
+          this.ghost.remember(document, position, items);
         }
         return found;
       },
@@ -67,16 +70,18 @@ class Mercury implements vscode.Disposable {
       silence: (document) => this.silence(document),
       hasGhost: (uri, line) => this.ghost.isAt(uri, line),
     });
-    const provideTextDocumentContent = () => this.latest;
+    this.server = new Server(context, this.log, () => this.state.server === 'missing' && void this.start());
+    const provideTextDocumentContent = (uri: vscode.Uri) => this.pages.get(uri.path) ?? '';
     this.subscriptions = [
       this.log,
       this.item,
-      this.metrics,
+      this.changedPage,
+      this.server,
       this.connection,
       this.nextEdits,
-      vscode.workspace.registerTextDocumentContentProvider('mercury-ls', {
+      vscode.workspace.registerTextDocumentContentProvider(PAGES, {
         provideTextDocumentContent,
-        onDidChange: this.metrics.event,
+        onDidChange: this.changedPage.event,
       }),
       vscode.workspace.onDidChangeConfiguration((event) => this.configured(event)),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.state.server === 'missing' && void this.start()),
@@ -98,12 +103,19 @@ class Mercury implements vscode.Disposable {
   // Life
 
   async start(): Promise<void> {
-    const found = findServer();
+    const found = await this.server.find();
     if (found === undefined) {
       void this.connection.stop();
       this.runs('missing');
       void this.install();
       return;
+    }
+    if (!this.server.isAgreed(found)) {
+      void this.connection.stop();
+      this.runs('asking');
+      if (!(await this.server.agrees(found))) {
+        return this.runs('missing');
+      }
     }
     try {
       await this.connection.start(found.command);
@@ -216,13 +228,14 @@ class Mercury implements vscode.Disposable {
   private commands(): vscode.Disposable[] {
     const handlers: Record<string, (...given: never[]) => unknown> = {
       menu: () => this.menu(),
-      install: () => (findServer() ? this.start() : this.install()),
+      install: async () => ((await this.server.find()) ? this.start() : this.install()),
       restart: () => this.start(),
       log: () => this.log.show(),
       snooze: (minutes?: number) => this.snooze(minutes),
       wake: () => this.snooze(0),
       toggleLanguage: () => this.toggleLanguage(),
       metrics: () => this.showMetrics(),
+      stats: () => this.showStats(),
       why: () => this.why(),
       tryIt: () => this.tryIt(),
       suggest: () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger'),
@@ -232,8 +245,8 @@ class Mercury implements vscode.Disposable {
       nextEdit: () => this.nextEdits.accept('all'),
       nextEditByTab: () => this.nextEdits.tab(),
       nextEditOne: () => this.nextEdits.accept('one'),
+      previewNextEdit: () => this.nextEdits.preview(),
       dismissNextEdit: () => this.nextEdits.dismiss(),
-      tookNextEdit: (id: string) => this.nextEdits.took(id),
     };
     return Object.entries(handlers).map(([name, run]) => vscode.commands.registerCommand(`mercury-ls.${name}`, run));
   }
@@ -246,7 +259,8 @@ class Mercury implements vscode.Disposable {
       ['$(question) Why is nothing suggested here?', 'why'],
       snoozed ? ['$(bell) Wake', 'wake'] : ['$(bell-slash) Snooze', 'snooze'],
       ...(language ? [[`$(circle-slash) Suggestions in ${language}: on or off`, 'toggleLanguage'] as [string, string]] : []),
-      ['$(graph) Show metrics', 'metrics'],
+      ['$(graph) Show statistics', 'stats'],
+      ['$(pulse) Show metrics', 'metrics'],
       ['$(debug-restart) Restart the server', 'restart'],
       ['$(output) Show the log', 'log'],
       ['$(gear) Settings', 'settings'],
@@ -289,23 +303,36 @@ class Mercury implements vscode.Disposable {
 
   private async showMetrics(): Promise<void> {
     const metrics = await this.connection.running?.sendRequest<Metrics>('mercury/status', {});
-    this.latest = metrics ? page(metrics) : `${face(this.state, Date.now()).tooltip}\n`;
-    const uri = vscode.Uri.from({ scheme: 'mercury-ls', path: 'Mercury metrics' });
-    this.metrics.fire(uri);
+    const uri = this.page('Mercury metrics', metrics ? page(metrics) : `${face(this.state, Date.now()).tooltip}\n`);
     await vscode.window.showTextDocument(await vscode.workspace.openTextDocument(uri), { preview: true });
+  }
+
+  private async showStats(): Promise<void> {
+    const stats = await this.connection.running?.sendRequest<{ page: string }>('mercury/stats', {});
+    const uri = this.page('Mercury statistics.md', stats?.page ?? `${face(this.state, Date.now()).tooltip}\n`);
+    await vscode.commands.executeCommand('markdown.showPreview', uri);
+  }
+
+  /** The address of a page that the editor reads from us. */
+  private page(path: string, text: string): vscode.Uri {
+    const uri = vscode.Uri.from({ scheme: PAGES, path });
+    this.pages.set(path, text);
+    this.changedPage.fire(uri);
+    return uri;
   }
 
   private async why(): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     const client = this.connection.running;
-    let reason = face(this.state, Date.now()).tooltip;
+    let text = face(this.state, Date.now()).tooltip;
     if (editor && client && !this.silence(editor.document)) {
       const textDocument = { uri: client.code2ProtocolConverter.asUri(editor.document.uri) };
       const position = client.code2ProtocolConverter.asPosition(editor.selection.active);
       const params = { textDocument, position };
-      ({ reason } = await client.sendRequest<{ reason: string }>('mercury/why', params));
+      const why = await client.sendRequest<{ reason: string; nextEdit?: string }>('mercury/why', params);
+      text = why.nextEdit ? `inline: ${why.reason}; next edit: ${why.nextEdit}` : why.reason;
     }
-    void vscode.window.showInformationMessage(`Mercury: ${reason}`);
+    void vscode.window.showInformationMessage(`Mercury: ${text}`);
   }
 
   private async tryIt(): Promise<void> {

@@ -11,7 +11,21 @@ export interface Machine {
 
 export interface Found {
   readonly command: readonly string[];
-  readonly origin: 'setting' | 'PATH' | 'tools' | 'workspace';
+  /** Whether a project has put it there, or names it: such a program is started only with the user's leave. */
+  readonly isOfProject: boolean;
+}
+
+/** Folders in which the program may be, under the name by which the log speaks of them. */
+export interface Place {
+  readonly name: string;
+  readonly folders: readonly string[];
+  readonly isOfProject: boolean;
+}
+
+/** What was found, and a line for every place that was looked at until then. */
+export interface Search {
+  readonly found?: Found;
+  readonly looked: readonly string[];
 }
 
 export interface Installer {
@@ -22,27 +36,47 @@ export interface Installer {
 const NAME = 'mercury-ls';
 const ENVIRONMENTS = ['.venv', 'venv'];
 
-/**
- * The setting's command, or the program on `PATH`, or where `uv tool` and `pipx` put it, or in a virtual environment
- * of the workspace. `folders` are those of a trusted workspace: a stranger's folder must not name a program.
- */
-export function find(configured: readonly string[], folders: readonly string[], machine: Machine): Found | undefined {
-  if (configured.length > 0) {
-    return { command: configured, origin: 'setting' };
-  }
+/** Where people install it for themselves: a folder that is not absolute would be looked for in the project. */
+export function ownPlaces(machine: Machine): Place[] {
   const paths = pathsOf(machine);
-  const places: [Found['origin'], string[]][] = [
-    ['PATH', machine.searchPath.split(paths.delimiter).filter((folder) => paths.isAbsolute(folder))],
-    ['tools', [toolFolder(machine)]],
-    ['workspace', folders.flatMap((folder) => ENVIRONMENTS.map((name) => paths.join(folder, name, binaries(machine))))],
+  const searched = machine.searchPath.split(paths.delimiter).filter((folder) => paths.isAbsolute(folder));
+  return [
+    { name: 'PATH', folders: searched, isOfProject: false },
+    { name: 'programs of uv and pipx', folders: [toolFolder(machine)], isOfProject: false },
   ];
-  for (const [origin, candidates] of places) {
-    const file = candidates.map((folder) => program(folder, NAME, machine)).find((name) => machine.isProgram(name));
+}
+
+/**
+ * Beside the interpreters that the Python extension or its setting name, and in the virtual environments of the folders
+ * of a workspace. An interpreter may be named by the folder of its environment.
+ */
+export function projectPlaces(interpreters: readonly string[], folders: readonly string[], machine: Machine): Place[] {
+  const paths = pathsOf(machine);
+  const named = interpreters.filter((file) => paths.isAbsolute(file));
+  const beside = named.flatMap((file) => [paths.dirname(file), paths.join(file, binaries(machine))]);
+  const local = folders.flatMap((folder) => ENVIRONMENTS.map((name) => paths.join(folder, name, binaries(machine))));
+  return [
+    { name: 'the Python interpreter', folders: beside, isOfProject: true },
+    { name: 'virtual environments of the workspace', folders: local, isOfProject: true },
+  ];
+}
+
+export function find(places: readonly Place[], machine: Machine): Search {
+  const looked: string[] = [];
+  for (const { name, folders, isOfProject } of places) {
+    const file = folders.map((folder) => program(folder, NAME, machine)).find((one) => machine.isProgram(one));
     if (file !== undefined) {
-      return { command: [file], origin };
+      return { found: { command: [file], isOfProject }, looked: [...looked, `${name}: ${file}`] };
     }
+    looked.push(`${name}: not in ${folders.join(', ') || 'any folder'}`);
   }
-  return undefined;
+  return { looked };
+}
+
+/** A path of a setting, with the variables that people write in it. */
+export function expanded(setting: string, folder: string, machine: Machine): string {
+  const named = setting.replace(/\$\{workspace(Folder|Root)\}/g, () => folder).replace(/\$\{userHome\}/g, () => machine.home);
+  return named.replace(/^~(?=[\\/])/, () => machine.home);
 }
 
 /** The installers that are on this machine, best first, each with the exact command that it would run. */

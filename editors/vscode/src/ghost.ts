@@ -14,6 +14,7 @@ interface Offered {
 
 export class Ghost {
   private offered: Offered[] = [];
+  private asked: { version: number; position: vscode.Position } | undefined;
   private told = false;
   private readonly connection: () => Connection;
 
@@ -22,7 +23,8 @@ export class Ghost {
   }
 
   /** What the newest answer offered; the context key lets our keys act only while it may be on the screen. */
-  remember(document: vscode.TextDocument, found: vscode.InlineCompletionItem[]): void {
+  remember(document: vscode.TextDocument, position: vscode.Position, found: vscode.InlineCompletionItem[]): void {
+    this.asked = { version: document.version, position };
     this.offered = found.flatMap((item) => {
       const id: unknown = item.command?.arguments?.[0];
       if (item.command === undefined || item.range === undefined || typeof id !== 'string') {
@@ -48,10 +50,16 @@ export class Ghost {
     }
   }
 
-  /** Whether a suggestion was offered for this line and the cursor is on it. */
+  /**
+   * Whether a suggestion stands in this line. The editor asks for one where the text changes, until when the last one
+   * may still be there; where only the cursor moves, it takes it away.
+   */
   isAt(uri: string, line: number): boolean {
-    const cursor = vscode.window.activeTextEditor?.selection.active.line;
-    return cursor === line && this.offered.some((one) => one.uri === uri && one.start.line === line);
+    const editor = vscode.window.activeTextEditor;
+    const cursor = editor?.selection.active;
+    const moved = editor?.document.version === this.asked?.version && !cursor?.isEqual(this.asked!.position);
+    const here = this.offered.some((one) => one.uri === uri && one.start.line === line);
+    return here && cursor?.line === line && !moved;
   }
 
   /** The editor takes a part by this command of its own; the server hears how much stands there then. */

@@ -4,7 +4,8 @@ import { spawn } from 'node:child_process';
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as vscode from 'vscode';
-import { type Found, type Installer, type Machine, find, installers } from './find.ts';
+import { type Found, type Installer, type Machine, expanded, find, installers, ownPlaces, projectPlaces } from './find.ts';
+import { interpreters, onDidChangeInterpreter } from './python.ts';
 
 const MACHINE: Machine = {
   platform: process.platform,
@@ -20,11 +21,68 @@ const MACHINE: Machine = {
   },
 };
 
-export function findServer(): Found | undefined {
-  const configured = vscode.workspace.getConfiguration('mercury-ls').get<string[]>('server.command', []);
-  const folders = vscode.workspace.isTrusted ? (vscode.workspace.workspaceFolders ?? []) : [];
-  const local = folders.filter((folder) => folder.uri.scheme === 'file').map((folder) => folder.uri.fsPath);
-  return find(configured, local, MACHINE);
+const AGREED = 'servers of projects that were agreed to';
+
+/** Where the server is. One that a project brings along is started only after the user has agreed to that very file. */
+export class Server implements vscode.Disposable {
+  private readonly context: vscode.ExtensionContext;
+  private readonly log: vscode.LogOutputChannel;
+  private readonly interpreterChanged: () => void;
+  private listening: vscode.Disposable | undefined;
+
+  constructor(context: vscode.ExtensionContext, log: vscode.LogOutputChannel, interpreterChanged: () => void) {
+    this.context = context;
+    this.log = log;
+    this.interpreterChanged = interpreterChanged;
+  }
+
+  dispose(): void {
+    this.listening?.dispose();
+  }
+
+  /** Nothing of a workspace that is not trusted is looked at, the Python extension's choice for it included. */
+  async find(): Promise<Found | undefined> {
+    const configured = vscode.workspace.getConfiguration('mercury-ls').get<string[]>('server.command', []);
+    if (configured.length > 0) {
+      this.log.info(`the server is what mercury-ls.server.command says: ${configured.join(' ')}`);
+      return { command: configured, isOfProject: false };
+    }
+    let { found, looked } = find(ownPlaces(MACHINE), MACHINE);
+    if (found === undefined && vscode.workspace.isTrusted) {
+      const folders = (vscode.workspace.workspaceFolders ?? []).filter((folder) => folder.uri.scheme === 'file');
+      const paths = folders.map((folder) => folder.uri.fsPath);
+      const named = (await interpreters(folders)).map((one) => expanded(one, paths[0] ?? '', MACHINE));
+      this.listening ??= onDidChangeInterpreter(this.interpreterChanged);
+      const more = find(projectPlaces(named, paths, MACHINE), MACHINE);
+      [found, looked] = [more.found, [...looked, ...more.looked]];
+    } else if (found === undefined) {
+      looked = [...looked, 'the workspace: it is not trusted'];
+    }
+    looked.forEach((line) => this.log.info(`looked for the server: ${line}`));
+    this.log.info(found ? `the server is ${found.command[0]}` : 'no server was found');
+    return found;
+  }
+
+  isAgreed({ command, isOfProject }: Found): boolean {
+    return !isOfProject || this.agreed().includes(command[0]);
+  }
+
+  async agrees({ command }: Found): Promise<boolean> {
+    const text =
+      `Mercury found its server in this project's Python environment: ${command[0]}. It would run with all your ` +
+      'rights, and whoever made the project may have put it there. Start it only if you installed it yourself.';
+    const start = 'Start It';
+    if ((await vscode.window.showWarningMessage(text, start, 'Not This One')) !== start) {
+      this.log.info(`${command[0]} is not started: nobody has agreed to it`);
+      return false;
+    }
+    await this.context.globalState.update(AGREED, [...this.agreed(), command[0]]);
+    return true;
+  }
+
+  private agreed(): readonly string[] {
+    return this.context.globalState.get(AGREED, []);
+  }
 }
 
 /** Whether the server has been installed; one that is chosen instead is a setting, and starts as such. */

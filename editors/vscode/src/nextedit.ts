@@ -2,27 +2,37 @@
 
 import * as path from 'node:path';
 import * as vscode from 'vscode';
-import { type Connection, SELECTOR } from './client.ts';
+import type { Connection } from './client.ts';
 import { Decorations, rangeOf } from './decorations.ts';
 import { draw } from './drawing.ts';
 import { type Edit, type Range, compare, endOf, follow, nearest, plain } from './edits.ts';
-import { register } from './native.ts';
+import { choose } from './preview.ts';
+import { Renames } from './rename.ts';
 
+/** `version` is null for a file that is not open, `oldText` what the range holds; older servers say less. */
 interface Answer {
   readonly id: string;
   readonly label: string;
+  readonly summary?: string;
+  readonly note?: string;
   readonly edits: {
-    textDocument: { uri: string; version: number };
+    textDocument: { uri: string; version: number | null };
     range: Range;
+    oldText?: string;
     newText: string;
     display: 'ghost' | 'diff';
   }[];
 }
 
+/** `summary` is how the edits look from the document that they were asked from, as long as none of them is made. */
 interface Offer {
   readonly id: string;
   readonly label: string;
+  readonly summary: string;
+  readonly note: string;
+  readonly from: string;
   readonly edits: readonly Edit[];
+  readonly made: number;
 }
 
 /** A name is not done as long as its letters keep coming: nobody wants it carried on half-written. */
@@ -30,6 +40,8 @@ const PAUSE_MS = 100;
 const WORD_PAUSE_MS = 400;
 const NEAR = 2;
 const AUTOMATIC = 2;
+const KEY = process.platform === 'darwin' ? '⌘⌥.' : 'Ctrl+Alt+.';
+const MESSAGE_MS = 8_000;
 
 export interface Surroundings {
   connection(): Connection;
@@ -45,26 +57,23 @@ export class NextEdits implements vscode.Disposable {
   private timer: NodeJS.Timeout | undefined;
   private applying = false;
   private arrived: vscode.Position | undefined;
+  private shown: string | undefined;
+  private menuIsOpen = false;
+  private choosing = false;
   private readonly around: Surroundings;
   private readonly decorations = new Decorations();
-  private readonly native: vscode.Disposable | undefined;
-  private answered: Promise<void> = Promise.resolve();
-  private answers = (): void => undefined;
+  private readonly renames = new Renames();
   private readonly subscriptions: vscode.Disposable[];
 
   constructor(around: Surroundings) {
     this.around = around;
-    this.native = register(SELECTOR, {
-      next: (document, position) => this.nextIn(document, position),
-      refused: (id) => this.refuse(id),
-    });
     this.subscriptions = [
       this.decorations,
+      this.renames,
       vscode.workspace.onDidChangeTextDocument((event) => this.changed(event)),
       vscode.window.onDidChangeTextEditorSelection(() => this.show()),
       vscode.window.onDidChangeTextEditorVisibleRanges(() => this.show()),
       vscode.window.onDidChangeActiveTextEditor(() => this.show()),
-      ...(this.native ? [this.native] : []),
     ];
   }
 
@@ -101,9 +110,8 @@ export class NextEdits implements vscode.Disposable {
 
   private askSoon(pause: number): void {
     this.stopAsking();
-    if (display() !== 'off') {
-      this.answered = new Promise((resolve) => (this.answers = resolve));
-      this.timer = setTimeout(() => void this.ask().finally(this.answers), pause);
+    if (vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled', true)) {
+      this.timer = setTimeout(() => void this.ask(), pause);
     }
   }
 
@@ -111,7 +119,6 @@ export class NextEdits implements vscode.Disposable {
     clearTimeout(this.timer);
     this.asking?.cancel();
     this.asking = undefined;
-    this.answers();
   }
 
   private async ask(): Promise<void> {
@@ -122,30 +129,41 @@ export class NextEdits implements vscode.Disposable {
     }
     const mine = new vscode.CancellationTokenSource();
     this.asking = mine;
+    const renameProvider = await this.renames.provider(editor.document);
+    if (this.asking !== mine) {
+      return;
+    }
     const params = {
       textDocument: { uri: client.code2ProtocolConverter.asUri(editor.document.uri), version: editor.document.version },
       position: client.code2ProtocolConverter.asPosition(editor.selection.active),
-      context: { triggerKind: AUTOMATIC },
+      context: { triggerKind: AUTOMATIC, closedFiles: true, renameProvider },
     };
     const answer = await client.sendRequest<Answer | null>('mercury/nextEdit', params, mine.token).catch(() => null);
     if (this.asking === mine) {
       this.asking = undefined;
-      this.put(answer ? offerOf(answer) : undefined);
+      this.put(answer ? offerOf(answer, editor.document.uri.toString()) : undefined);
     }
   }
 
   // Showing
 
   private put(offer: Offer | undefined): void {
-    const shown = this.offer;
+    const before = this.offer;
     this.offer = offer && offer.edits.length > 0 ? offer : undefined;
-    if (shown !== undefined || this.offer !== undefined) {
+    if (before !== undefined && before.id !== this.offer?.id && before.made > 0 && !this.applying) {
+      this.accepted(before, before.made);
+    }
+    if (before !== undefined || this.offer !== undefined) {
       this.show();
     }
   }
 
-  private isNative(uri: string): boolean {
-    return this.native !== undefined && display() === 'auto' && this.offer!.edits.some((edit) => edit.uri === uri);
+  /** While the editor's menu is open, Tab is the menu's. */
+  menu(isOpen: boolean): void {
+    if (isOpen !== this.menuIsOpen) {
+      this.menuIsOpen = isOpen;
+      this.show();
+    }
   }
 
   private show(): void {
@@ -156,13 +174,24 @@ export class NextEdits implements vscode.Disposable {
       return this.allow(false, false);
     }
     const uri = editor.document.uri.toString();
-    const collides = offer.edits.some((edit) => edit.uri === uri && this.around.hasGhost(uri, edit.range.start.line));
-    if (this.isNative(uri) || collides) {
+    if (offer.edits.some((edit) => edit.uri === uri && this.around.hasGhost(uri, edit.range.start.line))) {
       this.decorations.clear();
       return this.allow(false, false);
     }
+    if (vscode.window.visibleTextEditors.some((one) => !isIntact(one.document, offer))) {
+      return this.drop();
+    }
     vscode.window.visibleTextEditors.forEach((one) => this.draw(one, one === editor));
     this.allow(true, !indents(editor) || this.hasArrived(editor));
+    this.report(offer.id);
+  }
+
+  private report(id: string): void {
+    if (this.shown !== id) {
+      this.shown = id;
+      const item = { command: { title: '', command: 'mercury.didAccept', arguments: [id] } };
+      void this.around.connection().running?.sendNotification('textDocument/didShowInlineEdit', { item });
+    }
   }
 
   private draw(editor: vscode.TextEditor, isActive: boolean): void {
@@ -170,22 +199,33 @@ export class NextEdits implements vscode.Disposable {
     const tabSize = typeof editor.options.tabSize === 'number' ? editor.options.tabSize : 4;
     const lines = { count: document.lineCount, at: (row: number) => document.lineAt(row).text };
     const mine = this.offer!.edits.filter((edit) => edit.uri === document.uri.toString());
-    const hint = isActive ? this.hint(editor) : undefined;
+    const hint = isActive && !this.choosing ? this.hint(editor) : undefined;
     this.decorations.show(editor, mine.flatMap((edit) => draw(edit, lines, tabSize)), hint);
   }
 
-  /** Where the next edit cannot be seen, the cursor's line says where it is. */
+  /** What will change is said before it is made, wherever the eye does not tell all of it or a key is not Tab. */
   private hint(editor: vscode.TextEditor): { line: number; text: string } | undefined {
     const line = editor.selection.active.line;
-    const target = this.target(editor);
-    if (isInSight(editor, target)) {
+    const { edits, note } = this.offer!;
+    if (edits.every(isInSight) && !note && !this.menuIsOpen) {
       return undefined;
     }
+    const byTab = !this.menuIsOpen && (!indents(editor) || this.hasArrived(editor));
+    return { line, text: `${this.direction(editor)} (${byTab ? 'Tab' : KEY})${note && ` · ${note}`}` };
+  }
+
+  private direction(editor: vscode.TextEditor): string {
+    const target = this.target(editor);
     const at = target.range.start.line;
-    const elsewhere = target.uri !== editor.document.uri.toString();
-    const arrow = elsewhere ? '→' : at > line ? '↓' : '↑';
+    const uri = editor.document.uri.toString();
+    const elsewhere = target.uri !== uri;
+    const arrow = elsewhere ? '→' : at > editor.selection.active.line ? '↓' : '↑';
+    const { edits, summary, from, made } = this.offer!;
+    if (edits.length > 1 && summary && from === uri && made === 0) {
+      return `${arrow} next edits: ${summary}`;
+    }
     const place = elsewhere ? `${path.posix.basename(vscode.Uri.parse(target.uri).path)}:${at + 1}` : `line ${at + 1}`;
-    return { line, text: `${arrow} next edit: ${place} (Tab)` };
+    return `${arrow} next edit: ${place}`;
   }
 
   private allow(shown: boolean, byTab: boolean): void {
@@ -213,18 +253,51 @@ export class NextEdits implements vscode.Disposable {
     }
   }
 
-  /** Goes there where it is out of sight or away from the cursor, and makes all of it otherwise, or only the nearest. */
+  /**
+   * Of several edits, some out of sight, all are listed first. A single one is gone to where it is away from the cursor;
+   * what is near and in sight is made.
+   */
   async accept(part: 'all' | 'one'): Promise<void> {
     const editor = vscode.window.activeTextEditor;
     if (editor === undefined || this.offer === undefined) {
       return;
     }
+    const { edits } = this.offer;
     const target = this.target(editor);
-    if (isNear(editor, target)) {
-      await this.make(part === 'all' ? this.offer.edits : [target], target);
-    } else {
+    if (part === 'all' && edits.length > 1 && !edits.every(isInSight)) {
+      await this.preview();
+    } else if (isNear(editor, target)) {
+      const wanted = part === 'all' ? edits : [target];
+      if (await this.make(wanted)) {
+        this.moveBehind(target, wanted);
+      }
+    } else if (await this.load([target])) {
       await this.jump(target);
     }
+  }
+
+  /** All edits as a list, of which single ones can be left out. */
+  async preview(): Promise<void> {
+    const offer = this.offer;
+    const editor = vscode.window.activeTextEditor;
+    if (offer === undefined || editor === undefined || this.choosing || !(await this.load(offer.edits))) {
+      return;
+    }
+    this.choosing = true;
+    const chosen = await choose(offer.edits, offer.summary || offer.label, offer.note, this.decorations);
+    this.choosing = false;
+    await vscode.window.showTextDocument(editor.document, { viewColumn: editor.viewColumn });
+    const now = this.offer;
+    if (chosen !== undefined && now?.id === offer.id && now.edits.length === offer.edits.length) {
+      const wanted = now.edits.filter((_, index) => chosen.includes(index));
+      if (wanted.length === 0) {
+        this.dismiss();
+      } else if (await this.make(wanted)) {
+        this.clear();
+        this.askSoon(PAUSE_MS);
+      }
+    }
+    this.show();
   }
 
   private async jump(target: Edit): Promise<void> {
@@ -237,24 +310,47 @@ export class NextEdits implements vscode.Disposable {
   }
 
   /** Exactly what was shown, or nothing: a text that is not as it was is left alone. */
-  private async make(edits: readonly Edit[], target: Edit): Promise<void> {
+  private async make(edits: readonly Edit[]): Promise<boolean> {
+    if (!(await this.load(edits))) {
+      return false;
+    }
     const change = new vscode.WorkspaceEdit();
     for (const edit of edits) {
-      if (textOf(edit) !== edit.removed) {
-        return this.clear();
-      }
       change.replace(vscode.Uri.parse(edit.uri), rangeOf(edit.range), edit.text);
     }
-    const { id } = this.offer!;
+    const offer = this.offer!;
     this.applying = true;
-    const made = await vscode.workspace.applyEdit(change).then(undefined, () => false);
+    const isRefactoring = new Set(edits.map((edit) => edit.uri)).size > 1;  // what a rename changes, the editor saves
+    const isMade = await vscode.workspace.applyEdit(change, { isRefactoring }).then(undefined, () => false);
     this.applying = false;
-    if (made && this.offer === undefined) {
-      this.took(id);
+    const made = offer.made + edits.length;
+    if (isMade && this.offer?.id === offer.id) {
+      this.offer = { ...this.offer, made };
+      this.show();
+    } else if (isMade) {
+      this.accepted(offer, made);
+      this.askSoon(PAUSE_MS);
     }
-    if (made) {
-      this.moveBehind(target, edits);
+    return isMade;
+  }
+
+  /** Whether all files are there and as the edits expect them; otherwise the offer goes, and the user hears why. */
+  private async load(edits: readonly Edit[]): Promise<boolean> {
+    const uris = [...new Set(edits.map((edit) => edit.uri))];
+    const opened = await Promise.all(uris.map((uri) => vscode.workspace.openTextDocument(vscode.Uri.parse(uri)))).catch(
+      () => undefined,
+    );
+    const offer = this.offer;
+    if (offer !== undefined && opened?.every((document) => isIntact(document, offer))) {
+      return true;
     }
+    this.drop();
+    return false;
+  }
+
+  private drop(): void {
+    this.clear();
+    vscode.window.setStatusBarMessage('Mercury: a file has changed, so its next edits were dropped.', MESSAGE_MS);
   }
 
   private moveBehind(target: Edit, edits: readonly Edit[]): void {
@@ -271,56 +367,35 @@ export class NextEdits implements vscode.Disposable {
     editor.revealRange(new vscode.Range(position, position));
   }
 
-  /** The editor, or we, have made an edit of this offer. */
-  took(id: string): void {
-    if (this.offer?.id !== id) {
-      void this.around.connection().running?.sendNotification('mercury/didAccept', { id });
-      this.askSoon(PAUSE_MS);
-    }
+  private accepted(offer: Offer, made: number): void {
+    const all = made === offer.made + offer.edits.length;
+    const told = all ? { id: offer.id } : { id: offer.id, edits: made };
+    void this.around.connection().running?.sendNotification('mercury/didAccept', told);
   }
 
   dismiss(): void {
-    if (this.offer !== undefined) {
-      this.refuse(this.offer.id);
+    if (this.offer?.made === 0) {
+      void this.around.connection().running?.sendNotification('mercury/didReject', { id: this.offer.id });
     }
-  }
-
-  private refuse(id: string): void {
-    if (this.offer?.id === id) {
-      void this.around.connection().running?.sendNotification('mercury/didReject', { id });
-      this.clear();
-    }
-  }
-
-  /** For the editor's own inline edits, which are one at a time. */
-  private async nextIn(document: vscode.TextDocument, position: vscode.Position) {
-    if (display() === 'auto') {
-      await this.answered;
-    }
-    const uri = document.uri.toString();
-    if (this.offer === undefined || !this.isNative(uri) || this.around.hasGhost(uri, position.line)) {
-      return undefined;
-    }
-    return { id: this.offer.id, edit: nearest(this.offer.edits, uri, position.line) };
+    this.clear();
   }
 }
 
-function display(): 'auto' | 'decorations' | 'off' {
-  return vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.display', 'auto');
-}
-
-/** The offer that an answer makes; undefined unless every document is at the version that its edits are for. */
-function offerOf(answer: Answer): Offer | undefined {
+/** The offer that an answer makes; undefined unless every text is the one that its edits are for. */
+function offerOf(answer: Answer, from: string): Offer | undefined {
   const edits: Edit[] = [];
-  for (const { textDocument, range, newText, display } of answer.edits) {
+  for (const { textDocument, range, oldText, newText, display } of answer.edits) {
     const document = documentOf(textDocument.uri);
-    if (document?.version !== textDocument.version) {
+    if (textDocument.version !== null && document?.version !== textDocument.version) {
       return undefined;
     }
-    const removed = plain(document.getText(rangeOf(range)));
-    edits.push({ uri: document.uri.toString(), range, text: plain(newText), removed, display });
+    const uri = vscode.Uri.parse(textDocument.uri).toString();
+    const removed = plain(oldText ?? document?.getText(rangeOf(range)) ?? '');
+    edits.push({ uri, range, text: plain(newText), removed, display });
   }
-  return { id: answer.id, label: answer.label, edits };
+  const { id, label, summary = '', note = '' } = answer;
+  const offer = { id, label, summary, note, from, edits, made: 0 };
+  return vscode.workspace.textDocuments.every((document) => isIntact(document, offer)) ? offer : undefined;
 }
 
 function documentOf(uri: string): vscode.TextDocument | undefined {
@@ -328,9 +403,11 @@ function documentOf(uri: string): vscode.TextDocument | undefined {
   return vscode.workspace.textDocuments.find((document) => document.uri.toString() === wanted);
 }
 
-function textOf(edit: Edit): string | undefined {
-  const document = documentOf(edit.uri);
-  return document && plain(document.getText(rangeOf(edit.range)));
+/** Whether a document holds what the edits in it take the place of. */
+function isIntact(document: vscode.TextDocument, offer: Offer): boolean {
+  const uri = document.uri.toString();
+  const mine = offer.edits.filter((edit) => edit.uri === uri);
+  return mine.every((edit) => plain(document.getText(rangeOf(edit.range))) === edit.removed);
 }
 
 /** The offer in the text as it is after an event; undefined where the text went elsewhere. */
@@ -341,7 +418,11 @@ function moved(offer: Offer, event: vscode.TextDocumentChangeEvent): Offer | und
   return here && { ...offer, edits: [...here, ...elsewhere] };
 }
 
-function isInSight(editor: vscode.TextEditor, edit: Edit): boolean {
+function isInSight(edit: Edit): boolean {
+  return vscode.window.visibleTextEditors.some((editor) => shows(editor, edit));
+}
+
+function shows(editor: vscode.TextEditor, edit: Edit): boolean {
   const row = edit.range.start.line;
   const here = edit.uri === editor.document.uri.toString();
   return here && editor.visibleRanges.some((range) => row >= range.start.line && row <= range.end.line);
@@ -350,7 +431,7 @@ function isInSight(editor: vscode.TextEditor, edit: Edit): boolean {
 function isNear(editor: vscode.TextEditor, edit: Edit): boolean {
   const row = editor.selection.active.line;
   const { start, end } = edit.range;
-  return isInSight(editor, edit) && row >= start.line - NEAR && row <= end.line + NEAR;
+  return shows(editor, edit) && row >= start.line - NEAR && row <= end.line + NEAR;
 }
 
 /** Tab is for indenting where only white space is before the cursor. */

@@ -20,10 +20,22 @@ export interface Metrics extends Engine {
   readonly bar: number;
   readonly problems: readonly string[];
   readonly decisions: readonly string[];
+  readonly today?: readonly Day[];
+}
+
+/** What became of the suggestions of one kind in one language on one day. */
+export interface Day {
+  readonly language: string;
+  readonly kind: 'inline' | 'nextEdit';
+  readonly shown: number;
+  readonly typedThrough: number;
+  readonly accepted: number;
+  readonly rejected: number;
+  readonly characters: number;
 }
 
 export interface State {
-  readonly server: 'missing' | 'stopped' | 'starting' | 'running';
+  readonly server: 'missing' | 'asking' | 'stopped' | 'starting' | 'running';
   readonly engine?: Engine;
   readonly snoozedUntil?: number;
   /** Why this document gets nothing, where the reason is the extension's: off for its language, Copilot's. */
@@ -39,6 +51,9 @@ export interface Face {
 export function face(state: State, now: number): Face {
   if (state.server === 'missing') {
     return warning('The server mercury-ls was not found. Choose “Install the Server”.');
+  }
+  if (state.server === 'asking') {
+    return warning('The server was found in this project, and waits for your leave to be started.');
   }
   if (state.server === 'stopped') {
     return warning('The server does not run. See its log, then restart it.');
@@ -83,5 +98,12 @@ export function page(metrics: Metrics): string {
   ];
   const told = rows.filter(([, value]) => value !== '').map(([name, value]) => `${name.padEnd(12)}${value}`);
   const problems = metrics.problems.map((problem) => `problem     ${problem}`);
-  return [...told, ...problems, '', 'Last decisions:', ...[...metrics.decisions].reverse()].join('\n') + '\n';
+  const today = (metrics.today ?? []).map((day) => `today       ${counts(day)}`);
+  return [...told, ...today, ...problems, '', 'Last decisions:', ...[...metrics.decisions].reverse()].join('\n') + '\n';
+}
+
+function counts(day: Day): string {
+  const what = `${day.language}, ${day.kind === 'inline' ? 'inline' : 'next edits'}`;
+  const became = `${day.typedThrough} typed through, ${day.accepted} accepted, ${day.rejected} rejected`;
+  return `${what}: ${day.shown} shown, ${became}, ${day.characters} characters saved`;
 }

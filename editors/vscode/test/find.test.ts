@@ -1,30 +1,55 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Machine, find, installers } from '../src/find.ts';
+import { type Machine, expanded, find, installers, ownPlaces, projectPlaces } from '../src/find.ts';
 
 function machine(programs: string[], more: Partial<Machine> = {}): Machine {
   const isProgram = (file: string) => programs.includes(file);
   return { platform: 'linux', home: '/home/ann', searchPath: '/usr/bin:/opt/bin', isProgram, ...more };
 }
 
-const EVERYWHERE = ['/opt/bin/mercury-ls', '/home/ann/.local/bin/mercury-ls', '/work/.venv/bin/mercury-ls'];
+const EVERYWHERE = [
+  '/opt/bin/mercury-ls',
+  '/home/ann/.local/bin/mercury-ls',
+  '/envs/shop/bin/mercury-ls',
+  '/work/.venv/bin/mercury-ls',
+];
 
-test('the setting comes first, then PATH, then where tools are put, then the workspace', () => {
-  assert.deepEqual(find(['/my/own', '--x'], [], machine(EVERYWHERE))?.command, ['/my/own', '--x']);
-  const found = [0, 1, 2].map((gone) => find([], ['/work'], machine(EVERYWHERE.slice(gone))));
-  assert.deepEqual(found.map((one) => one?.command), EVERYWHERE.map((file) => [file]));
-  assert.deepEqual(found.map((one) => one?.origin), ['PATH', 'tools', 'workspace']);
+function check(here: Machine, interpreters: string[], folders: string[]) {
+  const { found, looked } = find([...ownPlaces(here), ...projectPlaces(interpreters, folders, here)], here);
+  return { file: found?.command[0], isOfProject: found?.isOfProject, looked };
+}
+
+test('PATH comes first, then where tools are put, then the interpreter, then the workspace', () => {
+  const found = [0, 1, 2, 3].map((gone) => check(machine(EVERYWHERE.slice(gone)), ['/envs/shop/bin/python'], ['/work']));
+  assert.deepEqual(found.map((one) => one.file), EVERYWHERE);
+  assert.deepEqual(found.map((one) => one.isOfProject), [false, false, true, true]);
 });
 
-test('nothing is taken from a workspace that is not trusted, nor from the current folder', () => {
-  assert.equal(find([], [], machine(['/work/.venv/bin/mercury-ls'])), undefined);
-  assert.equal(find([], [], machine(['mercury-ls', './mercury-ls'], { searchPath: ':.:' })), undefined);
+test('every place that was looked at is told', () => {
+  assert.deepEqual(check(machine(EVERYWHERE.slice(3)), ['/envs/no/bin/python'], ['/work']).looked, [
+    'PATH: not in /usr/bin, /opt/bin',
+    'programs of uv and pipx: not in /home/ann/.local/bin',
+    'the Python interpreter: not in /envs/no/bin, /envs/no/bin/python/bin',
+    'virtual environments of the workspace: /work/.venv/bin/mercury-ls',
+  ]);
+});
+
+test('an environment may be named by its folder, and nothing is taken from the current folder', () => {
+  assert.equal(check(machine(EVERYWHERE.slice(2)), ['/envs/shop'], []).file, EVERYWHERE[2]);
+  const relative = machine(['mercury-ls', './mercury-ls', 'bin/mercury-ls'], { searchPath: ':.:' });
+  assert.equal(check(relative, ['python', 'bin/python'], []).file, undefined);
 });
 
 test('Windows has other places', () => {
   const windows = { platform: 'win32' as const, home: 'C:\\Users\\ann', searchPath: 'C:\\bin;D:\\bin' };
   const file = 'D:\\work\\.venv\\Scripts\\mercury-ls.exe';
-  assert.deepEqual(find([], ['D:\\work'], machine([file], windows))?.command, [file]);
+  assert.equal(check(machine([file], windows), [], ['D:\\work']).file, file);
+  assert.equal(check(machine([file], windows), ['D:\\work\\.venv\\Scripts\\python.exe'], []).file, file);
+});
+
+test('a setting is read with its variables', () => {
+  assert.equal(expanded('${workspaceFolder}/env/bin/python', '/work', machine([])), '/work/env/bin/python');
+  assert.equal(expanded('~/env/bin/python', '/work', machine([])), '/home/ann/env/bin/python');
 });
 
 test('installers that are here are offered with their exact commands', () => {

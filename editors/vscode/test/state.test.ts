@@ -16,6 +16,7 @@ function check(state: Partial<State>, icon: string, part: string) {
 test('the status bar has a state and its cause', () => {
   check({}, 'sparkle', 'copies, cpu');
   check({ server: 'missing' }, 'warning', 'was not found');
+  check({ server: 'asking' }, 'warning', 'in this project');
   check({ server: 'stopped', engine: undefined }, 'warning', 'does not run');
   check({ server: 'starting', engine: undefined }, 'loading~spin', 'starting');
   check({ engine: { ...READY, state: 'unavailable', detail: 'no model here' } }, 'warning', 'no model here');
@@ -32,6 +33,9 @@ test('metrics are plain lines, the last decision first', () => {
   assert.match(text, /shown from {2}25 %/);
   assert.ok(text.indexOf('last') < text.indexOf('first'));
   assert.ok(!text.includes('because'));
+  const day = { language: 'python', kind: 'nextEdit' as const, shown: 4, typedThrough: 0, accepted: 2, rejected: 1 };
+  const counted = page({ ...READY, ...more, decisions: [], today: [{ ...day, characters: 70 }] });
+  assert.match(counted, /today {7}python, next edits: 4 shown, 0 typed through, 2 accepted, 1 rejected, 70 characters/);
 });
 
 test('only what somebody has set is told, near values over far ones, tables merged, lists added up', () => {

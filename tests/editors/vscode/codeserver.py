@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from tests.e2e.environment import COMMAND
 from tests.editors.patience import rest, until
 from tests.editors.tools import found, prefix
-from tests.editors.vscode.closed import closed
 from tests.editors.vscode.package import PACKAGE
 
 if TYPE_CHECKING:
@@ -61,7 +60,6 @@ class CodeServer:
         *,
         command: Sequence[str] = COMMAND,
         package: bool = True,
-        proposals: bool = False,
         more: Sequence[Path] = (),
         options: Mapping[str, Any] = MappingProxyType({}),
         machine: Mapping[str, Any] = MappingProxyType({}),
@@ -80,12 +78,9 @@ class CodeServer:
             {**machine, **({"mercury-ls.server.command": command} if command else {})},
         )
         self.runtime = TemporaryDirectory(prefix="vscode-")
-        program = found("code-server") if proposals else closed()
-        self.process, self.port = self.started(program, options, environment)
+        self.process, self.port = self.started(options, environment)
 
-    def started(
-        self, program: Path, more: Mapping[str, Any], environment: dict[str, str]
-    ) -> tuple[subprocess.Popen, int]:
+    def started(self, more: Mapping[str, Any], environment: dict[str, str]) -> tuple[subprocess.Popen, int]:
         port = free_port()
         options = {
             "host": "127.0.0.1",
@@ -96,7 +91,7 @@ class CodeServer:
             "telemetry-level": "off",
             **more,
         }
-        command = [str(program), "--without-connection-token", "--accept-server-license-terms"]
+        command = [str(found("code-server")), "--without-connection-token", "--accept-server-license-terms"]
         command += [f"--{name}={value}" for name, value in options.items()]
         sockets = {"TMPDIR": self.runtime.name, "XDG_RUNTIME_DIR": self.runtime.name}
         variables = {**environment, **sockets, "MERCURY_TEST_SOCKET": str(self.socket)}
@@ -267,11 +262,6 @@ class Window:
         return [clean(content.strip('"')) for content in self.page.evaluate(MARKS)]
 
     @property
-    def has_inline_edit(self) -> bool:
-        """Whether the editor shows an inline edit of its own."""
-        return self.page.evaluate(INLINE_EDIT)
-
-    @property
     def messages(self) -> list[str]:
         return self.page.locator(".notification-list-item-message").all_text_contents()
 
@@ -308,9 +298,6 @@ class Window:
         self._socket.close()
         self.page.context.close()
 
-
-INLINE_EDIT = """() => [...document.querySelectorAll('.inline-edits-view-gutter-indicator *')]
-  .some((part) => part.getBoundingClientRect().width > 0)"""
 
 GHOST = """() => {
   const text = (elements) => [...elements].map((element) => element.textContent).join('');

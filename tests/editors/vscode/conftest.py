@@ -41,25 +41,16 @@ def real(browser, environment, tmp_path_factory) -> Iterator[Window]:
 @pytest.fixture(scope="session")
 def told(browser, tmp_path_factory) -> Iterator[Window]:
     """A window whose server says only what a test has written down."""
-    yield from scripted(browser, tmp_path_factory.mktemp("vs"))
-
-
-@pytest.fixture(scope="session")
-def trusted(browser, tmp_path_factory) -> Iterator[Window]:
-    """The same in an editor that lets extensions have proposed API."""
-    yield from scripted(browser, tmp_path_factory.mktemp("vs"), proposals=True)
-
-
-def scripted(browser, folder: Path, **options) -> Iterator[Window]:
+    folder = tmp_path_factory.mktemp("vs")
     command = [sys.executable, SCRIPTED, str(folder.resolve() / "project")]
-    yield from windows(browser, home(folder, PYTHONPATH=os.getcwd()), folder, command, **options)
+    yield from windows(browser, home(folder, PYTHONPATH=os.getcwd()), folder, command)
 
 
-def windows(browser, environment, folder, command, **options) -> Iterator[Window]:
+def windows(browser, environment, folder, command) -> Iterator[Window]:
     project = folder.resolve() / "project"
     (project / ".git").mkdir(parents=True)
     with (
-        closing(CodeServer(folder / "vs", environment, command=command, **options)) as server,
+        closing(CodeServer(folder / "vs", environment, command=command)) as server,
         closing(server.window(browser, project)) as window,
     ):
         yield window

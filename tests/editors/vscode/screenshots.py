@@ -98,7 +98,7 @@ def take(browser, folder: Path, theme: str, out: Path) -> None:
         with ExitStack() as stack:
             if name == "real":
                 stack.callback(stop_engine, variables)
-            opened = CodeServer(folder / name, variables, command=command, proposals=True, **settings)
+            opened = CodeServer(folder / name, variables, command=command, **settings)
             server = stack.enter_context(closing(opened))
             window = stack.enter_context(closing(server.window(browser, project, color_scheme=theme)))
             window.run("workbench.action.closeSidebar")
@@ -119,12 +119,10 @@ def real(window: Window, theme: str, out: Path) -> None:
 
 
 def told(window: Window, theme: str, out: Path) -> None:
-    for display in ("decorations", "auto"):
-        window.set("mercury-ls.nextEdit.display", display)
-        for name, (text, edits) in OFFERS.items():
-            offer(window, f"{name}-{display}.py", text, edits)
-            window.until(lambda: window.marks if display == "decorations" else window.has_inline_edit, name)  # noqa: B023
-            shoot(window, out / f"vscode-{name}-{display}-{theme}.png")
+    for name, (text, edits) in OFFERS.items():
+        offer(window, f"{name}.py", text, edits)
+        window.until(lambda: window.marks, name)
+        shoot(window, out / f"vscode-{name}-{theme}.png")
 
 
 def offer(window: Window, name: str, text: str, edits: list[dict]) -> None:

@@ -36,7 +36,7 @@ def test_what_a_folder_must_not_set_is_for_the_machine():
     for name in ("engine.address", "engine.model", "privacy.secretPatterns", "privacy.allowNetwork", "log.file"):
         assert scopes[f"mercury.{name}"] == "machine"
     restricted = manifest()["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"]
-    own = {"mercury-ls.nextEdit.display"}
+    own = {"mercury-ls.nextEdit.enabled"}
     assert set(restricted) == {name for name, scope in scopes.items() if scope != "machine"} | own
 
 
@@ -46,7 +46,7 @@ def test_every_command_is_registered_and_every_key_runs_one():
     registered = set(re.findall(r"^      (\w+): \(", handlers, re.MULTILINE))
     contributes = manifest()["contributes"]
     commands = {entry["command"].removeprefix("mercury-ls.") for entry in contributes["commands"]}
-    assert registered == commands | {"nextEditByTab", "tookNextEdit"}
+    assert registered == commands | {"nextEditByTab"}
     assert {key["command"].removeprefix("mercury-ls.") for key in contributes["keybindings"]} <= registered
 
 

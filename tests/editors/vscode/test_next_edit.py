@@ -22,34 +22,24 @@ DONE = TEXT.replace("hight", "height").replace("aera", "area")
 
 @pytest.fixture
 def window(told):
-    """As people have it: proposed API is not to be had, and no setting says how an edit is shown."""
-    told.set("mercury-ls.nextEdit.display", None)
+    """As people have it."""
+    told.set("mercury-ls.nextEdit.enabled", None)
     return told
 
 
-@pytest.fixture(params=["not to be had", "not wanted", "the editor's own"])
-def face(request):
-    """Decorations where the editor lets us have no inline edit, or where the user wants none, and inline edits."""
-    if request.param == "not to be had":
-        return request.getfixturevalue("window")
-    trusted = request.getfixturevalue("trusted")
-    trusted.set("mercury-ls.nextEdit.display", "decorations" if request.param == "not wanted" else "auto")
-    return trusted
-
-
-def offered(window, *edits: dict, text: str = TEXT) -> None:
+def offered(window, *edits: dict, text: str = TEXT, **said: str) -> None:
     """A window whose user has just typed on the first line, after which these edits are offered."""
     window.open(text, cursor=text.partition("\n")[0])
     window.past = len(journal(window))
-    answer(window, *edits)
+    answer(window, *edits, **said)
     window.type(".")
 
 
-def answer(window, *edits: dict) -> None:
+def answer(window, *edits: dict, **said: str) -> None:
     """Written aside first: the server reads whenever it is asked."""
     part = window.folder / "answer.part"
     placed = [{"file": window.name, **edit} for edit in edits]
-    part.write_text(json.dumps({"id": "one", "edits": placed}), encoding="utf-8")
+    part.write_text(json.dumps({"id": "one", "edits": placed, **said}), encoding="utf-8")
     part.rename(window.folder / "answer.json")
 
 
@@ -122,6 +112,103 @@ def test_it_goes_on_in_another_file(window):
     window.has("print(area(1))\n")
 
 
+FAR = "# shapes\nprint(aera(1))\n" + SPACES + "print(aera(2))\n"
+FAR_EDITS = edit(1, 6, 10, "area", oldText="aera"), edit(122, 6, 10, "area", oldText="aera")
+
+
+def listed(window) -> list[str]:
+    """The rows of the list, once it is there."""
+    rows = window.page.locator(".quick-input-list .monaco-list-row")
+    rows.first.wait_for()
+    return rows.all_inner_texts()
+
+
+def test_edits_out_of_sight_are_listed_before_they_are_made(window):
+    offered(window, *FAR_EDITS, text=FAR, summary="2 here")
+    window.until(lambda: any("next edits: 2 here (Tab)" in mark for mark in window.marks), "the summary")
+    window.press("Tab")
+    first, second = listed(window)
+    assert "print(aera(1))  →  print(area(1))" in first
+    assert ":123" in second
+    assert window.text == typed(FAR)
+    window.press("Enter")
+    window.has(typed(FAR).replace("aera", "area"))
+    assert heard(window, "mercury/didAccept") == {"id": "one"}
+    window.press("Control+z")
+    window.has(typed(FAR))
+
+
+def test_each_edit_of_the_list_is_shown_in_its_place_and_may_be_left_out(window):
+    offered(window, *FAR_EDITS, text=FAR, summary="2 here")
+    shows(window, "aera", "area", "  ↓ next edits: 2 here (Tab)")
+    window.press("Control+Alt+,")
+    listed(window)
+    rows = "return vscode.window.activeTextEditor.visibleRanges.some((r) => r.start.line <= 122 && 122 <= r.end.line)"
+    window.press("ArrowDown")
+    window.until(lambda: window.js(rows), "the second edit")
+    window.press("Space")
+    window.press("Enter")
+    window.has(typed(FAR).replace("aera(1)", "area(1)"))
+    assert heard(window, "mercury/didAccept") == {"id": "one", "edits": 1}
+    shows(window)
+
+
+def test_left_the_list_makes_nothing_and_the_offer_stays(window):
+    offered(window, *FAR_EDITS, text=FAR, summary="2 here")
+    window.until(lambda: window.marks, "the edits")
+    window.press("Control+Alt+,")
+    listed(window)
+    window.press("Escape")
+    shows(window, "aera", "area", "  ↓ next edits: 2 here (Tab)")
+    assert window.text == typed(FAR)
+    assert window.cursor == (0, len("# shapes."))
+
+
+def test_edits_of_files_that_are_not_open_are_made_and_undone_at_once(window):
+    closed = window.folder / "closed.py"
+    closed.write_text("print(aera(3))\n", encoding="utf-8")
+    offered(window, SECOND, edit(0, 6, 10, "area", file="closed.py", oldText="aera"), summary="1 here, 1 in closed.py")
+    assert heard(window, "mercury/nextEdit")["context"]["closedFiles"] is True
+    shows(window, "aera", "area", "  ↓ next edits: 1 here, 1 in closed.py (Tab)")
+    window.press("Tab")
+    assert len(listed(window)) == 2
+    window.press("Enter")
+    window.has(typed(TEXT.replace("aera", "area")))
+    window.until(lambda: closed.read_text(encoding="utf-8") == "print(area(3))\n", "the other file to be saved")
+    window.press("Control+z")
+    window.page.get_by_role("button", name="Undo in 2 Files").click()
+    window.has(typed(TEXT))
+    other = "return (await vscode.workspace.openTextDocument(given)).getText()"
+    assert window.js(other, str(closed)) == "print(aera(3))\n"
+
+
+def test_where_a_file_is_not_as_it_was_nothing_is_made(window):
+    (window.folder / "closed.py").write_text("print(area(3))\n", encoding="utf-8")
+    offered(window, SECOND, edit(0, 6, 10, "area", file="closed.py", oldText="aera"), summary="1 here, 1 in closed.py")
+    shows(window, "aera", "area", "  ↓ next edits: 1 here, 1 in closed.py (Tab)")
+    window.press("Tab")
+    shows(window)
+    assert window.text == typed(TEXT)
+    assert messages(window, "mercury/didReject") == []
+
+
+def test_who_can_rename_is_told_and_what_the_server_notes_is_shown(window):
+    provide = """
+        const refuse = () => Promise.reject(new Error('not here'));
+        const provider = { prepareRename: refuse, provideRenameEdits: refuse };
+        globalThis.provider = vscode.languages.registerRenameProvider('python', provider);
+    """
+    offered(window, FIRST)
+    assert heard(window, "mercury/nextEdit")["context"]["renameProvider"] == ""
+    window.js(provide)
+    try:
+        offered(window, FIRST, note="undo and use rename")
+        assert heard(window, "mercury/nextEdit")["context"]["renameProvider"] == "another extension"
+        shows(window, "hight", "height", "  ↓ next edit: line 3 (Tab) · undo and use rename")
+    finally:
+        window.js("globalThis.provider.dispose()")
+
+
 def test_only_the_nearest_part_is_made_and_the_other_stays(window):
     offered(window, FIRST, SECOND)
     shows(window, "hight", "height", "aera", "area")
@@ -130,19 +217,13 @@ def test_only_the_nearest_part_is_made_and_the_other_stays(window):
     shows(window, "aera", "area")
 
 
-def test_escape_refuses_it(face):
-    offered(face, FIRST)
-    face.until(lambda: face.marks or face.has_inline_edit, "the edit")
-    face.press("Escape")
-    assert heard(face, "mercury/didReject") == {"id": "one"}
-    face.until(lambda: not face.marks and not face.has_inline_edit, "it to go")
-    assert face.text == typed(TEXT)
-
-
-def test_only_where_the_editor_lets_us_its_own_inline_edits_are_used(face, request):
-    offered(face, FIRST)
-    face.until(lambda: face.marks or face.has_inline_edit, "the edit")
-    assert face.has_inline_edit == ("the editor's own" in request.node.callspec.params.values())
+def test_escape_refuses_it(window):
+    offered(window, FIRST)
+    shows(window, "hight", "height")
+    window.press("Escape")
+    assert heard(window, "mercury/didReject") == {"id": "one"}
+    shows(window)
+    assert window.text == typed(TEXT)
 
 
 def test_it_moves_along_with_what_is_typed_and_goes_where_it_is_typed_over(window):
@@ -213,6 +294,42 @@ def test_in_the_menu_tab_completes(window):
         window.set("editor.wordBasedSuggestions", "off")
 
 
+def test_beside_the_menu_of_words_it_shows_and_says_its_key(window):
+    """The menu opens of itself, as editors have it that nobody has set up."""
+    window.set("editor.wordBasedSuggestions", None)
+    try:
+        offered(window, FIRST, text="heightened = 1\n" + TEXT.partition("\n")[2])
+        shows(window, "hight", "height")
+        window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
+        answer(window, FIRST)
+        window.type("heigh")
+        window.menu.wait_for()
+        shows(window, "hight", "height", "  ↑ next edit: line 3 (Ctrl+Alt+.)")
+        window.press("Control+Alt+.")
+        window.until(lambda: "hight" not in window.text, "the edit")
+        assert window.text.splitlines()[3] == "heigh"
+    finally:
+        window.set("editor.wordBasedSuggestions", "off")
+
+
+def test_when_the_menu_is_closed_tab_makes_it(window):
+    window.set("editor.wordBasedSuggestions", None)
+    try:
+        offered(window, FIRST, text="heightened = 1\n" + TEXT.partition("\n")[2])
+        shows(window, "hight", "height")
+        window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
+        answer(window, FIRST)
+        window.type("heigh")
+        window.menu.wait_for()
+        window.press("Escape")
+        shows(window, "hight", "height")
+        window.press("Tab")
+        window.until(lambda: "hight" not in window.text, "the edit")
+        assert window.text.splitlines()[3] == "heigh"
+    finally:
+        window.set("editor.wordBasedSuggestions", "off")
+
+
 def test_a_key_of_its_own_works_where_tab_means_something_else(window):
     offered(window, FIRST)
     shows(window, "hight", "height")
@@ -251,23 +368,7 @@ SET = """
 
 
 def test_turned_off_nothing_is_asked(window):
-    window.set("mercury-ls.nextEdit.display", "off")
+    window.set("mercury-ls.nextEdit.enabled", False)
     offered(window, FIRST)
     window.js("await new Promise((done) => setTimeout(done, 700))")
     assert messages(window, "mercury/nextEdit") == []
-
-
-def test_each_face_makes_what_was_offered(face):
-    """By its own steps: decorations make all at once, the editor one after the other, each jumped to first."""
-    offered(face, FIRST, SECOND)
-    heard(face, "mercury/nextEdit")
-    for _ in range(4):
-        before = face.text, face.cursor
-        if face.text == typed(DONE):
-            break
-        face.until(lambda: face.marks or face.has_inline_edit, "something to take")
-        face.press("Tab")
-        face.until(lambda before=before: (face.text, face.cursor) != before, "a step")
-        assert face.text.replace("hight", "height").replace("aera", "area") == typed(DONE)
-    face.has(typed(DONE))
-    assert heard(face, "mercury/didAccept") == {"id": "one"}

@@ -100,14 +100,14 @@ def test_a_folder_that_is_not_trusted_names_no_program_and_sets_nothing(start, t
     marker, settings = tmp_path / "ran", tmp_path / "project/.vscode/settings.json"
     script(tmp_path / "project/.venv/bin/mercury-ls", f"touch {marker}")
     settings.parent.mkdir()
-    theirs = {"mercury-ls.nextEdit.display": "off", "mercury.suggest.delayMs": 4000}
+    theirs = {"mercury-ls.nextEdit.enabled": False, "mercury.suggest.delayMs": 4000}
     settings.write_text(json.dumps(theirs), encoding="utf-8")
     trust = {"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"}
     window = start(**trust)
     window.until(lambda: "not found" in window.status, "the status")
     assert window.js("return vscode.workspace.isTrusted") is False
     assert not marker.exists()
-    assert window.js("return vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.display')") == "auto"
+    assert window.js("return vscode.workspace.getConfiguration('mercury-ls').get('nextEdit.enabled')") is True
     assert window.js("return vscode.workspace.getConfiguration('mercury').get('suggest.delayMs')") < 4000
 
 
