@@ -228,7 +228,7 @@ class Mercury implements vscode.Disposable {
   private commands(): vscode.Disposable[] {
     const handlers: Record<string, (...given: never[]) => unknown> = {
       menu: () => this.menu(),
-      install: async () => ((await this.server.find()) ? this.start() : this.install()),
+      install: () => this.server.find().then((found) => (found ? this.start() : this.install())),
       restart: () => this.start(),
       log: () => this.log.show(),
       snooze: (minutes?: number) => this.snooze(minutes),

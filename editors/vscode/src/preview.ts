@@ -22,13 +22,15 @@ export async function choose(
   list.placeholder = note || 'Enter makes those that are checked';
   list.canSelectMany = true;
   list.matchOnDescription = list.matchOnDetail = true;
-  list.items = list.selectedItems = entries;
+  list.items = entries;
+  list.selectedItems = entries;
   list.onDidChangeActive(([active]) => active && void reveal(edits[active.index], decorations));
   try {
     return await new Promise((resolve) => {
       list.onDidAccept(() => resolve(list.selectedItems.map(({ index }) => index)));
       list.onDidHide(() => resolve(undefined));
       list.show();
+      list.activeItems = entries.slice(0, 1);
     });
   } finally {
     list.dispose();

@@ -140,7 +140,7 @@ def test_edits_out_of_sight_are_listed_before_they_are_made(window):
 
 def test_each_edit_of_the_list_is_shown_in_its_place_and_may_be_left_out(window):
     offered(window, *FAR_EDITS, text=FAR, summary="2 here")
-    shows(window, "aera", "area", "  ↓ next edits: 2 here (Tab)")
+    shows(window, "aera", "area", "↓ next edits: 2 here (Tab)")
     window.press("Control+Alt+,")
     listed(window)
     rows = "return vscode.window.activeTextEditor.visibleRanges.some((r) => r.start.line <= 122 && 122 <= r.end.line)"
@@ -159,7 +159,7 @@ def test_left_the_list_makes_nothing_and_the_offer_stays(window):
     window.press("Control+Alt+,")
     listed(window)
     window.press("Escape")
-    shows(window, "aera", "area", "  ↓ next edits: 2 here (Tab)")
+    shows(window, "aera", "area", "↓ next edits: 2 here (Tab)")
     assert window.text == typed(FAR)
     assert window.cursor == (0, len("# shapes."))
 
@@ -169,7 +169,7 @@ def test_edits_of_files_that_are_not_open_are_made_and_undone_at_once(window):
     closed.write_text("print(aera(3))\n", encoding="utf-8")
     offered(window, SECOND, edit(0, 6, 10, "area", file="closed.py", oldText="aera"), summary="1 here, 1 in closed.py")
     assert heard(window, "mercury/nextEdit")["context"]["closedFiles"] is True
-    shows(window, "aera", "area", "  ↓ next edits: 1 here, 1 in closed.py (Tab)")
+    shows(window, "aera", "area", "↓ next edits: 1 here, 1 in closed.py (Tab)")
     window.press("Tab")
     assert len(listed(window)) == 2
     window.press("Enter")
@@ -185,7 +185,7 @@ def test_edits_of_files_that_are_not_open_are_made_and_undone_at_once(window):
 def test_where_a_file_is_not_as_it_was_nothing_is_made(window):
     (window.folder / "closed.py").write_text("print(area(3))\n", encoding="utf-8")
     offered(window, SECOND, edit(0, 6, 10, "area", file="closed.py", oldText="aera"), summary="1 here, 1 in closed.py")
-    shows(window, "aera", "area", "  ↓ next edits: 1 here, 1 in closed.py (Tab)")
+    shows(window, "aera", "area", "↓ next edits: 1 here, 1 in closed.py (Tab)")
     window.press("Tab")
     shows(window)
     assert window.text == typed(TEXT)
@@ -204,7 +204,7 @@ def test_who_can_rename_is_told_and_what_the_server_notes_is_shown(window):
     try:
         offered(window, FIRST, note="undo and use rename")
         assert heard(window, "mercury/nextEdit")["context"]["renameProvider"] == "another extension"
-        shows(window, "hight", "height", "  ↓ next edit: line 3 (Tab) · undo and use rename")
+        shows(window, "hight", "height", "↓ next edit: line 3 (Tab) · undo and use rename")
     finally:
         window.js("globalThis.provider.dispose()")
 
@@ -304,7 +304,7 @@ def test_beside_the_menu_of_words_it_shows_and_says_its_key(window):
         answer(window, FIRST)
         window.type("heigh")
         window.menu.wait_for()
-        shows(window, "hight", "height", "  ↑ next edit: line 3 (Ctrl+Alt+.)")
+        shows(window, "hight", "height", "↑ next edit: line 3 (Ctrl+Alt+.)")
         window.press("Control+Alt+.")
         window.until(lambda: "hight" not in window.text, "the edit")
         assert window.text.splitlines()[3] == "heigh"

@@ -111,6 +111,59 @@ def test_a_folder_that_is_not_trusted_names_no_program_and_sets_nothing(start, t
     assert window.js("return vscode.workspace.getConfiguration('mercury').get('suggest.delayMs')") < 4000
 
 
+def told(tmp_path: Path) -> str:
+    """What the output channel holds."""
+    logs = (tmp_path / "vs").rglob("Mercury.log")
+    return "\n".join(log.read_text(encoding="utf-8") for log in logs)
+
+
+@WITH_THE_FAKE_ENGINE
+@pytest.mark.parametrize("named", ["by its folder", "by the setting of the Python extension"])
+def test_a_server_of_the_project_is_started_once_the_user_has_agreed_to_it(start, tmp_path, named):
+    folder = tmp_path / ("project/.venv" if named == "by its folder" else "elsewhere")
+    program = folder / "bin/mercury-ls"
+    script(program, f'exec {sys.executable} -m mercury_ls "$@"')
+    set = {} if named == "by its folder" else {"python.defaultInterpreterPath": str(folder / "bin/python")}
+    window = start(**set)
+    window.until(lambda: "in this project" in window.status, "the question")
+    window.until(lambda: any(str(program) in message for message in window.messages), "the file")
+    assert servers(window) == []
+    window.answer("Start It")
+    window.ready()
+    window.until(lambda: f"the server is {program}" in told(tmp_path), "the log")
+    assert "looked for the server: PATH: not in /usr/bin, /bin" in told(tmp_path)
+    window.run("mercury-ls.restart")
+    window.ready()
+    assert window.messages == []
+
+
+@WITH_THE_FAKE_ENGINE
+def test_a_server_of_the_project_that_nobody_agreed_to_is_not_started(start, tmp_path):
+    marker = tmp_path / "ran"
+    script(tmp_path / "project/.venv/bin/mercury-ls", f"touch {marker}")
+    window = start()
+    window.until(lambda: "in this project" in window.status, "the question")
+    window.answer("Not This One")
+    window.until(lambda: "not found" in window.status, "the status")
+    assert not marker.exists()
+
+
+@WITH_THE_FAKE_ENGINE
+def test_why_and_the_statistics_speak_of_next_edits_too(real):
+    suggests(real)
+    real.run("mercury-ls.why")
+    real.until(lambda: any("next edit:" in message for message in real.messages), "both reasons")
+    real.run("notifications.clearAll")
+    real.run("mercury-ls.stats")
+    real.until(lambda: "Preview Mercury statistics" in tabs(real), "the page")
+    real.run("mercury-ls.metrics")
+    real.until(lambda: "today       python, inline: " in real.text, "today")
+
+
+def tabs(window) -> str:
+    return window.js("return vscode.window.tabGroups.activeTabGroup.tabs.map((tab) => tab.label).join()")
+
+
 @WITH_THE_FAKE_ENGINE
 @pytest.mark.parametrize("times", [2, 3])
 def test_restarts_at_once_leave_one_server(real, times):
