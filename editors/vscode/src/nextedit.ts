@@ -1,4 +1,4 @@
-/** The next edit: asked for when typing pauses, kept where it belongs, jumped to, made or refused. */
+/** The next edit: asked for when typing pauses, kept where it belongs, listed, jumped to, made or rejected. */
 
 import * as path from 'node:path';
 import * as vscode from 'vscode';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Change, type Edit, accepted, endOf, follow, nearest } from '../src/edits.ts';
+import { type Change, type Edit, accepted, endOf, follow, nearest, oneLine } from '../src/edits.ts';
 
 /** Ranges are written as `line:character-line:character`. */
 function range(text: string) {
@@ -77,4 +77,12 @@ test('what was accepted in part is counted from the front', () => {
   assert.equal(accepted('width * height', 'width'), 5);
   assert.equal(accepted('a\nb', 'a\r\nb'), 3);
   assert.equal(accepted('width', 'height'), 0);
+});
+
+test('an edit is one line of a list', () => {
+  const lines = ['    return area(2)', '', 'x = 1'];
+  const line = (given: Edit) => oneLine(given, (row) => ({ text: lines[row] }));
+  assert.equal(line(edit('0:11-0:15', 'area', 'surface')), 'return area(2)  →  return surface(2)');
+  assert.equal(line(edit('1:0', '', 'import os\nimport re')), '+ import os …');
+  assert.equal(line(edit('2:0-2:5', 'x = 1', '')), '− x = 1');
 });

@@ -176,16 +176,17 @@ def test_edits_of_files_that_are_not_open_are_made_and_undone_at_once(window):
     window.has(typed(TEXT.replace("aera", "area")))
     window.until(lambda: closed.read_text(encoding="utf-8") == "print(area(3))\n", "the other file to be saved")
     window.press("Control+z")
-    window.page.get_by_role("button", name="Undo in 2 Files").click()
     window.has(typed(TEXT))
     other = "return (await vscode.workspace.openTextDocument(given)).getText()"
     assert window.js(other, str(closed)) == "print(aera(3))\n"
 
 
 def test_where_a_file_is_not_as_it_was_nothing_is_made(window):
-    (window.folder / "closed.py").write_text("print(area(3))\n", encoding="utf-8")
-    offered(window, SECOND, edit(0, 6, 10, "area", file="closed.py", oldText="aera"), summary="1 here, 1 in closed.py")
-    shows(window, "aera", "area", "↓ next edits: 1 here, 1 in closed.py (Tab)")
+    (window.folder / "changed.py").write_text("print(area(3))\n", encoding="utf-8")
+    offered(
+        window, SECOND, edit(0, 6, 10, "area", file="changed.py", oldText="aera"), summary="1 here, 1 in changed.py"
+    )
+    shows(window, "aera", "area", "↓ next edits: 1 here, 1 in changed.py (Tab)")
     window.press("Tab")
     shows(window)
     assert window.text == typed(TEXT)
@@ -296,7 +297,7 @@ def test_in_the_menu_tab_completes(window):
 
 def test_beside_the_menu_of_words_it_shows_and_says_its_key(window):
     """The menu opens of itself, as editors have it that nobody has set up."""
-    window.set("editor.wordBasedSuggestions", None)
+    window.set("editor.wordBasedSuggestions", "matchingDocuments")
     try:
         offered(window, FIRST, text="heightened = 1\n" + TEXT.partition("\n")[2])
         shows(window, "hight", "height")
@@ -313,7 +314,7 @@ def test_beside_the_menu_of_words_it_shows_and_says_its_key(window):
 
 
 def test_when_the_menu_is_closed_tab_makes_it(window):
-    window.set("editor.wordBasedSuggestions", None)
+    window.set("editor.wordBasedSuggestions", "matchingDocuments")
     try:
         offered(window, FIRST, text="heightened = 1\n" + TEXT.partition("\n")[2])
         shows(window, "hight", "height")

@@ -123,8 +123,8 @@ def test_a_server_of_the_project_is_started_once_the_user_has_agreed_to_it(start
     folder = tmp_path / ("project/.venv" if named == "by its folder" else "elsewhere")
     program = folder / "bin/mercury-ls"
     script(program, f'exec {sys.executable} -m mercury_ls "$@"')
-    set = {} if named == "by its folder" else {"python.defaultInterpreterPath": str(folder / "bin/python")}
-    window = start(**set)
+    settings = {} if named == "by its folder" else {"python.defaultInterpreterPath": str(folder / "bin/python")}
+    window = start(**settings)
     window.until(lambda: "in this project" in window.status, "the question")
     window.until(lambda: any(str(program) in message for message in window.messages), "the file")
     assert servers(window) == []
