@@ -633,8 +633,21 @@ def start_log(options: argparse.Namespace) -> None:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("pygls").setLevel(max(logging.getLogger().level, logging.WARNING))
-    # Typing fast, a client takes back what was answered a moment ago: that is no reason to warn anybody.
-    logging.getLogger("pygls.protocol.json_rpc").addFilter(lambda record: "Cancel notification" not in str(record.msg))
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(is_news)
+
+
+LONGEST_LINE = 500
+NO_NEWS = ("Cancel notification", "Unable to deserialize message")
+"""A client that types fast cancels what was answered a moment ago; and `lsp.py` says in one line what is wrong with a
+message, where pygls prints a page of its own code."""
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """A request that is answered with an error is one line, too."""
+    error = record.exc_info[1] if record.exc_info else None
+    if hasattr(error, "to_response_error"):
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error}"[:LONGEST_LINE], (), None
+    return not str(record.msg).startswith(NO_NEWS)
 
 
 def log_handler(file: str) -> logging.Handler:

@@ -86,15 +86,22 @@ def as_learned(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
 
     def inside(path: str) -> str:
         parts = path.removeprefix(root).split(os.sep)
-        return "/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:])
+        return sendable("/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:]))
 
     return replace(
         request,
-        root=root,
-        windows=tuple(replace(each, path=inside(each.path)) for each in request.windows),
+        root=sendable(root),
+        windows=tuple(
+            replace(each, path=inside(each.path), language=sendable(each.language)) for each in request.windows
+        ),
         snippets=tuple(replace(each, path=inside(each.path)) for each in request.snippets),
         edits=tuple(replace(each, path=inside(each.path)) for each in request.edits),
     )
+
+
+def sendable(name: str) -> str:
+    """The name of a file on a Unix disk, or what a client calls a language, may be no Unicode."""
+    return name if name.isascii() else name.encode(errors="replace").decode()
 
 
 def with_line_feeds(request: InfillRequest) -> InfillRequest:

@@ -71,12 +71,14 @@ class History:
         self._last: dict[str, float] = {}
         self.mark = 0
         """Moves on with every change: what came `since` a mark can be asked for."""
+        self._lengths: dict[str, int] = {}
 
     def record(self, path: str, text_before: str, change: Change, now: float, is_own: bool = True) -> None:
         """The change of one file from `text_before`; changes of a file come in the order in which they happened. Those
         that an accepted offer makes are not the user's own."""
         self._last.pop(path, None)
         self._last[path] = now
+        self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
         self._follow(path, text_before, change)
         continued = self._continued(path, text_before, change, now)
         hunk = continued or _hunk(path, text_before, change, now)
@@ -114,6 +116,13 @@ class History:
         traces = [trace for trace in self._traces if trace.path == path]
         return any(_removes(trace, text, edit) or _restores(trace, text, edit) for trace in traces)
 
+    def reopened(self, path: str, text: str) -> None:
+        """The file may be another one by now, of another branch say: then the places of its edits mean nothing."""
+        newest = next((hunk for hunk in reversed(self._hunks) if hunk.path == path), None)
+        fits = newest is None or text.startswith(newest.after, newest.start)
+        if not fits or self._lengths.get(path, len(text)) != len(text):
+            self.forget(path)
+
     def last(self, path: str) -> float | None:
         return self._last.get(path)
 
@@ -121,6 +130,7 @@ class History:
         self._hunks = [hunk for hunk in self._hunks if hunk.path != path]
         self._traces = [trace for trace in self._traces if trace.path != path]
         self._last.pop(path, None)
+        self._lengths.pop(path, None)
 
     def rename(self, old: str, new: str) -> None:
         self.forget(new)
@@ -129,11 +139,13 @@ class History:
                 entry.path = new
         if old in self._last:
             self._last[new] = self._last.pop(old)
+            self._lengths[new] = self._lengths.pop(old)
 
     def clear(self) -> None:
         self._hunks.clear()
         self._traces.clear()
         self._last.clear()
+        self._lengths.clear()
 
     def _continued(self, path: str, text: str, change: Change, now: float) -> _Hunk | None:
         """The hunk that this change belongs to, joined with it and taken out of the list."""
@@ -182,7 +194,8 @@ class History:
         while len(self._traces) > _HUNKS or size > _CHARACTERS:
             size -= len(self._traces.pop(0).removed)
         while len(self._last) > _FILES:
-            del self._last[next(iter(self._last))]
+            oldest_path = next(iter(self._last))
+            del self._last[oldest_path], self._lengths[oldest_path]
 
 
 def _hunk(path: str, text: str, change: Change, now: float) -> _Hunk:
@@ -235,7 +248,7 @@ def _line_after(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:
             line += other.lines_grown
         else:
             line = min(line, other.line + _terminators(other.after))
-    return line
+    return max(line, 0)  # a carriage return typed before a line feed makes one line of two that were counted
 
 
 def _whole_lines(text: str, change: Change) -> tuple[int, int]:

@@ -207,7 +207,6 @@ class Protocol(LanguageServerProtocol):
     def __init__(self, server: Any, converter: Any):
         super().__init__(server, converter)
         self.finished = asyncio.Event()
-        self.initialized = False
         self.exit_code = 0
 
     def attach(self, write: Callable[[bytes], None]) -> None:
@@ -226,7 +225,9 @@ class Protocol(LanguageServerProtocol):
         if "method" not in data and not self.awaits(data):
             return log.warning("the client answered %r, which nobody asked", data.get("id"))
         if problem := self.untimely(data):
-            return self.refuse(data["id"], NOT_INITIALIZED if not self.initialized else INVALID_REQUEST, problem)
+            return self.refuse(data["id"], INVALID_REQUEST if self._server.session else NOT_INITIALIZED, problem)
+        if self.comes_early(data):
+            return log.warning("%s came before initialize was answered and is ignored", data["method"])
         try:
             message = self.structure_message(data)
             if "id" in data and not hasattr(message, "id"):
@@ -260,12 +261,15 @@ class Protocol(LanguageServerProtocol):
             return ""
         if self._shutdown:
             return "the server is shutting down"
-        if not self.initialized and data["method"] != lsp.INITIALIZE:
+        if self._server.session is None and data["method"] != lsp.INITIALIZE:
             return "the first request must be initialize"
         if data["method"] == lsp.INITIALIZE and self._server.session is not None:
             return "initialize has been answered already"
-        self.initialized = True
         return ""
+
+    def comes_early(self, data: dict[str, Any]) -> bool:
+        """A notification that there is no session for yet; `exit` needs none."""
+        return self._server.session is None and "id" not in data and data.get("method", lsp.EXIT) != lsp.EXIT
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         method = data.get("method")

@@ -85,7 +85,7 @@ class Server(LanguageServer):
         self.dialect = dialect_of(options)
         if self.dialect == "copilot":
             self.accept_command = COPILOT_ACCEPT
-            self.protocol.fm.command(COPILOT_ACCEPT)(did_accept)
+            self.protocol.fm.command(COPILOT_ACCEPT)(accept_command)
         if self.wants_menu(self.session.settings.suggest.completion_fallback):
             self.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions())(completion)
 
@@ -345,7 +345,7 @@ def register(server: Server) -> None:
     server.feature("mercury/snooze")(snooze)
     server.feature("mercury/didAccept")(did_accept_notification)
     server.feature("mercury/didReject")(did_reject)
-    server.command("mercury.didAccept")(did_accept)
+    server.command("mercury.didAccept")(accept_command)
     server.command("mercury.snooze")(snooze_command)
     server.command("mercury.why")(why_command)
     server.command("mercury.status")(status_command)
@@ -540,6 +540,15 @@ def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
 async def snooze(ls: Server, params: SnoozeParams) -> dict[str, float]:
     ls.started.snooze(params.minutes)
     return {"minutes": params.minutes}
+
+
+def accept_command(ls: Server, *given: Any) -> None:
+    """pygls does not look at the arguments where a client gives none at all."""
+    if not (given and isinstance(given[0], str)):
+        from pygls.exceptions import JsonRpcInvalidParams
+
+        raise JsonRpcInvalidParams("the first argument must be the id of a suggestion")
+    did_accept(ls, *given)
 
 
 def snooze_command(ls: Server, minutes: float = 5.0) -> None:

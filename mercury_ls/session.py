@@ -165,6 +165,7 @@ class Session:
             self.hidden[uri] = reason
             return
         document = Document(uri, f"{path}{cell}", language, version, text, PARSE_SECONDS)
+        self.history.reopened(document.path, document.text)
         self.documents[uri] = document
         self._files[uri] = path
         self.recorder.opened(document)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
 from mercury_ls.context import HEARD, Budget, Related, as_learned, build, relate, window
 from mercury_ls.documents import Document
+from mercury_ls.serve.wire import encode
 from mercury_ls.targets import Target
 from tests.marked import marked
 
@@ -151,3 +152,13 @@ def test_a_model_reads_line_feeds_and_the_places_stay(text, data):
     pieces = lines[: span.start], lines[span.start : span.end], lines[span.end :]
     given = text[:start], text[start:end], text[end:]
     assert pieces == tuple(each.replace("\r\n", "\n").replace("\r", "\n") for each in given)
+
+
+def test_names_that_are_no_unicode_can_be_sent_to_the_engine():
+    request = InfillRequest(
+        session="",
+        windows=(Window("/p\udcff/a\udce9.py", "\ud800", ""),),
+        spans=(Span(0, 0, 0, "line"),),
+        snippets=(Snippet("/p\udcff/b\udce9.py", ""),),
+    )
+    assert b"a?.py" in encode(as_learned(request, ["/p\udcff"]))

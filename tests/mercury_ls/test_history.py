@@ -373,3 +373,30 @@ def test_an_answer_for_an_older_text_can_be_judged(steps, back, proposal):
     first = min(proposal[0], len(older))
     last = min(first + proposal[1], len(older))
     assert editor.history.reverses("a", older, first, last, proposal[2]) in (True, False)
+
+
+def test_the_edits_of_a_file_that_is_another_one_when_it_is_opened_again_are_forgotten():
+    def after(text: str) -> int:
+        editor = Editor("a = 1\nb = 2\nc = 3\n").replace("2", "20")
+        editor.history.reopened("a", text)
+        return len(editor.history.edits())
+
+    assert after("a = 1\nb = 20\nc = 3\n") == 1
+    assert after("a = 1\nb = 2\nc = 3\n") == 0
+    assert after("a = 1\nb = 20\n") == 0
+    assert after("") == 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 9), st.text(st.sampled_from("\r\nab"), max_size=4)), max_size=12
+    )
+)
+@settings(deadline=None, max_examples=300)
+def test_whatever_ends_lines_no_edit_is_of_a_line_before_the_first(changes):
+    editor = Editor("\r\na\rb\n")
+    for start, end, text in changes:
+        low, high = sorted((min(start, len(editor.text)), min(end, len(editor.text))))
+        if low < high or text:
+            editor.change(low, high, text, 0.5)
+        assert all(edit.line >= 0 for edit in editor.history.edits())

@@ -363,3 +363,13 @@ async def test_others_have_their_turn_while_a_long_file_is_parsed(session, monke
     assert document.is_new
     assert [item.text for item in (await asked).items] == ["compute(y)"]
     assert not document.is_new
+
+
+async def test_a_file_that_comes_back_as_another_one_has_no_edits(session):
+    lines = "".join(f"line {number}\n" for number in range(40))
+    session.open(URI, "/project/file.py", "python", 1, lines)
+    session.change(URI, 2, [((30, 0, 30, 0), "typed ")], "utf-16")
+    session.close(URI)
+    session.open(URI, "/project/file.py", "python", 3, "x\n")
+    session.change(URI, 4, [((0, 0, 0, 0), "y")], "utf-16")
+    assert [(edit.line, edit.after) for edit in session.history.edits()] == [(0, "yx\n")]
