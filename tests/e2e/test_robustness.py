@@ -64,6 +64,8 @@ async def test_a_process_whose_input_was_rubbish_ends_with_it(environment, proje
         ("workspace/executeCommand", {}, -32602),
         ("workspace/executeCommand", {"command": "no.such"}, -32602),
         ("workspace/executeCommand", {"command": "mercury.didAccept", "arguments": []}, -32602),
+        ("workspace/executeCommand", {"command": "mercury.didAccept"}, -32602),
+        ("workspace/executeCommand", {"command": "mercury.didAccept", "arguments": [5]}, -32602),
     ],
 )
 async def test_every_bad_request_is_answered(environment, project, method, params, code):
@@ -78,6 +80,10 @@ async def test_nothing_is_answered_before_initialize_and_after_shutdown(environm
     async with Raw(environment, project, initialize=False) as server:
         server.send({"jsonrpc": "2.0", "id": 1, "method": "mercury/status", "params": {}})
         assert await server.error(1) == -32002
+        server.send({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {}})
+        assert await server.error(2) == -32602
+        server.send({"jsonrpc": "2.0", "id": 3, "method": "mercury/status", "params": {}})
+        assert await server.error(3) == -32002
         await server.initialize()
         await server.request("shutdown", None)
         server.send({"jsonrpc": "2.0", "id": 2, "method": "mercury/status", "params": {}})
@@ -272,3 +278,27 @@ async def test_taking_back_what_is_answered_already_is_not_worth_a_word(environm
             server.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 900 + number}})
         await server.request("mercury/status", {})
     assert "Cancel" not in log.read_text(encoding="utf-8")
+
+
+async def test_a_malformed_message_is_worth_one_line_of_the_log(environment, project):
+    log = project / "malformed.log"
+    async with Raw(environment, project, arguments=["--log-file", str(log), "--log-level", "warning"]) as server:
+        server.send({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": {"uri": 5}}})
+        await server.request("mercury/status", {})
+        command = {"command": "mercury.snooze", "arguments": [[]]}
+        server.send({"jsonrpc": "2.0", "id": 8, "method": "workspace/executeCommand", "params": command})
+        assert await server.error(8) == -32602
+    opened, commanded = log.read_text(encoding="utf-8").splitlines()
+    assert "textDocument/didOpen has unusable parameters" in opened
+    assert "Invalid Params" in commanded
+
+
+async def test_what_is_told_before_initialize_is_ignored(environment, project):
+    log = project / "early.log"
+    arguments = ["--log-file", str(log), "--log-level", "warning"]
+    async with Raw(environment, project, initialize=False, arguments=arguments) as server:
+        server.open("early.py", "x = 1\n")
+        await server.initialize()
+        assert (await server.request("mercury/status", {}))["documents"] == 0
+    (line,) = log.read_text(encoding="utf-8").splitlines()
+    assert "textDocument/didOpen came before initialize" in line

@@ -1,0 +1,320 @@
+"""The abuse bench itself: its oracle, its sessions, and that it fails where a server misbehaves."""
+
+import asyncio
+import json
+import random
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from bench.abuse import hostile
+from bench.abuse.__main__ import parse, run
+from bench.abuse.client import Conversation, shortened
+from bench.abuse.fuzz import Driver, Fuzzed, Outcome, compare, moved
+from bench.abuse.kill import Killed
+from bench.abuse.messages import Session, plan
+from bench.abuse.oracle import DOUBTFUL, INVALID, SHAPES, VALID, Oracle, due, fit, offset, replaced
+from bench.abuse.report import complaints, quantile, summary, table
+from bench.abuse.sandbox import MARK, Sandbox, sandbox
+from bench.abuse.scarce import FailedError, Found, Trial, clear
+from bench.abuse.steps import Check, End, Plan, Say, Wait, load, store
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
+
+
+# The oracle
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "character", "encoding", "expected"),
+    [
+        ("ab\ncd", 1, 1, "utf-16", 4),
+        ("ab\r\ncd", 0, 99, "utf-16", 2),
+        ("ab\rcd\u2028e\x0cf", 1, 4, "utf-16", 7),
+        ("a😀b", 0, 2, "utf-16", 1),
+        ("a😀b", 0, 3, "utf-16", 2),
+        ("aéb", 0, 2, "utf-8", 1),
+        ("aéb", 0, 3, "utf-8", 2),
+        ("a😀b", 0, 2, "utf-32", 2),
+        ("ab\n", 1, 5, "utf-16", 3),
+        ("ab\n", 2, 0, "utf-16", 3),
+        ("", 0, 0, "utf-8", 0),
+    ],
+)
+def test_a_position_is_a_place(text, line, character, encoding, expected):
+    assert offset(text, line, character, encoding) == expected
+
+
+def test_ends_in_the_wrong_order_are_put_in_order():
+    ends = [{"line": 0, "character": n} for n in (3, 1)]
+    assert replaced("abcd", {"start": ends[0], "end": ends[1]}, "X", "utf-16") == "aXd"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"textDocument": {"uri": "a", "version": 1}, "contentChanges": [{"text": ""}]}, VALID),
+        ({"textDocument": {"uri": "a", "version": 1}, "contentChanges": []}, VALID),
+        ({"textDocument": {"uri": "a", "version": "1"}, "contentChanges": []}, DOUBTFUL),
+        ({"textDocument": {"uri": "a", "version": 1}, "contentChanges": [{"text": 5}]}, DOUBTFUL),
+        ({"textDocument": {"uri": "a", "version": 1}, "contentChanges": [{"text": "", "range": 5}]}, DOUBTFUL),
+        ({"textDocument": {"uri": "a", "version": 2**31}, "contentChanges": []}, INVALID),
+        ({"textDocument": {"uri": "a", "version": None}, "contentChanges": []}, INVALID),
+        ({"textDocument": {"uri": "a", "version": 1}}, INVALID),
+        ([], INVALID),
+    ],
+)
+def test_what_is_applied_what_is_not_and_what_nobody_can_know(change, expected):
+    assert fit(change, SHAPES["textDocument/didChange"]) == expected
+
+
+def told(oracle: Oracle, method: str, **params: object) -> None:
+    oracle.receive(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode())
+
+
+def test_the_oracle_keeps_the_text_until_something_makes_it_doubtful():
+    oracle = Oracle()
+    item = {"uri": "a", "languageId": "x", "version": 1, "text": "lone \ud800"}
+    told(oracle, "textDocument/didOpen", textDocument=item)
+    assert oracle.texts == {}
+    oracle.initialized = True
+    told(oracle, "textDocument/didOpen", textDocument=item)
+    assert oracle.texts == {"a": "lone \ufffd"}
+    told(oracle, "textDocument/didChange", textDocument={"uri": "a", "version": 2}, contentChanges=[{}])
+    assert oracle.doubtful == []
+    told(oracle, "textDocument/didChange", textDocument={"uri": "a", "version": 2.5}, contentChanges=[])
+    assert oracle.doubtful == ["a"]
+    told(oracle, "textDocument/didClose", textDocument={"uri": "a"})
+    assert oracle.texts == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "must", "may"),
+    [
+        (b'{"id": 5, "method": "x"}', "5", []),
+        (b'{"id": "\\ud800", "method": "x"}', '"\\ud800"', []),
+        (b'{"id": 1.5, "method": "x"}', "", ["null", "1.5"]),
+        (b'{"id": true, "method": "x"}', "", ["null", "true"]),
+        (b'{"id": 5, "result": {}}', "", ["null", "5"]),
+        (b"[", "", ["null"]),
+        (b"[" * 100_000, "", ["null"]),
+    ],
+)
+def test_what_has_to_be_answered(body, must, may):
+    assert due(body) == (must, may)
+
+
+# Sessions
+
+
+def test_a_seed_makes_the_same_session_again(tmp_path):
+    first, second = (list(Session(plan("7-3"), tmp_path).steps(300)) for _ in range(2))
+    assert first == second
+    assert first != list(Session(plan("7-4"), tmp_path).steps(300))
+
+
+def test_a_session_is_kept_and_moved_to_another_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("bench.abuse.fuzz.SANDBOX_TEXT", re.compile(r"/old/mla-\w{8}"))
+    monkeypatch.setattr("bench.abuse.fuzz.SANDBOX", re.compile(rb"/old/mla-\w{8}"))
+    check = Check({"file:///old/mla-abcdefgh/a": "d", "\ud800": "e"})
+    steps = [Say(b"uri file:///old/mla-abcdefgh/a"), Wait(), check, End("exit")]
+    store(tmp_path / "kept.jsonl", Plan("1"), steps)
+    chosen, found = load(tmp_path / "kept.jsonl")
+    assert (chosen, found) == (Plan("1"), steps)
+    assert list(moved(found, Path("/new"))) == [
+        Say(b"uri file:///new/a"),
+        Wait(),
+        Check({"file:///new/a": "d", "\ud800": "e"}),
+        End("exit"),
+    ]
+
+
+def test_a_damaged_message_never_ends_the_server():
+
+    rng = random.Random(1)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {}}
+    methods = [hostile.damaged(rng, message).get("method") for _ in range(500)]
+    assert not any(ending in methods for ending in ("exit", "shutdown", "initialize"))
+
+
+# What must be noticed
+
+
+class Misbehaving:
+    """A server that answers each message as it is told to."""
+
+    def __init__(self, answer):
+        self._answer = answer
+        self._replies: asyncio.Queue = asyncio.Queue()
+
+    async def write(self, data: bytes) -> None:
+        message = json.loads(data.partition(b"\r\n\r\n")[2] or data)
+        for reply in self._answer(message):
+            self._replies.put_nowait(json.dumps(reply).encode())
+
+    async def message(self) -> bytes | None:
+        return await self._replies.get()
+
+    async def close(self) -> None:
+        pass
+
+
+def status(message, digests):
+    return {"id": message["id"], "result": {"digests": digests}} if "status" in message["method"] else None
+
+
+async def checked(answer, check: Check, *said: bytes, strict: bool = True, seconds: float = 0.05) -> list[str]:
+    """What the harness says of a server that answers so."""
+    outcome = Outcome(Plan("1", transport="ws", strict=strict))
+    talk = Conversation(Misbehaving(answer))
+    server = type("Weightless", (), {"memory_mb": lambda self: (1.0, 1.0)})()
+    driver = Driver(server, talk, Path(), outcome, outcome.plan)
+    for body in said:
+        await driver.take(Say(body))
+    try:
+        await driver.take(check)
+        await talk.settled(seconds)
+    except TimeoutError as error:
+        outcome.wrong.append(f"{error}: {talk.unanswered()}")
+    await talk.end()
+    return [*outcome.wrong, *(f"unasked {id}" for id in talk.unasked())]
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    monkeypatch.setattr("bench.abuse.fuzz.ANSWER_SECONDS", 0.05)
+
+
+ASKED = b'{"jsonrpc": "2.0", "id": 5, "method": "x"}'
+
+
+async def test_a_good_server_is_not_complained_of():
+    def answer(message):
+        yield status(message, {"a": "1"}) or {"id": message["id"], "result": None}
+
+    assert await checked(answer, Check({"a": "1"}), ASKED) == []
+
+
+async def test_a_lost_request_is_noticed():
+    def answer(message):
+        if reply := status(message, {}):
+            yield reply
+
+    (wrong,) = await checked(answer, Check({}), ASKED)
+    assert wrong.endswith("['5']")
+
+
+async def test_a_request_that_is_answered_twice_is_noticed():
+    def answer(message):
+        yield status(message, {}) or {"id": message["id"], "result": None}
+        if message["method"] == "x":
+            yield {"id": message["id"], "result": None}
+
+    assert await checked(answer, Check({}), ASKED) == ["unasked 5"]
+
+
+async def test_an_answer_that_nobody_asked_for_is_noticed():
+    def answer(message):
+        yield status(message, {})
+        yield {"id": "who?", "result": None}
+
+    assert await checked(answer, Check({})) == ['unasked "who?"']
+
+
+async def test_a_server_that_says_nothing_is_noticed():
+    (wrong,) = await checked(lambda message: [], Check({}))
+    assert "is not answered" in wrong
+
+
+@pytest.mark.parametrize(
+    ("digests", "strict", "expected"),
+    [
+        ({"a": "1"}, True, []),
+        ({"a": "2"}, True, ["another text than the editor's: 'a'"]),
+        ({"a": "2"}, False, ["another text than the editor's: 'a'"]),
+        ({}, True, ["a text is missing: 'a'"]),
+        ({}, False, []),
+        ({"a": "1", "b": "1"}, True, ["a text that was never opened: 'b'"]),
+        ({"a": "1", "file:///.env": "1"}, False, ["a hidden document is kept: 'file:///.env'"]),
+    ],
+)
+def test_texts_are_compared(digests, strict, expected):
+    assert compare(Check({"a": "1"}, ("file:///.env",)), digests, strict) == expected
+
+
+@pytest.mark.parametrize(
+    ("trial", "words", "expected"),
+    [
+        (Trial(True), (), "works"),
+        (Trial(False, "/a is full: remove something"), ("/a", "remove"), "says: /a is full"),
+        (Trial(False, "unavailable"), ("/a",), None),
+        (Trial(False, "whatever"), (), None),
+        (Trial(True, code=1), (), None),
+        (Trial(True, traces=("a.py: ValueError",)), (), None),
+    ],
+)
+def test_it_works_or_says_what_to_do(trial, words, expected):
+    if expected is None:
+        with pytest.raises(FailedError):
+            clear(trial, *words)
+    else:
+        assert clear(trial, *words).startswith(expected)
+
+
+def test_of_a_traceback_its_end_is_told():
+    trace = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\n  File "b.py", line 2, in g\n'
+    assert (
+        shortened(trace + "    1/0\nZeroDivisionError: no\nmore") == 'File "b.py", line 2, in g: ZeroDivisionError: no'
+    )
+
+
+@LINUX
+async def test_only_what_was_started_here_is_ended(tmp_path):
+    with sandbox() as other:
+        assert other.processes() == []
+        place = Sandbox(Path(tempfile.mkdtemp()))
+        ours, theirs = [
+            await asyncio.create_subprocess_exec("sleep", "60", env={MARK: mark, "PATH": "/usr/bin:/bin"})
+            for mark in (place.mark, other.mark)
+        ]
+        assert not place.signal(theirs.pid, 9)
+        assert place.end() == [ours.pid]
+        await ours.wait()
+        assert theirs.returncode is None
+        assert not place.root.exists()
+    await theirs.wait()
+
+
+# What is told
+
+
+def test_what_failed_is_told_with_a_command_that_shows_it_again():
+    fuzzed = Fuzzed([Outcome(Plan("1-0")), Outcome(Plan("1-1"), wrong=["lost"])], 2.0, {"1-1": "kept.jsonl"})
+    killed = Killed(recovered={"killed": [0.5, 1.5], "start": [9.0]}, wrong=["group 1-0: left"])
+    scarcity = [Found("no disk", "works", "nothing", "failed"), Found("no home", "works", "not root", "skipped")]
+    said = "\n".join(complaints(fuzzed, killed, scarcity))
+    for part in ("fuzz --session 1-1", "--replay kept.jsonl", "group 1-0: left", "--case 'no disk'"):
+        assert part in said
+    assert "no home" not in said
+    found = summary(fuzzed, killed, scarcity)
+    assert (found["fuzz"]["survived"], found["kill"]["recovery_s"]) == (1, {"p50": 0.5, "p90": 1.5, "max": 1.5})
+    assert "no home" in table(fuzzed, killed, scarcity)
+
+
+def test_a_quantile_of_nothing_is_none():
+    assert [quantile([3.0, 1.0, 2.0], rank) for rank in (0.5, 1.0)] == [2.0, 3.0]
+    assert quantile([], 0.5) != quantile([], 0.5)
+
+
+@LINUX
+@pytest.mark.slow
+async def test_the_quick_form_holds(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("bench.abuse.fuzz.ANSWER_SECONDS", 60.0)
+    given = parse(["--quick", "--seed", "quick", "--failures", str(tmp_path)])
+    code = await run(given)
+    said = capsys.readouterr().out
+    assert code == 0, said
+    assert json.loads(said.splitlines()[-1])["fuzz"]["survived"] == 1
