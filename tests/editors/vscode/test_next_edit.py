@@ -295,40 +295,36 @@ def test_in_the_menu_tab_completes(window):
         window.set("editor.wordBasedSuggestions", "off")
 
 
-def test_beside_the_menu_of_words_it_shows_and_says_its_key(window):
-    """The menu opens of itself, as editors have it that nobody has set up."""
-    window.set("editor.wordBasedSuggestions", "matchingDocuments")
-    try:
-        offered(window, FIRST, text="heightened = 1\n" + TEXT.partition("\n")[2])
-        shows(window, "hight", "height")
-        window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
-        answer(window, FIRST)
-        window.type("heigh")
-        window.menu.wait_for()
-        shows(window, "hight", "height", "↑ next edit: line 3 (Ctrl+Alt+.)")
-        window.press("Control+Alt+.")
-        window.until(lambda: "hight" not in window.text, "the edit")
-        assert window.text.splitlines()[3] == "heigh"
-    finally:
-        window.set("editor.wordBasedSuggestions", "off")
+@pytest.fixture
+def menu(window):
+    """The menu of the words of a document is open when the edit comes."""
+    window.set("editor.wordBasedSuggestions", "currentDocument")
+    offered(window, FIRST, text="heightened = 1\n" + TEXT.partition("\n")[2])
+    shows(window, "hight", "height")
+    for _ in range(3):
+        window.press("ArrowDown")
+    answer(window, FIRST)
+    window.type("heigh")
+    window.run("editor.action.triggerSuggest")
+    window.menu.wait_for()
+    yield window
+    window.set("editor.wordBasedSuggestions", "off")
 
 
-def test_when_the_menu_is_closed_tab_makes_it(window):
-    window.set("editor.wordBasedSuggestions", "matchingDocuments")
-    try:
-        offered(window, FIRST, text="heightened = 1\n" + TEXT.partition("\n")[2])
-        shows(window, "hight", "height")
-        window.js("vscode.window.activeTextEditor.selection = new vscode.Selection(3, 0, 3, 0)")
-        answer(window, FIRST)
-        window.type("heigh")
-        window.menu.wait_for()
-        window.press("Escape")
-        shows(window, "hight", "height")
-        window.press("Tab")
-        window.until(lambda: "hight" not in window.text, "the edit")
-        assert window.text.splitlines()[3] == "heigh"
-    finally:
-        window.set("editor.wordBasedSuggestions", "off")
+def test_beside_the_menu_it_shows_and_says_its_key(menu):
+    shows(menu, "hight", "height", "↑ next edit: line 3 (Ctrl+Alt+.)")
+    menu.press("Control+Alt+.")
+    menu.until(lambda: "hight" not in menu.text, "the edit")
+    assert menu.text.splitlines()[3] == "heigh"
+
+
+def test_when_the_menu_is_closed_tab_makes_it(menu):
+    shows(menu, "hight", "height", "↑ next edit: line 3 (Ctrl+Alt+.)")
+    menu.press("Escape")
+    shows(menu, "hight", "height")
+    menu.press("Tab")
+    menu.until(lambda: "hight" not in menu.text, "the edit")
+    assert menu.text.splitlines()[3] == "heigh"
 
 
 def test_a_key_of_its_own_works_where_tab_means_something_else(window):

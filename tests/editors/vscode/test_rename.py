@@ -17,7 +17,10 @@ def window(real):
     real.type("surface")
     assert real.text == RENAMED
     real.until(lambda: sorted(real.marks) == ["area", "area", "surface", "surface"], "both calls to be struck")
-    return real
+    name = real.name
+    yield real
+    real.run("workbench.action.revertAndCloseActiveEditor")
+    (real.folder / name).unlink()  # the next rename is of the same name
 
 
 def test_it_is_made_as_it_was_shown_and_undone_at_once(window):

@@ -131,7 +131,7 @@ def test_a_server_of_the_project_is_started_once_the_user_has_agreed_to_it(start
     window.answer("Start It")
     window.ready()
     window.until(lambda: f"the server is {program}" in told(tmp_path), "the log")
-    assert "looked for the server: PATH: not in /usr/bin, /bin" in told(tmp_path)
+    assert "looked for the server: PATH: not in " in told(tmp_path)
     window.run("mercury-ls.restart")
     window.ready()
     assert window.messages == []
