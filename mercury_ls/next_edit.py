@@ -217,10 +217,10 @@ def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> 
     likeliest = max(each.p_edit for each in leading)
     leader = min((each for each in leading if each.p_edit >= AS_LIKELY * likeliest), key=latest)
     chosen = [each for each in sure if each is leader or goes_with(each, leader)]
-    if is_certain(leader):
-        # A certain rename is right as it is, and what else may follow from it comes afterwards.
-        return [each for each in chosen if is_certain(each)]
     lines = {line_of(question, each) for each in chosen}
+    if is_certain(leader):
+        # Certain renames are right as they are, and what else may follow from them comes afterwards.
+        return [each for each in sure if is_certain(each) and line_of(question, each) in lines]
     whole = [each.rule for each in chosen if each.bound]
     shown = [each for each in sure if line_of(question, each) in lines]
     return shown + [each for each in found if each.bound and each.rule in whole and each not in shown]
@@ -295,8 +295,10 @@ def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) ->
     if not written:
         return "unsure: no rule says what is due, and the model is not sure enough"
     likeliest = max(written, key=lambda each: each.p_edit)
-    bar = bar_of(question, likeliest, fitted)
-    return f"unsure: {what(likeliest)} is {likeliest.p_edit:.0%} likely, under the bar of {bar:.0%}"
+    chance, bar = likeliest.p_edit, bar_of(question, likeliest, fitted)
+    if bar * likeliest.p_due <= fitted:  # what counts is whether anything is due at all
+        chance, bar = chance * likeliest.p_due, fitted
+    return f"unsure: {what(likeliest)} is {chance:.0%} likely, under the bar of {bar:.0%}"
 
 
 def edit_of(question: NextQuestion, candidate: Candidate) -> NextEdit:
