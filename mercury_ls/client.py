@@ -240,6 +240,7 @@ class EngineClient:
         except OSError:
             if not self._may_start:
                 raise
+        local.check_usable(self._place())
         self._tell(Status("starting"))
         patience = self._clock() + START_SECONDS
         seen, since = "", 0.0

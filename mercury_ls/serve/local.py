@@ -27,6 +27,7 @@ __all__ = [
     "PlacementError",
     "address",
     "bind",
+    "check_usable",
     "has_open",
     "has_unix_sockets",
     "is_listed",
@@ -109,6 +110,18 @@ def check_private(path: Path) -> None:
     mode = stat.S_IMODE(found.st_mode)
     if mode & 0o077:
         raise PlacementError(f"{path} has mode {mode:o}, so that others can reach into it: run `chmod 700 {path}`")
+
+
+def check_usable(directory: Path) -> None:
+    """What would keep every server from opening its socket here is said before one is started in vain."""
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PlacementError(
+            f"no socket can be made in {directory}, which is read-only: make the folder writable, or set"
+            f" {DIRECTORY_VARIABLE} to another"
+        )
+    for name in (SOCKET, PORT):
+        if (directory / name).is_dir():
+            raise PlacementError(f"{directory / name} is a folder where a socket has to be: remove it")
 
 
 def lock_file(file: IO[str]) -> None:

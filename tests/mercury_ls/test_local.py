@@ -171,3 +171,15 @@ def test_a_user_with_a_home_keeps_it(monkeypatch):
     monkeypatch.setenv("HOME", "/somewhere")
     local.settle_home()
     assert os.environ["HOME"] == "/somewhere"
+
+
+def test_a_folder_in_the_sockets_place_is_named_before_a_server_is_started(directory):
+    (directory / local.SOCKET).mkdir()
+    with pytest.raises(local.PlacementError, match=rf"{directory / local.SOCKET} is a folder.*remove it"):
+        local.check_usable(directory)
+
+
+def test_a_read_only_directory_is_named_before_a_server_is_started(directory, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(local.PlacementError, match=rf"{directory}, which is read-only.*MERCURY_LS_RUNTIME_DIR"):
+        local.check_usable(directory)
