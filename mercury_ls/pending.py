@@ -1,13 +1,13 @@
 """The suggestion on the screen: what is left of it after the user has typed into it, or deleted before it."""
 
 from collections.abc import Mapping, Sequence
-from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_ls.documents import Change, Snapshot, difference
 from mercury_ls.lexemes import is_word
+from mercury_ls.wording import decoded
 
 __all__ = ["CLOSED", "Pending", "PendingEdits", "Remainder", "SpanEdit", "inserted", "summary"]
 
@@ -162,7 +162,7 @@ def summary(edits: Sequence[SpanEdit], uri: str) -> str:
 
 
 def name_of(uri: str) -> str:
-    return unquote(urlsplit(uri).path).rstrip("/").rpartition("/")[2] or uri
+    return decoded(uri).rstrip("/").rpartition("/")[2] or uri
 
 
 def inserted(old: str, new: str) -> int:

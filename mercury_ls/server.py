@@ -148,7 +148,7 @@ class Server(LanguageServer):
         self.opened(document.uri, document.language_id, document.version, document.text)
 
     def opened(self, uri: str, language: str, version: int, text: str) -> None:
-        cell = "#" + urlsplit(uri).fragment if urlsplit(uri).scheme == "vscode-notebook-cell" else ""
+        cell = "#" + uri.partition("#")[2] if uri.startswith("vscode-notebook-cell:") else ""
         self.started.open(uri, path_of(uri), language, version, text, cell)
 
     def did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:

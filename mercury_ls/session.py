@@ -39,6 +39,7 @@ LARGEST_DOCUMENT = 1 << 20
 IDLE_SECONDS = 0.3
 PARSE_SECONDS = 0.008
 NEIGHBOURS = 8
+LONGEST_SNOOZE = 60.0 * 24 * 365
 CHANGED = "the text changed while the model answered"
 
 
@@ -512,7 +513,9 @@ class Session:
         self.recorder.accepted(id, length)
 
     def snooze(self, minutes: float) -> None:
-        self.snoozed_until = self.clock() + minutes * 60
+        """For a year at most, and not at all for what is no number."""
+        bounded = min(minutes, LONGEST_SNOOZE) if minutes > 0 else 0.0
+        self.snoozed_until = self.clock() + bounded * 60
 
     # Between keystrokes
 

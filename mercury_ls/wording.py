@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["abbreviated", "counted", "readable"]
+__all__ = ["abbreviated", "counted", "decoded", "readable"]
 
 
 def counted(number: int, noun: str) -> str:

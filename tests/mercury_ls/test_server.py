@@ -108,7 +108,9 @@ async def test_an_answer_to_the_clients_own_request_ends_nothing(client, answer)
     assert (await client.answer("own"))["result"]["items"]
 
 
-@pytest.mark.parametrize("uri", ["file:///a%00b.py", "file:///\ud800.py", "file://[x/a.py", "\ud800", "\0", ""])
+@pytest.mark.parametrize(
+    "uri", ["file:///a%00b.py", "file:///\ud800.py", "file://[x/a.py", "http://[::1", "\ud800", "\0", ""]
+)
 async def test_a_document_that_no_file_can_be_called_harms_no_other(client, uri):
     await client.initialize(INLINE)
     document = {"uri": uri, "languageId": "python", "version": 1, "text": TEXT}
@@ -119,6 +121,14 @@ async def test_a_document_that_no_file_can_be_called_harms_no_other(client, uri)
     client.send({"method": "workspace/didChangeWatchedFiles", "params": {"changes": changes}})
     reply = await client.request("textDocument/inlineCompletion", place(uri, 2, 8))
     assert "result" in reply or reply["error"]["code"] == -32602
+
+
+async def test_every_uri_is_a_document(client):
+    await client.initialize(INLINE)
+    for uri in ("http://[::1", "file://[x/a.py", "untitled:", "vscode-notebook-cell://[x#a"):
+        document = {"uri": uri, "languageId": "python", "version": 1, "text": TEXT}
+        client.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+        assert uri in (await client.request("mercury/status", {"digests": True}))["result"]["digests"]
 
 
 async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(client):

@@ -124,6 +124,14 @@ async def test_a_file_with_crlf_is_read_with_line_feeds_and_keeps_its_own():
     await session.end()
 
 
+@pytest.mark.parametrize(
+    ("minutes", "silence"), [(float("inf"), "- snoozed"), (float("nan"), "compute(y)"), (-1, "compute(y)")]
+)
+async def test_snoozing_for_no_number_of_minutes(session, minutes, silence):
+    session.snooze(minutes)
+    await check(session, "x = $0\n", silence)
+
+
 async def test_snoozing_ends_by_itself_and_asking_by_hand_goes_through(session):
     session.snooze(5)
     await check(session, "x = $0\n", "- snoozed")
