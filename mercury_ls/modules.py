@@ -8,16 +8,17 @@ import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from os.path import basename, dirname, join, normpath
 from typing import Any
 
 from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor
 
-from mercury_ls import languages
+from mercury_ls import languages, referents, scopes
 from mercury_ls.documents import Document, Snapshot
 
-__all__ = ["Imported", "Project", "imports_of"]
+__all__ = ["Imported", "Project", "family", "imports_of", "in_import", "is_exported"]
 
 EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 CRATE_ROOTS = ("lib.rs", "main.rs")
@@ -32,7 +33,9 @@ STATEMENTS = {
 KIN = {"tsx": "javascript", "typescript": "javascript"}
 PACKAGE = re.compile(r"^[ \t]*package[ \t]+([\w.]+)", re.MULTILINE)
 GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
+EXPORTS = re.compile(r"\bmodule\.exports\b|\bexports\.\w")
 CRATE = re.compile(r"\[package\][^\[]*?^name[ \t]*=[ \t]*\"([^\"]+)\"", re.MULTILINE | re.DOTALL)
+MOST_MENTIONS = 4096
 MOST_STEPS = 8
 """Of re-exports, from one file to the next."""
 
@@ -102,13 +105,29 @@ class Project:
         if module is None or steps == 0:
             return False
         if module == unit(home) or (family(home) == "java" and module == dirname(home)):
-            return True
+            file = self.file(home) if family(home) == "javascript" else None
+            return file is None or hands_out(file, name)
         file = self.file(module) if family(home) in ("python", "javascript", "rust") else None
+        if file is not None and self.declares(file, name):
+            return False
+        if file is not None and not hands_out(file, name):
+            return False
         handed = self.imports(file) if file is not None else ()
         said = [each for each in handed if each.alias == name] or [each for each in handed if each.name == "*"]
         found = [self.leads(self.module(file, e.module, home), name, home, steps - 1) for e in said if file is not None]
         direct = [each.name in (name, "*") for each in said]
         return bool(found) and all(found) and all(direct)
+
+    def declares(self, snapshot: Snapshot, name: str) -> bool:
+        """Whether the file itself has something of this name at its top, apart from what it imports."""
+        return self.once(("declares", snapshot, name), lambda: any(self._declarations(snapshot, name)))
+
+    def _declarations(self, snapshot: Snapshot, name: str) -> Iterator[bool]:
+        imported = {each.start for each in self.imports(snapshot)}
+        for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS):
+            node = scopes.node_at(snapshot, at) if at not in imported else None
+            if node is not None and scopes.declares(node) and not scopes.is_member(node) and not in_import(node):
+                yield referents.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
 
     def module(self, snapshot: Snapshot, named: str, home: str) -> str | None:
         """The file, in Go and Java the folder or class, that a file means by this name of a module."""
@@ -234,6 +253,31 @@ class Project:
     def _text_of(self, path: str) -> str:
         found = self.file(path) if self.exists(path) else None
         return found.text if found is not None else ""
+
+
+def hands_out(snapshot: Snapshot, name: str) -> bool:
+    """Whether others get it from this file by the name that it has in it: of CommonJS only `exports = { name }` says
+    so, `exports.name = name` keeps its name for others."""
+    if family(snapshot.path) != "javascript" or not EXPORTS.search(snapshot.text):
+        return True
+    nodes = (scopes.node_at(snapshot, at) for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS))
+    return any(node is not None and is_exported(node) for node in nodes)
+
+
+def is_exported(node: Node) -> bool:
+    """Whether it is the `a` of `module.exports = { a }`."""
+    listed = node.parent if node.type == "shorthand_property_identifier" else None
+    given = listed.parent if listed is not None else None
+    if given is None or given.type != "assignment_expression":
+        return False
+    return text(given.child_by_field_name("left")) in ("module.exports", "exports")
+
+
+def in_import(node: Node) -> bool:
+    around: Node | None = node
+    while around is not None and not around.type.startswith(("import", "use_declaration", "using_directive")):
+        around = around.parent
+    return around is not None
 
 
 def is_below(path: str, end: str) -> bool:

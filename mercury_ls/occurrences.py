@@ -24,7 +24,7 @@ from mercury_ls.arguments import (
 from mercury_ls.differences import tokens
 from mercury_ls.documents import Document, Snapshot, difference
 from mercury_ls.lexemes import cased, indentation, is_word
-from mercury_ls.modules import Project
+from mercury_ls.modules import Project, in_import, is_exported
 from mercury_ls.pending import CLOSED
 from mercury_ls.places import Place, in_the_files_lines, place_of
 from mercury_ls.propagation import KEYWORDS, PARTS, Rule
@@ -40,7 +40,7 @@ from mercury_ls.referents import (
 )
 from mercury_ls.scopes import whole
 from mercury_ls.templates import clones, deletions, insertions, tokens_of
-from mercury_ls.uses import Uses, in_import, knows_imports
+from mercury_ls.uses import Uses, knows_imports
 
 __all__ = ["find"]
 
@@ -266,6 +266,8 @@ def spelled(rule: Rule, snapshot: Snapshot, start: int, end: int, meant: Referen
     """`{ name }` is short for `{ name: name }`, and what was not renamed stays: the key, or what has its value."""
     node = scopes.node_at(snapshot, start)
     if node is not None and (node.type in SHORT or (node.parent is not None and node.parent.type in SHORT)):
+        if meant.owner is None and is_exported(node):
+            return rule.after
         return f"{rule.after}: {rule.before}" if meant.owner is not None else f"{rule.before}: {rule.after}"
     return re.sub(whole(rule.before), rule.after, snapshot.text[start:end])
 

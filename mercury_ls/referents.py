@@ -20,6 +20,7 @@ __all__ = [
     "is_meant",
     "is_static",
     "is_taken",
+    "kind",
     "owner_of",
     "referent",
     "taken_from",
@@ -170,11 +171,16 @@ def space_of(node: Node) -> str:
     return simple(around.child_by_field_name("name")) if around is not None else ""
 
 
-def kind(node: Node, snapshot: Snapshot) -> Literal["label", "method", "package", ""]:
-    """What has its name beside others of that name: a label, a package, and in Java a method."""
+def kind(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "method", "package", "private", ""]:
+    """What has its name beside others of that name: a label, a package, a macro of Rust, in Java a method, `#x` of
+    JavaScript."""
     parent, language = node.parent, find(snapshot.language, snapshot.path)
     if node.type == "statement_identifier":
         return "label"
+    if node.type == "private_property_identifier":
+        return "private"
+    if parent is not None and parent.type in ("macro_definition", "macro_invocation"):
+        return "macro"
     if parent is not None and parent.type == "package_clause":
         return "package"
     if parent is None or language is None or language.id != "java":
@@ -186,7 +192,8 @@ def kind(node: Node, snapshot: Snapshot) -> Literal["label", "method", "package"
 def declares_anew(meant: Referent, node: Node) -> bool:
     """Whether the name is declared there as well; that a constructor has its class's name says nothing."""
     around = owner_of(node) if scopes.declares(node) else None
-    constructs = around is not None and meant.node is not None and scopes.names_it(meant.node, around)
+    is_function = node.parent is not None and node.parent.type in (*scopes.FUNCTIONS, "function_declarator")
+    constructs = is_function and around is not None and meant.node is not None and scopes.names_it(meant.node, around)
     return scopes.declares(node) and not constructs
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "binding_ranges",
     "bindings",
     "declares",
+    "enclosing_range",
     "function_range",
     "in_parameters",
     "is_member",
@@ -26,6 +27,7 @@ __all__ = [
     "mentions",
     "names_it",
     "node_at",
+    "outermost",
     "whole",
 ]
 
@@ -67,6 +69,7 @@ TYPES = frozenset(
     """,
     )
 )
+IMPORTS = frozenset({"aliased_import", "import_from_statement", "import_statement"})
 TYPE_PARAMETERS = frozenset({"template_parameter_list", "type_parameter_list", "type_parameters"})
 BINDING_FIELDS = {
     "arrow_function": "parameter",
@@ -106,13 +109,14 @@ BINDING_FIELDS = {
     "variable_declarator": "name",
 }
 NAMING = re.compile(
-    r"(?:definition|declaration|declarator|enum_assignment|enum_body|enum_constant|enumerator|import_from_statement"
+    r"(?:definition|declaration|declarator|_elem|enum_assignment|enum_body|enum_constant|enumerator|import_from_statement"
     r"|import_statement|_item|_signature|_spec|_variant|specifier)\Z"
 )
-NAME_FIELDS = ("name", "declarator", "alias")
+NAME_FIELDS = ("name", "declarator", "alias", "property")
 MEMBER_FIELDS = {"argument": "name", "attribute": "attribute", "field_access": "field", "keyword_argument": "name"}
 SEQUENTIAL = frozenset({"c", "cpp", "csharp", "go", "java", "rust"})
 """Languages in which a local is known only behind its declaration."""
+CASES = frozenset({"as_pattern", "case_pattern", "keyword_pattern"})
 HANDED_ON = frozenset({"global_statement", "nonlocal_statement"})
 VALUES = ("value", "right")
 BEFORE_VALUE = frozenset({"init_declarator", "match_arm"})
@@ -133,8 +137,8 @@ PATTERNS = frozenset(
         """
     array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list lifetime
     list_pattern list_splat_pattern match_pattern mut_pattern object_pattern pair_pattern pattern_list
-    pointer_declarator ref_pattern reference_declarator rest_pattern tuple_pattern tuple_struct_pattern
-    typed_parameter
+    pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern tuple_pattern
+    tuple_struct_pattern typed_parameter
     """,
     )
 )
@@ -195,6 +199,13 @@ def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
     return range_of(snapshot, node) if node else (0, len(snapshot.text))
 
 
+def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
+    """The function around `offset`, or its block where blocks are scopes."""
+    language = find(snapshot.language, snapshot.path)
+    scope = scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
+    return range_of(snapshot, scope) if scope is not None else None
+
+
 def in_parameters(snapshot: Snapshot, offset: int) -> bool:
     """Whether a function is told there what it is given."""
     node = node_at(snapshot, offset)
@@ -249,7 +260,7 @@ def declares(node: Node) -> bool:
 
 def is_member(node: Node) -> bool:
     """Whether it is a field of something, or the name of an argument."""
-    if node.type == "field_identifier" or node.type == "property_identifier":
+    if node.type in ("field_identifier", "private_property_identifier", "property_identifier"):
         return True
     parent = node.parent
     if parent is not None and parent.type == "keyword_pattern":
@@ -273,9 +284,9 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
     scope = node and binder(snapshot, node)
     if node is None or scope is None:
         return None
-    child, parent = outermost(node)
+    child, parent = captured_in(node)
     start, end = range_of(snapshot, scope)
-    if parent is None or hoists(snapshot):
+    if parent is None or hoists(snapshot) or not declared_in(child, parent):
         return Binding(scope, start, end, start)
     if parent.type == "let_declaration":
         return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
@@ -300,7 +311,7 @@ def is_outside(node: Node, scope: Node) -> bool:
     child, parent = node, node.parent
     while parent is not None and child != scope:
         if parent == scope and child == scope.child_by_field_name("return_type"):
-            return True
+            return not is_type_parameter(node, scope)
         if parent.type == "for_in_clause" and parent.parent == scope and child == parent.child_by_field_name("right"):
             return parent == next(each for each in scope.children if each.type == "for_in_clause")
         if parent.type in PYTHON_PARAMETERS and parent.parent is not None and parent.parent.parent == scope:
@@ -309,10 +320,22 @@ def is_outside(node: Node, scope: Node) -> bool:
     return False
 
 
+def is_type_parameter(node: Node, function: Node) -> bool:
+    listed = function.child_by_field_name("type_parameters")
+    return listed is not None and node.text in re.findall(rb"\w+", listed.text or b"")
+
+
 def binder(snapshot: Snapshot, node: Node) -> Node | None:
     """The function, or the block where blocks are scopes, whose parameter or local this identifier declares."""
-    child, parent = outermost(node)
-    if parent is None or is_member(node) or not declared_in(child, parent):
+    child, parent = captured_in(node)
+    if parent is None or is_member(node):
+        return None
+    is_item = not declared_in(child, parent)
+    if is_item and not names_item(node, parent):
+        return None
+    # A function expression knows itself by its name, and nobody else does.
+    parent = parent.parent if is_item and parent.type != "function_expression" else parent
+    if parent is None:
         return None
     if parent.type == "as_pattern" and parent.parent is not None and parent.parent.type.startswith("except"):
         return parent.parent
@@ -323,6 +346,14 @@ def binder(snapshot: Snapshot, node: Node) -> Node | None:
     while scope is not None and (said := handed_on(scope, node)):
         scope = scope_of(scope.parent, in_blocks=False) if said == "nonlocal_statement" else None
     return scope
+
+
+def names_item(node: Node, whole: Node) -> bool:
+    """Whether it names a function or a type that has its body there, or what Python imports there."""
+    if whole.type in IMPORTS:
+        return declares(node)
+    has_body = whole.child_by_field_name("body") is not None or whole.type == "type_spec"
+    return (whole.type in FUNCTIONS or whole.type in TYPES) and has_body and names_it(node, whole)
 
 
 def handed_on(scope: Node, node: Node) -> str:
@@ -360,9 +391,28 @@ def outermost(node: Node) -> tuple[Node, Node | None]:
     return child, parent
 
 
+def captured_in(node: Node) -> tuple[Node, Node | None]:
+    """The same of a local; `S { a }` of Rust makes one of a field."""
+    if node.type != "shorthand_field_identifier":
+        return outermost(node)
+    child, parent = node, node.parent
+    while parent is not None and (parent.type in PATTERNS or parent.type in ("field_pattern", "struct_pattern")):
+        child, parent = parent, parent.parent
+    return child, parent
+
+
 def declared_in(child: Node, parent: Node) -> bool:
+    if parent.type in CASES and is_captured(child, parent):
+        return True
     fields = BINDING_FIELDS.get(parent.type, "").split()
     return parent.type in BINDING_LISTS or any(child in parent.children_by_field_name(field) for field in fields)
+
+
+def is_captured(child: Node, parent: Node) -> bool:
+    """Whether a `case` of Python gives it a value: a name without dots that is no keyword's."""
+    in_case = parent.type != "as_pattern" or (parent.parent is not None and parent.parent.type == "case_pattern")
+    is_keyword = parent.type == "keyword_pattern" and parent.named_children[0] == child
+    return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)
 
 
 def range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:

@@ -7,19 +7,24 @@ code says. What is not certain is left alone: half a rename is noticed, a wrong 
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
+from itertools import islice, takewhile
 
 from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls import referents, scopes
 from mercury_ls.documents import Snapshot
-from mercury_ls.modules import Imported, Project, family
+from mercury_ls.modules import Imported, Project, family, in_import
 from mercury_ls.referents import Referent, text_of, type_name
 from mercury_ls.scopes import Binding
 
-__all__ = ["Uses", "in_import", "knows_imports"]
+__all__ = ["Uses", "knows_imports"]
 
+OF_ANY_OBJECT = frozenset({"function_declaration", "function_expression", "generator_function_declaration"})
+WRITING = frozenset({"assignment", "augmented_assignment", "for_in_clause", "for_statement"})
+OBJECTS = frozenset({"super", "this"})
+"""What Java and JavaScript call the object whose method it is; `self` is a variable there."""
+PROSE = frozenset({"jsx_text"})
 KNOWN = frozenset({"go", "java", "javascript", "python", "rust"})
 MOST = 4096
 """As often as a name may stand in a file: of what stands there more often nothing is certain."""
@@ -59,11 +64,19 @@ class Uses(Struct, dict=True):
         node = scopes.node_at(self.snapshot, offset)
         if node is None or (not self.is_home and not knows_imports(self.snapshot)) or self._stands_too_often:
             return False
+        if node.type in PROSE or self._is_of_another_kind(node) or is_in_macro(node):
+            return False
         if self.meant.local is not None:
             return self._is_that_local(node)
+        if not self.is_home and self.meant.node is not None and referents.space_of(self.meant.node):
+            return False
         if self.meant.owner is not None:
-            return self._is_member(self.meant.owner, node, offset)
+            return self._is_member(self.meant.owner, node)
         return self._is_that_name(node, offset)
+
+    def _is_of_another_kind(self, node: Node) -> bool:
+        declared = self.meant.node
+        return declared is not None and referents.kind(declared, self.home) != referents.kind(node, self.snapshot)
 
     @property
     def is_home(self) -> bool:
@@ -91,7 +104,7 @@ class Uses(Struct, dict=True):
             return None
         at, name = self.home.offset_of_byte(named.start_byte), text_of(named)
         meant = referents.referent(name, name, self.home, at, self.snapshot, ())
-        return None if meant.local is not None else Uses(name, "", meant, self.home, self.snapshot, self.project)
+        return Uses(name, "", meant, self.home, self.snapshot, self.project)
 
     # Locals
 
@@ -115,14 +128,55 @@ class Uses(Struct, dict=True):
         if referents.is_taken(node) or is_in_qualified_type(node):
             if not knows_imports(self.snapshot) or (self.is_home and self._is_in_the_same_file(node)):
                 return referents.is_in_path(node)
-            return (module := taken_node(node)) is not None and self._has(text_of(module), self.name, offset)
+            module = taken_node(node)
+            path = path_in_file(text_of(module), node) if module is not None else ""
+            return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
             return self.is_home and scopes.declares(node)
         if self._is_of_the_type_around(node) or (not self.is_home and referents.declares_anew(self.meant, node)):
             return False
-        if not self.is_home and (self._is_in_the_way or not self._is_known_bare):
+        if not self.is_home and self._is_in_the_way:
             return False
-        return not self._is_local(self.name, offset) and not self._comes_before(node)
+        return self._is_called(self.name, self.name, offset) and not self._comes_before(node)
+
+    def _is_hidden(self, name: str, offset: int) -> bool:
+        """Whether a module, a namespace or in Java a class around it has the name for something else, or does not know
+        what is around it, as in Rust."""
+        declared = self.meant.node if self.is_home else None
+        around = scopes.node_at(self.snapshot, offset)
+        while around is not None and not (declared is not None and is_within(declared, around)):
+            if around.type in self._spaces and around.start_byte in self._spaces_with(name):
+                return True
+            if around.type == "mod_item" and not any(is_used_in(each, name) for each in items_of(around)):
+                return True
+            around = around.parent
+        return False
+
+    @property
+    def _spaces(self) -> frozenset[str]:
+        return referents.SPACES | scopes.TYPES if family(self.snapshot.path) == "java" else referents.SPACES
+
+    def _spaces_with(self, name: str) -> frozenset[int]:
+        if name not in self._named:
+            self._named[name] = frozenset(self._spaces_that_declare(name))
+        return self._named[name]
+
+    @cached_property
+    def _named(self) -> dict[str, frozenset[int]]:
+        return {}
+
+    def _spaces_that_declare(self, name: str) -> Iterator[int]:
+        """Where they begin."""
+        for at in islice(scopes.mentions(self.snapshot, name), MOST):
+            node = scopes.node_at(self.snapshot, at)
+            if node is None or node.parent is None or not scopes.declares(node) or scopes.is_member(node):
+                continue
+            is_item = not scopes.binding_at(self.snapshot, at, ()) and referents.kind(node, self.snapshot) == ""
+            around = node.parent.parent
+            while is_item and around is not None and around.type not in self._spaces:
+                around = around.parent
+            if is_item and around is not None and not scopes.names_it(node, around):
+                yield around.start_byte
 
     def _comes_before(self, node: Node) -> bool:
         """Whether Python reads it before there is what was renamed: the second `str` of `str = str` is another."""
@@ -155,7 +209,7 @@ class Uses(Struct, dict=True):
     def _is_of_the_type_around(self, node: Node) -> bool:
         """Whether it stands in the body of a class of Python, but in none of its functions, that has had the name for
         its own by then."""
-        around = referents.owner_of(node)
+        around = referents.owner_of(evaluated(node))
         if around is None or family(self.snapshot.path) != "python":
             return False
         return any(owner == around.start_byte and end <= node.start_byte for owner, end in self._named_in_types)
@@ -182,41 +236,64 @@ class Uses(Struct, dict=True):
         said = [each for each in self.imports if each.name in (name, "*")]
         return [each for each in said if self.project.brings(self.snapshot, each, name, self.home.path)]
 
-    @cached_property
-    def _is_known_bare(self) -> bool:
-        return self.name in self._aliases(self.name)
+    def _is_called(self, said: str, name: str, offset: int) -> bool:
+        """Whether what the file calls so there is what the home has by this name."""
+        if self._is_local(said, offset) or self._is_hidden(said, offset):
+            return False
+        if around := self._imported_around(said, offset):
+            return all(each in self._bringing(name) for each in around)
+        return said in self._aliases(name)
 
     def _aliases(self, name: str) -> frozenset[str]:
         """What the file calls a name of the home, where nothing else in it has that name."""
         if self.is_home:
             return frozenset({name})
-        bringing = [each for each in self._bringing(name) if not each.is_passed_on]
+        known = [each for each in self.imports if self._reach(each) is None and not each.is_passed_on]
+        brought = self._bringing(name)
+        bringing = [each for each in known if each in brought]
         named = {each.alias for each in bringing if each.name != "*"}
-        stars = [each for each in self.imports if each.name == "*" and not each.is_passed_on]
+        stars = [each for each in known if each.name == "*"]
         if not named and (len(stars) == len(bringing) == 1 or self.project.share_a_package(self.home, self.snapshot)):
             named = {name}
-        others = {each.alias for each in self.imports if each not in bringing and not each.is_passed_on}
+        others = {each.alias for each in known if each not in bringing}
         return frozenset(alias for alias in named - others if not self._declares(alias))
 
     def _declares(self, name: str) -> bool:
-        """Whether the file itself has something of this name at its top."""
-        imported = {each.start for each in self.imports}
-        for match in islice(re.finditer(scopes.whole(name), self.snapshot.text), MOST):
-            node = scopes.node_at(self.snapshot, match.start())
-            if (
-                match.start() in imported
-                or node is None
-                or not scopes.declares(node)
-                or scopes.is_member(node)
-                or in_import(node)
-            ):
-                continue
-            if referents.owner_of(node) is None and not self._is_local(name, match.start()):
-                return True
-        return False
+        return self.project.declares(self.snapshot, name)
 
     def _is_local(self, name: str, offset: int) -> bool:
-        return scopes.binding_at(self.snapshot, offset, self._bindings(name)) is not None
+        """Whether a function has the name for something of its own, and does not just import it from the home."""
+        local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
+        around = self._imported_around(name, offset)
+        if any(
+            each.name and not self.project.brings(self.snapshot, each, each.name, self.home.path) for each in around
+        ):
+            return True
+        if local is None or not around:
+            return local is not None
+        starts = {each.start for each in around}
+        return any(at not in starts and reach == local.reach for at, reach in self._declared_in_functions(name))
+
+    def _declared_in_functions(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
+        for at in islice(scopes.mentions(self.snapshot, name), MOST):
+            made = scopes.binding_at(self.snapshot, at, ())
+            if made is not None:
+                yield at, made.reach
+
+    def _imported_around(self, alias: str, offset: int) -> list[Imported]:
+        """What the functions around import by this name."""
+        found = ((each, self._reach(each)) for each in self.imports if each.alias == alias)
+        return [each for each, reach in found if reach is not None and reach[0] <= offset < reach[1]]
+
+    def _reach(self, each: Imported) -> tuple[int, int] | None:
+        """The function that alone knows what is imported in it, if any."""
+        if each.start not in self._reaches:
+            self._reaches[each.start] = scopes.enclosing_range(self.snapshot, each.start)
+        return self._reaches[each.start]
+
+    @cached_property
+    def _reaches(self) -> dict[int, tuple[int, int] | None]:
+        return {}
 
     def _bindings(self, name: str) -> list[Binding]:
         if name not in self._bound:
@@ -262,10 +339,13 @@ class Uses(Struct, dict=True):
 
     # Members
 
-    def _is_member(self, owner: Node, node: Node, offset: int) -> bool:
+    def _is_member(self, owner: Node, node: Node) -> bool:
         own = referents.owner_of(node)
+        if node.type == "private_property_identifier":
+            return self.is_home and (own or referents.enclosing(node)) == owner
         if scopes.declares(node) and own is not None:
-            return self._is_owner(own) or (type_name(own) in self.derived and own.type in scopes.TYPES)
+            is_derived = type_name(own) in self.derived and own.type in scopes.TYPES
+            return self._is_owner(own) or (is_derived and self._is_overriding(node))
         is_short = node.parent is not None and node.parent.type == "shorthand_field_initializer"
         if not referents.is_taken(node) and not is_short:
             around = own if own is not None else referents.enclosing(node)
@@ -274,7 +354,13 @@ class Uses(Struct, dict=True):
         if node.parent is not None and node.parent.type == "keyword_argument":
             return self._is_field_given(owner, node)
         whose = taken_node(node)
-        return whose is not None and self._is_of_type(whose, node, offset)
+        return whose is not None and self._is_of_type(whose, node)
+
+    def _is_overriding(self, node: Node) -> bool:
+        """Whether Java takes it for the same: a method with other parameters is another one."""
+        if family(self.snapshot.path) != "java" or self.meant.node is None:
+            return True
+        return parameters_of(self.meant.node) == parameters_of(node)
 
     def _is_field_given(self, owner: Node, node: Node) -> bool:
         """Whether it names a field where a class without a constructor of its own is called: a data class."""
@@ -307,27 +393,47 @@ class Uses(Struct, dict=True):
             found, grown = found | more, bool(more)
         return frozenset(found - self.owners)
 
-    def _is_of_type(self, whose: Node, node: Node, offset: int) -> bool:
-        said = text_of(whose)
-        if said in referents.SELVES or said == "super()":
+    def _is_of_type(self, whose: Node, node: Node) -> bool:
+        said, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
+        if self._is_self(said):
             around = referents.enclosing(node)
-            if around is None:
+            if around is None or is_of_another_object(node, around):
                 return False
             is_own = said not in ("super", "super()") and self._is_owner(around)
             return is_own or (type_name(around) in self.derived and around.type in scopes.TYPES)
         if self._is_type(said, offset) or self._makes(whose):
             return True
         if whose.type == "attribute" and said.startswith("self.") and said.count(".") == 1:
-            return self._is_attribute(said.removeprefix("self."))
+            return self._is_attribute(said.removeprefix("self."), node)
         return whose.type == "identifier" and self._is_object(said, offset)
 
-    def _is_attribute(self, name: str) -> bool:
-        """Whether everything that the file puts into an attribute of this name is of the type."""
-        given = [*re.finditer(rf"\.{name}[ \t]*(?::[^=\n]*)?=(?!=)", self.snapshot.text)]
-        nodes = [scopes.node_at(self.snapshot, match.start() + 1) for match in given]
-        made = [node.parent.parent if node is not None and node.parent is not None else None for node in nodes]
-        values = [each.child_by_field_name("right") if each is not None else None for each in made]
-        return bool(values) and all(value is not None and self._makes(value) for value in values)
+    def _is_self(self, said: str) -> bool:
+        words = OBJECTS if family(self.snapshot.path) in ("java", "javascript") else referents.SELVES | {"super()"}
+        return said in words
+
+    def _is_attribute(self, name: str, node: Node) -> bool:
+        """Whether everything that the file puts into an attribute of this name is of the type, and the class around
+        puts something into it."""
+        written = [each for at in scopes.mentions(self.snapshot, name) if (each := self._written(at)) is not None]
+        around = referents.enclosing(node)
+        is_own = around is not None and any(is_within(each, around) for each in written)
+        return is_own and all(self._is_given_type(each) for each in written)
+
+    def _written(self, offset: int) -> Node | None:
+        """The attribute whose name stands there, if it gets a value."""
+        node = scopes.node_at(self.snapshot, offset)
+        whole = node.parent if node is not None and scopes.is_member(node) else None
+        if whole is None or whole.type != "attribute":
+            return None
+        child, parent = scopes.outermost(whole)
+        is_alias = child.type == "as_pattern_target" or (parent is not None and parent.type == "as_pattern")
+        is_left = parent is not None and child == parent.child_by_field_name("left")
+        return whole if is_alias or (is_left and parent is not None and parent.type in WRITING) else None
+
+    def _is_given_type(self, attribute: Node) -> bool:
+        made = attribute.parent
+        value = made.child_by_field_name("right") if made is not None and made.type == "assignment" else None
+        return value is not None and self._makes(value)
 
     def _is_object(self, name: str, offset: int) -> bool:
         """Whether all that gives this variable a value says that it is of the type."""
@@ -375,10 +481,10 @@ class Uses(Struct, dict=True):
 
     def _is_type(self, said: str, offset: int) -> bool:
         """Whether a path of names is that of the type whose member it is."""
-        if said in self.owners:
-            return not self._is_local(said, offset)
-        path, _, last = said.rpartition(".")
         owner = self.meant.owner
+        if owner is not None and self._is_called(said, type_name(owner), offset):
+            return True
+        path, _, last = said.rpartition(".")
         return bool(path) and owner is not None and last == type_name(owner) and self._has(path, last, offset)
 
 
@@ -390,11 +496,71 @@ def typed_around(declarator: Node) -> Node | None:
     )
 
 
-def in_import(node: Node) -> bool:
-    around: Node | None = node
-    while around is not None and not around.type.startswith(("import", "use_declaration", "using_directive")):
+def evaluated(node: Node) -> Node:
+    """What Python evaluates before a function begins, it evaluates where the function is named."""
+    child, around = node, node.parent
+    while around is not None and around.type not in scopes.FUNCTIONS:
+        child, around = around, around.parent
+    named = around.child_by_field_name("name") if around is not None else None
+    is_body = around is not None and child == around.child_by_field_name("body")
+    return node if around is None or named is None or is_body else named
+
+
+def is_of_another_object(node: Node, around: Node) -> bool:
+    """Whether `this` of JavaScript is not that of the class: in a plain function, or the method of an object."""
+    inside = node.parent
+    while inside is not None and inside != around:
+        in_object = inside.type == "method_definition" and inside.parent is not None and inside.parent.type == "object"
+        if in_object or inside.type in OF_ANY_OBJECT:
+            return True
+        inside = inside.parent
+    return False
+
+
+def parameters_of(name: Node) -> list[str] | None:
+    """The types of what a method of Java is given."""
+    listed = name.parent and name.parent.child_by_field_name("parameters")
+    if listed is None:
+        return None
+    kinds = [each.child_by_field_name("type") or each for each in listed.named_children if "comment" not in each.type]
+    return [text_of(each) for each in kinds]
+
+
+def path_in_file(path: str, node: Node) -> str:
+    """A path of Rust as the file itself would say it: modules within the file are no files. Empty if it is of one."""
+    steps, around = 0, node.parent
+    while around is not None:
+        steps, around = steps + (around.type == "mod_item"), around.parent
+    parts = path.split("::")
+    if not steps or parts[0] not in ("self", "super"):
+        return path
+    up = len(list(takewhile(lambda part: part == "super", parts)))
+    rest = parts[max(up, 1) :]
+    if up < steps:
+        return ""
+    return "::".join(["super"] * (up - steps) + rest if up > steps else ["self", *rest])
+
+
+def is_used_in(statement: Node, name: str) -> bool:
+    words = text_of(statement) if statement.type == "use_declaration" else ""
+    return "super::*" in words or name in re.findall(r"\w+", words)
+
+
+def is_within(node: Node, around: Node) -> bool:
+    return around.start_byte <= node.start_byte and node.end_byte <= around.end_byte
+
+
+def items_of(around: Node) -> list[Node]:
+    body = around.child_by_field_name("body")
+    return body.named_children if body is not None else []
+
+
+def is_in_macro(node: Node) -> bool:
+    """Whether it is a parameter of a macro of C, or stands where that is known."""
+    around = node.parent if node.type != "preproc_arg" else node
+    while around is not None and around.type in ("preproc_arg", "preproc_params"):
         around = around.parent
-    return around is not None
+    return around is not None and around.type == "preproc_function_def"
 
 
 def is_in_qualified_type(node: Node) -> bool:

@@ -1411,7 +1411,7 @@ type X<T> = T[];
         """\
 class Box<Item> {
   value: «Item»;
-  map<T>(f: (x: T) => T): «Item» { return f(this.value as any); }
+  map<T>(f: (x: T) => T): T { return f(this.value as any); }
 }
 type X<T> = T[];
 """,
@@ -1432,7 +1432,7 @@ bound = 3
 
 class A:
     limit = «bound»
-    def f(self, limit=«bound»):
+    def f(self, limit=limit):
         return limit, self.limit, A.limit
 """,
     ),

@@ -169,8 +169,8 @@ from m3u import «Empty», other
 class More(«Empty»):
     Empty = 1
 
-    def g(self, x: «Empty») -> "Empty":
-        return self.Empty or x.Empty
+    def g(self, x: Empty) -> "Empty":
+        return self.Empty or «Empty»
 """
 
 METHOD = """
@@ -377,7 +377,256 @@ class A:
         return self.«size» + self._size + other.size
 """
 
+INNER = """
+--- a.py
+def ⟦load→fetch⟧(x):
+    return x
+
+def f():
+    def load(x):
+        return load(x)
+    return load(1)
+
+def g():
+    class load:
+        pass
+    return load()
+
+def h():
+    from json import load
+    return load(1)
+
+def i(x):
+    match x:
+        case [load, *rest]:
+            return load
+        case Row(load=y) | {"load": y}:
+            return load(y)
+
+class A:
+    load = 1
+    def f(self, a=load) -> load:
+        return «load»(a)
+--- b.py
+def f():
+    from a import «load»
+    return «load»(1)
+
+def g():
+    return load(2)
+
+def h():
+    try:
+        from a import «load»
+    except ImportError:
+        load = None
+    return load
+"""
+
+INNER_PARAMETER = """
+--- a.py
+def load(⟦path→folder⟧):
+    return «path»
+
+def f():
+    def load(path):
+        return path
+    return load(path=1)
+
+load(«path»=2)
+"""
+
+HANDED_ON = """
+--- pkg/__init__.py
+from .rows import *
+
+def load():
+    pass
+--- pkg/rows.py
+def ⟦load→fetch⟧():
+    pass
+--- use.py
+from pkg import load
+load()
+"""
+
+ATTRIBUTES = """
+--- a.py
+class A:
+    def ⟦run→start⟧(self):
+        pass
+
+class B:
+    def __init__(self):
+        self.one = A()
+        self.two = A()
+        self.three = A()
+
+    def f(self, x):
+        self.two, self.four = x
+        for self.three in x:
+            pass
+        return self.one.«run»() + self.two.run() + self.three.run()
+
+class C:
+    def f(self):
+        self.one.run()
+"""
+
+JSX = """
+--- a.tsx
+export function ⟦Card→Tile⟧() { return <div className="Card">Card</div>; }
+export const Two = () => <><«Card» /><ui.Card /><«Card» Card={1}>Card</«Card»></>;
+--- b.tsx
+import { «Card» } from "./a";
+export const Use = () => <«Card» a={<«Card»/>} />;
+"""
+
+THIS = """
+--- a.ts
+class A {
+  private ⟦total→sum⟧ = 1;
+  f() { return this.«total» + [1].map(() => this.«total»); }
+  g() { return function () { return this.total; }; }
+  h() { return { m() { return this.total; } }; }
+  i(self) { return self.total; }
+}
+"""
+
+PRIVATE = """
+--- a.js
+class A {
+  #⟦total→sum⟧ = 1;
+  f(o) { return this.#«total» + o.#«total» + this.total; }
+}
+class B { #total = 2; f() { return this.#total; } }
+"""
+
+NAMESPACES = """
+--- a.ts
+export interface ⟦Item→Entry⟧ {}
+export function f<Item>(x: Item): Item { return x; }
+namespace N { export interface Item {} ; const y: Item = 1; }
+const z: N.Item = 1, w: «Item» = 2;
+--- b.ts
+export * from "./a";
+export interface Item {}
+--- c.ts
+import { Item } from "./b";
+"""
+
+COMMON = """
+--- a.js
+function ⟦load→fetch⟧() {}
+module.exports = { «load» };
+--- b.js
+const { «load» } = require("./a");
+«load»();
+"""
+
+NAMED_FOR_OTHERS = """
+--- a.js
+function ⟦load→fetch⟧() {}
+exports.load = «load»;
+--- b.js
+const { load } = require("./a");
+load();
+"""
+
+TYPE_OF_A_FUNCTION = """
+--- a.go
+package a
+
+func ⟦Load→Fetch⟧() {}
+func f() { type Load int; var x Load; print(x) }
+func g() { «Load»() }
+"""
+
+INTERFACE = """
+--- a.go
+package a
+
+type Runner interface{ ⟦Run→Start⟧() }
+type A struct{}
+func (a A) Run() {}
+func f(r Runner, a A) { r.«Run»(); a.Run() }
+"""
+
+MODULES_OF_RUST = """
+--- src/lib.rs
+mod rows;
+--- src/rows.rs
+pub fn ⟦load→fetch⟧() {}
+macro_rules! load { () => {} }
+fn f() { use other::load; load(); load!(); }
+fn g() { fn load() {} load(); }
+fn h(s: S) { let S { load } = s; load(); }
+fn i() { «load»(); }
+mod inner { fn load() {} fn r() { load(); super::«load»(); self::load(); } }
+mod tests { use super::*; fn r() { «load»(); super::«load»(); } }
+mod alone { fn r() { load(); } }
+"""
+
+FIELD_OF_JAVA = """
+--- src/shop/Cart.java
+package shop;
+class Cart {
+    int ⟦total→sum⟧;
+    int total() { return «total»; }
+    int f(Cart o, int total) { return o.«total» + total + o.total(); }
+}
+--- src/shop/Other.java
+package shop;
+class Other { int f(Cart c) { return c.total() + c.«total»; } }
+"""
+
+METHOD_OF_JAVA = """
+--- src/shop/Cart.java
+package shop;
+class Cart { int ⟦add→put⟧(int x) { return «add»(1); } }
+--- src/shop/More.java
+package shop;
+class More extends Cart { int add(String x) { return 1; } }
+class Second extends Cart { int «add»(int y) { return 1; } }
+--- src/shop/Third.java
+package shop;
+class Third { class Cart { int add(int x) { return 1; } } int f(Cart c) { return c.add(1); } }
+"""
+
+CLASS_OF_JAVA = """
+--- src/shop/Cart.java
+package shop;
+class ⟦Cart→Basket⟧ { int Cart; «Cart»() {} }
+--- src/shop/Other.java
+package shop;
+class Other { class Cart {} Cart c; }
+"""
+
+MACROS = """
+--- a.c
+static int ⟦size→length⟧(int x) { return x; }
+#define M(size) (size + 1)
+int f(void) { return «size»(2); }
+"""
+
 FILES = {
+    "what functions of Python have for themselves": INNER,
+    "a parameter of what a function has for itself": INNER_PARAMETER,
+    "what a package has itself, and no longer hands on": HANDED_ON,
+    "objects in attributes": ATTRIBUTES,
+    "the text of JSX": JSX,
+    "objects that are called this": THIS,
+    "a private name of JavaScript": PRIVATE,
+    "namespaces and type parameters of TypeScript": NAMESPACES,
+    "what CommonJS exports": COMMON,
+    "what CommonJS exports by another name": NAMED_FOR_OTHERS,
+    "a type within a function of Go": TYPE_OF_A_FUNCTION,
+    "an interface of Go": INTERFACE,
+    "modules and macros of Rust": MODULES_OF_RUST,
+    "a field of Java that has a method's name": FIELD_OF_JAVA,
+    "a method of Java with other parameters": METHOD_OF_JAVA,
+    "a class of Java that another class hides": CLASS_OF_JAVA,
+    "parameters of macros of C": MACROS,
     "a function of Python": PYTHON,
     "an exported function of Python": EXPORTED,
     "a name that another file has already": TAKEN,
