@@ -77,9 +77,10 @@ def batches(
     project: Project | None = None,
 ) -> Iterator[list[Candidate]]:
     """The same for one rule and file after the other, so that something else can be done in between."""
-    learned = rules(edits)
     files = (snapshot, *others)
     project = (project or Project()).with_files(files)
+    homes = {each.path: each for each in files}
+    learned = [occurrences.where_declared(rule, homes, project) for rule in rules(edits)]
     renames = Renames.of(learned, files, project)
     for file in files:
         found = []

@@ -1,7 +1,7 @@
 """Where a rule applies in a text: the places that look as the edited one did, and what they would become."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from heapq import merge
 from itertools import groupby, islice, takewhile
@@ -144,6 +144,25 @@ def is_meant_here(known: Uses, offset: int) -> bool:
 def declared(rule: Rule, home: Snapshot, project: Project) -> bool:
     """Whether the edits gave the name where it is first declared, so that nothing has the old one by now."""
     return project.once(("declared", rule, home.path), lambda: is_declared_anew(rule, home, project))
+
+
+def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project) -> Rule:
+    """The rule as of the place where the name is declared, if that is among those where the same edit was made: who has
+    gone on to change a use has renamed it no less."""
+    home = homes.get(rule.path)
+    if rule.kind != "rename" or (home is not None and declared(rule, home, project)):
+        return rule
+    known = ((homes[path], first) for path, first in rule.places if path in homes)
+    moved = (each for file, first in known for each in at_declarations(rule, file, first))
+    return next((each for each in moved if declared(each, homes[each.path], project)), rule)
+
+
+def at_declarations(rule: Rule, file: Snapshot, first: int) -> Iterator[Rule]:
+    for at in scopes.mentions(file, rule.after):
+        number, node = file.line_of(at), scopes.node_at(file, at)
+        if first <= number < first + rule.lines and node is not None and scopes.declares(node):
+            column = at - file.line_start(number) + len(rule.after)
+            yield replace(rule, path=file.path, line=number, column=column)
 
 
 def declared_there(rule: Rule, home: Snapshot | None) -> Referent:

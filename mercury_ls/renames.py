@@ -52,7 +52,8 @@ class Renames(Struct, frozen=True):
 
 
 def declared(learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project) -> Iterator[Rule]:
-    for rule in learned:
+    for each in learned:
+        rule = occurrences.where_declared(each, homes, project)
         if rule.kind == "rename" and rule.path in homes and occurrences.declared(rule, homes[rule.path], project):
             yield rule
 

@@ -108,6 +108,14 @@ def text_at(offer: PendingEdits, edit) -> str:
     return offer.texts[edit.uri][edit.start : edit.end]
 
 
+async def test_who_renames_a_use_after_the_declaration_is_offered_what_is_left(session, tmp_path):
+    text = "class A:\n    def load(self): pass\n\ndef f(a: A, b: A):\n    a.load()\n    b.load()\n    os.load()\n"
+    uri = await renamed(session, tmp_path, {"rows.py": text}, "load", "get")
+    session.change(uri, 3, [((4, 6, 4, 10), "get")], "utf-16")
+    offer = await asked(session, uri)
+    assert [offer.texts[uri].count("\n", 0, edit.start) for edit in offer.edits] == [5]
+
+
 DEFINED = "def load(a):\n    return a\n\n\nload(2)\n"
 USED = {"rows.py": DEFINED, **{f"use{n}.py": "from rows import load\n\nload(1)\n" for n in range(9)}}
 
