@@ -53,22 +53,24 @@ class Imported(Struct, frozen=True):
 
 class Project:
     """The files that an edit may concern, and where their imports lead. `read` gets what is not known from the
-    outside, `exists` says which files there are besides."""
+    outside, `exists` says which files there are besides, `mentioning` in which of them a name stands: None while that
+    is not known of all."""
 
     def __init__(
         self,
         known: Iterable[Snapshot] = (),
         read: Callable[[str], str | None] = lambda path: None,
         exists: Callable[[str], bool] = lambda path: False,
+        mentioning: Callable[[str, str], Iterable[str] | None] = lambda name, near: (),
     ) -> None:
         self._known: dict[str, Snapshot | None] = {each.path: each for each in known}
-        self._read, self._exists = read, exists
+        self._read, self._exists, self._mentioning = read, exists, mentioning
         self._said: dict[Hashable, Any] = {}
         self._there: dict[str, bool] = {}
         self._imports: dict[str, tuple[Imported, ...]] = {}
 
     def with_files(self, known: Iterable[Snapshot]) -> "Project":
-        return Project(known, self._read, self._exists)
+        return Project(known, self._read, self._exists, self._mentioning)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What is asked for every file is found out for the first."""
@@ -117,6 +119,15 @@ class Project:
         found = [self.leads(self.module(file, e.module, home), name, home, steps - 1) for e in said if file is not None]
         direct = [each.name in (name, "*") for each in said]
         return bool(found) and all(found) and all(direct)
+
+    def beside(self, home: str, name: str) -> list[Snapshot] | None:
+        """The files of the home's folder in which the name stands; None if there may be others."""
+        found = self._mentioning(name, home)
+        if found is None:
+            return None
+        paths = {path for path in (*found, *self._known, home) if dirname(path) == dirname(home)}
+        files = [self.file(path) for path in sorted(paths)]
+        return None if None in files else [file for file in files if file is not None and name in file.text]
 
     def declares(self, snapshot: Snapshot, name: str) -> bool:
         """Whether the file itself has something of this name at its top, apart from what it imports."""

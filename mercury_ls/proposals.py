@@ -178,7 +178,7 @@ class Proposals:
             recent_edits=session.settings.context.recent_edits,
             fresh=session.history.since(self._known) if self._is_passed_over else 0,
             others=others,
-            project=Project(read=session.workspace.read, exists=session.workspace.exists),
+            project=Project((), session.workspace.read, session.workspace.exists, self._where),
             diagnosed=said if version == snapshot.version else (),
             worth=(info and info.worth) or Worth(),
         )
@@ -206,6 +206,11 @@ class Proposals:
         read = ((path, text) for path, text in texts if text and is_asked(text, wanted or names))
         closed = (closed_file(path, text) for path, text in read)
         return (*opened, *closed), note
+
+    def _where(self, name: str, near: str) -> list[str] | None:
+        """The files in which a name stands, if all are known."""
+        workspace = self._session.workspace
+        return None if workspace.gap() else workspace.mentioning([frozenset({name})], near)
 
     def _edited(self, but: set[str], edits: Sequence[Edit]) -> Iterator[Snapshot]:
         """The open documents that the user's last edits were of: what is learned from an edit depends on its file."""

@@ -354,7 +354,22 @@ class Uses(Struct, dict=True):
         if node.parent is not None and node.parent.type == "keyword_argument":
             return self._is_field_given(owner, node)
         whose = taken_node(node)
-        return whose is not None and self._is_of_type(whose, node)
+        return whose is not None and (self._is_of_type(whose, node) or self._is_the_packages_own(node))
+
+    def _is_the_packages_own(self, node: Node) -> bool:
+        """Whether Go knows it in this package alone, and nothing else in that has a member of the name: then it is the
+        same, whatever it is taken from."""
+        is_go = family(self.snapshot.path) == family(self.home.path) == "go"
+        if not is_go or self.name[:1].isupper() or node.parent is None or node.parent.type != "selector_expression":
+            return False
+        if not self.is_home and not self.project.share_a_package(self.home, self.snapshot):
+            return False
+        return self.project.once(("alone", self.home.path, self.name), self._is_alone)
+
+    def _is_alone(self) -> bool:
+        """Whether no file of the package declares another member of this name."""
+        files = self.project.beside(self.home.path, self.name)
+        return files is not None and not any(declares_member(each, self.name) for each in files)
 
     def _is_overriding(self, node: Node) -> bool:
         """Whether Java takes it for the same: a method with other parameters is another one."""
@@ -544,6 +559,11 @@ def path_in_file(path: str, node: Node) -> str:
 def is_used_in(statement: Node, name: str) -> bool:
     words = text_of(statement) if statement.type == "use_declaration" else ""
     return "super::*" in words or name in re.findall(r"\w+", words)
+
+
+def declares_member(snapshot: Snapshot, name: str) -> bool:
+    nodes = (scopes.node_at(snapshot, at) for at in scopes.mentions(snapshot, name))
+    return any(node is None or (scopes.is_member(node) and scopes.declares(node)) for node in nodes)
 
 
 def is_within(node: Node, around: Node) -> bool:

@@ -116,6 +116,19 @@ async def test_who_renames_a_use_after_the_declaration_is_offered_what_is_left(s
     assert [offer.texts[uri].count("\n", 0, edit.start) for edit in offer.edits] == [5]
 
 
+async def test_a_member_of_go_is_the_packages_own_only_if_no_closed_file_has_another(session, tmp_path):
+    text = "package a\n\ntype A struct{}\n\nfunc (a *A) run() {}\n\nfunc f() {\n\tfind().run()\n}\n"
+    uri = await renamed(session, tmp_path, {"a.go": text}, "run", "start")
+    assert len((await asked(session, uri)).edits) == 1
+
+
+async def test_another_member_of_a_closed_file_of_go_makes_it_uncertain(session, tmp_path):
+    text = "package a\n\ntype A struct{}\n\nfunc (a *A) run() {}\n\nfunc f() {\n\tfind().run()\n}\n"
+    other = "package a\n\ntype B struct{ run int }\n"
+    uri = await renamed(session, tmp_path, {"a.go": text, "b.go": other}, "run", "start")
+    assert await asked(session, uri) is None
+
+
 DEFINED = "def load(a):\n    return a\n\n\nload(2)\n"
 USED = {"rows.py": DEFINED, **{f"use{n}.py": "from rows import load\n\nload(1)\n" for n in range(9)}}
 

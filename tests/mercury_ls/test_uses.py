@@ -542,6 +542,36 @@ func f() { type Load int; var x Load; print(x) }
 func g() { «Load»() }
 """
 
+UNEXPORTED = """
+--- a.go
+package a
+
+type A struct{}
+func (a *A) ⟦run→start⟧() {}
+func f() { x := find(); x.«run»(); run(); y := map[string]int{run: 1}; print(y) }
+--- b.go
+package a
+
+func g(a *A) { find().«run»() }
+--- c/c.go
+package c
+
+func h(a *A) { find().run() }
+"""
+
+UNEXPORTED_TWICE = """
+--- a.go
+package a
+
+type A struct{}
+func (a *A) ⟦run→start⟧() {}
+func f(a *A) { x := find(); x.run(); a.«run»() }
+--- b.go
+package a
+
+type B struct{ run int }
+"""
+
 INTERFACE = """
 --- a.go
 package a
@@ -622,6 +652,8 @@ FILES = {
     "what CommonJS exports by another name": NAMED_FOR_OTHERS,
     "a type within a function of Go": TYPE_OF_A_FUNCTION,
     "an interface of Go": INTERFACE,
+    "a member that a package of Go has once": UNEXPORTED,
+    "a member that a package of Go has twice": UNEXPORTED_TWICE,
     "modules and macros of Rust": MODULES_OF_RUST,
     "a field of Java that has a method's name": FIELD_OF_JAVA,
     "a method of Java with other parameters": METHOD_OF_JAVA,
