@@ -284,7 +284,7 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
     scope = node and binder(snapshot, node)
     if node is None or scope is None:
         return None
-    child, parent = captured_in(node)
+    child, parent = outermost(node)
     start, end = range_of(snapshot, scope)
     if parent is None or hoists(snapshot) or not declared_in(child, parent):
         return Binding(scope, start, end, start)
@@ -327,7 +327,7 @@ def is_type_parameter(node: Node, function: Node) -> bool:
 
 def binder(snapshot: Snapshot, node: Node) -> Node | None:
     """The function, or the block where blocks are scopes, whose parameter or local this identifier declares."""
-    child, parent = captured_in(node)
+    child, parent = outermost(node)
     if parent is None or is_member(node):
         return None
     is_item = not declared_in(child, parent)
@@ -387,16 +387,6 @@ def outermost(node: Node) -> tuple[Node, Node | None]:
     """Past the patterns that it is a part of, and what these are in."""
     child, parent = node, node.parent
     while parent is not None and parent.type in PATTERNS and parent.child_by_field_name("type") != child:
-        child, parent = parent, parent.parent
-    return child, parent
-
-
-def captured_in(node: Node) -> tuple[Node, Node | None]:
-    """The same of a local; `S { a }` of Rust makes one of a field."""
-    if node.type != "shorthand_field_identifier":
-        return outermost(node)
-    child, parent = node, node.parent
-    while parent is not None and (parent.type in PATTERNS or parent.type in ("field_pattern", "struct_pattern")):
         child, parent = parent, parent.parent
     return child, parent
 

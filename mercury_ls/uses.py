@@ -263,6 +263,8 @@ class Uses(Struct, dict=True):
 
     def _is_local(self, name: str, offset: int) -> bool:
         """Whether a function has the name for something of its own, and does not just import it from the home."""
+        if any(at < offset and first <= offset < stop for at, (first, stop) in self._taken_apart(name)):
+            return True
         local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
         around = self._imported_around(name, offset)
         if any(
@@ -273,6 +275,14 @@ class Uses(Struct, dict=True):
             return local is not None
         starts = {each.start for each in around}
         return any(at not in starts and reach == local.reach for at, reach in self._declared_in_functions(name))
+
+    def _taken_apart(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Where `S { name }` of Rust makes a local of a field, and the block that knows it."""
+        for at in islice(scopes.mentions(self.snapshot, name), MOST if family(self.snapshot.path) == "rust" else 0):
+            node = scopes.node_at(self.snapshot, at)
+            is_short = node is not None and node.type == "shorthand_field_identifier"
+            if is_short and (reach := scopes.enclosing_range(self.snapshot, at)) is not None:
+                yield at, reach
 
     def _declared_in_functions(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
         for at in islice(scopes.mentions(self.snapshot, name), MOST):
