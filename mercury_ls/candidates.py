@@ -80,7 +80,7 @@ def batches(
     files = (snapshot, *others)
     project = (project or Project()).with_files(files)
     homes = {each.path: each for each in files}
-    learned = [occurrences.where_declared(rule, homes, project) for rule in rules(edits)]
+    learned = [occurrences.where_declared(rule, homes, project, edits) for rule in rules(edits)]
     renames = Renames.of(learned, files, project)
     for file in files:
         found = []

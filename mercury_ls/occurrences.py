@@ -8,6 +8,7 @@ from itertools import groupby, islice, takewhile
 
 from msgspec.structs import replace
 
+from mercury_engine.api import Edit
 from mercury_ls import columns, imports, mirrors, scopes, syntax
 from mercury_ls.arguments import (
     ArgumentChange,
@@ -146,23 +147,31 @@ def declared(rule: Rule, home: Snapshot, project: Project) -> bool:
     return project.once(("declared", rule, home.path), lambda: is_declared_anew(rule, home, project))
 
 
-def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project) -> Rule:
-    """The rule as of the place where the name is declared, if that is among those where the same edit was made: who has
-    gone on to change a use has renamed it no less."""
+def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, edits: Sequence[Edit] = ()) -> Rule:
+    """The rule as of the place where the name is declared, if that is among those where the same edit was made, or if
+    another of the edits gave it the new name: who has gone on to change a use has renamed it no less."""
     home = homes.get(rule.path)
     if rule.kind != "rename" or (home is not None and declared(rule, home, project)):
         return rule
-    known = ((homes[path], first) for path, first in rule.places if path in homes)
-    moved = (each for file, first in known for each in at_declarations(rule, file, first))
+    known = [(homes[path], first, rule.lines) for path, first in rule.places if path in homes]
+    known += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and gives(rule, e)]
+    moved = (each for place in known for each in at_declarations(rule, *place))
     return next((each for each in moved if declared(each, homes[each.path], project)), rule)
 
 
-def at_declarations(rule: Rule, file: Snapshot, first: int) -> Iterator[Rule]:
+def gives(rule: Rule, edit: Edit) -> bool:
+    """Whether the edit had the old name before, and the new one alone afterwards."""
+    went, came = ({each.text for each in tokens(text)} for text in (edit.before, edit.after))
+    return rule.before in went - came and rule.after in came - went
+
+
+def at_declarations(rule: Rule, file: Snapshot, first: int, lines: int) -> Iterator[Rule]:
     for at in scopes.mentions(file, rule.after):
         number, node = file.line_of(at), scopes.node_at(file, at)
-        if first <= number < first + rule.lines and node is not None and scopes.declares(node):
+        if first <= number < first + lines and node is not None and scopes.declares(node):
             column = at - file.line_start(number) + len(rule.after)
-            yield replace(rule, path=file.path, line=number, column=column)
+            places = tuple(dict.fromkeys((*rule.places, (file.path, number))))
+            yield replace(rule, path=file.path, line=number, column=column, places=places)
 
 
 def declared_there(rule: Rule, home: Snapshot | None) -> Referent:

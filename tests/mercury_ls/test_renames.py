@@ -67,6 +67,16 @@ def take(session: Session, offer: PendingEdits) -> None:
     session.accepted(offer.id)
 
 
+async def test_a_use_that_was_renamed_before_the_declaration_tells_what_became_of_it(session, tmp_path):
+    text = "package a\n\ntype E struct {\n\tcache int\n\thandlers int\n}\n\n"
+    text += "func (e *E) f() int {\n\treturn e.handlers\n}\n\nfunc (e *E) g() int {\n\treturn e.handlers\n}\n"
+    uri = await renamed(session, tmp_path, {"a.go": text}, "e.handlers", "e.finalNoRoute")
+    fields = "\tcache        int\n\tfinalNoRoute int\n\tnoRoute      int\n"
+    session.change(uri, 3, [((3, 0, 5, 0), fields)], "utf-16")
+    offer = await asked(session, uri)
+    assert [offer.texts[uri].count("\n", 0, each.start) for each in offer.edits] == [13]
+
+
 ALIKE = {
     "util.py": "def samefile(a, b):\n    return os.path.samefile(a, b)\n\n\n"
     + "".join(f"def f{n}(a, b):\n    return samefile(a, b)\n\n\n" for n in range(6))
