@@ -63,9 +63,10 @@ def find(
     others: Sequence[Snapshot] = (),
     diagnosed: Sequence[Diagnosed] = (),
     project: Project | None = None,
+    accepted: Sequence[Edit] = (),
 ) -> list[Candidate]:
     """All that could follow, not yet judged, and the same place as often as something speaks for it."""
-    return [*chain.from_iterable(batches(snapshot, offset, edits, others, diagnosed, project))]
+    return [*chain.from_iterable(batches(snapshot, offset, edits, others, diagnosed, project, accepted))]
 
 
 def batches(
@@ -75,6 +76,7 @@ def batches(
     others: Sequence[Snapshot] = (),
     diagnosed: Sequence[Diagnosed] = (),
     project: Project | None = None,
+    accepted: Sequence[Edit] = (),
 ) -> Iterator[list[Candidate]]:
     """The same for one rule and file after the other, so that something else can be done in between."""
     files = (snapshot, *others)
@@ -84,7 +86,7 @@ def batches(
     renames = Renames.of(learned, files, project)
     for file in files:
         found = []
-        for some in following(file, learned, edits, snapshot, files, offset, project):
+        for some in following(file, learned, edits, snapshot, files, offset, project, accepted):
             found += some
             yield []
         yield permitted(found, renames, {file.uri: file})
@@ -149,18 +151,20 @@ def following(
     files: Sequence[Snapshot],
     offset: int,
     project: Project,
+    accepted: Sequence[Edit] = (),
 ) -> Iterator[list[Candidate]]:
-    """For each rule the places of this file that follow it, but for what the user has typed there since; of a file that
-    is not open only those that names lead to."""
+    """For each rule the places of this file that follow it, but for what the user has typed there since, and what an
+    `accepted` offer has done; of a file that is not open only those that names lead to."""
     homes = {each.path: each for each in files}
     typed, lines_typed = typed_ranges(snapshot, edits), edited_lines(snapshot, edits)
     edited = [(age, number) for age, reach in lines_typed for number in range_of_lines(snapshot, reach)]
+    done = [(0, reach) for _, reach in typed_ranges(snapshot, accepted)]
     for rule in learned:
         if snapshot.version == CLOSED and rule.kind not in TRAVELLING:
             continue
         home = homes.get(rule.path)
         places = occurrences.find(rule, snapshot, home, project)
-        taken = lines_typed if rule.kind in OF_LINES else typed
+        taken = [*(lines_typed if rule.kind in OF_LINES else typed), *done]
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
         lines = sorted(snapshot.line_of(each.start) for each in free)
         known = ranges_of_locals(rule, snapshot, home) if free else {}

@@ -95,11 +95,15 @@ class History:
         """Oldest first, as whole lines with their terminators, numbered as the files are now; only the user's `own`,
         where something is learned from them."""
         known = [index for index, hunk in enumerate(self._hunks) if hunk.is_own or not own]
-        latest = ((index, self._hunks[index]) for index in known[max(len(known) - limit, 0) :])
-        return tuple(
-            Edit(hunk.path, _line_after(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
-            for index, hunk in latest
-        )
+        return tuple(self._edit(index) for index in known[max(len(known) - limit, 0) :])
+
+    def accepted(self) -> tuple[Edit, ...]:
+        """What accepted offers did, in the same form: nothing is learned from it, and nothing is to do there again."""
+        return tuple(self._edit(index) for index, hunk in enumerate(self._hunks) if not hunk.is_own)
+
+    def _edit(self, index: int) -> Edit:
+        hunk = self._hunks[index]
+        return Edit(hunk.path, _line_after(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
 
     def since(self, mark: int) -> int:
         """How many of the user's latest edits were made, or made longer, after that mark."""

@@ -134,7 +134,7 @@ class Opinion(Struct, frozen=True):
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
     """What the rules know at once, then what a model makes of it as its drafts improve."""
     edits = edits_of(question)
-    known = question.others, question.diagnosed, question.project
+    known = question.others, question.diagnosed, question.project, question.history.accepted()
     found = await in_turns(targets.searching(question.snapshot, question.offset, edits, *known))
     if isinstance(found, Silence):
         yield NextAnswer(silence=found.reason, final=True)

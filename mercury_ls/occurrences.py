@@ -53,6 +53,7 @@ MOST_NAMES = 256
 TRAILING = re.compile(r"(?<![ \t])[ \t]++(?=\r?$)", re.MULTILINE)
 ASSIGNED = re.compile(r"[ \t]*(?:[-+*/%&|^?:@]|\*\*|//|<<|>>>?|&&|\|\||\?\?)?=(?![=>~])|\+\+|--")
 PROSE = re.compile(r"\A[\s(]\w+(?:[\s,;:.!?)]|\Z)")
+QUOTES = frozenset("'\"`")
 CALLED = re.compile(r"[\w)\]>!?]\(")
 CHANGED = re.compile(r"(?:\bdel\b.*|\bdelete |&mut |\+\+|--)[ \t]*$")
 SHORT = frozenset(
@@ -105,7 +106,9 @@ def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Projec
         return []
     own, is_declared = origin(rule, home), home is not None and declared(rule, home, project)
     bound = is_declared and (home is snapshot or knows_imports(snapshot))
-    if snapshot.version == CLOSED and not bound:
+    if not bound and (
+        snapshot.version == CLOSED or any(has_its_own(rule, each, project) for each in (home, snapshot) if each)
+    ):
         return []
     if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
         return []
@@ -115,6 +118,8 @@ def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Projec
     else:
         meant = referent(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
     code = [span for span in spans if within(snapshot, *span) == own]
+    if own is not None and home is not snapshot:
+        code = [span for span in code if is_whole_text(rule, snapshot, *span)]
     known = Uses(rule.before, rule.after, meant, home, snapshot, project) if home is not None and bound else None
     if known is not None:
         alike = [span for span in code if is_meant_here(known, span[0]) and known.is_certain(span[0])]
@@ -130,6 +135,24 @@ def names(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Projec
     orphan = home is snapshot and is_orphan(rule, snapshot, meant, places)
     found = [replace(place, orphan=orphan, bound=bound) for place in places]
     return sorted([*found, *misspelled(rule, snapshot, spans, own)], key=lambda place: place.start)
+
+
+def is_whole_text(rule: Rule, snapshot: Snapshot, start: int, end: int) -> bool:
+    """A word of a text is no name: elsewhere it means something else, unless it is all of the text in both places."""
+    around = (rule.left[-1:], rule.right[:1], snapshot.text[start - 1 : start], snapshot.text[end : end + 1])
+    return all(len(each) == 1 and each[0] in QUOTES for each in around)
+
+
+def has_its_own(rule: Rule, snapshot: Snapshot, project: Project) -> bool:
+    """Whether the old name is the file's own, or one that it imports from a file of the project, which does not have
+    the new one: a use that got another name says nothing about it."""
+    if snapshot.path != rule.path and project.declares(snapshot, rule.before):
+        return True
+    for each in project.imports(snapshot):
+        if each.alias == rule.before and (path := project.module(snapshot, each.module, snapshot.path)):
+            file = project.file(path)
+            return file is None or not scopes.mentions(file, rule.after)
+    return False
 
 
 def is_attribute(snapshot: Snapshot, offset: int) -> bool:

@@ -172,14 +172,12 @@ def inserted(old: str, new: str) -> int:
 
 def follow(edits: Sequence[SpanEdit], before: str, after: str) -> list[SpanEdit] | None:
     """The edits of one text in a later one; None where what was typed overlaps one without being it."""
-    if before == after:
-        return list(edits)
+    if (left := left_of(edits, before, after)) is not None:
+        return left
     change = difference(before, after)
     grown = len(change.text) - (change.end - change.start)
     moved = []
     for edit in edits:
-        if applied(before, edit) == after:
-            continue
         if edit.start >= change.end and (edit.start, edit.end) != (change.start, change.end):
             moved.append(replace(edit, start=edit.start + grown, end=edit.end + grown))
         elif edit.end <= change.start:
@@ -187,6 +185,29 @@ def follow(edits: Sequence[SpanEdit], before: str, after: str) -> list[SpanEdit]
         else:
             return None
     return moved
+
+
+def left_of(edits: Sequence[SpanEdit], before: str, after: str) -> list[SpanEdit] | None:
+    """Those that are left, where the later text is the earlier one with the others made; None where it is not.
+
+    Each way through the edits is known by how much longer the text has become.
+    """
+    ways: dict[int, list[SpanEdit]] = {0: []}
+    at = 0
+    for edit in sorted(edits, key=lambda each: (each.start, each.end)):
+        between, old = before[at : edit.start], before[edit.start : edit.end]
+        found: dict[int, list[SpanEdit]] = {}
+        for grown, left in ways.items():
+            start = edit.start + grown
+            if not after.startswith(between, at + grown):
+                continue
+            if after.startswith(edit.text, start):
+                found.setdefault(grown + len(edit.text) - len(old), left)
+            if after.startswith(old, start):
+                found.setdefault(grown, [*left, replace(edit, start=start, end=edit.end + grown)])
+        ways, at = found, edit.end
+    grown = len(after) - len(before)
+    return ways[grown] if grown in ways and after.endswith(before[at:]) and len(after) >= at + grown else None
 
 
 def with_all(edits: Sequence[SpanEdit], text: str) -> str:

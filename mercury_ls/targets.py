@@ -112,6 +112,7 @@ def searching(
     others: Sequence[Snapshot] = (),
     diagnosed: Sequence[Diagnosed] = (),
     project: Project | None = None,
+    accepted: Sequence[Edit] = (),
 ) -> Generator[None, None, tuple[Candidate, ...] | Silence]:
     """The same in steps of a few milliseconds."""
     if not edits and not diagnosed:
@@ -120,7 +121,7 @@ def searching(
         return Silence(reason)
     yield
     judged: list[Candidate] = []
-    for some in candidates.batches(snapshot, offset, edits, others, diagnosed, project):
+    for some in candidates.batches(snapshot, offset, edits, others, diagnosed, project, accepted):
         judged += candidates.judged(some)
         yield
     found = candidates.distinct(judged)

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_ls.documents import Document
-from mercury_ls.pending import Pending, PendingEdits, Remainder, SpanEdit, summary
+from mercury_ls.pending import Pending, PendingEdits, Remainder, SpanEdit, follow, summary, with_all
 from tests.marked import marked
 
 
@@ -134,3 +134,23 @@ def test_typing_elsewhere_never_changes_what_an_edit_does(head, tail, typed):
 )
 def test_where_the_edits_are_is_said_as_seen_from_here(uris, expected):
     assert summary([SpanEdit(uri, 0, 1, "x") for uri in uris], "file:///p/here.py") == expected
+
+
+@given(
+    st.lists(st.tuples(st.text("ab", max_size=3), st.text("ab", max_size=2), st.text("ab,", max_size=3)), max_size=6),
+    st.data(),
+)
+@settings(max_examples=200)
+def test_whichever_of_the_edits_were_made_the_rest_completes_them(parts, data):
+    """`parts` are the text before each edit, what it replaces and what by; equal edits in one place are one."""
+    text, edits = "", []
+    for between, old, new in parts:
+        start = len(text) + len(between) + 1
+        text += f"{between}|{old}|"
+        if old != new:
+            edits.append(SpanEdit("u", start, start + len(old), new))
+    made = [each for each in edits if data.draw(st.booleans())]
+    after = with_all(made, text)
+    left = follow(edits, text, after)
+    assert left is not None
+    assert with_all(left, after) == with_all(edits, text)

@@ -20,6 +20,7 @@ from mercury_ls.propagation import rules
 from mercury_ls.proposals import path_of
 from mercury_ls.record import NoRecorder
 from mercury_ls.renames import Renames, may_use
+from mercury_ls.serve.wire import Status
 from mercury_ls.session import Session
 from mercury_ls.workspace import Workspace
 from tests.mercury_ls.test_next_edit import question_of
@@ -35,6 +36,14 @@ async def session(tmp_path, monkeypatch):
     made = Session(settings, client, privacy, Workspace([tmp_path], privacy, settings.context), NoRecorder())
     yield made
     await made.end()
+
+
+class NoEngine:
+    """Rules alone."""
+
+    status = Status("unavailable")
+
+    async def close(self) -> None: ...
 
 
 async def renamed(session: Session, folder: Path, files: dict[str, str], old: str, new: str) -> str:
@@ -75,6 +84,38 @@ async def test_a_use_that_was_renamed_before_the_declaration_tells_what_became_o
     session.change(uri, 3, [((3, 0, 5, 0), fields)], "utf-16")
     offer = await asked(session, uri)
     assert [offer.texts[uri].count("\n", 0, each.start) for each in offer.edits] == [13]
+
+
+async def test_an_argument_is_added_once_however_many_files_the_offer_was_of(session, tmp_path):
+    calls = "".join(f"x{n} = same({n}, 2)\n" for n in range(4))
+    files = {"c.py": f"def same(a, b, strict):\n    return a\n\n\n{calls}", "b.py": f"from c import same\n\n{calls}"}
+    uri = await renamed(session, tmp_path, files, "same(0, 2", "same(0, 2, False")
+    for _ in range(6):
+        if offer := await asked(session, uri):
+            take(session, offer)
+    texts = [document.text for document in session.documents.values()]
+    assert [text.count("False)") for text in texts] == [4, 4]
+    assert [text.count("False") for text in texts] == [4, 4]
+
+
+async def test_a_use_that_got_another_name_says_nothing_of_what_other_files_declare(session, tmp_path):
+    used = "from m3u import M3UFile\n\n\ndef f():\n    M3UFile(1)\n    M3UFile(2)\n"
+    files = {"a.py": used, "m3u.py": "class M3UFile:\n    pass\n", "o.py": "from m3u import M3UFile\n\nM3UFile(4)\n"}
+    uri = await renamed(session, tmp_path, files, "M3UFile(1", "M3U(1")
+    for name in ("m3u.py", "o.py"):
+        session.open((tmp_path / name).as_uri(), str(tmp_path / name), "", 1, files[name])
+    session.engine = NoEngine()
+    assert (await session.proposals.ask(uri, 0, invoked=True)).offer is None
+
+
+async def test_a_word_of_a_text_is_no_name_in_other_files(session, tmp_path):
+    said = 'def f():\n    raise E("file exists", 1)\n\n\ndef g():\n    raise E("file exists", 2)\n'
+    other = '"""Reads a media file."""\n\nlog("{}: file not found")\nkind = "file"\n'
+    uri = await renamed(session, tmp_path, {"a.py": said, "m.py": other}, "file exists", "target exists")
+    session.open((tmp_path / "m.py").as_uri(), str(tmp_path / "m.py"), "", 1, other)
+    session.engine = NoEngine()
+    offer = (await session.proposals.ask(uri, 0, invoked=True)).offer
+    assert [(Path(path_of(each.uri)).name, each.text) for each in offer.edits] == [("a.py", "target")]
 
 
 ALIKE = {
