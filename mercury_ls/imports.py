@@ -57,7 +57,7 @@ def diagnosed(
             yield rule, without_name(snapshot, around, max(each.start, around[0]), min(each.end, around[1]))
         elif name.isidentifier() and unbound(snapshot, name) and (text := statement_for(name, snapshot, others)):
             rule = Rule(kind="import", before="", after=text, name=name, path=snapshot.path)
-            yield from ((rule, place) for place in statement(snapshot, text, True))
+            yield from ((rule, place) for place in statement(snapshot, text))
 
 
 def missing(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
@@ -65,7 +65,8 @@ def missing(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[P
     if rule.path == snapshot.path or suffix(rule.path) != suffix(snapshot.path):
         return
     if rule.after and rule.after not in snapshot.text and means_the_same(rule.after, rule.path, snapshot.path):
-        yield from statement(snapshot, rule.after, any(unbound(snapshot, name) for name in bound_by(rule.after)))
+        if any(unbound(snapshot, name) for name in bound_by(rule.after)):
+            yield from statement(snapshot, rule.after)
     elif rule.name and unbound(snapshot, rule.name):
         yield from imported_from(snapshot, rule.path, rule.name)
 
@@ -80,7 +81,7 @@ def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]
         for name in fresh(edit):
             if found := statement_for(name, snapshot, others) if unbound(snapshot, name) else "":
                 rule = Rule(kind="import", before="", after=found, name=name, path=edit.path, line=edit.line, age=age)
-                yield from ((rule, place) for place in statement(snapshot, found, True))
+                yield from ((rule, place) for place in statement(snapshot, found))
 
 
 def fresh(edit: Edit) -> list[str]:
@@ -131,7 +132,7 @@ def bound_by(text: str) -> list[str]:
     return [words[-1] for part in parts if (words := re.findall(r"\w+", re.sub(r"\bfrom\b.*", "", part)))]
 
 
-def statement(snapshot: Snapshot, text: str, is_used: bool) -> Iterator[Place]:
+def statement(snapshot: Snapshot, text: str) -> Iterator[Place]:
     """Among the imports, in the order of the alphabet where they are in it, on a line of its own."""
     found = syntax.imports(snapshot)
     if place := one_more(snapshot, found, text) or grouped(snapshot, found, text):
@@ -146,7 +147,7 @@ def statement(snapshot: Snapshot, text: str, is_used: bool) -> Iterator[Place]:
     if line < snapshot.line_count:
         start = snapshot.line_start(line)
         ending = ";" if snapshot.text[like[0][0] : like[0][1]].endswith(";") else ""
-        yield Place(start, start, text.rstrip(";") + ending + "\n", float(is_used))
+        yield Place(start, start, text.rstrip(";") + ending + "\n", 1.0)
 
 
 def section(snapshot: Snapshot, found: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:

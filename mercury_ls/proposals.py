@@ -39,6 +39,8 @@ SETTLING_SECONDS = 0.1
 QUIET_AFTER_REJECTION_SECONDS = 5.0
 MOST_CLOSED = 4
 NOTHING_FOLLOWS = "nothing follows from the last edits"
+TRIES = 3
+"""While other texts change: an editor may tell of an accepted edit file by file, and ask in between."""
 MOST_RENAMED = 256
 """Files that are not open and may use what was renamed."""
 
@@ -60,6 +62,7 @@ class Proposals:
         self.choose(session.settings.suggest)
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._offer: PendingEdits | None = None
+        self._answered_at = 0
         self._made: PendingEdits | None = None
         self._known = 0
         self._is_passed_over = False
@@ -87,7 +90,11 @@ class Proposals:
             return Proposed(silence=reason)
         if not invoked:
             await asyncio.sleep(SETTLING_SECONDS * self._patience.at(self._session.clock()))
-        return await self._answered(uri, offset, invoked)
+        for _ in range(TRIES):
+            found, mark = await self._answered(uri, offset, invoked), self._session.history.mark
+            if found.offer is not None or self._answered_at == mark:
+                break
+        return found
 
     async def why(self, uri: str, offset: int) -> str:
         """What is on offer, or why nothing is: looked for once more, and nothing is remembered of it."""
@@ -129,7 +136,7 @@ class Proposals:
                 await session.parsed(session.documents[each])
         if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Proposed(silence=reason)
-        mark = session.history.mark
+        mark = self._answered_at = session.history.mark
         answer, question, note = await self._found(uri, offset, invoked)
         if not answer.edits:
             self._offer = None

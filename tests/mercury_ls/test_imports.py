@@ -114,7 +114,8 @@ def test_a_name_that_another_file_defines_by_now_joins_its_import():
 
 def test_an_import_that_came_elsewhere_may_be_due_here():
     edit = Edit("/project/setup.py", 3, "", "import sysconfig\n")
-    check_missing(edit, "import os\n\nx = os\n", "import os\n«import sysconfig\n»\nx = os\n")
+    check_missing(edit, "import os\n\nx = sysconfig\n", "import os\n«import sysconfig\n»\nx = sysconfig\n")
+    check_missing(edit, "import os\n\nx = os\n", "-")
     check_missing(edit, "import sysconfig\n", "-")
     check_missing(Edit("/elsewhere/a.py", 3, "", "from .b import c\n"), "import os\n\nx = c\n", "-")
 

@@ -13,6 +13,7 @@ from mercury_ls.config import Settings, SuggestSettings
 from mercury_ls.imports import Diagnosed
 from mercury_ls.lsp import Document as TextDocument
 from mercury_ls.lsp import InlineContext, NextEditParams, Position
+from mercury_ls.next_edit import NextAnswer
 from mercury_ls.pending import CLOSED
 from mercury_ls.privacy import Privacy
 from mercury_ls.record import NoRecorder
@@ -378,3 +379,26 @@ async def test_what_is_complained_of_counts_for_the_text_it_was_said_of(session,
     session.change(uri, 2, [((2, 0, 2, 0), "\n")], "utf-16")
     session.proposals.rejected(offer.id)
     assert (await session.proposals.ask(uri, at, invoked=True)).offer is None
+
+
+async def test_texts_that_change_while_the_answer_is_made_are_asked_about_again(session, tmp_path):
+    """An editor tells of one document after the other, and asks in between."""
+    uri = opened(session, tmp_path / "here.py", DEFINED)
+    other = opened(session, tmp_path / "other.py", "x = 1\n")
+    answer = proposals.next_edits
+    asks = []
+
+    async def late(question, engine):
+        asks.append(question)
+        if len(asks) == 1:
+            session.change(other, 2, [((0, 4, 0, 5), "2")], "utf-16")
+            yield NextAnswer(silence="the text changed", final=True)
+            return
+        async for latest in answer(question, engine):
+            yield latest
+
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proposals, "next_edits", late)
+        assert (await session.proposals.ask(uri, 13)).offer
+    assert len(asks) == 2

@@ -6,7 +6,7 @@ import * as vscode from 'vscode';
 /** The editor does not tell who it is. */
 const SOMEBODY = 'another extension';
 
-/** Where nobody can rename, the editor says so at once; a server that is busy takes longer. */
+/** Who has said nothing by then is not counted on: it is asked again with the next edit. */
 const PATIENCE = 300;
 
 export class Renames implements vscode.Disposable {
@@ -27,7 +27,7 @@ export class Renames implements vscode.Disposable {
     if (found) {
       this.known.add(document.languageId);
     }
-    return found === false ? '' : SOMEBODY;
+    return found ? SOMEBODY : '';
   }
 }
 
