@@ -2,10 +2,11 @@
 
 import asyncio
 import hmac
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -33,7 +34,7 @@ LARGEST_WEBSOCKET_MESSAGE = 16 << 20
 ENDING_SECONDS = 15.0
 """More than a server takes to end by itself when its input has ended."""
 
-UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
+UNREADABLE = (msgspec.ValidationError, ValueError, RecursionError)
 INVALID_REQUEST, INVALID_PARAMS, NOT_INITIALIZED = -32600, -32602, -32002
 
 
@@ -80,7 +81,7 @@ class _Params(Struct, rename="camel"):
 class _Message(Struct):
     method: str = ""
     id: int | str | None = None
-    params: msgspec.Raw = msgspec.Raw(b"{}")
+    params: Any = None
 
 
 async def serve_tcp(host: str, port: int, token: str, command: Sequence[str], listening: Callable) -> None:
@@ -133,16 +134,16 @@ async def first_message(reader: "StreamReader", token: str, seconds: float = FIR
 
 def check_first(body: bytes, token: str) -> None:
     try:
-        message = msgspec.json.decode(body, type=_Message)
+        message = msgspec.convert(json.loads(body), _Message)  # as the server reads it: lone surrogates are let in
     except UNREADABLE as error:
         raise RefusedError(f"the first message is not an LSP message: {error}") from None
     if message.method != "initialize":
         raise RefusedError("the first message must be initialize", NOT_INITIALIZED, message.id)
     try:
-        options = msgspec.json.decode(message.params, type=_Params).initialization_options or _Options()
+        options = msgspec.convert(message.params, _Params).initialization_options or _Options()
     except UNREADABLE:
         options = _Options()
-    if not hmac.compare_digest(options.token.encode(), token.encode()):
+    if not hmac.compare_digest(options.token.encode(errors="replace"), token.encode()):
         raise RefusedError("initializationOptions.token is missing or wrong", INVALID_PARAMS, message.id)
 
 

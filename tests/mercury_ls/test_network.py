@@ -43,6 +43,8 @@ async def check(said: bytes, problem: str, code: int = -32600, id: int | None = 
 async def test_the_first_message_shows_the_token_and_is_passed_on_as_it_came():
     said = b"X-Other: 1\r\n" + frame(message())
     assert await first(said[:30], said[30:], b"and more") == said
+    odd = frame(message(trace="\ud800"))
+    assert await first(odd) == odd
 
 
 async def test_what_shows_no_token_is_refused():
