@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, Worth
 from mercury_ls.client import EngineUnavailable
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 
 SETTLING_SECONDS = 0.1
 QUIET_AFTER_REJECTION_SECONDS = 5.0
+READING_SECONDS = 0.5
+"""A rename soon after the start waits for the rest of the project."""
 MOST_CLOSED = 4
 NOTHING_FOLLOWS = "nothing follows from the last edits"
 TRIES = 3
@@ -63,6 +66,8 @@ class Proposals:
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._offer: PendingEdits | None = None
         self._answered_at = 0
+        self._has_gap = False
+        """Whether the offer might name more files once the project has been read."""
         self._made: PendingEdits | None = None
         self._known = 0
         self._is_passed_over = False
@@ -119,8 +124,8 @@ class Proposals:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether there are edits that the offer does not know."""
-        return self._session.history.since(self._known) > 0
+        """Whether there are edits, or files, that the offer does not know."""
+        return self._session.history.since(self._known) > 0 or (self._has_gap and not self._session.workspace.gap())
 
     def forget(self) -> None:
         self._offer = None
@@ -134,6 +139,8 @@ class Proposals:
         for each in [uri, *(neighbour.uri for neighbour in session.neighbours(uri))]:
             if each in session.documents:
                 await session.parsed(session.documents[each])
+        if travelling(session.history.edits(session.settings.context.recent_edits, own=True)):
+            await session.project_read(READING_SECONDS)
         if reason := session.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Proposed(silence=reason)
         mark = self._answered_at = session.history.mark
@@ -143,19 +150,23 @@ class Proposals:
             reasons = (note,) if self._renamer and note else (answer.silence or NOTHING_FOLLOWS, note)
             return Proposed(silence="; ".join(filter(None, reasons)))
         self._known, self._is_passed_over = mark, True
+        self._has_gap = bool(note and session.workspace.gap())
         snapshots = {each.uri: each for each in (question.snapshot, *question.others)}
         offer = offered(answer, snapshots, note if answer.kind == "rename" else "")
         if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
             self._offer = offer
             session.tally.offered(offer.id, question.snapshot.language, "nextEdit")
+        else:
+            self._offer = replace(standing, note=offer.note)
         return Proposed(self.current(), "the text changed while the answer was made")
 
     async def _found(self, uri: str, offset: int, invoked: bool) -> tuple[NextAnswer, NextQuestion, str]:
         """The answer, what was asked, and what a rename would leave."""
+        session = self._session
         question, note = self._question(uri, offset, invoked)
         answer = NextAnswer(silence="no answer")
         await asyncio.sleep(0)
-        engine = self._session.engine if self._session.engine.status.state == "ready" else None
+        engine = session.engine if session.engine.status.state == "ready" else None
         try:
             async with aclosing(next_edits(question, engine)) as answers:
                 async for latest in answers:

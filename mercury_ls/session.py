@@ -545,6 +545,12 @@ class Session:
         while not self.active.is_set() and self.workspace.step(self.clock()):
             await asyncio.sleep(0)
 
+    async def project_read(self, seconds: float) -> None:
+        """The project is read to its end, or for so long."""
+        until = self.clock() + seconds
+        while self.workspace.step(self.clock()) and self.clock() < until:
+            await asyncio.sleep(0)
+
     async def _follow(self) -> None:
         self.when_idle()
 

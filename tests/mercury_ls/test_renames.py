@@ -206,11 +206,22 @@ async def test_a_file_too_large_for_definitions_is_searched_for_names(session, t
     assert len(offer.edits) == 3
 
 
-async def test_who_renames_while_the_project_is_being_read_is_told(session, tmp_path):
+async def test_a_rename_waits_for_the_rest_of_the_project(session, tmp_path):
+    uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
+    session.workspace._walked_at = None
+    offer = await asked(session, uri)
+    assert offer.note == ""
+
+
+async def test_what_could_not_be_read_in_time_is_said_and_made_up_for(session, tmp_path, monkeypatch):
+    monkeypatch.setattr(proposals, "READING_SECONDS", 0.0)
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
     session.workspace._walked_at = None
     offer = await asked(session, uri)
     assert offer.note == "more files may use this name: the project is still being read"
+    await session.project_read(5.0)
+    offer = await asked(session, uri)
+    assert offer.note == ""
 
 
 async def test_another_server_that_can_rename_is_named_and_no_closed_file_is_part_of_the_offer(session, tmp_path):

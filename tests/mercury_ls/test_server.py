@@ -383,8 +383,7 @@ async def renamed(client: Client, **context: Any) -> dict[str, Any]:
 async def test_a_next_edit_says_where_it_is_and_what_it_replaces(client):
     await client.initialize(INLINE)
     offer = await renamed(client)
-    still_reading = "more files may use this name: the project is still being read"
-    assert (offer["summary"], offer["note"]) == ("2 here", still_reading)
+    assert (offer["summary"], offer["note"]) == ("2 here", "")
     assert [(edit["oldText"], edit["newText"]) for edit in offer["edits"]] == [("basket", "cart")] * 2
 
 
