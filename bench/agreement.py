@@ -16,15 +16,15 @@ import numpy as np
 
 from bench.answers import read, request
 from mercury_engine.api import InfillRequest
-from mercury_engine.canvas import fuse
+from mercury_engine.decode.canvas import fuse
+from mercury_engine.decode.policy import Costs
 from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine, open_engine
-from mercury_engine.layout import budget_for, freeze, lay_out
-from mercury_engine.openvino_runtime import load
-from mercury_engine.policy import Costs
-from mercury_engine.runtime import Runtime
-from mercury_engine.tokenizer import Tokenizer
-from mercury_engine.trail import Listener, Trail, common_prefix
-from mercury_ls.serve.models import resolve
+from mercury_engine.model.openvino_runtime import load
+from mercury_engine.model.runtime import Runtime
+from mercury_engine.tokens.layout import budget_for, freeze, lay_out
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.trail import Listener, Trail, common_prefix
+from mercury_ls.link.models import resolve
 
 __all__ = ["SHIPPED", "agreement", "alike", "spoken_alike"]
 
@@ -49,7 +49,7 @@ def agreement(folder: Path, rows: Sequence[dict]) -> dict[str, object]:
     figures = {"verified_as_ar": round(same / max(tokens, 1), 4), "verified_tokens": tokens, "accepted": accepted}
     print(f"\nverified answers begin with {same} of {tokens} tokens of plain autoregression; from drafts: {accepted}")
     try:
-        from mercury_engine.torch_runtime import open_torch
+        from mercury_engine.model.torch_runtime import open_torch
     except ImportError as error:
         print(f"OpenVINO was compared with nothing: {error}; pip install '.[train]'")
         return {**figures, "openvino_as_torch": str(error)}

@@ -9,8 +9,8 @@ from typing import get_args
 
 from bench.edit_cases import Case, cases
 from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.decode.policy import Decode
 from mercury_engine.engine import MercuryEngine, open_engine
-from mercury_engine.policy import Decode
 
 __all__ = ["compare", "ratios", "read", "request"]
 

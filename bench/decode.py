@@ -29,13 +29,13 @@ from bench.openvino_shapes import filled, ids, random_model, started
 from bench.peers import QUANTISATIONS, LlamaPeer, write_gguf
 from bench.replaying.usage import busy
 from mercury_engine.api import InfillRequest, Span, Window
-from mercury_engine.cache import common_prefix
-from mercury_engine.config import PRESETS
+from mercury_engine.decode.cache import common_prefix
 from mercury_engine.engine import TOKENIZER_FILE
-from mercury_engine.layout import budget_for, freeze, lay_out
-from mercury_engine.openvino_runtime import OpenvinoRuntime, load
-from mercury_engine.runtime import Cache, Rows
-from mercury_engine.tokenizer import Tokenizer
+from mercury_engine.model.config import PRESETS
+from mercury_engine.model.openvino_runtime import OpenvinoRuntime, load
+from mercury_engine.model.runtime import Cache, Rows
+from mercury_engine.tokens.layout import budget_for, freeze, lay_out
+from mercury_engine.tokens.tokenizer import Tokenizer
 
 EDITS = ROWS.with_name("next_edit.jsonl")
 CONTEXT = 1024

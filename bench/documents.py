@@ -12,10 +12,10 @@ import platform
 import random
 import time
 
-from mercury_ls import syntax
-from mercury_ls.documents import Document
-from mercury_ls.history import History
-from mercury_ls.session import PARSE_SECONDS
+from mercury_ls.code import syntax
+from mercury_ls.code.documents import Document
+from mercury_ls.code.history import History
+from mercury_ls.session.session import PARSE_SECONDS
 
 LINES = 5000
 BODY = '''\

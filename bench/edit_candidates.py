@@ -6,7 +6,7 @@ python -m bench.edit_candidates EDITS.jsonl.xz OUT.jsonl [--mirrors FOLDER] [--l
 --balanced takes more of the rows that repeat something and fewer of those that were made up, about as an evaluation set
 has them; --lines also tells of the lines that rules know no text for. Rows that are damaged are left out and named.
 With an engine, the rows are those edits only on which the model has given its opinion: food for
-`mercury_training.worth`.
+`mercury_training.fit.worth`.
 """
 
 import argparse
@@ -24,10 +24,10 @@ from msgspec.structs import replace
 from bench.edit_cases import Case, of_commit, of_repository, verdict
 from bench.next_edit import engine_of, question_of
 from mercury_engine.api import Engine
-from mercury_ls import candidates
-from mercury_ls.next_edit import admissible, opinions, regions_of, requests
-from mercury_ls.targets import Silence, next_edit
-from mercury_training.shards import EditRow, read_edits
+from mercury_ls.completion.targets import Silence, next_edit
+from mercury_ls.next_edit import candidates
+from mercury_ls.next_edit.pipeline import admissible, opinions, regions_of, requests
+from mercury_training.corpus.shards import EditRow, read_edits
 
 __all__ = ["Judged", "chosen", "judged", "picked"]
 

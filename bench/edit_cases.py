@@ -14,14 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls.candidates import Candidate
-from mercury_ls.differences import on_the_way, tokens
-from mercury_ls.documents import Change, Document, Snapshot, difference
-from mercury_ls.history import History
-from mercury_training.history import hunks_between
-from mercury_training.shards import EditRow, Replacement, read_edits
-from mercury_training.sources import blobs
-from mercury_training.synthetic import lines_of
+from mercury_ls.code.differences import on_the_way, tokens
+from mercury_ls.code.documents import Change, Document, Snapshot, difference
+from mercury_ls.code.history import History
+from mercury_ls.next_edit.candidates import Candidate
+from mercury_training.corpus.history import hunks_between
+from mercury_training.corpus.shards import EditRow, Replacement, read_edits
+from mercury_training.corpus.sources import blobs
+from mercury_training.corpus.synthetic import lines_of
 
 __all__ = ["Case", "applied", "cases", "verdict"]
 

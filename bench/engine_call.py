@@ -18,10 +18,10 @@ from pathlib import Path
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
 from mercury_engine.fake import FakeEngine
-from mercury_ls.client import EngineClient
+from mercury_ls.link.client import EngineClient
+from mercury_ls.link.wire import encode
 from mercury_ls.serve import daemon
-from mercury_ls.serve.wire import encode
-from mercury_ls.settings import EngineSettings
+from mercury_ls.settings.schema import EngineSettings
 
 WARM_UP = 50
 SERVER = "from bench.engine_call import serve; serve()"

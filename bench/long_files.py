@@ -29,13 +29,13 @@ from msgspec import Struct
 
 from bench.rename_latency import spread
 from mercury_engine.api import Draft, Filled, InfillRequest
-from mercury_ls import proposals
-from mercury_ls.config import Settings
-from mercury_ls.privacy import Privacy
-from mercury_ls.record import NoRecorder
-from mercury_ls.serve.wire import Status
-from mercury_ls.session import Ask, Session
-from mercury_ls.workspace import Workspace
+from mercury_ls.link.wire import Status
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session import next_edits as proposals
+from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.session import Ask, Session
+from mercury_ls.settings.load import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("mercury_ls", "engine", "kernels", "training", "bench", "tests")

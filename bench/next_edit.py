@@ -31,14 +31,14 @@ from msgspec.structs import replace
 from bench.edit_cases import Case, applied, cases, verdict
 from mercury_engine.api import Draft, Engine, InfillRequest, Worth
 from mercury_engine.fake import FakeEngine
-from mercury_ls.context import Budget, Related
-from mercury_ls.documents import Change, Document, Snapshot
-from mercury_ls.next_edit import NextAnswer, NextQuestion, answers, next_edits
-from mercury_ls.serve import models
-from mercury_ls.settings import SuggestSettings
-from mercury_ls.suggest import Infill
-from mercury_ls.targets import Silence, next_edit
-from mercury_training.metrics import delta_chrf, exact, wilson
+from mercury_ls.code.documents import Change, Document, Snapshot
+from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.suggest import Infill
+from mercury_ls.completion.targets import Silence, next_edit
+from mercury_ls.link import models
+from mercury_ls.next_edit.pipeline import NextAnswer, NextQuestion, answers, next_edits
+from mercury_ls.settings.schema import SuggestSettings
+from mercury_training.evaluate.metrics import delta_chrf, exact, wilson
 
 __all__ = [
     "PARTS",

@@ -22,10 +22,10 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from bench.replaying.usage import busy
-from mercury_engine.config import PRESETS, write_config
-from mercury_engine.export import export, read, shapes
-from mercury_engine.openvino_runtime import OpenvinoCache, OpenvinoRuntime, Pace, native_precision
-from mercury_engine.runtime import Rows
+from mercury_engine.model.config import PRESETS, write_config
+from mercury_engine.model.export import export, read, shapes
+from mercury_engine.model.openvino_runtime import OpenvinoCache, OpenvinoRuntime, Pace, native_precision
+from mercury_engine.model.runtime import Rows
 
 ROWS = (1, 2, 4, 8, 16, 24, 32, 64)
 CONTEXTS = (256, 1024, 2048)

@@ -4,7 +4,7 @@
 
 Small sets, so that the ratchet and the README's figures need nothing that is not in a clone; no model has been
 trained on them. They tell a better program from a worse one, and little about how good a model is: for that there
-are the larger sets of `mercury_training.evaluation_sets`. The same revision gives the same rows.
+are the larger sets of `mercury_training.evaluate.sets`. The same revision gives the same rows.
 """
 
 import argparse
@@ -17,12 +17,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from mercury_training.cuts import Cut, cuts, row_of
-from mercury_training.fim_rows import FimRow
-from mercury_training.history import commit_rows, edit_rows, made_up
-from mercury_training.next_edit_rows import next_edit_row
-from mercury_training.shards import EditRow
-from mercury_training.sources import Source, git, language_of
+from mercury_training.corpus.history import commit_rows, edit_rows, made_up
+from mercury_training.corpus.shards import EditRow
+from mercury_training.corpus.sources import Source, git, language_of
+from mercury_training.rows.cuts import Cut, cuts, row_of
+from mercury_training.rows.fim_rows import FimRow
+from mercury_training.rows.next_edit_rows import next_edit_row
 
 __all__ = ["File", "build", "fim_rows", "next_edit_rows"]
 

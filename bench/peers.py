@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from mercury_engine.config import ModelConfig
-from mercury_engine.export import shapes
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.export import shapes
 
 __all__ = ["QUANTISATIONS", "LlamaPeer", "write_gguf"]
 

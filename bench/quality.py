@@ -36,11 +36,11 @@ from bench.edit_cases import Case, cases
 from bench.next_edit import Outcome, assessed
 from bench.next_edit import score as next_edit_score
 from bench.replaying.usage import resident_mb
-from mercury_training.contestants import Suggestion
-from mercury_training.fim_rows import FimRow, program, read_rows
-from mercury_training.metrics import Interval, bootstrap, ece, exact, reliability, similarity, wilson
-from mercury_training.sandbox import Sandbox, SandboxError
-from mercury_training.scores import Result, score
+from mercury_training.evaluate.contestants import Suggestion
+from mercury_training.evaluate.metrics import Interval, bootstrap, ece, exact, reliability, similarity, wilson
+from mercury_training.evaluate.sandbox import Sandbox, SandboxError
+from mercury_training.evaluate.scores import Result, score
+from mercury_training.rows.fim_rows import FimRow, program, read_rows
 
 __all__ = ["Answered", "Watch", "Work", "figures", "measure", "next_edit_figures"]
 

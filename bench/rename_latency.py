@@ -23,19 +23,19 @@ from typing import Literal
 from bench.next_edit import engine_of, last_of
 from bench.renames import NoEngine
 from mercury_engine.api import Worth
-from mercury_ls import proposals
-from mercury_ls.config import Settings
-from mercury_ls.context import Budget, Related
-from mercury_ls.documents import Document, Snapshot, difference
-from mercury_ls.history import History
-from mercury_ls.next_edit import NextAnswer, NextQuestion, admissible, answers, edits_of, next_edits
-from mercury_ls.privacy import Privacy
-from mercury_ls.record import NoRecorder
-from mercury_ls.session import Session
-from mercury_ls.settings import SuggestSettings
-from mercury_ls.suggest import Infill
-from mercury_ls.targets import Silence, next_edit
-from mercury_ls.workspace import Workspace
+from mercury_ls.code.documents import Document, Snapshot, difference
+from mercury_ls.code.history import History
+from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.suggest import Infill
+from mercury_ls.completion.targets import Silence, next_edit
+from mercury_ls.next_edit.pipeline import NextAnswer, NextQuestion, admissible, answers, edits_of, next_edits
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session import next_edits as proposals
+from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.session import Session
+from mercury_ls.settings.load import Settings
+from mercury_ls.settings.schema import SuggestSettings
 
 __all__ = ["PLACES", "renaming", "spread", "timed"]
 

@@ -24,14 +24,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls import proposals
-from mercury_ls.config import Settings
-from mercury_ls.documents import Document
-from mercury_ls.pending import PendingEdits
-from mercury_ls.privacy import Privacy
-from mercury_ls.record import NoRecorder
-from mercury_ls.session import Session
-from mercury_ls.workspace import Workspace
+from mercury_ls.code.documents import Document
+from mercury_ls.completion.pending import PendingEdits
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session import next_edits as proposals
+from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.session import Session
+from mercury_ls.settings.load import Settings
 
 __all__ = ["Symbol", "renamed", "symbols"]
 

@@ -32,7 +32,7 @@ from bench.replaying.player import Player
 from bench.replaying.session import Opened, Session, Texts, capped, digest, read
 from bench.replaying.usage import Usage, busy, watched
 from bench.server import isolated
-from mercury_ls.serve.claim import LOCK
+from mercury_ls.link.claim import LOCK
 
 __all__ = [
     "CONFIGURED",

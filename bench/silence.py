@@ -21,13 +21,13 @@ from msgspec import Struct
 
 from bench.edit_cases import PAUSE, Case
 from bench.next_edit import Outcome, cost_of, engine_of, measure
-from mercury_ls import languages, syntax
-from mercury_ls.documents import Document, difference
-from mercury_ls.history import History
-from mercury_ls.propagation import KEYWORDS
-from mercury_ls.settings import SuggestSettings
-from mercury_training.metrics import wilson
-from mercury_training.shards import Corpus
+from mercury_ls.code import languages, syntax
+from mercury_ls.code.documents import Document, difference
+from mercury_ls.code.history import History
+from mercury_ls.next_edit.propagation import KEYWORDS
+from mercury_ls.settings.schema import SuggestSettings
+from mercury_training.corpus.shards import Corpus
+from mercury_training.evaluate.metrics import wilson
 
 __all__ = ["KINDS", "silent_cases", "sources"]
 

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     options = parser().parse_args(arguments)
     if os.path.expanduser("~") == "~":
-        from mercury_ls.serve.local import settle_home
+        from mercury_ls.link.local import settle_home
 
         settle_home()
     try:
@@ -258,7 +258,7 @@ def speak_lsp(options: argparse.Namespace) -> int:
 
 
 def local_address(text: str) -> tuple[str, int]:
-    from mercury_ls.serve import local
+    from mercury_ls.link import local
 
     host, port = address(text)
     if host not in local.LOOPBACK:
@@ -277,12 +277,12 @@ def address(text: str) -> tuple[str, int]:
 
 async def speak(options: argparse.Namespace, where: tuple[str, int] | None) -> int:
     if where is None:
-        from mercury_ls import transport
+        from mercury_ls.lsp import transport
 
         stdout = transport.private_stdout()  # before anything is imported that may print
         return await transport.serve_stdio(stdout, connector(options))
-    from mercury_ls import network
-    from mercury_ls.serve import local
+    from mercury_ls.link import local
+    from mercury_ls.lsp import network
 
     host, port = where
     token, path = local.standing_token()
@@ -307,9 +307,9 @@ def server_command(options: argparse.Namespace) -> list[str]:
 
 def connector(options: argparse.Namespace) -> Any:
     """Makes the server for one client, given where its messages go."""
-    from mercury_ls import stats
-    from mercury_ls.server import create_server
-    from mercury_ls.wiring import Wiring
+    from mercury_ls.lsp.server import create_server
+    from mercury_ls.session import stats
+    from mercury_ls.session.wiring import Wiring
 
     gc.freeze()
     gc.enable()
@@ -324,9 +324,10 @@ def connector(options: argparse.Namespace) -> Any:
 
 
 def run_serve(options: argparse.Namespace) -> int:
-    from mercury_ls.serve import daemon, local
+    from mercury_ls.link import local
+    from mercury_ls.link.wire import WireError
+    from mercury_ls.serve import daemon
     from mercury_ls.serve.models import loader
-    from mercury_ls.serve.wire import WireError
 
     try:
         if options.stop:
@@ -373,7 +374,7 @@ def print_engine_status(status: Any) -> int:
 
 
 def run_complete(options: argparse.Namespace) -> int:
-    from mercury_ls.oneshot import PlaceError, complete
+    from mercury_ls.complete import PlaceError, complete
 
     start_log(options)
     path, line, column = split_place(options.place)
@@ -412,7 +413,7 @@ def run_doctor(options: argparse.Namespace) -> int:
 
 
 def run_config(options: argparse.Namespace) -> int:
-    from mercury_ls import config
+    from mercury_ls.settings import load as config
     from mercury_ls.wording import abbreviated, readable
 
     loaded = load_settings(options)
@@ -433,7 +434,7 @@ def in_force(row: Any, loaded: Any) -> Any:
     """Two defaults give way to what is not a setting."""
     from msgspec.structs import replace
 
-    from mercury_ls.wiring import recording_switch
+    from mercury_ls.session.wiring import recording_switch
 
     if row.path == "record.enabled" and not row.value and recording_switch().exists():
         return replace(row, value=True, origin="`mercury-ls record on`")
@@ -445,7 +446,7 @@ def in_force(row: Any, loaded: Any) -> Any:
 def run_stats(options: argparse.Namespace) -> int:
     import msgspec
 
-    from mercury_ls import stats
+    from mercury_ls.session import stats
 
     start_log(options)
     counted = stats.Stats(stats.default_file())
@@ -465,7 +466,7 @@ def run_stats(options: argparse.Namespace) -> int:
 
 
 def run_record(options: argparse.Namespace) -> int:
-    from mercury_ls.wiring import recording_switch, recordings
+    from mercury_ls.session.wiring import recording_switch, recordings
     from mercury_ls.wording import readable
 
     settings = told_settings(options)
@@ -524,8 +525,8 @@ def folder_of(options: argparse.Namespace) -> str:
 
 
 def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
-    from mercury_ls.privacy import Privacy
-    from mercury_ls.serve.models import resolve
+    from mercury_ls.link.models import resolve
+    from mercury_ls.project.privacy import Privacy
     from mercury_ls.tuning import Order, TuningError, described, tune
     from mercury_ls.wording import readable
 
@@ -545,7 +546,7 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
 
 
 def print_tunings(options: argparse.Namespace, place: Path) -> int:
-    from mercury_ls.serve.models import resolve
+    from mercury_ls.link.models import resolve
     from mercury_ls.serve.tuned import fits, installed
     from mercury_ls.tuning import described
 
@@ -573,7 +574,7 @@ def told_settings(options: argparse.Namespace, root: str = "") -> Any:
 def load_settings(options: argparse.Namespace, root: str = "") -> Any:
     from msgspec.structs import replace
 
-    from mercury_ls import config
+    from mercury_ls.settings import load as config
 
     files = config.project_files([root or os.getcwd()])
     user_file = chosen_file(options) or config.user_file()
@@ -583,7 +584,7 @@ def load_settings(options: argparse.Namespace, root: str = "") -> Any:
 
 def missing_file(options: argparse.Namespace) -> list[Any]:
     """Nobody needs a user file, but who names one means it."""
-    from mercury_ls.config import Problem
+    from mercury_ls.settings.load import Problem
 
     chosen = chosen_file(options)
     if chosen is None or os.path.exists(chosen):

@@ -15,11 +15,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
-from mercury_ls import __version__, config, languages
-from mercury_ls.client import EngineClient, Status
-from mercury_ls.config import EngineSettings, Loaded
-from mercury_ls.languages import Language
-from mercury_ls.serve import daemon, local, models, tuned
+from mercury_ls import __version__
+from mercury_ls.code import languages
+from mercury_ls.code.languages import Language
+from mercury_ls.link import local, models
+from mercury_ls.link.client import EngineClient, Status
+from mercury_ls.serve import daemon, tuned
+from mercury_ls.settings import load as config
+from mercury_ls.settings.load import EngineSettings, Loaded
 from mercury_ls.wording import abbreviated
 
 __all__ = ["Finding", "examine", "report"]

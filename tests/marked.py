@@ -1,6 +1,6 @@
 """Documents drawn as text, with the cursor as `$0`."""
 
-from mercury_ls.documents import Document, Snapshot
+from mercury_ls.code.documents import Document, Snapshot
 
 SUFFIX = {
     "python": "py",

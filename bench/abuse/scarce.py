@@ -250,7 +250,7 @@ async def lock_is_pipe(place: Sandbox) -> str:
 
 
 async def socket_is_folder(place: Sandbox) -> str:
-    from mercury_ls.serve.local import SOCKET
+    from mercury_ls.link.local import SOCKET
 
     (place.runtime / SOCKET).mkdir()
     return clear(await attempt(place, place.environment()), SOCKET, "remove")
@@ -380,7 +380,7 @@ async def health(port: int) -> asyncio.StreamWriter:
 
 
 async def info(port: int, token: str) -> bool:
-    from mercury_ls.serve.wire import PREFIX
+    from mercury_ls.link.wire import PREFIX
 
     async with asyncio.timeout(2.0):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

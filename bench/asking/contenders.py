@@ -27,11 +27,11 @@ from bench.asking.left_to_right import Generate, Layout, LeftToRight, dense_weig
 from bench.peers import LlamaPeer, write_gguf
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.engine import open_engine
-from mercury_ls.client import EngineClient, InProcessClient
-from mercury_ls.serve import models
-from mercury_ls.settings import EngineSettings
-from mercury_ls.wiring import Wiring
-from mercury_training.baselines import BASELINES
+from mercury_ls.link import models
+from mercury_ls.link.client import EngineClient, InProcessClient
+from mercury_ls.session.wiring import Wiring
+from mercury_ls.settings.schema import EngineSettings
+from mercury_training.evaluate.baselines import BASELINES
 
 __all__ = ["Options", "model_folder", "opened"]
 

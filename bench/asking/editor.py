@@ -13,11 +13,11 @@ from bench.asking.projects import Project
 from bench.edit_cases import Case
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
-from mercury_ls.documents import Change
-from mercury_ls.session import Ask, Item, Reply, Session
-from mercury_ls.settings import Settings
-from mercury_ls.wiring import Wiring
-from mercury_training.fim_rows import FimRow
+from mercury_ls.code.documents import Change
+from mercury_ls.session.session import Ask, Item, Reply, Session
+from mercury_ls.session.wiring import Wiring
+from mercury_ls.settings.schema import Settings
+from mercury_training.rows.fim_rows import FimRow
 
 __all__ = ["Asked", "Contender", "Cost", "Metered", "Proposal", "complete", "next_edit"]
 

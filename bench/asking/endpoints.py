@@ -11,7 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest
-from mercury_ls.serve.local import LOOPBACK
+from mercury_ls.link.local import LOOPBACK
 
 __all__ = ["DIALECTS", "Endpoint"]
 

@@ -12,18 +12,18 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from mercury_engine import hints
-from mercury_engine.adapter import dequantized
-from mercury_engine.answer import Answer, Presentation
 from mercury_engine.api import Draft, EngineError, EngineInfo, InfillRequest, Span
-from mercury_engine.choice import Choice, Chooser
-from mercury_engine.confidence import read_calibration
-from mercury_engine.config import ModelConfig, read_config
+from mercury_engine.decode.answer import Answer, Presentation
+from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.confidence import read_calibration
+from mercury_engine.decode.search import HOPELESS, LOW_TOKENS
 from mercury_engine.engine import BAR, TOKENIZER_FILE
-from mercury_engine.export import read
-from mercury_engine.layout import EOM, SPECIALS, Row, budget_for, freeze, lay_out
-from mercury_engine.search import HOPELESS, LOW_TOKENS
-from mercury_engine.tokenizer import Tokenizer
+from mercury_engine.model.adapter import dequantized
+from mercury_engine.model.config import ModelConfig, read_config
+from mercury_engine.model.export import read
+from mercury_engine.tokens import hints
+from mercury_engine.tokens.layout import EOM, SPECIALS, Row, budget_for, freeze, lay_out
+from mercury_engine.tokens.tokenizer import Tokenizer
 
 __all__ = ["Generate", "Layout", "LeftToRight", "Reader", "dense_weights", "qwen3"]
 

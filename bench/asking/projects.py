@@ -6,11 +6,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from mercury_ls.privacy import Privacy
-from mercury_ls.settings import Settings
-from mercury_ls.workspace import Workspace
-from mercury_training.fim_rows import FimRow
-from mercury_training.sources import git
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.settings.schema import Settings
+from mercury_training.corpus.sources import git
+from mercury_training.rows.fim_rows import FimRow
 
 __all__ = ["Project", "Projects"]
 

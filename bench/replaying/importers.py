@@ -35,10 +35,10 @@ from bench.replaying.session import (
     write,
 )
 from bench.replaying.typing_model import Stroke, TypingModel, draw, kind_of, load
-from mercury_ls import languages
-from mercury_ls.documents import Document, difference
-from mercury_training.history import Hunk, hunks_between, in_plausible_order
-from mercury_training.sources import blobs, git
+from mercury_ls.code import languages
+from mercury_ls.code.documents import Document, difference
+from mercury_training.corpus.history import Hunk, hunks_between, in_plausible_order
+from mercury_training.corpus.sources import blobs, git
 
 __all__ = ["commits", "of_commit", "of_recording", "of_trace"]
 

@@ -30,7 +30,7 @@ from bench.replaying.session import (
     capped,
 )
 from bench.replaying.typing_model import SAME_MOMENT_MS
-from mercury_ls.documents import Snapshot
+from mercury_ls.code.documents import Snapshot
 
 __all__ = ["INLINE", "SUPERSEDED", "Asked", "Log", "Player", "Shown", "is_stale", "script"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from mercury_ls.documents import Document, Snapshot
+from mercury_ls.code.documents import Document, Snapshot
 
 __all__ = [
     "Answered",

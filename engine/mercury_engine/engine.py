@@ -12,18 +12,22 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.answer import NOTHING, Answer, Earlier, Presentation
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, Worth
-from mercury_engine.cache import Answered, Session, Sessions
-from mercury_engine.choice import Chooser
-from mercury_engine.confidence import Calibration, read_calibration
-from mercury_engine.config import ModelError
-from mercury_engine.continuation import continued, still_to_rewrite
-from mercury_engine.denoise import UNFORCED, Decoder, Decoding, Forced, read
-from mercury_engine.drafts import Known, deleted_again, remembered, still_to_type
-from mercury_engine.echo import Echo, read_echo
-from mercury_engine.fitted import WORTH_FILE, read_fitted
-from mercury_engine.layout import (
+from mercury_engine.decode.answer import NOTHING, Answer, Earlier, Presentation
+from mercury_engine.decode.batching import Steps, Together, alone, until_pause
+from mercury_engine.decode.cache import Answered, Session, Sessions
+from mercury_engine.decode.choice import Chooser
+from mercury_engine.decode.confidence import Calibration, read_calibration
+from mercury_engine.decode.continuation import continued, still_to_rewrite
+from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced, read
+from mercury_engine.decode.drafts import Known, deleted_again, remembered, still_to_type
+from mercury_engine.decode.echo import Echo, read_echo
+from mercury_engine.decode.policy import Acceptance, Costs, Decode, Gauge, Report
+from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
+from mercury_engine.model.config import ModelError
+from mercury_engine.model.fitted import WORTH_FILE, read_fitted
+from mercury_engine.model.runtime import Passes, Runtime
+from mercury_engine.tokens.layout import (
     EOM,
     HOLE_STRIDE,
     Hole,
@@ -36,12 +40,8 @@ from mercury_engine.layout import (
     lay_out,
     until_end,
 )
-from mercury_engine.policy import Acceptance, Costs, Decode, Gauge, Report
-from mercury_engine.runtime import Passes, Runtime
-from mercury_engine.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
-from mercury_engine.together import Steps, Together, alone, until_pause
-from mercury_engine.tokenizer import Tokenizer
-from mercury_engine.trail import Listener
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.trail import Listener
 
 __all__ = ["MercuryEngine", "Resources", "open_engine", "open_runtime"]
 
@@ -356,7 +356,7 @@ def open_runtime(
     """Either is imported only where it may be used: a base installation has no torch, and loading it takes a
     second."""
     if resources.device != "cpu" and _finds_gpu():
-        from mercury_engine.torch_runtime import open_torch
+        from mercury_engine.model.torch_runtime import open_torch
 
         return open_torch(folder, device="cuda", adapter=adapter)
     if resources.device == "gpu":
@@ -364,7 +364,7 @@ def open_runtime(
             "engine.device is 'gpu', and torch finds none; "
             "`pip install '.[gpu]'` in a clone of mercury-ls, or choose 'auto'"
         )
-    from mercury_engine import openvino_runtime
+    from mercury_engine.model import openvino_runtime
 
     return openvino_runtime.load(folder, threads=resources.threads or None, adapter=adapter)
 

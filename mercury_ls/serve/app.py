@@ -13,7 +13,7 @@ import msgspec
 
 from mercury_engine.api import PROTOCOL_VERSION, EngineError, InfillRequest
 from mercury_ls import __version__
-from mercury_ls.serve.wire import (
+from mercury_ls.link.wire import (
     BODY_LIMIT,
     CLIENT_HEADER,
     FRAME_TYPE,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from mercury_ls.serve import local
-from mercury_ls.serve.claim import Claim, claimed, end, has_gone, owner
-from mercury_ls.serve.connection import Connection, connect
-from mercury_ls.serve.wire import PREFIX, Status, WireError
+from mercury_ls.link import local
+from mercury_ls.link.claim import Claim, claimed, end, has_gone, owner
+from mercury_ls.link.connection import Connection, connect
+from mercury_ls.link.wire import PREFIX, Status, WireError
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -222,7 +222,7 @@ def web_server(door: Door, app: "App", options: Options) -> "Server":
     import uvicorn
 
     from mercury_ls.serve.app import guarded
-    from mercury_ls.serve.doorkeeper import Doorkeeper
+    from mercury_ls.serve.limits import Doorkeeper
 
     server = uvicorn.Server(
         uvicorn.Config(

@@ -1,22 +1,20 @@
-"""Which engine answers: the setting `engine.model`, resolved to a model that is here."""
+"""Opens the engine that the setting `engine.model` names."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mercury_engine.api import Engine, EngineError, EngineInfo
+from mercury_engine.api import Engine
+from mercury_ls.link.models import resolve
 from mercury_ls.serve.tuned import TunedEngine, home
 
 if TYPE_CHECKING:
-    from mercury_ls.config import EngineSettings
     from mercury_ls.serve.worker import LoadEngine
+    from mercury_ls.settings.schema import EngineSettings
 
-__all__ = ["FAKE", "answers", "installed", "loader", "resolve", "verify"]
+__all__ = ["loader"]
 
 Report = Callable[[float, str], None]
-
-FAKE = "fake"
 
 
 def loader(settings: "EngineSettings") -> "LoadEngine":
@@ -24,54 +22,6 @@ def loader(settings: "EngineSettings") -> "LoadEngine":
         return open_model(resolve(settings.model), settings, report)
 
     return load
-
-
-def resolve(name: str) -> Path | None:
-    """The folder of the model of this name or path; None for the fake engine, which needs none.
-
-    `auto` is the first installed model, and the fake engine as long as none is: it says so wherever it answers. A plain
-    name is never a folder: this may run inside of a project that has one of that name.
-    """
-    known = installed()
-    if name == FAKE or (name == "auto" and not known):
-        return None
-    if name == "auto":
-        return next(iter(known.values()))
-    if name in known:
-        return known[name]
-    if Path(name).name != name and (path := Path(name).expanduser()).is_dir():
-        return path
-    choices = ", ".join(["auto", *known, FAKE])
-    raise EngineError(f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a folder")
-
-
-def answers(name: str, info: EngineInfo) -> bool:
-    """Whether this is the engine that the setting names: a server keeps the model that it was started with."""
-    folder = resolve(name)
-    if folder is None:
-        return info.engine == FAKE
-    try:
-        return json.loads((folder / "config.json").read_bytes())["name"] == info.model
-    except (OSError, ValueError, KeyError, TypeError):
-        return True  # the engine will say what is wrong with it
-
-
-def verify(folder: Path) -> None:
-    """Reads all of a model that an engine starts with; `EngineError` names what is damaged or missing."""
-    from mercury_engine import export
-    from mercury_engine.tokenizer import Tokenizer
-
-    export.read(folder)
-    Tokenizer.load(folder / export.TOKENIZER_FILE)
-
-
-def installed() -> dict[str, Path]:
-    """The models that came with this installation, best first."""
-    import mercury_engine
-
-    home = Path(mercury_engine.__file__).parent / "models"
-    found = {path.parent.name: path.parent for path in sorted(home.glob("*/config.json"))}
-    return dict(sorted(found.items(), key=lambda item: item[0] != "quicksilver"))
 
 
 def open_model(folder: Path | None, settings: "EngineSettings", report: Report) -> Engine:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
-from mercury_engine.tuning import Figure, File, Material, Tuning, send
+from mercury_engine.tuning_data import Figure, File, Material, Tuning, send
 
 __all__ = [
     "Figure",
@@ -87,7 +87,7 @@ def remove(root: str, place: Path) -> bool:
 
 def fits(tuning: Tuning, model: Path) -> bool:
     """Whether it was made for these weights: a newer model has to be tuned again."""
-    from mercury_engine.adapter import identity
+    from mercury_engine.model.adapter import identity
 
     return tuning.base == identity(model)
 

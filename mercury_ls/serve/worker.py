@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
-from mercury_ls.serve.wire import Failure, Status, final, untouched
+from mercury_ls.link.wire import Failure, Status, final, untouched
 
 __all__ = ["Answers", "LoadEngine", "Worker"]
 

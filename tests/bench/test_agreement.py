@@ -7,9 +7,9 @@ import pytest
 
 import bench.agreement
 from bench.agreement import agreement, alike, spoken_alike, trail
-from mercury_engine.export import export
-from mercury_engine.model import save
-from mercury_engine.policy import Report
+from mercury_engine.decode.policy import Report
+from mercury_engine.model.export import export
+from mercury_engine.model.network import save
 from tests.engine.tiny import TOKENIZER, random_runtime
 
 ROWS = [

@@ -2,8 +2,8 @@
 
 from bench.answers import ratios, request
 from bench.edit_cases import Case
-from mercury_ls.documents import Change, Document
-from mercury_ls.history import History
+from mercury_ls.code.documents import Change, Document
+from mercury_ls.code.history import History
 
 
 def test_an_edit_is_asked_for_with_the_lines_beside_it():

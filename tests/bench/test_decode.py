@@ -7,8 +7,8 @@ import pytest
 
 from bench import decode
 from bench.decode import around_the_middle, moved_tokens, rows
-from mercury_engine.canvas import Canvas, fuse, masked
-from mercury_engine.trail import Trail
+from mercury_engine.decode.canvas import Canvas, fuse, masked
+from mercury_engine.tokens.trail import Trail
 from tests.engine.tiny import TOKENIZER, random_runtime
 
 KEYS = (

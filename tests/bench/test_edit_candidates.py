@@ -1,7 +1,7 @@
 import json
 
 from bench.edit_candidates import picked, undamaged
-from mercury_training.shards import EditRow
+from mercury_training.corpus.shards import EditRow
 
 
 def row(kind: str) -> EditRow:

@@ -2,7 +2,7 @@ import asyncio
 from random import Random
 
 from bench.long_files import KINDS, SHAPES, first_answers, measured, sample
-from mercury_ls import proposals
+from mercury_ls.session import next_edits as proposals
 
 
 def test_every_kind_of_edit_is_measured(monkeypatch):

@@ -11,11 +11,11 @@ from bench.next_edit import outcome as outcome_of
 from bench.rename_latency import renaming, spread, timed
 from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
-from mercury_ls.documents import Change, Document, difference
-from mercury_ls.history import History
-from mercury_ls.ranking import Ranking
-from mercury_training.rank_edits import Candidate, due_chances
-from mercury_training.shards import EditRow, Replacement, write_edits
+from mercury_ls.code.documents import Change, Document, difference
+from mercury_ls.code.history import History
+from mercury_ls.next_edit.ranking import Ranking
+from mercury_training.corpus.shards import EditRow, Replacement, write_edits
+from mercury_training.fit.rank_edits import Candidate, due_chances
 
 TEXT = "a = old(1)\nb = old(2)\nc = old(3)\n"
 SECOND, THIRD = Change(11, 22, "b = new(2)\n"), Change(22, 33, "c = new(3)\n")

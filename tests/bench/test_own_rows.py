@@ -4,8 +4,8 @@ from pathlib import Path
 
 from bench.edit_cases import cases
 from bench.own_rows import PER_CLASS, PER_KIND, File, build, fim_rows
-from mercury_training.fim_rows import read_rows
-from mercury_training.metrics import problems
+from mercury_training.evaluate.metrics import problems
+from mercury_training.rows.fim_rows import read_rows
 
 KINDS = ("single_line", "multi_line", "random_span")
 SETS = Path(__file__).parents[2] / "bench" / "sets"

@@ -10,9 +10,9 @@ from bench.asking.contenders import Options, model_folder, opened
 from bench.asking.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from bench.peers import LlamaPeer, gguf_name, write_gguf
 from mercury_engine.api import EngineError
-from mercury_engine.config import PRESETS, TINY
-from mercury_engine.export import export, shapes
-from mercury_engine.model import Model, create, save
+from mercury_engine.model.config import PRESETS, TINY
+from mercury_engine.model.export import export, shapes
+from mercury_engine.model.network import Model, create, save
 from tests.engine import tiny
 from tests.engine.tiny import LINES, final, learnt_runtime, request
 

@@ -8,8 +8,8 @@ import pytest
 from bench.asking.editor import Contender, complete
 from bench.asking.projects import Projects
 from mercury_engine.fake import FakeEngine
-from mercury_ls.client import InProcessClient
-from mercury_training.fim_rows import FimRow
+from mercury_ls.link.client import InProcessClient
+from mercury_training.rows.fim_rows import FimRow
 
 
 class Witness(FakeEngine):

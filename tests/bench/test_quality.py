@@ -10,11 +10,11 @@ from bench.next_edit import Outcome
 from bench.quality import Answered, Watch, Work, answered, beside, executor, figures, fim_set, next_edit_figures, tables
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.fake import FakeEngine
-from mercury_ls.client import InProcessClient
-from mercury_ls.documents import Change, Document, difference
-from mercury_ls.history import History
-from mercury_ls.session import Item
-from mercury_training.fim_rows import FimRow
+from mercury_ls.code.documents import Change, Document, difference
+from mercury_ls.code.history import History
+from mercury_ls.link.client import InProcessClient
+from mercury_ls.session.session import Item
+from mercury_training.rows.fim_rows import FimRow
 
 
 class Says:

@@ -4,7 +4,7 @@ import pytest
 
 from bench.next_edit import question_of
 from bench.silence import KINDS, Source, silent_cases
-from mercury_ls.documents import Document
+from mercury_ls.code.documents import Document
 
 TEXT = """\
 import os

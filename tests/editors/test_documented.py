@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 
-from mercury_ls.settings import find
+from mercury_ls.settings.schema import find
 from tests.editors.documented import EDITORS, blocks
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from mercury_engine import openvino_runtime, torch_runtime
-from mercury_engine.adapter import adapted, dequantized, identity, read_adapter
-from mercury_engine.config import TINY, ModelError
-from mercury_engine.export import export, read
-from mercury_engine.model import create, save
-from mercury_engine.runtime import Rows
+from mercury_engine.model import openvino_runtime, torch_runtime
+from mercury_engine.model.adapter import adapted, dequantized, identity, read_adapter
+from mercury_engine.model.config import TINY, ModelError
+from mercury_engine.model.export import export, read
+from mercury_engine.model.network import create, save
+from mercury_engine.model.runtime import Rows
 
 NAME = "layers.1.feed_forward.down.weight"
 SHAPE = (TINY.width, TINY.feed_forward)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from mercury_engine.answer import Answer, Presentation, Spoken
 from mercury_engine.api import Span
-from mercury_engine.choice import Choice
-from mercury_engine.confidence import Calibration
-from mercury_engine.layout import EOM, Hole
+from mercury_engine.decode.answer import Answer, Presentation, Spoken
+from mercury_engine.decode.choice import Choice
+from mercury_engine.decode.confidence import Calibration
+from mercury_engine.tokens.layout import EOM, Hole
 from tests.engine.tiny import TOKENIZER
 
 

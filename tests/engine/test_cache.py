@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.cache import ANSWERS, LIVE_SECONDS, Answered, Session, Sessions
-from mercury_engine.canvas import fuse
-from mercury_engine.trail import Trail, common_prefix
+from mercury_engine.decode.cache import ANSWERS, LIVE_SECONDS, Answered, Session, Sessions
+from mercury_engine.decode.canvas import fuse
+from mercury_engine.tokens.trail import Trail, common_prefix
 from tests.engine.tiny import random_runtime
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mercury_engine.canvas import Canvas, canvas_for, fuse, masked
-from mercury_engine.layout import MASK
-from mercury_engine.trail import Trail
+from mercury_engine.decode.canvas import Canvas, canvas_for, fuse, masked
+from mercury_engine.tokens.layout import MASK
+from mercury_engine.tokens.trail import Trail
 from tests.engine.tiny import random_runtime
 
 CACHED = [70, 71, 72]

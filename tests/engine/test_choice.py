@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.choice import Chooser
-from mercury_engine.config import TINY
-from mercury_engine.layout import EOM, MASK, SPECIALS
+from mercury_engine.decode.choice import Chooser
+from mercury_engine.model.config import TINY
+from mercury_engine.tokens.layout import EOM, MASK, SPECIALS
 from tests.engine.tiny import TOKENIZER
 
 CHOOSER = Chooser(TOKENIZER, TINY.vocabulary)

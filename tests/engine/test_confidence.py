@@ -2,9 +2,9 @@
 
 import pytest
 
-from mercury_engine.confidence import Calibration, confident, read_calibration
-from mercury_engine.config import ModelError
-from mercury_engine.fitted import CALIBRATION_FILE
+from mercury_engine.decode.confidence import Calibration, confident, read_calibration
+from mercury_engine.model.config import ModelError
+from mercury_engine.model.fitted import CALIBRATION_FILE
 
 
 def check(probabilities, expected, complete=True):

@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Span
-from mercury_engine.continuation import continued, still_to_rewrite
-from mercury_engine.layout import HOLE_STRIDE, freeze, lay_out
-from mercury_engine.search import LOW_TOKENS
-from mercury_engine.torch_runtime import TorchRuntime
+from mercury_engine.decode.continuation import continued, still_to_rewrite
+from mercury_engine.decode.search import LOW_TOKENS
+from mercury_engine.model.torch_runtime import TorchRuntime
+from mercury_engine.tokens.layout import HOLE_STRIDE, freeze, lay_out
 from tests.engine.tiny import BUDGET, TOKENIZER, engine, final, random_runtime, request
 
 

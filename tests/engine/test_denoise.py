@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mercury_engine.api import Filled
-from mercury_engine.layout import CUR, EOM, HOLES, LINE, SPECIALS, freeze, lay_out
-from mercury_engine.policy import Costs
-from mercury_engine.torch_runtime import TorchRuntime
+from mercury_engine.decode.policy import Costs
+from mercury_engine.model.torch_runtime import TorchRuntime
+from mercury_engine.tokens.layout import CUR, EOM, HOLES, LINE, SPECIALS, freeze, lay_out
 from tests.engine.slow_hints import one_line, slow_hints
 from tests.engine.tiny import BUDGET, DOCUMENT, FLAT, STEEP, TOKENIZER, engine, final, random_runtime, request
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.drafts import Copies, Known, deleted_again, leading, remembered, still_to_type
-from mercury_engine.layout import EOM, freeze, lay_out
+from mercury_engine.decode.drafts import Copies, Known, deleted_again, leading, remembered, still_to_type
+from mercury_engine.tokens.layout import EOM, freeze, lay_out
 from tests.engine.tiny import BUDGET, TOKENIZER, request
 
 

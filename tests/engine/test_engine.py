@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span
-from mercury_engine.cache import Sessions
-from mercury_engine.config import TINY, ModelError
+from mercury_engine.decode.cache import Sessions
 from mercury_engine.engine import CROWDED, IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
-from mercury_engine.model import create, save
-from mercury_engine.torch_runtime import TorchRuntime
+from mercury_engine.model.config import TINY, ModelError
+from mercury_engine.model.network import create, save
+from mercury_engine.model.torch_runtime import TorchRuntime
 from tests.engine.tiny import (
     BLOCKS,
     DOCUMENT,
@@ -263,7 +263,7 @@ def test_an_engine_keeps_to_the_resources_that_it_is_given(tmp_path, monkeypatch
         given.update(options)
         return random_runtime()
 
-    monkeypatch.setattr("mercury_engine.openvino_runtime.load", load)
+    monkeypatch.setattr("mercury_engine.model.openvino_runtime.load", load)
     monkeypatch.setattr(Sessions, "__init__", lambda self, cache, *sizes: given.update(sizes=sizes))
     open_engine(tmp_path, Resources("cpu", threads=3, memory=memory))
     assert (given["threads"], given["sizes"]) == (3, (idle, most))

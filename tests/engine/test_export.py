@@ -10,10 +10,10 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
-from mercury_engine.config import BOOTSTRAP, QUICKSILVER, TINY, ModelError, write_config
-from mercury_engine.export import SHARD_BYTES, export, main, read, shapes
-from mercury_engine.model import Model, create, save
-from mercury_engine.quantize import dequantize
+from mercury_engine.model.config import BOOTSTRAP, QUICKSILVER, TINY, ModelError, write_config
+from mercury_engine.model.export import SHARD_BYTES, export, main, read, shapes
+from mercury_engine.model.network import Model, create, save
+from mercury_engine.model.quantize import dequantize
 
 UNTIED = msgspec.structs.replace(TINY, tied=False, qkv_bias=True, qk_norm=False, role_scalars=True)
 WIDE = msgspec.structs.replace(TINY, vocabulary=40_000, width=256, layers=6, feed_forward=2048)

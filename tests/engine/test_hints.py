@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.hints import HINTS, ORDERS, ahead, read, sources
-from mercury_engine.layout import EOM, PAD, answer_ids, freeze, lay_out
-from mercury_engine.trail import Listener
+from mercury_engine.tokens.hints import HINTS, ORDERS, ahead, read, sources
+from mercury_engine.tokens.layout import EOM, PAD, answer_ids, freeze, lay_out
+from mercury_engine.tokens.trail import Listener
 from tests.engine.slow_hints import one_line, slow_hints
 from tests.engine.tiny import BUDGET, TOKENIZER, request
 

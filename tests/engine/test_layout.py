@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine import layout
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_engine.layout import (
+from mercury_engine.tokens import layout
+from mercury_engine.tokens.layout import (
     CANVASES,
     EOM,
     HOLE_STRIDE,
@@ -34,7 +34,7 @@ from mercury_engine.layout import (
     with_answers,
     without_modes,
 )
-from mercury_engine.tokenizer import Tokenizer
+from mercury_engine.tokens.tokenizer import Tokenizer
 
 GOLDEN = Path(__file__).parent / "golden"
 TOKENIZER = Tokenizer.load(GOLDEN / "tokenizer.json")

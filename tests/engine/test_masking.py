@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.masking import mask_secrets, tells_secrets
+from mercury_engine.redaction import mask_secrets, tells_secrets
 
 
 def masked(drawn: str):

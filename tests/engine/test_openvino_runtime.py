@@ -15,12 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import EngineError
-from mercury_engine.config import QUICKSILVER, TINY, ModelError
-from mercury_engine.export import export, read
-from mercury_engine.hints import HINTS
-from mercury_engine.layout import PAD, Block, canvas_mask
-from mercury_engine.model import create, save
-from mercury_engine.openvino_runtime import (
+from mercury_engine.model.config import QUICKSILVER, TINY, ModelError
+from mercury_engine.model.export import export, read
+from mercury_engine.model.network import create, save
+from mercury_engine.model.openvino_runtime import (
     COLUMN_STEP,
     STORED,
     OpenvinoRuntime,
@@ -30,8 +28,10 @@ from mercury_engine.openvino_runtime import (
     padded_columns,
     padded_rows,
 )
-from mercury_engine.runtime import Rows
-from mercury_engine.silent_openvino import ov
+from mercury_engine.model.runtime import Rows
+from mercury_engine.model.silent_openvino import ov
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.layout import PAD, Block, canvas_mask
 
 TOLERANCE = 1e-4
 EVERYTHING = msgspec.structs.replace(

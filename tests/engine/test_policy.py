@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.drafts import Proposal, graded
-from mercury_engine.policy import Acceptance, Costs, Gauge, Report, Situation, calibrate, choose
+from mercury_engine.decode.drafts import Proposal, graded
+from mercury_engine.decode.policy import Acceptance, Costs, Gauge, Report, Situation, calibrate, choose
 from tests.engine.tiny import FLAT, STEEP, random_runtime
 
 CPU = Costs((1, 8, 16, 32, 64), (4.5, 7.3, 12.0, 17.0, 29.0))

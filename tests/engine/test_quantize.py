@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from mercury_engine.quantize import dequantize, quantize, relative_error
+from mercury_engine.model.quantize import dequantize, quantize, relative_error
 
 MATRICES = arrays(
     np.float32, array_shapes(min_dims=2, max_dims=2, max_side=12), elements=st.floats(-100, 100, width=32)

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
-from mercury_engine.runtime import Pass
-from mercury_engine.together import Together
-from mercury_engine.torch_runtime import TorchRuntime
+from mercury_engine.decode.batching import Together
+from mercury_engine.model.runtime import Pass
+from mercury_engine.model.torch_runtime import TorchRuntime
 from tests.engine.tiny import DOCUMENT, engine, final, random_runtime, request
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.layout import MAXIMUM_PART, SPECIALS
-from mercury_engine.tokenizer import Tokenizer, TokenizerError
+from mercury_engine.tokens.layout import MAXIMUM_PART, SPECIALS
+from mercury_engine.tokens.tokenizer import Tokenizer, TokenizerError
 
 FILE = Path(__file__).parent / "golden" / "tokenizer.json"
 TOKENIZER = Tokenizer.load(FILE)

@@ -6,13 +6,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine import torch_runtime as module
-from mercury_engine.canvas import Canvas, fuse, masked
-from mercury_engine.config import TINY, ModelError
-from mercury_engine.model import create, save
-from mercury_engine.runtime import Pass
-from mercury_engine.torch_runtime import TorchRuntime, open_torch
-from mercury_engine.trail import Trail
+from mercury_engine.decode.canvas import Canvas, fuse, masked
+from mercury_engine.model import torch_runtime as module
+from mercury_engine.model.config import TINY, ModelError
+from mercury_engine.model.network import create, save
+from mercury_engine.model.runtime import Pass
+from mercury_engine.model.torch_runtime import TorchRuntime, open_torch
+from mercury_engine.tokens.trail import Trail
 from tests.engine.tiny import random_runtime
 
 

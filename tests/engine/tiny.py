@@ -9,9 +9,12 @@ import torch
 from torch.nn import functional
 
 from mercury_engine.api import InfillRequest, Span, Window
-from mercury_engine.config import TINY
+from mercury_engine.decode.policy import Costs
 from mercury_engine.engine import MercuryEngine
-from mercury_engine.layout import (
+from mercury_engine.model.config import TINY
+from mercury_engine.model.network import create
+from mercury_engine.model.torch_runtime import TorchRuntime
+from mercury_engine.tokens.layout import (
     MASK,
     Block,
     Budget,
@@ -24,11 +27,8 @@ from mercury_engine.layout import (
     slot_positions,
     with_answers,
 )
-from mercury_engine.model import create
-from mercury_engine.policy import Costs
-from mercury_engine.tokenizer import Tokenizer
-from mercury_engine.torch_runtime import TorchRuntime
-from mercury_engine.trail import Listener
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.trail import Listener
 
 TOKENIZER = Tokenizer.load(Path(__file__).parent / "golden" / "tokenizer.json")
 BUDGET: Budget = budget_for(TINY.context)

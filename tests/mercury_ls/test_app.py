@@ -5,8 +5,8 @@ import pytest
 
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.fake import FakeEngine
+from mercury_ls.link.wire import BODY_LIMIT, Answer, Frames, Status, encode
 from mercury_ls.serve.app import App, Presence, guarded
-from mercury_ls.serve.wire import BODY_LIMIT, Answer, Frames, Status, encode
 from mercury_ls.serve.worker import Worker
 
 REQUEST = InfillRequest(session="s", windows=(Window("a.py", "python", "x"),), spans=(Span(0, 1, 1, "line"),))

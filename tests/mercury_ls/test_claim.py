@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls.serve import claim, local
-from mercury_ls.serve.claim import claimed
+from mercury_ls.link import claim, local
+from mercury_ls.link.claim import claimed
 
 HOLD_LOCK = """
 import sys

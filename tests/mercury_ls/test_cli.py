@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls import cli, manual, stats
+from mercury_ls import cli, manual
 from mercury_ls.cli import main, parser, server_command
+from mercury_ls.session import stats
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineError, InfillRequest, Span, Window
 from mercury_engine.fake import FakeEngine
-from mercury_ls import client as client_module
-from mercury_ls.client import Backoff, EngineClient, EngineUnavailable, InProcessClient, Status
-from mercury_ls.serve import daemon, local
-from mercury_ls.serve.claim import LOCK, lock
-from mercury_ls.serve.connection import connect
-from mercury_ls.serve.wire import Answer, Failure, frame
-from mercury_ls.settings import EngineSettings
+from mercury_ls.link import client as client_module
+from mercury_ls.link import local
+from mercury_ls.link.claim import LOCK, lock
+from mercury_ls.link.client import Backoff, EngineClient, EngineUnavailable, InProcessClient, Status
+from mercury_ls.link.connection import connect
+from mercury_ls.link.wire import Answer, Failure, frame
+from mercury_ls.serve import daemon
+from mercury_ls.settings.schema import EngineSettings
 
 CERTIFICATE = Path(__file__).parent / "certificate"
 READY = Status("ready", info=FakeEngine().info())

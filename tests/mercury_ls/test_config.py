@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from mercury_ls import config
-from mercury_ls.config import Loaded, Settings, load
-from mercury_ls.settings import settings
+from mercury_ls.settings import load as config
+from mercury_ls.settings.load import Loaded, Settings, load
+from mercury_ls.settings.schema import settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -301,7 +301,7 @@ def test_a_project_file_with_many_mistakes_is_told_of_the_first(write):
 
 
 def test_a_value_that_a_project_file_cannot_set_is_not_even_looked_at(write, monkeypatch):
-    monkeypatch.setattr("mercury_ls.serve.models.resolve", pytest.fail)
+    monkeypatch.setattr("mercury_ls.link.models.resolve", pytest.fail)
     project = write(".mercury.toml", "[engine]\nmodel = '//elsewhere/share'")
     check(load(project_files=[project]), ["engine.model: a project file cannot set this"])
 
@@ -385,7 +385,7 @@ def test_nothing_an_editor_sends_breaks_loading(options):
 
 
 def test_the_settings_page_and_the_schema_are_current():
-    """`python -m mercury_ls.config --write docs` renews them."""
+    """`python -m mercury_ls.settings.load --write docs` renews them."""
     assert (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8") == config.page()
     assert (ROOT / "docs" / "settings.schema.json").read_text(encoding="utf-8") == config.schema()
 

@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_ls.context import HEARD, Budget, Related, as_learned, build, relate, window
-from mercury_ls.documents import Document
-from mercury_ls.serve.wire import encode
-from mercury_ls.targets import Target
+from mercury_ls.code.documents import Document
+from mercury_ls.completion.context import HEARD, Budget, Related, as_learned, build, relate, window
+from mercury_ls.completion.targets import Target
+from mercury_ls.link.wire import encode
 from tests.marked import marked
 
 

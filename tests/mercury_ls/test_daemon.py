@@ -12,12 +12,13 @@ import pytest
 
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.fake import FakeEngine
-from mercury_ls.client import EngineClient, EngineUnavailable
-from mercury_ls.serve import claim, daemon, local
+from mercury_ls.link import claim, local
+from mercury_ls.link.client import EngineClient, EngineUnavailable
+from mercury_ls.link.connection import connect
+from mercury_ls.serve import daemon
 from mercury_ls.serve.app import App, Presence
-from mercury_ls.serve.connection import connect
 from mercury_ls.serve.worker import Worker
-from mercury_ls.settings import EngineSettings
+from mercury_ls.settings.schema import EngineSettings
 
 REQUEST = InfillRequest(session="s", windows=(Window("a.py", "python", "x"),), spans=(Span(0, 1, 1, "line"),))
 

@@ -1,6 +1,6 @@
 """What differs between two texts."""
 
-from mercury_ls.differences import Touch, alike, on_the_way, paired, touches_of
+from mercury_ls.code.differences import Touch, alike, on_the_way, paired, touches_of
 
 POINTS = "(1, 2), " * 80
 OTHERS = "(2, 1), " * 80

@@ -9,10 +9,11 @@ import pytest
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls import doctor
-from mercury_ls.config import EngineSettings, Loaded, Settings
 from mercury_ls.doctor import Finding
-from mercury_ls.serve import daemon, models
-from mercury_ls.serve.claim import LOCK, claimed, lock
+from mercury_ls.link import models
+from mercury_ls.link.claim import LOCK, claimed, lock
+from mercury_ls.serve import daemon
+from mercury_ls.settings.load import EngineSettings, Loaded, Settings
 
 
 @pytest.fixture

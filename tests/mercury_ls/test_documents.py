@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_sitter import Node, Tree
 
-from mercury_ls import documents, languages
-from mercury_ls.documents import TREE_LIMIT, Change, Document, Snapshot, remembered
+from mercury_ls.code import documents, languages
+from mercury_ls.code.documents import TREE_LIMIT, Change, Document, Snapshot, remembered
 
 ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
 AWKWARD = ["\n", "\r", "\r\n", "\n\r", "\f", "\v", "\x1c", "\x85", "\u2028", "\t", "é", "中", "😀", "e\u0301"]

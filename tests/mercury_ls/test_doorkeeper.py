@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.serve import daemon, doorkeeper, local
-from mercury_ls.serve.connection import Address, connect
+from mercury_ls.link import local
+from mercury_ls.link.connection import Address, connect
+from mercury_ls.serve import daemon
+from mercury_ls.serve import limits as doorkeeper
 from tests.mercury_ls.test_client import connected, everything, free_address, request, serving
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_ls.candidates import find
-from mercury_ls.documents import Document
+from mercury_ls.code.documents import Document
+from mercury_ls.next_edit.candidates import find
 
 
 def check(text: str, *edits: tuple[int, str, str], kind: str, name: str, expected: dict[int, float]) -> None:

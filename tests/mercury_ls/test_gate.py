@@ -1,4 +1,4 @@
-from mercury_ls.gate import Gate
+from mercury_ls.completion.gate import Gate
 
 
 def test_the_bar_is_the_setting_until_something_happens():

@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_ls.documents import Change, difference
-from mercury_ls.history import History
+from mercury_ls.code.documents import Change, difference
+from mercury_ls.code.history import History
 
 
 class Editor:

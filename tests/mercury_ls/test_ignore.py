@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_ls import ignore
-from mercury_ls.ignore import Rules, _regex
+from mercury_ls.project import ignore
+from mercury_ls.project.ignore import Rules, _regex
 
 
 def check(patterns: str, path: str, expected: str | None, *, folder: bool = False, ignore_case: bool = False):

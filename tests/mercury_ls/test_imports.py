@@ -1,10 +1,10 @@
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_ls import imports
-from mercury_ls.documents import Document, Snapshot
-from mercury_ls.imports import Diagnosed
-from mercury_ls.propagation import rules
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.next_edit import imports
+from mercury_ls.next_edit.imports import Diagnosed
+from mercury_ls.next_edit.propagation import rules
 from tests.marked import SUFFIX
 
 

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from mercury_ls.languages import LANGUAGES, Language, find, parser
+from mercury_ls.code.languages import LANGUAGES, Language, find, parser
 
 by_id = pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.id)
 

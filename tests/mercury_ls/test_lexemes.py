@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from mercury_ls.documents import Change
-from mercury_ls.lexemes import bounded, cased, closing, minimal
+from mercury_ls.code.documents import Change
+from mercury_ls.next_edit.lexemes import bounded, cased, closing, minimal
 
 
 @pytest.mark.parametrize("name", ["read_rows", "ReadRows", "readRows", "READ_ROWS"])

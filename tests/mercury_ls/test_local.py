@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mercury_engine.api import PROTOCOL_VERSION
-from mercury_ls.serve import claim, local
+from mercury_ls.link import claim, local
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from mercury_ls import network
-from mercury_ls.network import Doorway, RefusedError, first_message, refusal
-from mercury_ls.transport import frame
+from mercury_ls.lsp import network
+from mercury_ls.lsp.network import Doorway, RefusedError, first_message, refusal
+from mercury_ls.lsp.transport import frame
 
 ECHO = """
 import os

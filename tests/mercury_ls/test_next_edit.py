@@ -7,13 +7,14 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Filled, Worth
 from mercury_engine.fake import FakeEngine
-from mercury_ls import candidates, next_edit
-from mercury_ls.context import Budget, Related
-from mercury_ls.documents import Document, Snapshot, difference
-from mercury_ls.history import History
-from mercury_ls.imports import Diagnosed
-from mercury_ls.next_edit import NextAnswer, NextQuestion, next_edits
-from mercury_ls.settings import SuggestSettings
+from mercury_ls.code.documents import Document, Snapshot, difference
+from mercury_ls.code.history import History
+from mercury_ls.completion.context import Budget, Related
+from mercury_ls.next_edit import candidates
+from mercury_ls.next_edit import pipeline as next_edit
+from mercury_ls.next_edit.imports import Diagnosed
+from mercury_ls.next_edit.pipeline import NextAnswer, NextQuestion, next_edits
+from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import SUFFIX
 from tests.mercury_ls.next_edit_scenarios import ASKED, SCENARIOS, Scenario
 

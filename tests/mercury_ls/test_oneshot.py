@@ -3,9 +3,9 @@ import asyncio
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls import oneshot
-from mercury_ls.client import InProcessClient, Status
-from mercury_ls.oneshot import PlaceError, complete
+from mercury_ls import complete as oneshot
+from mercury_ls.complete import PlaceError, complete
+from mercury_ls.link.client import InProcessClient, Status
 
 
 class NeverReady(InProcessClient):

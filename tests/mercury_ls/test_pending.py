@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_ls.documents import Document
-from mercury_ls.pending import Pending, PendingEdits, Remainder, SpanEdit, follow, summary, with_all
+from mercury_ls.code.documents import Document
+from mercury_ls.completion.pending import Pending, PendingEdits, Remainder, SpanEdit, follow, summary, with_all
 from tests.marked import marked
 
 

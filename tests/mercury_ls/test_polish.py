@@ -1,6 +1,6 @@
-from mercury_ls.history import History
-from mercury_ls.polish import Proposal, first_lines, polish
-from mercury_ls.targets import Silence, Target
+from mercury_ls.code.history import History
+from mercury_ls.completion.polish import Proposal, first_lines, polish
+from mercury_ls.completion.targets import Silence, Target
 from tests.marked import marked
 
 
@@ -130,7 +130,7 @@ def test_an_unfinished_file_may_stay_unfinished():
 
 
 def test_a_deletion_of_the_users_is_not_undone():
-    from mercury_ls.documents import Change
+    from mercury_ls.code.documents import Change
 
     before = "x = call(a, b)\n"
     history = History()

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_ls.positions import column, units
+from mercury_ls.code.positions import column, units
 
 ENCODINGS = ["utf-8", "utf-16", "utf-32"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls import privacy
-from mercury_ls.privacy import Privacy
-from mercury_ls.settings import PrivacySettings
+from mercury_ls.project import privacy
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.settings.schema import PrivacySettings
 
 
 @pytest.fixture(autouse=True)

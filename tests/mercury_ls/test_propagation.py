@@ -2,8 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_ls.differences import on_the_way, tokens, touches_of
-from mercury_ls.propagation import rules, travelling
+from mercury_ls.code.differences import on_the_way, tokens, touches_of
+from mercury_ls.next_edit.propagation import rules, travelling
 
 
 def check(edits: list[tuple[str, str]], *expected: str, silent: tuple[str, ...] = ()) -> None:

@@ -7,18 +7,19 @@ import pytest
 from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls import faces, proposals
-from mercury_ls.client import InProcessClient
-from mercury_ls.config import Settings, SuggestSettings
-from mercury_ls.imports import Diagnosed
-from mercury_ls.lsp import Document as TextDocument
-from mercury_ls.lsp import InlineContext, NextEditParams, Position
-from mercury_ls.next_edit import NextAnswer
-from mercury_ls.pending import CLOSED
-from mercury_ls.privacy import Privacy
-from mercury_ls.record import NoRecorder
-from mercury_ls.session import Session
-from mercury_ls.workspace import Workspace
+from mercury_ls.completion.pending import CLOSED
+from mercury_ls.link.client import InProcessClient
+from mercury_ls.lsp import next_edit as faces
+from mercury_ls.lsp.protocol import Document as TextDocument
+from mercury_ls.lsp.protocol import InlineContext, NextEditParams, Position
+from mercury_ls.next_edit.imports import Diagnosed
+from mercury_ls.next_edit.pipeline import NextAnswer
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session import next_edits as proposals
+from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.session import Session
+from mercury_ls.settings.load import Settings, SuggestSettings
 
 NOWHERE = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
 DEFINED = "def fetch_rows(name):\n    return name\n\n\nfirst = fetch_rows(1)\nsecond = fetch_rows(2)\n"

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mercury_ls.documents import Document
-from mercury_ls.record import FORMAT, Recorder
+from mercury_ls.code.documents import Document
+from mercury_ls.session.record import FORMAT, Recorder
 
 
 class Session:

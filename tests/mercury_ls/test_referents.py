@@ -1,4 +1,4 @@
-from mercury_ls.referents import is_meant, referent
+from mercury_ls.next_edit.referents import is_meant, referent
 from tests.marked import marked
 
 

@@ -6,23 +6,23 @@ import pytest
 
 from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
-from mercury_ls import proposals
-from mercury_ls.candidates import Candidate
-from mercury_ls.client import InProcessClient
-from mercury_ls.config import Settings
-from mercury_ls.documents import Document, difference
-from mercury_ls.history import History
-from mercury_ls.modules import Project
-from mercury_ls.next_edit import renames_another
-from mercury_ls.pending import PendingEdits
-from mercury_ls.privacy import Privacy
-from mercury_ls.propagation import rules
-from mercury_ls.proposals import path_of
-from mercury_ls.record import NoRecorder
-from mercury_ls.renames import Renames, may_use
-from mercury_ls.serve.wire import Status
-from mercury_ls.session import Session
-from mercury_ls.workspace import Workspace
+from mercury_ls.code.documents import Document, difference
+from mercury_ls.code.history import History
+from mercury_ls.completion.pending import PendingEdits
+from mercury_ls.link.client import InProcessClient
+from mercury_ls.link.wire import Status
+from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.modules import Project
+from mercury_ls.next_edit.pipeline import renames_another
+from mercury_ls.next_edit.propagation import rules
+from mercury_ls.next_edit.renames import Renames, may_use
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session import next_edits as proposals
+from mercury_ls.session.next_edits import path_of
+from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.session import Session
+from mercury_ls.settings.load import Settings
 from tests.mercury_ls.test_next_edit import question_of
 
 

@@ -1,7 +1,7 @@
 import re
 
-from mercury_ls.documents import Document
-from mercury_ls.scopes import binding_ranges, declares, is_member, local_at, mentions, node_at, whole
+from mercury_ls.code.documents import Document
+from mercury_ls.code.scopes import binding_ranges, declares, is_member, local_at, mentions, node_at, whole
 from tests.marked import marked
 
 

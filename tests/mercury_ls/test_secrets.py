@@ -5,13 +5,13 @@ from contextlib import aclosing
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.client import InProcessClient
-from mercury_ls.config import Settings
-from mercury_ls.privacy import Privacy
-from mercury_ls.record import NoRecorder
-from mercury_ls.session import Ask, Session
-from mercury_ls.settings import PrivacySettings
-from mercury_ls.workspace import Workspace
+from mercury_ls.link.client import InProcessClient
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.session import Ask, Session
+from mercury_ls.settings.load import Settings
+from mercury_ls.settings.schema import PrivacySettings
 
 CANARY = "canary_of_the_mine"
 HIDDEN = {

@@ -10,10 +10,10 @@ import pytest
 from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.client import InProcessClient, Status
-from mercury_ls.server import create_server
-from mercury_ls.transport import OversizedError
-from mercury_ls.wiring import Wiring
+from mercury_ls.link.client import InProcessClient, Status
+from mercury_ls.lsp.server import create_server
+from mercury_ls.lsp.transport import OversizedError
+from mercury_ls.session.wiring import Wiring
 
 TEXT = "total = compute(1)\nother = 2\ntotal = "
 NO_EDIT = lsp.ApplyWorkspaceEditParams(lsp.WorkspaceEdit())

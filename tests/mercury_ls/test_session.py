@@ -9,17 +9,18 @@ from contextlib import aclosing
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls import documents, proposals
-from mercury_ls import session as session_module
-from mercury_ls.client import InProcessClient
-from mercury_ls.config import Settings
-from mercury_ls.documents import Document
-from mercury_ls.privacy import Privacy
-from mercury_ls.record import NoRecorder
-from mercury_ls.session import LARGEST_DOCUMENT, Ask, Reply, Session
-from mercury_ls.settings import SuggestSettings
-from mercury_ls.stats import REMEMBERED_OFFERS
-from mercury_ls.workspace import Workspace
+from mercury_ls.code import documents
+from mercury_ls.code.documents import Document
+from mercury_ls.link.client import InProcessClient
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session import next_edits as proposals
+from mercury_ls.session import session as session_module
+from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.session import LARGEST_DOCUMENT, Ask, Reply, Session
+from mercury_ls.session.stats import REMEMBERED_OFFERS
+from mercury_ls.settings.load import Settings
+from mercury_ls.settings.schema import SuggestSettings
 
 URI = "file:///project/file.py"
 ANSWER = {"x = ": "compute(y)", "z = ": "other(y)"}

@@ -1,6 +1,6 @@
 import pytest
 
-from mercury_ls.standard import statement
+from mercury_ls.next_edit.standard import statement
 
 
 @pytest.mark.parametrize(

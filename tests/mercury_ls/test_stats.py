@@ -7,8 +7,8 @@ import stat
 
 import pytest
 
-from mercury_ls import stats
-from mercury_ls.stats import Row, Stats, Tally, markdown, recent, table
+from mercury_ls.session import stats
+from mercury_ls.session.stats import Row, Stats, Tally, markdown, recent, table
 
 NOON = 1_800_000_000.0
 

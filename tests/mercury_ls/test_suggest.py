@@ -1,10 +1,10 @@
 """What of an engine's answer reaches the user."""
 
 from mercury_engine.api import Draft, Filled
-from mercury_ls.context import Budget, Related
-from mercury_ls.history import History
-from mercury_ls.settings import SuggestSettings
-from mercury_ls.suggest import Question, suggest
+from mercury_ls.code.history import History
+from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.suggest import Question, suggest
+from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import marked
 
 

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_ls import syntax
-from mercury_ls.documents import Document, Snapshot
-from mercury_ls.languages import LANGUAGES
+from mercury_ls.code import syntax
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.languages import LANGUAGES
 
 COMMON = ["python", "javascript", "typescript", "rust", "go", "c", "java"]
 BRACES = [language for language in COMMON if language != "python"]

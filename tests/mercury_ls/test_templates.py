@@ -2,10 +2,10 @@
 
 import pytest
 
-from mercury_ls import templates
-from mercury_ls.documents import Document
-from mercury_ls.propagation import Rule
-from mercury_ls.templates import found, insertions, learned_template
+from mercury_ls.code.documents import Document
+from mercury_ls.next_edit import templates
+from mercury_ls.next_edit.propagation import Rule
+from mercury_ls.next_edit.templates import found, insertions, learned_template
 
 TEXT = """\
 def first(rows):

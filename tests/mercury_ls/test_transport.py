@@ -3,7 +3,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_ls.transport import LONGEST_HEADER, FrameError, Frames, OversizedError, frame, pump
+from mercury_ls.lsp.transport import LONGEST_HEADER, FrameError, Frames, OversizedError, frame, pump
 
 
 def check(stream: bytes, expected: list[bytes | str]) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mercury_engine.tuning import File, Material, send
+from mercury_engine.tuning_data import File, Material, send
 from mercury_ls.cli import main
-from mercury_ls.privacy import Privacy
+from mercury_ls.link.local import lock_file
+from mercury_ls.project.privacy import Privacy
 from mercury_ls.serve import tuned
-from mercury_ls.serve.local import lock_file
-from mercury_ls.settings import PrivacySettings
+from mercury_ls.settings.schema import PrivacySettings
 from mercury_ls.tuning import Order, TuningError, material, project_of, run, tune
 
 FIGURE = tuned.Figure("bits per byte, held-out files", 12, 1.5, 1.4, -0.12, -0.08)
@@ -183,7 +183,7 @@ def is_running(process):
 
 def test_what_is_sent_to_the_trainer_arrives():
     found = Material("/p", [File("a.py", "x = 1\n")])
-    code = "import sys; from mercury_engine.tuning import receive; print(receive(sys.stdin.buffer), flush=True)"
+    code = "import sys; from mercury_engine.tuning_data import receive; print(receive(sys.stdin.buffer), flush=True)"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as trainer:
         send(found, trainer.stdin)
         assert trainer.stdout.read().decode().strip() == repr(found)

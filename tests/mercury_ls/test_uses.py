@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from mercury_ls.context import Budget, Related
-from mercury_ls.documents import Document, difference
-from mercury_ls.history import History
-from mercury_ls.modules import Project
-from mercury_ls.next_edit import NextQuestion
-from mercury_ls.pending import CLOSED
-from mercury_ls.settings import SuggestSettings
+from mercury_ls.code.documents import Document, difference
+from mercury_ls.code.history import History
+from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.pending import CLOSED
+from mercury_ls.next_edit.modules import Project
+from mercury_ls.next_edit.pipeline import NextQuestion
+from mercury_ls.settings.schema import SuggestSettings
 from tests.mercury_ls.test_next_edit import last_of
 
 EDIT = re.compile(r"⟦(.*?)→(.*?)⟧")

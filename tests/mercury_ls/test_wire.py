@@ -3,16 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Draft, EngineError, Filled, InfillRequest, Span, Window
-from mercury_ls.serve.wire import (
-    FRAME_LIMIT,
-    Answer,
-    Failure,
-    Frames,
-    WireError,
-    decode_request,
-    encode,
-    frame,
-)
+from mercury_ls.link.wire import FRAME_LIMIT, Answer, Failure, Frames, WireError, decode_request, encode, frame
 
 DRAFT = Draft(3, (Filled("return x\n", (0.9, 0.5), 0.7, True),), final=True)
 

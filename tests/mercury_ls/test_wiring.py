@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.client import InProcessClient
-from mercury_ls.config import EngineSettings
-from mercury_ls.record import Recorder
-from mercury_ls.wiring import Wiring, needs_new_engine, serve_arguments
+from mercury_ls.link.client import InProcessClient
+from mercury_ls.session.record import Recorder
+from mercury_ls.session.wiring import Wiring, needs_new_engine, serve_arguments
+from mercury_ls.settings.load import EngineSettings
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineError, InfillRequest, Span, Window
 from mercury_engine.fake import FakeEngine
+from mercury_ls.link.wire import Failure
 from mercury_ls.serve import worker as module
-from mercury_ls.serve.wire import Failure
 from mercury_ls.serve.worker import Worker
 
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from mercury_ls import workspace
-from mercury_ls.privacy import Privacy
-from mercury_ls.repository import read_small
-from mercury_ls.settings import ContextSettings, PrivacySettings
-from mercury_ls.workspace import Workspace
+from mercury_ls.project import workspace
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.repository import read_small
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.settings.schema import ContextSettings, PrivacySettings
 
 
 class Tree:

@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 from msgspec.structs import replace
 
-from mercury_engine import model as models
 from mercury_engine.api import Edit
-from mercury_engine.config import TINY
-from mercury_engine.export import export
-from mercury_engine.tokenizer import Tokenizer
-from mercury_training.rows import EditTable, Rows
-from mercury_training.shards import Document, EditRow, Replacement, Split, write_edits, write_split
+from mercury_engine.model import network as models
+from mercury_engine.model.config import TINY
+from mercury_engine.model.export import export
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training.corpus.shards import Document, EditRow, Replacement, Split, write_edits, write_split
+from mercury_training.rows.packing import EditTable, Rows
 
 GOLDEN = Path(__file__).parents[1] / "engine/golden/tokenizer.json"
 TOKENIZER = Tokenizer.load(GOLDEN)

@@ -17,14 +17,14 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from mercury_engine.layout import BOS, CUR, EOM, MASK, PRE, SPECIALS
-from mercury_engine.model import load
-from mercury_engine.tokenizer import Tokenizer
-from mercury_training import train
+from mercury_engine.model.network import load
+from mercury_engine.tokens.layout import BOS, CUR, EOM, MASK, PRE, SPECIALS
+from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.adapt import AdaptError, adapt, config_of, recode, vocabulary_of
-from mercury_training.rows import Shape
-from mercury_training.shards import Corpus, Document, Split, token_type, write_split
-from mercury_training.train import Recipe, Settings
+from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split
+from mercury_training.rows.packing import Shape
+from mercury_training.train import run as train
+from mercury_training.train.run import Recipe, Settings
 from tests.training.small import write_corpus
 
 CLASSES = {

@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_engine.api import InfillRequest, Snippet, Span, Window
-from mercury_training.baselines import NgramEngine
+from mercury_training.evaluate.baselines import NgramEngine
 
 
 def check(marked, expected, mode="line", **fields):

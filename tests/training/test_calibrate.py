@@ -6,18 +6,18 @@ import msgspec
 import numpy as np
 import pytest
 
-from mercury_engine import model as models
-from mercury_engine.confidence import Calibration, read_calibration
-from mercury_engine.config import TINY
-from mercury_engine.drafts import Copies
-from mercury_engine.echo import Heard, read_echo
-from mercury_engine.export import read
-from mercury_engine.fitted import CALIBRATION_FILE, ECHO_FILE
-from mercury_engine.layout import EOM
-from mercury_engine.torch_runtime import TorchRuntime
+from mercury_engine.decode.confidence import Calibration, read_calibration
+from mercury_engine.decode.drafts import Copies
+from mercury_engine.decode.echo import Heard, read_echo
+from mercury_engine.model import network as models
+from mercury_engine.model.config import TINY
+from mercury_engine.model.export import read
+from mercury_engine.model.fitted import CALIBRATION_FILE, ECHO_FILE
+from mercury_engine.model.torch_runtime import TorchRuntime
+from mercury_engine.tokens.layout import EOM
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_confidence, main, report
-from mercury_training.fim_rows import FimRow
+from mercury_training.rows.fim_rows import FimRow
 from tests.training.small import TOKENIZER, exported
 
 

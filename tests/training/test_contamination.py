@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from mercury_training.contamination import Evaluation, code_runs
+from mercury_training.corpus.contamination import Evaluation, code_runs
 
 ANSWER = "def spread(values):\n    low, high = min(values), max(values)\n    return (high - low) / len(values)\n"
 

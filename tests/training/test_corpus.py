@@ -6,10 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mercury_training import collection, corpus, manifest
-from mercury_training.contamination import code_runs
-from mercury_training.pack import unpack
-from mercury_training.shards import Corpus, CorpusError
+from mercury_training.corpus import build as corpus
+from mercury_training.corpus import collection, manifest
+from mercury_training.corpus.contamination import code_runs
+from mercury_training.corpus.pack import unpack
+from mercury_training.corpus.shards import Corpus, CorpusError
 
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software. " * 4
 

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import InfillRequest, Span, Window
-from mercury_engine.layout import EOM, MASK, Budget, answer_ids, freeze, lay_out
-from mercury_training import corruption
-from mercury_training.corruption import VISIBLE, answer_canvases, drafted, hidden, pair, text_canvases
-from mercury_training.examples import answered
+from mercury_engine.tokens.layout import EOM, MASK, Budget, answer_ids, freeze, lay_out
+from mercury_training.rows import corruption
+from mercury_training.rows.corruption import VISIBLE, answer_canvases, drafted, hidden, pair, text_canvases
+from mercury_training.rows.examples import answered
 from tests.training.small import TOKENIZER
 
 VOCABULARY = TOKENIZER.vocabulary

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from mercury_training.cuts import Cut, cuts, is_copy, surroundings
-from mercury_training.metrics import problems
+from mercury_training.evaluate.metrics import problems
+from mercury_training.rows.cuts import Cut, cuts, is_copy, surroundings
 
 PYTHON = '''"""Shapes: nothing in here may be asked for."""
 

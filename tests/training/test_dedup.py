@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from mercury_training.dedup import Seen, digest, signature
+from mercury_training.corpus.dedup import Seen, digest, signature
 
 
 def program(seed: int, lines: int = 120) -> list[str]:

@@ -9,13 +9,16 @@ import msgspec
 import pytest
 
 from mercury_engine.api import Draft, EngineInfo, Filled
-from mercury_engine.config import TINY
-from mercury_training import calibrate, contestants, evaluate, evaluation_sets
-from mercury_training.contestants import Contestant, Subject, Suggestion, open_subject, suggest
-from mercury_training.evaluate import Run
-from mercury_training.fim_rows import FimRow
-from mercury_training.held_out import Reading
-from mercury_training.scores import Evaluated, figures, score, table
+from mercury_engine.model.config import TINY
+from mercury_training import calibrate
+from mercury_training.evaluate import contestants
+from mercury_training.evaluate import run as evaluate
+from mercury_training.evaluate import sets as evaluation_sets
+from mercury_training.evaluate.contestants import Contestant, Subject, Suggestion, open_subject, suggest
+from mercury_training.evaluate.held_out import Reading
+from mercury_training.evaluate.run import Run
+from mercury_training.evaluate.scores import Evaluated, figures, score, table
+from mercury_training.rows.fim_rows import FimRow
 from tests.training.small import GOLDEN
 
 FAST = Suggestion("", 0.5, True, 10.0, 1.0, forwards=2, settled=6)
@@ -285,8 +288,8 @@ def test_rows_that_can_be_run_are_run(folder, capsys):
 
 @pytest.mark.slow
 def test_a_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
-    from mercury_engine.export import export
-    from mercury_engine.model import create, save
+    from mercury_engine.model.export import export
+    from mercury_engine.model.network import create, save
 
     save(create(TINY, 0), tmp_path)
     (tmp_path / "tokenizer.json").write_bytes(GOLDEN.read_bytes())

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_training import evaluation_sets
-from mercury_training.evaluation_sets import Training, build
-from mercury_training.fim_rows import read_rows
-from mercury_training.shards import Document, EditRow, Replacement, write_edits, write_split
+from mercury_training.corpus.shards import Document, EditRow, Replacement, write_edits, write_split
+from mercury_training.evaluate import sets as evaluation_sets
+from mercury_training.evaluate.sets import Training, build
+from mercury_training.rows.fim_rows import read_rows
 from tests.training.small import GOLDEN, TOKENIZER, source
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mercury_training.filters import Judge
+from mercury_training.corpus.filters import Judge
 
 CODE = (
     "def area(width: float, height: float) -> float:\n    return width * height\n\n\nclass Shape:\n    sides = None\n"

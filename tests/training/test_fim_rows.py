@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from mercury_engine.api import Span
-from mercury_training.fim_rows import HUMANEVAL, FimRow, program, read_humaneval, read_rows, request
-from mercury_training.sandbox import Limits, Sandbox
+from mercury_training.evaluate.sandbox import Limits, Sandbox
+from mercury_training.rows.fim_rows import HUMANEVAL, FimRow, program, read_humaneval, read_rows, request
 
 ROW = FimRow(
     id="1",

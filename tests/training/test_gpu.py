@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mercury_engine.export import export
+from mercury_engine.model.export import export
 from tests.training.small import write_corpus
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mercury_engine.api import Window
-from mercury_engine.config import TINY
-from mercury_training.held_out import CHUNK, read
+from mercury_engine.model.config import TINY
+from mercury_training.evaluate.held_out import CHUNK, read
 from tests.training.small import TOKENIZER
 
 TEXT = "def area(width, height):\n    return width * height\n\n\n" * 40

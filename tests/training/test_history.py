@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_training.collection import Candidate
-from mercury_training.history import Change, Hunk, commit_rows, edit_rows, hunks_between, in_plausible_order
-from mercury_training.shards import EditRow, Replacement
-from mercury_training.sources import Source, git
-from mercury_training.synthetic import lines_of
+from mercury_training.corpus.collection import Candidate
+from mercury_training.corpus.history import Change, Hunk, commit_rows, edit_rows, hunks_between, in_plausible_order
+from mercury_training.corpus.shards import EditRow, Replacement
+from mercury_training.corpus.sources import Source, git
+from mercury_training.corpus.synthetic import lines_of
 
 LINES = st.lists(st.sampled_from([f"{name} = {value}\n" for name in "abc" for value in "123"]), max_size=30)
 

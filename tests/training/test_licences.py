@@ -4,7 +4,7 @@ from email.message import Message
 
 import pytest
 
-from mercury_training import licences
+from mercury_training.corpus import licences
 
 MIT = "MIT License\n\nPermission is hereby granted, free of charge, to any person\nobtaining a copy of"
 BSD3 = (

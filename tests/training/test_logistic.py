@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercury_training.logistic import newton, sigmoid
+from mercury_training.fit.logistic import newton, sigmoid
 
 
 def drawn(weights, count=5000, spread=1.0):

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 import torch
 
-from mercury_engine.adapter import adapted
-from mercury_engine.config import TINY
-from mercury_engine.model import create
-from mercury_training import lora
-from mercury_training.optimizer import Rates, is_hidden_matrix
-from mercury_training.rows import Shape, stack
-from mercury_training.trainer import Trainer
+from mercury_engine.model.adapter import adapted
+from mercury_engine.model.config import TINY
+from mercury_engine.model.network import create
+from mercury_training.rows.packing import Shape, stack
+from mercury_training.train import lora
+from mercury_training.train.optimizer import Rates, is_hidden_matrix
+from mercury_training.train.trainer import Trainer
 from tests.training.small import TOKENIZER, open_rows, write_corpus
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)

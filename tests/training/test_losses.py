@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from mercury_engine.layout import EOM, canvas_slots
-from mercury_training import losses
-from mercury_training.corruption import hidden
-from mercury_training.losses import CERTAINTY, LAMBDA, Totals, certainties, linear_cross_entropy, part_of, weigh
+from mercury_engine.tokens.layout import EOM, canvas_slots
+from mercury_training.rows.corruption import hidden
+from mercury_training.train import losses
+from mercury_training.train.losses import CERTAINTY, LAMBDA, Totals, certainties, linear_cross_entropy, part_of, weigh
 
 
 def drawn(rows, width=8, vocabulary=37, seed=0):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_training.metrics import (
+from mercury_training.evaluate.metrics import (
     Bin,
     bootstrap,
     chrf,

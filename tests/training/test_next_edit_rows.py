@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_training.next_edit_rows import class_of, next_edit_row
-from mercury_training.shards import EditRow, Replacement
+from mercury_training.corpus.shards import EditRow, Replacement
+from mercury_training.rows.next_edit_rows import class_of, next_edit_row
 
 WINDOW = "one\nTWO\nthree\nfour\nFIVE\nnew\nsix\nseven\n"
 ROW = EditRow(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mercury_training.optimizer import COEFFICIENTS, EMA, Optimizer, Rates, clip, is_hidden_matrix, newton_schulz
+from mercury_training.train.optimizer import COEFFICIENTS, EMA, Optimizer, Rates, clip, is_hidden_matrix, newton_schulz
 
 SHAPES = {
     "layers.0.attention.query.weight": (6, 4),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mercury_training.rank_edits import (
+from mercury_training.fit.rank_edits import (
     Candidate,
     Fit,
     area,

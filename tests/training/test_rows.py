@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_engine.layout import (
+from mercury_engine.tokens.layout import (
     BOS,
     CUR,
     EOM,
@@ -26,10 +26,10 @@ from mercury_engine.layout import (
     until_end,
     with_answers,
 )
-from mercury_training import examples
-from mercury_training.examples import Cut, Place, completion, left_to_right, next_edit
-from mercury_training.loader import Batches
-from mercury_training.rows import Shape, pack, stack
+from mercury_training.rows import examples
+from mercury_training.rows.examples import Cut, Place, completion, left_to_right, next_edit
+from mercury_training.rows.loader import Batches
+from mercury_training.rows.packing import Shape, pack, stack
 from tests.engine.slow_hints import one_line, slow_hints
 from tests.training.small import TOKENIZER, edit_row, open_rows, source, write_corpus
 

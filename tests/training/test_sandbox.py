@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from mercury_training import jail
-from mercury_training.sandbox import Limits, Sandbox, SandboxError
+from mercury_training.evaluate import jail
+from mercury_training.evaluate.sandbox import Limits, Sandbox, SandboxError
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def test_root_without_rights_is_told_what_failed(root, tmp_path):
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is missing")
 def test_a_place_where_no_user_can_be_changed_is_refused(root):
     """A user namespace with one id in it: root there, but nobody to become."""
-    code = "from mercury_training.sandbox import Sandbox; Sandbox()"
+    code = "from mercury_training.evaluate.sandbox import Sandbox; Sandbox()"
     command = ["unshare", "--map-root-user", sys.executable, "-c", code]
     found = subprocess.run(command, capture_output=True, text=True)
     assert "SandboxError: no sandbox here" in found.stderr

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_training.shards import (
+from mercury_training.corpus.shards import (
     Corpus,
     CorpusError,
     Document,

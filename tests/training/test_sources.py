@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mercury_training import sources
-from mercury_training.sources import blobs, discover, files, is_reserved, reserved_names
+from mercury_training.corpus import sources
+from mercury_training.corpus.sources import blobs, discover, files, is_reserved, reserved_names
 
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software. " * 4
 GPL = "GNU General Public License " * 20

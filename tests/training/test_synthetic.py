@@ -3,7 +3,7 @@
 import ast
 import random
 
-from mercury_training.synthetic import changes
+from mercury_training.corpus.synthetic import changes
 
 CODE = """import json
 import re

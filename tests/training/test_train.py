@@ -16,8 +16,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from mercury_engine.api import InfillRequest, Span, Window
-from mercury_engine.config import TINY, ModelConfig
-from mercury_engine.layout import (
+from mercury_engine.model.config import TINY, ModelConfig
+from mercury_engine.model.network import load
+from mercury_engine.tokens.layout import (
     EOM,
     MASK,
     Block,
@@ -30,16 +31,17 @@ from mercury_engine.layout import (
     slot_positions,
     until_end,
 )
-from mercury_engine.model import load
-from mercury_engine.trail import Listener
-from mercury_training import loader, state, train, trainer
-from mercury_training.examples import answered
-from mercury_training.optimizer import Rates
-from mercury_training.rows import Shape, pack, stack
-from mercury_training.schedule import has_canvases, is_decaying, rate_factor
-from mercury_training.state import StateError
-from mercury_training.train import DivergedError, Recipe, Settings, run
-from mercury_training.trainer import Trainer
+from mercury_engine.tokens.trail import Listener
+from mercury_training.rows import loader
+from mercury_training.rows.examples import answered
+from mercury_training.rows.packing import Shape, pack, stack
+from mercury_training.train import run as train
+from mercury_training.train import state, trainer
+from mercury_training.train.optimizer import Rates
+from mercury_training.train.run import DivergedError, Recipe, Settings, run
+from mercury_training.train.schedule import has_canvases, is_decaying, rate_factor
+from mercury_training.train.state import StateError
+from mercury_training.train.trainer import Trainer
 from tests.training.small import TOKENIZER, write_corpus
 
 SMALLEST = ModelConfig(

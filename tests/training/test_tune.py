@@ -9,16 +9,16 @@ import msgspec
 import pytest
 import torch
 
-from mercury_engine.adapter import read_adapter
-from mercury_engine.config import TINY
 from mercury_engine.engine import open_engine
-from mercury_engine.export import export
-from mercury_engine.model import create, save
-from mercury_engine.tuning import Figure, File, Material, Tuning
-from mercury_training import project as projects
-from mercury_training import tune as tuning
-from mercury_training.project import ProjectError, history_of, split
-from mercury_training.tune import Mark, Plan, tune
+from mercury_engine.model.adapter import read_adapter
+from mercury_engine.model.config import TINY
+from mercury_engine.model.export import export
+from mercury_engine.model.network import create, save
+from mercury_engine.tuning_data import Figure, File, Material, Tuning
+from mercury_training.tune import project as projects
+from mercury_training.tune import run as tuning
+from mercury_training.tune.project import ProjectError, history_of, split
+from mercury_training.tune.run import Mark, Plan, tune
 from tests.training.small import GOLDEN, TOKENIZER, source
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)

@@ -6,10 +6,10 @@ import pytest
 
 from mercury_engine.api import Worth
 from mercury_engine.engine import open_engine
-from mercury_engine.fitted import WORTH_FILE, read_fitted
-from mercury_ls.ranking import checked
-from mercury_training.rank_edits import Candidate
-from mercury_training.worth import fit_bar, fit_worth, main, said, tells_more
+from mercury_engine.model.fitted import WORTH_FILE, read_fitted
+from mercury_ls.next_edit.ranking import checked
+from mercury_training.fit.rank_edits import Candidate
+from mercury_training.fit.worth import fit_bar, fit_worth, main, said, tells_more
 from tests.training.small import exported
 
 

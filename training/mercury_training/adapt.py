@@ -26,12 +26,12 @@ from safetensors import SafetensorError, safe_open
 from tokenizers import pre_tokenizers
 from torch import Tensor
 
-from mercury_engine.config import ModelConfig
 from mercury_engine.engine import TOKENIZER_FILE
-from mercury_engine.layout import SPECIALS
-from mercury_engine.model import CONFIG_FILE, Model, save
-from mercury_engine.tokenizer import Tokenizer, untrained
-from mercury_training.shards import Corpus, Document, Split, token_type, write_split
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.network import CONFIG_FILE, Model, save
+from mercury_engine.tokens.layout import SPECIALS
+from mercury_engine.tokens.tokenizer import Tokenizer, untrained
+from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split
 
 __all__ = ["AdaptError", "Vocabulary", "adapt", "config_of", "main", "recode", "their_name", "vocabulary_of"]
 

@@ -15,24 +15,24 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine import confidence, echo
 from mercury_engine.api import EngineError
-from mercury_engine.canvas import fuse
-from mercury_engine.choice import Chooser
-from mercury_engine.confidence import Calibration
-from mercury_engine.drafts import Copies
-from mercury_engine.echo import Echo
+from mercury_engine.decode import confidence, echo
+from mercury_engine.decode.canvas import fuse
+from mercury_engine.decode.choice import Chooser
+from mercury_engine.decode.confidence import Calibration
+from mercury_engine.decode.drafts import Copies
+from mercury_engine.decode.echo import Echo
+from mercury_engine.decode.policy import calibrate as measure_costs
 from mercury_engine.engine import BAR, TOKENIZER_FILE, MercuryEngine, open_runtime
-from mercury_engine.export import seal
-from mercury_engine.fitted import CALIBRATION_FILE, ECHO_FILE, write_fitted
-from mercury_engine.layout import EOM, Row, answer_ids, budget_for, freeze, lay_out
-from mercury_engine.policy import calibrate as measure_costs
-from mercury_engine.runtime import Runtime
-from mercury_engine.tokenizer import Tokenizer
-from mercury_engine.trail import Listener
-from mercury_training.fim_rows import FimRow, RowsError, read_rows, request
-from mercury_training.logistic import newton, sigmoid
-from mercury_training.metrics import ece, exact
+from mercury_engine.model.export import seal
+from mercury_engine.model.fitted import CALIBRATION_FILE, ECHO_FILE, write_fitted
+from mercury_engine.model.runtime import Runtime
+from mercury_engine.tokens.layout import EOM, Row, answer_ids, budget_for, freeze, lay_out
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.trail import Listener
+from mercury_training.evaluate.metrics import ece, exact
+from mercury_training.fit.logistic import newton, sigmoid
+from mercury_training.rows.fim_rows import FimRow, RowsError, read_rows, request
 
 __all__ = ["Observation", "fit_confidence", "fit_echo", "listen", "main", "observe"]
 

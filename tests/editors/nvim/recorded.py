@@ -70,7 +70,7 @@ LUA = [
     *(":w", "<CR>"),
 ]
 TYPED = {
-    "neovim-python": ("mercury_ls/positions.py", PYTHON),
+    "neovim-python": ("mercury_ls/code/positions.py", PYTHON),
     "neovim-lua": ("editors/nvim/lua/mercury/quiet.lua", LUA),
 }
 

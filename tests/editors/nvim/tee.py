@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from mercury_ls.transport import Frames
+from mercury_ls.lsp.transport import Frames
 
 Note = Callable[[str, dict[str, Any]], None]
 """Who said it, and what."""

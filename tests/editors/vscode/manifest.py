@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mercury_ls.settings import settings
+from mercury_ls.settings.schema import settings
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = ROOT / "docs/settings.schema.json"

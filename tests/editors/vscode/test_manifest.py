@@ -3,7 +3,7 @@
 import json
 import re
 
-from mercury_ls import config
+from mercury_ls.settings import load as config
 from tests.editors.vscode.manifest import MANIFEST, ROOT, renewed, text_of
 
 EXTENSION = MANIFEST.parent

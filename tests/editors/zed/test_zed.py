@@ -14,8 +14,8 @@ import pytest
 
 from mercury_ls import __version__
 from mercury_ls.cli import parser
-from mercury_ls.languages import LANGUAGES, find
-from mercury_ls.settings import find as setting
+from mercury_ls.code.languages import LANGUAGES, find
+from mercury_ls.settings.schema import find as setting
 from tests.e2e.raw import Raw
 from tests.editors.documented import EDITORS, blocks
 from tests.editors.scenes import SHOP

@@ -1,0 +1,85 @@
+"""One forward for everything: clean rows read causally, canvases that hang on them, and what comes out.
+
+Shapes: R rows of a forward, W rows whose logits are wanted, V vocabulary, S slots of a canvas.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.model.runtime import Rows
+from mercury_engine.tokens.layout import CANVASES, MASK, Block, canvas_mask, slot_positions
+from mercury_engine.tokens.trail import Trail
+
+__all__ = ["Canvas", "Fused", "canvas_for", "fuse", "masked"]
+
+
+class Canvas(Struct, frozen=True, eq=False):
+    """Slots behind the clean row `anchor`, counted within the forward: masks, or provisional tokens."""
+
+    anchor: int
+    inputs: np.ndarray
+
+
+class Fused(Struct, frozen=True, eq=False):
+    """The rows of a forward, and where in its logits the predictions stand."""
+
+    rows: Rows
+    clean: int
+    first: int
+    canvases: tuple[Canvas, ...]
+
+    def clean_row(self, logits_WV: np.ndarray, row: int) -> np.ndarray:
+        """What clean row `row` predicts: the token after it."""
+        assert self.first <= row < self.clean, "a prediction that was asked for"
+        return logits_WV[row - self.first]
+
+    def slots(self, logits_WV: np.ndarray, number: int) -> np.ndarray:
+        """What the slots of a canvas should hold, SV: the anchor predicts the first, each slot the next."""
+        canvas = self.canvases[number]
+        start = self.clean - self.first + sum(len(canvas.inputs) - 1 for canvas in self.canvases[:number])
+        own_SV = logits_WV[start : start + len(canvas.inputs) - 1]
+        return np.concatenate([self.clean_row(logits_WV, canvas.anchor)[None], own_SV])
+
+
+def fuse(cached: int, trail: Trail, first: int, canvases: Sequence[Canvas] = ()) -> Fused:
+    """The clean rows of a trail behind the `cached` ones, predictions wanted from row `first` of them on, and sibling
+    canvases.
+
+    A canvas' last row predicts nothing that anybody asked for.
+    """
+    ids, positions, hints_RH = trail.ids_R[cached:], trail.positions_R[cached:], trail.hints_RH[cached:]
+    clean = len(ids)
+    wanted = list(range(first, clean))
+    if not canvases:
+        return Fused(Rows(ids, positions, wanted=wanted, hints_RH=hints_RH), clean, first, ())
+    blocks = [Block(cached + clean)]
+    all_ids, all_positions, all_hints = [ids], [positions], [hints_RH]
+    at = clean
+    for canvas in canvases:
+        size = len(canvas.inputs)
+        blocks.append(Block(size, cached + canvas.anchor, causal=False, group=0))
+        all_ids.append(canvas.inputs)
+        all_positions.append(slot_positions(int(positions[canvas.anchor]), size))
+        all_hints.append(trail.hints_ahead(cached + canvas.anchor, size))
+        wanted += range(at, at + size - 1)
+        at += size
+    rows = Rows(
+        np.concatenate(all_ids),
+        np.concatenate(all_positions),
+        mask_RC=canvas_mask(blocks, cached),
+        drafting_R=np.arange(at) >= clean,
+        wanted=wanted,
+        hints_RH=np.concatenate(all_hints),
+    )
+    return Fused(rows, clean, first, tuple(canvases))
+
+
+def masked(size: int) -> np.ndarray:
+    return np.full(size, MASK, np.int32)
+
+
+def canvas_for(slots: int) -> int:
+    """The smallest canvas that holds so many slots, or the largest there is."""
+    return next((size for size in CANVASES if size >= slots), CANVASES[-1])

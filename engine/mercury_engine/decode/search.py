@@ -1,0 +1,205 @@
+"""How much work an answer gets: one sketch, one verified answer, or the best of several."""
+
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from mercury_engine.api import Effort
+from mercury_engine.decode.answer import Answer
+from mercury_engine.decode.cache import Session
+from mercury_engine.decode.canvas import Canvas, canvas_for, fuse
+from mercury_engine.decode.denoise import Decoder, Decoding, Forced, read
+from mercury_engine.decode.drafts import Known
+from mercury_engine.model.runtime import Pass, Passes
+from mercury_engine.tokens.layout import CANVASES, EOM, MASK, until_end
+from mercury_engine.tokens.tokenizer import Tokenizer
+
+__all__ = ["HOPELESS", "LOW_TOKENS", "RUNNERS_UP", "Search", "branches"]
+
+LOW_TOKENS = 32
+"""What *low* says at most where text is inserted: as much as one canvas holds on any device."""
+
+HOPELESS = 0.01
+"""*low* gives up when an answer as a whole is less probable than this."""
+
+SKETCH = {"line": 16, "block": 32, "edit": 32}
+"""Canvases of *instant*, fixed so that its answer depends on no measurement."""
+
+RUNNERS_UP = 2
+ALTERNATIVES = 2
+REVISED = (4, 2)
+"""Each round of *high* drafts a quarter, then half of an answer's tokens anew, the least certain ones."""
+
+END = b"\xff"
+"""No text has this byte: it tells an answer that ends from one that goes on."""
+
+Start = Callable[..., Decoding]
+"""Makes a greedy decoding; or one with a beginning `forced`, `known` texts to draft from for each hole."""
+
+
+class Search:
+    """The decodings of one request; `best` is what to show at any time, `run` pauses between two forwards.
+
+    `departure`: how many tokens make an alternative differ from the first answer; they are always shown.
+    """
+
+    def __init__(self, decoder: Decoder, session: Session, start: Start) -> None:
+        self.best = start()
+        self.departure = 0
+        self._decoder = decoder
+        self._session = session
+        self._start = start
+
+    def run(self, effort: Effort, seed: int) -> Passes[None]:
+        explore = self._sketch if effort == "instant" else self._decode
+        yield from explore(self.best)
+        if seed:
+            yield from self._alternative(seed, explore)
+        elif effort == "high":
+            yield from self._improve()
+
+    def _sketch(self, decoding: Decoding) -> Passes[None]:
+        size = max(SKETCH[answer.span.mode] for answer in decoding.answers)
+        while not (yield from decoding.sketch(size)):
+            yield
+
+    def _decode(self, decoding: Decoding) -> Passes[None]:
+        yield from decoding.advance()
+        while not decoding.done:
+            yield
+            yield from decoding.advance()
+
+    def _alternative(self, seed: int, explore: Callable[[Decoding], Passes[None]]) -> Passes[None]:
+        """The likeliest departure from the greedy answer, the second likeliest, and so on."""
+        options = branches(self.best, self._decoder.tokenizer)
+        if not options:
+            return
+        forced = options[(seed - 1) % len(options)]
+        yield
+        self.best = self._departing(forced)
+        self.departure = len(forced.ids)
+        yield from explore(self.best)
+
+    def _improve(self) -> Passes[None]:
+        """Try the likeliest departures, then to revise the best; the most probable answer wins."""
+        for forced in branches(self.best, self._decoder.tokenizer)[:ALTERNATIVES]:
+            yield
+            yield from self._compete(forced, "branch")
+        for part in REVISED:
+            yield
+            forced = yield from self._revised(part)
+            if forced is not None:
+                yield
+                yield from self._compete(forced, "revision")
+
+    def _compete(self, forced: Forced, kind: str) -> Passes[None]:
+        rival = self._departing(forced)
+        yield from self._decode(rival)
+        won = _worth(rival) > _worth(self.best)
+        self._decoder.report.competed(kind, won)
+        if won:
+            self.best = rival
+
+    def _departing(self, forced: Forced) -> Decoding:
+        """Another decoding, which is likely to follow the best one after what is forced."""
+        known = []
+        for number in range(len(self.best.answers)):
+            ids = self.best.spoken(number).ids
+            if number == forced.number:
+                ids = [*forced.ids, *ids[len(forced.ids) :]]
+            known.append([Known("branch", ids)])
+        return self._start(forced=forced, known=known)
+
+    def _revised(self, part: int) -> Passes[Forced | None]:
+        """The answer with the least certain token, those of its tokens drafted anew that are least certain.
+
+        Unlike a fresh draft it sees what stands on both sides of them.
+        """
+        best, decoder = self.best, self._decoder
+        number = min(range(len(best.answers)), key=lambda n: min(_probabilities(best.answers[n])))
+        answer, start = best.answers[number], best.starts[number]
+        weak = _weakest(answer, decoder.tokenizer, part)
+        inputs = _provisional(answer, weak)
+        trail = best.trail.upto(start)
+        if not weak or int(trail.positions_R[-1]) + len(inputs) >= decoder.runtime.config.context:
+            return None
+        while (yield from read(decoder, self._session, trail)):
+            yield
+        cached = self._session.align(trail)
+        canvas = Canvas(start - cached - 1, inputs)
+        fused = fuse(cached, trail, canvas.anchor, [canvas])
+        forward = yield Pass(fused.rows, self._session.cache)
+        self._session.keep(forward, trail)
+        decoder.report.count("revise", rows=len(fused.rows.ids_R), settled=0)
+        drafted, _ = decoder.chooser.slots(fused.slots(forward.logits_WV, 0), b"")
+        revised = [int(drafted[i]) if i in weak else token for i, token in enumerate(answer.ids)]
+        before_end, ended = until_end(revised)
+        forced = [*before_end, EOM] if ended else before_end
+        return None if forced == answer.ids else Forced(number, forced)
+
+
+def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:
+    """Beginnings that depart from an answer where it is settled, the likeliest first.
+
+    No two of them, and none of them and the answer itself, can go on to the same text: each spells something
+    that none of the others begins with.
+    """
+    found = []
+    before = 1.0
+    for number, answer in enumerate(decoding.answers):
+        for place, choice in enumerate(answer.choices):
+            ids = answer.ids[:place]
+            found += [(before * p, Forced(number, (*ids, token))) for token, p in choice.others]
+            before *= choice.probability
+    spelled = {
+        (number, _spelling(decoding.spoken(number).ids, answer, tokenizer))
+        for number, answer in enumerate(decoding.answers)
+    }
+    distinct = []
+    for _, forced in sorted(found, key=lambda option: -option[0]):
+        text = _spelling(forced.ids, decoding.answers[forced.number], tokenizer)
+        others = [other for number, other in spelled if number == forced.number]
+        clash = any(other.startswith(text) or text.startswith(other) for other in others)
+        if not clash and _is_text(text.removesuffix(END)):
+            spelled.add((forced.number, text))
+            distinct.append(forced)
+    return distinct
+
+
+def _spelling(ids: Sequence[int], answer: Answer, tokenizer: Tokenizer) -> bytes:
+    spelled = tokenizer.decode_bytes(ids)
+    if not ids or not answer.ends(ids[-1]):
+        return spelled
+    return (spelled.partition(b"\n")[0] if answer.span.mode == "line" else spelled) + END
+
+
+def _is_text(spelled: bytes) -> bool:
+    """Nobody sees a departure in the middle of a character."""
+    return "\ufffd" not in spelled.decode("utf-8", "replace")
+
+
+def _worth(decoding: Decoding) -> tuple[bool, float]:
+    return all(answer.complete for answer in decoding.answers), decoding.probability
+
+
+def _probabilities(answer: Answer) -> Sequence[float]:
+    return answer.spoken().probabilities
+
+
+def _weakest(answer: Answer, tokenizer: Tokenizer, part: int) -> set[int]:
+    """The least certain of an answer's tokens, one of `part`, without those that spell the begun word."""
+    typed = len(answer.hole.part.encode("utf-8", "replace"))
+    lengths = np.cumsum([len(tokenizer.token_bytes[token]) for token in answer.ids])
+    free = int(np.searchsorted(lengths, typed)) + 1 if typed else 0
+    places = range(free, min(len(answer.ids), CANVASES[-1]))
+    ranked = sorted(places, key=lambda place: answer.choices[place].probability)
+    return set(ranked[: max(1, len(ranked) // part)])
+
+
+def _provisional(answer: Answer, weak: Collection[int]) -> np.ndarray:
+    """The answer as a canvas, masks where it is weak; behind it its end, or masks if it has none."""
+    size = canvas_for(len(answer.ids))
+    inputs = np.full(size, EOM if answer.complete else MASK, np.int32)
+    inputs[: len(answer.ids)] = answer.ids[:size]
+    inputs[list(weak)] = MASK
+    return inputs

@@ -1,0 +1,94 @@
+"""What tuning adds to a model's weights, for one project: low-rank products or whole differences.
+
+adapter.safetensors   `<weight>.up` and `<weight>.down`, whose product is added, or `<weight>.delta`
+adapter.json          whose weights they are added to, and whatever else the tuner wants remembered
+"""
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from mercury_engine.model.config import ModelError
+from mercury_engine.model.export import SCALE, Weights
+from mercury_engine.model.quantize import dequantize, quantize
+
+__all__ = ["ADAPTER_FILE", "DELTA", "DOWN", "UP", "WEIGHTS_FILE", "adapted", "dequantized", "identity", "read_adapter"]
+
+SHAPES = ("config.json", "tokenizer.json")
+ADAPTER_FILE = "adapter.json"
+WEIGHTS_FILE = "adapter.safetensors"
+UP, DOWN, DELTA = ".up", ".down", ".delta"
+
+REMEDY = "tune the project again, or remove what was tuned with `mercury-ls tune PATH --remove`"
+
+
+class _Base(Struct, frozen=True):
+    base: str
+
+
+def identity(folder: Path) -> str:
+    """What the weights of a model's folder are, whatever the folder is called."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.suffix == ".safetensors" or path.name in SHAPES):
+        with path.open("rb") as file:
+            found.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
+
+
+def read_adapter(folder: Path, model: Path) -> Weights:
+    """What is to be added to the weights of the folder `model`, which must be those that it was made for."""
+    path = folder / ADAPTER_FILE
+    try:
+        base = msgspec.json.decode(path.read_bytes(), type=_Base).base
+        added = load_file(folder / WEIGHTS_FILE)
+    except (OSError, msgspec.DecodeError, SafetensorError, TypeError) as error:
+        raise ModelError(f"{folder}: damaged ({error}); {REMEDY}") from error
+    if base != identity(model):
+        raise ModelError(f"{path}: was made for other weights than those of {model}; {REMEDY}")
+    return added
+
+
+def adapted(weights: Weights, added: Weights) -> Weights:
+    """The weights with everything added; what was int8 is int8 again, on a scale of its own."""
+    found = dict(weights)
+    for name, delta in _deltas(added).items():
+        if name not in weights or weights[name].shape != delta.shape:
+            raise ModelError(f"{name} {delta.shape} fits no weight of the model; {REMEDY}")
+        if weights[name].dtype != np.int8:
+            found[name] = weights[name] + delta
+        else:
+            found[name], found[name + SCALE] = quantize(dequantize(weights[name], weights[name + SCALE]) + delta)
+    return found
+
+
+def dequantized(weights: Weights) -> Weights:
+    """Float weights, without scales."""
+    plain = {name: weight for name, weight in weights.items() if not name.endswith(SCALE)}
+    return {
+        name: dequantize(weight, weights[name + SCALE]) if weight.dtype == np.int8 else weight
+        for name, weight in plain.items()
+    }
+
+
+def _deltas(added: Weights) -> Weights:
+    found: Weights = {}
+    for key, array in added.items():
+        name = key.rpartition(".")[0]
+        if key == name + DELTA:
+            found[name] = array.astype(np.float32)
+        elif key == name + UP and name + DOWN in added:
+            found[name] = _product(name, array, added[name + DOWN])
+        elif key != name + DOWN or name + UP not in added:
+            raise ModelError(f"{key} is no part of an adapter; {REMEDY}")
+    return found
+
+
+def _product(name: str, up: np.ndarray, down: np.ndarray) -> np.ndarray:
+    if up.ndim != 2 or down.ndim != 2 or up.shape[1] != down.shape[0]:
+        raise ModelError(f"{name}: {up.shape} and {down.shape} have no product; {REMEDY}")
+    return up.astype(np.float32) @ down.astype(np.float32)

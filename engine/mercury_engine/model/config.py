@@ -1,0 +1,120 @@
+"""The shape of a model: read from a small JSON file, with errors that name the path, the value and the
+remedy."""
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from mercury_engine.api import EngineError
+from mercury_engine.tokens.layout import LAYOUT_VERSION, SPECIALS
+
+__all__ = [
+    "BOOTSTRAP",
+    "PRESETS",
+    "QUICKSILVER",
+    "TINY",
+    "ModelConfig",
+    "ModelError",
+    "read_config",
+    "write_config",
+]
+
+
+class ModelError(EngineError):
+    """A model's files cannot be used."""
+
+
+class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    name: str
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    feed_forward: int
+    vocabulary: int
+    context: int
+    head_width: int = 64
+    rope_theta: float = 10_000.0
+    norm_epsilon: float = 1e-6
+    qk_norm: bool = True
+    qkv_bias: bool = False
+    tied: bool = True
+    role_scalars: bool = False
+    softcap: float | None = None
+    hints: bool = False
+    layout_version: int = LAYOUT_VERSION
+
+
+QUICKSILVER = ModelConfig(
+    name="quicksilver",
+    width=512,
+    layers=12,
+    heads=8,
+    kv_heads=2,
+    feed_forward=1408,
+    vocabulary=16_384,
+    context=2048,
+    hints=True,
+)
+BOOTSTRAP = ModelConfig(
+    name="bootstrap",
+    width=192,
+    layers=6,
+    heads=3,
+    kv_heads=1,
+    feed_forward=512,
+    vocabulary=16_384,
+    context=1024,
+    hints=True,
+)
+TINY = ModelConfig(
+    name="tiny",
+    width=64,
+    layers=2,
+    heads=4,
+    kv_heads=2,
+    head_width=16,
+    feed_forward=128,
+    vocabulary=512,
+    context=512,
+    hints=True,
+)
+PRESETS = {config.name: config for config in (QUICKSILVER, BOOTSTRAP, TINY)}
+
+
+def read_config(path: Path) -> ModelConfig:
+    try:
+        config = msgspec.json.decode(path.read_bytes(), type=ModelConfig)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot read the model's config ({error}); name a folder with one") from error
+    except msgspec.DecodeError as error:
+        raise ModelError(f"{path}: {error}; correct the file or install the model again") from error
+    _check(config, path)
+    return config
+
+
+def write_config(config: ModelConfig, path: Path) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n")
+
+
+def _check(config: ModelConfig, path: Path) -> None:
+    sizes = ("width", "layers", "heads", "kv_heads", "head_width", "feed_forward", "vocabulary", "context")
+    for field in (*sizes, "rope_theta", "norm_epsilon"):
+        if getattr(config, field) <= 0:
+            raise ModelError(f"{path}: {field} is {getattr(config, field)}; it must be positive")
+    if config.heads % config.kv_heads:
+        raise ModelError(f"{path}: kv_heads is {config.kv_heads}; it must divide heads, {config.heads}")
+    if config.head_width % 2:
+        raise ModelError(f"{path}: head_width is {config.head_width}; rotation needs an even number")
+    if config.softcap is not None and config.softcap <= 0:
+        raise ModelError(f"{path}: softcap is {config.softcap}; it must be positive, or null for none")
+    if config.hints and config.softcap is not None:
+        raise ModelError(f"{path}: softcap is {config.softcap}; in a model with hints it must be null")
+    if config.vocabulary < len(SPECIALS) + 256:
+        raise ModelError(f"{path}: vocabulary is {config.vocabulary}; specials and bytes alone take 320")
+    if config.layout_version != LAYOUT_VERSION:
+        raise ModelError(
+            f"{path}: layout_version is {config.layout_version}, this program writes {LAYOUT_VERSION}; "
+            "install the version of mercury-ls that the model was trained for"
+        )

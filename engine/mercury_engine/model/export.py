@@ -1,0 +1,247 @@
+"""The folder in which a model ships: its config, int8 shards with float scales, and their checksums.
+
+`export` writes one from float weights, and so does `python -m mercury_engine.export SOURCE TARGET`; `read` maps either
+kind into memory. Neither needs torch.
+"""
+
+import argparse
+import hashlib
+import math
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from safetensors.numpy import save_file
+
+from mercury_engine.model.config import ModelConfig, ModelError, read_config, write_config
+from mercury_engine.model.fitted import FITTED_FILES
+from mercury_engine.model.quantize import quantize, relative_error
+from mercury_engine.tokens.hints import HINTS
+
+__all__ = ["Report", "Weights", "export", "main", "read", "seal", "shapes"]
+
+Weights = dict[str, np.ndarray]
+"""Arrays by the names that the reference model gives them. A quantised matrix is int8, its scales stand
+beside it under its name and `.scale`."""
+
+CONFIG_FILE = "config.json"
+TOKENIZER_FILE = "tokenizer.json"
+CHECKSUMS_FILE = "checksums.sha256"
+SEALED = {".json", ".safetensors"}
+SCALE = ".scale"
+SHARD_BYTES = 16 * 2**20
+HEADER_BYTES = 2**20
+READABLE = 0o644
+"""safetensors writes files that only their owner may read, but packages are installed for everybody."""
+
+REMEDY = "install the model again"
+DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8}
+
+
+class Report(Struct, frozen=True):
+    """`errors`: how far each matrix moved, as a share of its length."""
+
+    files: tuple[str, ...]
+    bytes: int
+    errors: dict[str, float]
+
+
+class _Entry(Struct, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+def export(source: Path, target: Path) -> Report:
+    """Write the model of `source` to the folder `target` with int8 matrices."""
+    if source.resolve() == target.resolve():
+        raise ModelError(f"{target}: the float weights lie there; export to another folder")
+    config, weights = read(source)
+    target.mkdir(parents=True, exist_ok=True)
+    for stale in [*target.glob("*.safetensors"), *(target / name for name in FITTED_FILES)]:
+        stale.unlink(missing_ok=True)
+    matrices = {name: weight for name, weight in weights.items() if _can_shrink(name, weight)}
+    quantised = weights | _quantised(matrices)
+    _write_shards(quantised, target)
+    write_config(config, target / CONFIG_FILE)
+    if (source / TOKENIZER_FILE).exists():
+        shutil.copyfile(source / TOKENIZER_FILE, target / TOKENIZER_FILE)
+    names = seal(target)
+    errors = {name: relative_error(weight) for name, weight in matrices.items()}
+    return Report(names, sum((target / name).stat().st_size for name in names), errors)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="mercury_engine.export", description="Writes a model as it ships.")
+    parser.add_argument("source", type=Path, help="a folder with float weights: what training leaves in model/")
+    parser.add_argument("target", type=Path, help="the folder to write, which the engine opens")
+    options = parser.parse_args(arguments)
+    try:
+        found = export(options.source, options.target)
+    except ModelError as error:
+        raise SystemExit(f"mercury_engine.export: {error}") from error
+    moved = max(found.errors.values(), default=0.0)
+    size = f"{len(found.files)} files, {found.bytes / 2**20:.1f} MiB"
+    print(f"{options.target}: {size}, no matrix moved by more than {moved:.2%} of its length")
+
+
+def seal(folder: Path) -> tuple[str, ...]:
+    """Write the checksums of all that an engine reads from the folder, and return the names."""
+    names = tuple(sorted(path.name for path in folder.iterdir() if path.suffix in SEALED))
+    lines = [f"{_digest(folder / name)}  {name}\n" for name in names]
+    (folder / CHECKSUMS_FILE).write_text("".join(lines), encoding="utf-8")
+    return names
+
+
+def read(folder: Path) -> tuple[ModelConfig, Weights]:
+    """The model of a folder. Matrices stay memory-mapped where they are stored as float32 or int8."""
+    _verify_checksums(folder)
+    config = read_config(folder / CONFIG_FILE)
+    paths = sorted(folder.glob("*.safetensors"))
+    if not paths:
+        raise ModelError(f"{folder}: no .safetensors file in it; {REMEDY}")
+    weights: Weights = {}
+    for path in paths:
+        weights |= _map(path)
+    _check(weights, config, folder)
+    return config, weights
+
+
+def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The weights that a config asks for."""
+    queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
+    found: dict[str, tuple[int, ...]] = {
+        "embedding.weight": (config.vocabulary, config.width),
+        "norm.weight": (config.width,),
+    }
+    if config.hints:
+        found |= {"hint.weight": (config.width, HINTS * config.width), "trust.weight": (HINTS, config.width)}
+    if not config.tied:
+        found["head.weight"] = (config.vocabulary, config.width)
+    for index in range(config.layers):
+        layer = {
+            "attention_norm.weight": (config.width,),
+            "attention.query.weight": (queries, config.width),
+            "attention.key.weight": (keys, config.width),
+            "attention.value.weight": (keys, config.width),
+            "attention.output.weight": (config.width, queries),
+            "feed_forward_norm.weight": (config.width,),
+            "feed_forward.gate.weight": (config.feed_forward, config.width),
+            "feed_forward.up.weight": (config.feed_forward, config.width),
+            "feed_forward.down.weight": (config.width, config.feed_forward),
+        }
+        if config.qk_norm:
+            layer |= {f"attention.{part}_norm.weight": (config.head_width,) for part in ("query", "key")}
+        if config.qkv_bias:
+            sizes = {"query": queries, "key": keys, "value": keys}
+            layer |= {f"attention.{part}.bias": (size,) for part, size in sizes.items()}
+        if config.role_scalars:
+            layer["role_scalars"] = (2,)
+        found |= {f"layers.{index}.{name}": shape for name, shape in layer.items()}
+    return found
+
+
+def _can_shrink(name: str, weight: np.ndarray) -> bool:
+    return weight.ndim == 2 and weight.dtype != np.int8 and not name.endswith(SCALE)
+
+
+def _quantised(matrices: Weights) -> Weights:
+    found: Weights = {}
+    for name, weight in matrices.items():
+        found[name], found[name + SCALE] = quantize(weight)
+    return found
+
+
+def _write_shards(weights: Weights, folder: Path) -> None:
+    """Fill shards in order; a tensor that is larger than a shard has one to itself."""
+    shards: list[Weights] = [{}]
+    room = SHARD_BYTES - HEADER_BYTES
+    for name, weight in weights.items():
+        if weight.nbytes > room and shards[-1]:
+            shards.append({})
+            room = SHARD_BYTES - HEADER_BYTES
+        shards[-1][name] = np.ascontiguousarray(weight)
+        room -= weight.nbytes
+    names = [f"weights-{number:05}-of-{len(shards):05}.safetensors" for number in range(1, len(shards) + 1)]
+    for name, shard in zip(names, shards, strict=True):
+        save_file(shard, folder / name)
+        (folder / name).chmod(READABLE)
+
+
+def _verify_checksums(folder: Path) -> None:
+    """A folder of float weights, as training leaves it, has none."""
+    path = folder / CHECKSUMS_FILE
+    if not path.exists():
+        return
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        expected, _, name = line.partition("  ")
+        if not name or Path(name).name != name:
+            raise ModelError(f"{path}: {line!r} names no file of this folder; {REMEDY}")
+        if _digest(folder / name) != expected:
+            raise ModelError(f"{folder / name}: its checksum is not the one in {CHECKSUMS_FILE}; {REMEDY}")
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error}); {REMEDY}") from error
+
+
+def _map(path: Path) -> Weights:
+    try:
+        raw = np.memmap(path, np.uint8, "c")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read ({error}); {REMEDY}") from error
+    length = int.from_bytes(raw[:8].tobytes(), "little")
+    try:
+        header = msgspec.json.decode(raw[8 : 8 + length].tobytes(), type=dict[str, msgspec.Raw])
+        header.pop("__metadata__", None)
+        entries = {name: msgspec.json.decode(entry, type=_Entry) for name, entry in header.items()}
+    except msgspec.DecodeError as error:
+        raise ModelError(f"{path}: damaged header ({error}); {REMEDY}") from error
+    data = raw[8 + length :]
+    return {name: _tensor(data, entry, f"{path}: {name}") for name, entry in entries.items()}
+
+
+def _tensor(data: np.ndarray, entry: _Entry, place: str) -> np.ndarray:
+    if entry.dtype not in DTYPES:
+        raise ModelError(f"{place} is {entry.dtype}; convert it to one of {', '.join(DTYPES)}")
+    dtype = np.dtype(DTYPES[entry.dtype])
+    start, stop = entry.data_offsets
+    size = math.prod(entry.shape) * dtype.itemsize
+    if min(entry.shape, default=0) < 0 or not 0 <= start <= stop <= len(data) or stop - start != size:
+        raise ModelError(f"{place} does not fit the file, which is damaged or cut short; {REMEDY}")
+    stored = data[start:stop].view(dtype).reshape(entry.shape)
+    if entry.dtype == "BF16":
+        return (stored.astype(np.uint32) << 16).view(np.float32)
+    return stored.astype(np.float32) if entry.dtype == "F16" else stored
+
+
+def _check(weights: Weights, config: ModelConfig, folder: Path) -> None:
+    expected = shapes(config)
+    expected |= {name + SCALE: (expected[name][0], 1) for name in _int8(weights) if name in expected}
+    missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
+    if missing or unknown:
+        raise ModelError(
+            f"{folder}: the weights lack {missing[:3]} and hold unknown {unknown[:3]}; "
+            f"a shard is missing, or {CONFIG_FILE} belongs to another model: {REMEDY}"
+        )
+    for name, weight in weights.items():
+        if weight.shape != expected[name]:
+            raise ModelError(
+                f"{folder}: {name} is {weight.shape}, the config says {expected[name]}; "
+                f"{CONFIG_FILE} belongs to another model: {REMEDY}"
+            )
+    matrices = {name for name, shape in shapes(config).items() if len(shape) == 2}
+    odd = sorted(matrices.symmetric_difference(_int8(weights))) if _int8(weights) else []
+    if odd:
+        raise ModelError(f"{folder}: {odd[:3]}: the matrices are int8, all of them and nothing else: {REMEDY}")
+
+
+def _int8(weights: Weights) -> list[str]:
+    return [name for name, weight in weights.items() if weight.dtype == np.int8]

@@ -1,0 +1,288 @@
+"""The reference model: one stack that reads causally, drafts on a canvas and verifies, told apart only by its
+mask.
+ Shapes: B batch, T rows of this forward, S columns (cached rows, then these), D width, H query heads, K key
+heads, E head width, F feed-forward width, V vocabulary, R rows whose logits are wanted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mercury_engine.model.config import ModelConfig, ModelError, read_config, write_config
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.layout import PAD
+
+__all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "save"]
+
+KeyValues = Sequence[tuple[Tensor, Tensor]]
+"""For each layer the keys and values of some rows, BKTE each: keys normed and rotated."""
+
+Attend = Callable[[Tensor, Tensor, Tensor, object], Tensor]
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+
+
+def attend_dense(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None) -> Tensor:
+    """Attention under a boolean mask, TS or BTS, true where a row sees a column; causal without one."""
+    rows, columns = q_BHTE.shape[2], k_BKSE.shape[2]
+    if mask is None:
+        mask = torch.ones(rows, columns, dtype=torch.bool, device=q_BHTE.device).tril(columns - rows)
+    if mask.dim() == 3:
+        mask = mask[:, None]
+    return functional.scaled_dot_product_attention(q_BHTE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
+
+
+class Linear(nn.Linear):
+    def reset_parameters(self) -> None:
+        """Nothing: `create` and `load` write every weight, and drawing values in vain takes half a second."""
+
+
+class Embedding(nn.Embedding):
+    def reset_parameters(self) -> None:
+        """Nothing, as for `Linear`."""
+
+
+class Norm(nn.Module):
+    """Root mean square norm, computed in float32 whatever the weights are."""
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.epsilon = epsilon
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = x.float()
+        scaled = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.epsilon)
+        return scaled.to(x.dtype) * self.weight
+
+
+class Attention(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.head_width = config.head_width
+        queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
+        self.query = Linear(config.width, queries, bias=config.qkv_bias)
+        self.key = Linear(config.width, keys, bias=config.qkv_bias)
+        self.value = Linear(config.width, keys, bias=config.qkv_bias)
+        self.output = Linear(queries, config.width, bias=False)
+        self.query_norm = Norm(config.head_width, config.norm_epsilon) if config.qk_norm else nn.Identity()
+        self.key_norm = Norm(config.head_width, config.norm_epsilon) if config.qk_norm else nn.Identity()
+
+    def forward(
+        self,
+        x_BTD: Tensor,
+        rotation: tuple[Tensor, Tensor],
+        mask: object,
+        cached: tuple[Tensor, Tensor] | None,
+        attend: Attend,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        q_BHTE = rotate(self.query_norm(self._heads(self.query(x_BTD))), rotation)
+        k_BKTE = rotate(self.key_norm(self._heads(self.key(x_BTD))), rotation)
+        v_BKTE = self._heads(self.value(x_BTD))
+        k_BKSE, v_BKSE = k_BKTE, v_BKTE
+        if cached is not None:
+            k_BKSE = torch.cat([cached[0], k_BKTE], 2)
+            v_BKSE = torch.cat([cached[1], v_BKTE], 2)
+        mixed_BHTE = attend(q_BHTE, k_BKSE, v_BKSE, mask)
+        return self.output(mixed_BHTE.transpose(1, 2).flatten(2)), (k_BKTE, v_BKTE)
+
+    def _heads(self, x_BTF: Tensor) -> Tensor:
+        return x_BTF.unflatten(2, (-1, self.head_width)).transpose(1, 2)
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.gate = Linear(config.width, config.feed_forward, bias=False)
+        self.up = Linear(config.width, config.feed_forward, bias=False)
+        self.down = Linear(config.feed_forward, config.width, bias=False)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        return self.down(functional.silu(self.gate(x_BTD)) * self.up(x_BTD))
+
+
+class Layer(nn.Module):
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.attention_norm = Norm(config.width, config.norm_epsilon)
+        self.attention = Attention(config)
+        self.feed_forward_norm = Norm(config.width, config.norm_epsilon)
+        self.feed_forward = FeedForward(config)
+        if config.role_scalars:
+            self.role_scalars = nn.Parameter(torch.ones(2))
+
+    def forward(
+        self,
+        x_BTD: Tensor,
+        rotation: tuple[Tensor, Tensor],
+        drafting_BT: Tensor | None,
+        mask: object,
+        cached: tuple[Tensor, Tensor] | None,
+        attend: Attend,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        mixed_BTD, new = self.attention(self.attention_norm(x_BTD), rotation, mask, cached, attend)
+        x_BTD = x_BTD + self._weighed(mixed_BTD, drafting_BT)
+        fed_BTD = self.feed_forward(self.feed_forward_norm(x_BTD))
+        return x_BTD + self._weighed(fed_BTD, drafting_BT), new
+
+    def _weighed(self, added_BTD: Tensor, drafting_BT: Tensor | None) -> Tensor:
+        """What a layer adds weighs `role_scalars[0]` in rows that read or verify, `[1]` where they draft."""
+        if not hasattr(self, "role_scalars"):
+            return added_BTD
+        if drafting_BT is None:
+            return added_BTD * self.role_scalars[0]
+        return added_BTD * self.role_scalars[drafting_BT.long()].unsqueeze(-1)
+
+
+class Model(nn.Module):
+    """Weights are unset until `create` or `load` fills them."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = Embedding(config.vocabulary, config.width)
+        if config.hints:
+            self.hint = Linear(HINTS * config.width, config.width, bias=False)
+            self.trust = Linear(config.width, HINTS, bias=False)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.norm = Norm(config.width, config.norm_epsilon)
+        if not config.tied:
+            self.head = Linear(config.width, config.vocabulary, bias=False)
+
+    def forward(
+        self,
+        ids_BT: Tensor,
+        positions_BT: Tensor,
+        mask: object = None,
+        cache: KeyValues | None = None,
+        drafting_BT: Tensor | None = None,
+        attend: Attend = attend_dense,
+        hints_BTH: Tensor | None = None,
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """Hidden rows, and the keys and values of exactly these rows: the caller keeps those that it accepts.
+
+        `mask` is whatever `attend` takes; its columns are the cached rows, then these. `drafting_BT` marks
+        canvas rows where the config has role scalars; all rows read where it is absent. `hints_BTH` are tokens for a
+        model that has hints; without them it is told nothing.
+        """
+        rotation = rotations(positions_BT, self.config)
+        x_BTD = self.embedding(ids_BT)
+        if hints_BTH is not None:
+            told_BTHD = self.embedding(hints_BTH) * (hints_BTH != PAD).unsqueeze(-1)
+            x_BTD = x_BTD + self.hint(told_BTHD.flatten(2)) / HINTS
+        fresh = []
+        for index, layer in enumerate(self.layers):
+            cached = None if cache is None else cache[index]
+            x_BTD, new = layer(x_BTD, rotation, drafting_BT, mask, cached, attend)
+            fresh.append(new)
+        return self.norm(x_BTD), fresh
+
+    def logits(self, hidden_RD: Tensor, hints_RH: Tensor | None = None) -> Tensor:
+        """Float32 logits of the rows asked for; row i predicts token i + 1."""
+        weight_VD = self.embedding.weight if self.config.tied else self.head.weight
+        logits_RV = functional.linear(hidden_RD, weight_VD).float()
+        if hints_RH is not None:
+            logits_RV.scatter_add_(1, hints_RH, self.trusted(hidden_RD, hints_RH).float())
+        cap = self.config.softcap
+        return logits_RV if cap is None else cap * torch.tanh(logits_RV / cap)
+
+    def trusted(self, hidden_RD: Tensor, hints_RH: Tensor) -> Tensor:
+        """What each hint adds to the logit of its token."""
+        return self.trust(hidden_RD) * (hints_RH != PAD)
+
+
+def rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of each row's angles, B1TE, in float32; the two halves of a head turn together."""
+    steps = torch.arange(0, config.head_width, 2, device=positions_BT.device, dtype=torch.float32)
+    frequencies = config.rope_theta ** (-steps / config.head_width)
+    angles = positions_BT[:, None, :, None].float() * frequencies
+    angles = torch.cat([angles, angles], -1)
+    return angles.cos(), angles.sin()
+
+
+def rotate(x_BHTE: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+    cosines, sines = rotation
+    first, second = x_BHTE.float().chunk(2, -1)
+    turned = torch.cat([-second, first], -1)
+    return (x_BHTE.float() * cosines + turned * sines).to(x_BHTE.dtype)
+
+
+def create(config: ModelConfig, seed: int) -> Model:
+    """A model with random float32 weights; what each layer adds starts small in deep stacks."""
+    generator = torch.Generator().manual_seed(seed)
+    model = Model(config)
+    for name, weight in model.named_parameters():
+        if name.endswith("bias"):
+            nn.init.zeros_(weight)
+        if weight.dim() < 2:
+            continue
+        residual = name.endswith(("attention.output.weight", "feed_forward.down.weight"))
+        deviation = 0.02 / (2 * config.layers) ** 0.5 if residual else 0.02
+        nn.init.normal_(weight, std=deviation, generator=generator)
+    return model
+
+
+def assemble(config: ModelConfig, weights: Mapping[str, np.ndarray]) -> Model:
+    """A model of float arrays, of which it keeps copies."""
+    model = Model(config)
+    model.load_state_dict({name: torch.tensor(weight) for name, weight in weights.items()}, assign=True)
+    return model
+
+
+def save(model: Model, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_config(model.config, folder / CONFIG_FILE)
+    weights = {name: weight.detach().contiguous() for name, weight in model.state_dict().items()}
+    save_file(weights, folder / WEIGHTS_FILE)
+
+
+def load(folder: Path, dtype: torch.dtype | None = None) -> Model:
+    """The model of a folder, its weights in one `.safetensors` file or several shards.
+
+    Weights stay memory-mapped as they are stored, unless another `dtype` is asked for.
+    """
+    config = read_config(folder / CONFIG_FILE)
+    model = Model(config)
+    weights = _read_weights(folder)
+    _check(weights, model, folder)
+    model.load_state_dict(weights, assign=True)
+    return model.requires_grad_(False).eval().to(dtype=dtype)
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    paths = sorted(folder.glob("*.safetensors"))
+    if not paths:
+        raise ModelError(f"{folder}: no .safetensors file in it; install the model again")
+    weights: dict[str, Tensor] = {}
+    for path in paths:
+        try:
+            with safe_open(path, framework="pt") as file:
+                weights |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise ModelError(f"{path}: damaged weights ({error}); install the model again") from error
+    return weights
+
+
+def _check(weights: dict[str, Tensor], model: Model, folder: Path) -> None:
+    expected = model.state_dict()
+    missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
+    if missing or unknown:
+        raise ModelError(
+            f"{folder}: the weights lack {missing[:3]} and hold unknown {unknown[:3]}; "
+            f"{CONFIG_FILE} belongs to another model"
+        )
+    for name, weight in weights.items():
+        if weight.shape != expected[name].shape:
+            raise ModelError(
+                f"{folder}: {name} is {tuple(weight.shape)}, the config says {tuple(expected[name].shape)}; "
+                f"{CONFIG_FILE} belongs to another model"
+            )
+        if not weight.is_floating_point():
+            raise ModelError(f"{folder}: {name} is {weight.dtype}; this runtime reads floating point weights")

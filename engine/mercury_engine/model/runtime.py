@@ -1,0 +1,99 @@
+"""What a decoder needs of whatever runs the weights: one forward over a few rows on top of a cache."""
+
+from collections.abc import Generator, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.layout import PAD
+
+__all__ = ["Cache", "Forward", "Pass", "Passes", "Rows", "Runtime"]
+
+
+class Rows:
+    """The rows of one forward. `mask_RC` covers the cached columns and then the rows themselves; None is causal.
+
+    `drafting_R` marks canvas rows (the weights' drafting role); `wanted` are the rows whose logits are needed;
+    `hints_RH` are read by models that have hints, who are told nothing without.
+    """
+
+    __slots__ = ("drafting_R", "hints_RH", "ids_R", "mask_RC", "positions_R", "wanted")
+
+    def __init__(
+        self,
+        ids_R: np.ndarray,
+        positions_R: np.ndarray,
+        *,
+        mask_RC: np.ndarray | None = None,
+        drafting_R: np.ndarray | None = None,
+        wanted: Sequence[int] | None = None,
+        hints_RH: np.ndarray | None = None,
+    ):
+        self.ids_R = ids_R
+        self.positions_R = positions_R
+        self.mask_RC = mask_RC
+        self.drafting_R = drafting_R
+        told = hints_RH is not None and hints_RH.shape[1] > 0
+        self.hints_RH = hints_RH if told else np.full((len(ids_R), HINTS), PAD, np.int32)
+        self.wanted = range(len(ids_R)) if wanted is None else wanted
+
+
+class Forward(Protocol):
+    """The result of one forward: float32 logits of the wanted rows, and keys and values for `Cache.append`."""
+
+    logits_WV: np.ndarray
+
+
+class Cache(Protocol):
+    """Keys and values of clean rows, in the order in which they were appended."""
+
+    length: int
+
+    def append(self, forward: Forward, rows: Sequence[int]) -> None:
+        """Keep the keys and values of exactly these rows of a forward that was run on this cache."""
+        ...
+
+    def truncate(self, length: int) -> None: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+
+class Pass(Struct, frozen=True, eq=False):
+    """A forward that somebody waits for."""
+
+    rows: Rows
+    cache: Cache
+
+
+Result = TypeVar("Result")
+
+Passes = Generator[Pass | None, Forward, Result]
+"""Work between forwards. It yields a pass to be sent its forward, without delay; or None, where it may be left
+waiting or for good: what it keeps is right at that moment. Between two pauses there is one pass at most."""
+
+
+class Runtime(Protocol):
+    """One set of weights on one device. Not thread-safe: the engine's thread owns it.
+
+    `batch`: how many passes are worth computing together; 1 where that costs as much as one after another.
+    """
+
+    config: ModelConfig
+    name: str
+    device: str
+    precision: str
+    batch: int
+
+    def cache(self) -> Cache: ...
+
+    def forward(self, rows: Rows, cache: Cache) -> Forward:
+        """Leaves the cache as it is."""
+        ...
+
+    def forwards(self, passes: Sequence[Pass]) -> list[Forward]:
+        """The same for several, each on another cache, together where the device gains by that."""
+        ...

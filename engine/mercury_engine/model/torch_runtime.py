@@ -1,0 +1,210 @@
+"""The reference model behind the runtime's protocol: torch on a CPU or a GPU, numpy in and out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mercury_engine.model.adapter import adapted, dequantized, read_adapter
+from mercury_engine.model.config import ModelError
+from mercury_engine.model.export import read
+from mercury_engine.model.network import KeyValues, Model, assemble
+from mercury_engine.model.runtime import Pass, Rows
+
+__all__ = ["PRECISIONS", "TorchCache", "TorchForward", "TorchRuntime", "open_torch"]
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+GROWTH = 256
+"""Rows by which a cache grows."""
+
+BATCH = 16
+BATCH_ROWS = 4096
+"""How many passes a GPU computes together, and how many rows these may have when all are as long as the longest."""
+
+
+class TorchForward:
+    """Float32 logits in numpy; keys and values stay where they were computed."""
+
+    __slots__ = ("fresh", "logits_WV")
+
+    def __init__(self, logits_WV: np.ndarray, fresh: KeyValues) -> None:
+        self.logits_WV = logits_WV
+        self.fresh = fresh
+
+
+class TorchCache:
+    """One buffer a layer for keys and one for values, 1KCE each, filled up to `length`."""
+
+    def __init__(self, model: Model) -> None:
+        config, weight = model.config, model.embedding.weight
+        empty = weight.new_empty(1, config.kv_heads, 0, config.head_width)
+        self.length = 0
+        self._buffers = [(empty, empty)] * config.layers
+
+    def append(self, forward: TorchForward, rows: Sequence[int]) -> None:
+        self._reserve(self.length + len(rows))
+        chosen = slice(rows[0], rows[-1] + 1) if _run(rows) else list(rows)
+        after = slice(self.length, self.length + len(rows))
+        for buffers, fresh in zip(self._buffers, forward.fresh, strict=True):
+            for buffer, new in zip(buffers, fresh, strict=True):
+                buffer[:, :, after] = new[:, :, chosen]
+        self.length += len(rows)
+
+    def truncate(self, length: int) -> None:
+        assert 0 <= length <= self.length, "a cache is cut inside of what it holds"
+        self.length = length
+
+    @property
+    def bytes(self) -> int:
+        return sum(buffer.nbytes for pair in self._buffers for buffer in pair)
+
+    def filled(self) -> list[tuple[Tensor, Tensor]]:
+        """A view of what is kept, for each layer."""
+        return [(keys[:, :, : self.length], values[:, :, : self.length]) for keys, values in self._buffers]
+
+    def _reserve(self, length: int) -> None:
+        capacity = self._buffers[0][0].shape[2]
+        if length > capacity:
+            capacity = -(-length // GROWTH) * GROWTH
+            self._buffers = [(self._grown(k, capacity), self._grown(v, capacity)) for k, v in self._buffers]
+
+    def _grown(self, buffer: Tensor, capacity: int) -> Tensor:
+        grown = buffer.new_empty(*buffer.shape[:2], capacity, buffer.shape[3])
+        grown[:, :, : self.length] = buffer[:, :, : self.length]
+        return grown
+
+
+class TorchRuntime:
+    """Weights on one device in one stated precision.
+
+    >>> runtime = TorchRuntime(load(folder), device="cpu", precision="float32")
+
+    A GPU computes a batch of passes in about the time of one. `batch` tells how many it may be.
+    """
+
+    name = "torch"
+
+    def __init__(
+        self, model: Model, *, device: str = "cpu", precision: str = "float32", batch: int | None = None
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise ModelError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
+        if device == "cpu" and precision == "float16":
+            raise ModelError("precision float16 is hundreds of times slower on a CPU; choose bfloat16")
+        self.model = model.requires_grad_(False).eval().to(device=device, dtype=PRECISIONS[precision])
+        self.config = model.config
+        self.device = device
+        self.precision = precision
+        self.batch = batch or (1 if device == "cpu" else BATCH)
+
+    def cache(self) -> TorchCache:
+        return TorchCache(self.model)
+
+    def forward(self, rows: Rows, cache: TorchCache) -> TorchForward:
+        (only,) = self._together([Pass(rows, cache)])
+        return only
+
+    def forwards(self, passes: Sequence[Pass]) -> list[TorchForward]:
+        """Passes of similar length together, so that they are padded by little."""
+        found: dict[int, TorchForward] = {}
+        for group in _groups([len(one.rows.ids_R) for one in passes]):
+            found |= zip(group, self._together([passes[index] for index in group]), strict=True)
+        return [found[index] for index in range(len(passes))]
+
+    @torch.inference_mode()
+    def _together(self, passes: Sequence[Pass]) -> list[TorchForward]:
+        """One forward. Rows are padded at their end, caches too; each pass sees its own and nobody else's."""
+        longest = max(len(one.rows.ids_R) for one in passes)
+        caches = [one.cache for one in passes]
+        drafting = [one.rows.drafting_R for one in passes]
+        hints_BTH = None
+        if self.config.hints:
+            hints_BTH = self._batch([one.rows.hints_RH for one in passes], longest, torch.long)
+        hidden_BTD, fresh = self.model(
+            self._batch([one.rows.ids_R for one in passes], longest, torch.long),
+            self._batch([one.rows.positions_R for one in passes], longest, torch.long),
+            self._mask(passes, longest),
+            _stacked(caches),
+            None if all(rows is None for rows in drafting) else self._batch(drafting, longest, torch.bool),
+            hints_BTH=hints_BTH,
+        )
+        places = [(index, row) for index, one in enumerate(passes) for row in one.rows.wanted]
+        batch_W, rows_W = torch.tensor(places, dtype=torch.long).reshape(-1, 2).unbind(1)
+        hints_WH = None if hints_BTH is None else hints_BTH[batch_W, rows_W]
+        logits_WV = self.model.logits(hidden_BTD[batch_W, rows_W], hints_WH).cpu().numpy()
+        ends = np.cumsum([len(one.rows.wanted) for one in passes])[:-1]
+        return [
+            TorchForward(own_WV, [(keys[index, None], values[index, None]) for keys, values in fresh])
+            for index, own_WV in enumerate(np.split(logits_WV, ends))
+        ]
+
+    def _batch(self, values: Sequence[np.ndarray | None], longest: int, dtype: torch.dtype) -> Tensor:
+        inner = next((own.shape[1:] for own in values if own is not None), ())
+        padded_BT = np.zeros((len(values), longest, *inner), np.int64)
+        for padded_T, own_R in zip(padded_BT, values, strict=True):
+            if own_R is not None:
+                padded_T[: len(own_R)] = own_R
+        return torch.from_numpy(padded_BT).to(device=self.device, dtype=dtype)
+
+    def _mask(self, passes: Sequence[Pass], longest: int) -> Tensor | None:
+        """Rows that are only padding see themselves, since what sees nothing is no number."""
+        if len(passes) == 1 and passes[0].rows.mask_RC is None:
+            return None
+        columns = max(one.cache.length for one in passes)
+        mask_BTS = np.zeros((len(passes), longest, columns + longest), bool)
+        mask_BTS[:, :, columns:] = np.eye(longest, dtype=bool)
+        for mask_TS, one in zip(mask_BTS, passes, strict=True):
+            count, cached, mask_RC = len(one.rows.ids_R), one.cache.length, one.rows.mask_RC
+            mask_TS[:count, :cached] = True if mask_RC is None else mask_RC[:, :cached]
+            own_RR = np.tri(count, dtype=bool) if mask_RC is None else mask_RC[:, cached:]
+            mask_TS[:count, columns : columns + count] = own_RR
+        return torch.from_numpy(mask_BTS).to(self.device)
+
+
+def open_torch(
+    folder: Path, *, device: str | None = None, precision: str | None = None, adapter: Path | None = None
+) -> TorchRuntime:
+    """Without a choice: the GPU in bfloat16 where there is one, else the CPU in float32."""
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    precision = precision or ("float32" if device == "cpu" else "bfloat16")
+    config, weights = read(folder)
+    plain = dequantized(weights)
+    model = assemble(config, plain if adapter is None else adapted(plain, read_adapter(adapter, folder)))
+    return TorchRuntime(model, device=device, precision=precision)
+
+
+def _run(rows: Sequence[int]) -> bool:
+    """Whether the rows follow each other, so that a slice takes them."""
+    return len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
+
+
+def _groups(lengths: Sequence[int]) -> list[list[int]]:
+    """Indices that go together: in the order of their lengths, as many as fit into BATCH_ROWS once padded."""
+    groups: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if not groups or (len(groups[-1]) + 1) * lengths[index] > BATCH_ROWS:
+            groups.append([])
+        groups[-1].append(index)
+    return groups
+
+
+def _stacked(caches: Sequence[TorchCache]) -> KeyValues | None:
+    """What several caches keep as one, BKCE, padded to the longest; the cache itself if it is the only one."""
+    longest = max(cache.length for cache in caches)
+    if not longest:
+        return None
+    if len(caches) == 1:
+        return caches[0].filled()
+    layers = zip(*(cache.filled() for cache in caches), strict=True)
+    return [tuple(_padded(part, longest) for part in zip(*layer, strict=True)) for layer in layers]
+
+
+def _padded(parts: Sequence[Tensor], longest: int) -> Tensor:
+    _, heads, _, width = parts[0].shape
+    stacked = parts[0].new_zeros(len(parts), heads, longest, width)
+    for row, part in zip(stacked, parts, strict=True):
+        row[:, : part.shape[2]] = part[0]
+    return stacked

@@ -1,0 +1,200 @@
+"""Text to tokens and back: a byte-level BPE whose pre-tokens never span a line, and the mid-word
+constraint."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+from tokenizers import Regex, decoders, models, pre_tokenizers
+
+from mercury_engine.api import EngineError
+from mercury_engine.tokens.layout import MAXIMUM_PART, SPECIALS
+
+__all__ = ["PATTERN", "Tokenizer", "TokenizerError", "untrained"]
+
+PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)"
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+"
+    r"|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+(?:\r?\n)?"
+    r"|[^\S\r\n]*\r?\n"
+    r"|[^\S\r\n]+(?!\S)"
+    r"|\s"
+)
+"""Splitting in the manner of cl100k, with single digits, and no pre-token past a line's end: encoding a text
+is encoding its lines, so that a finished line is appended to the context without touching what stands
+there."""
+
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+CACHED_LINES = 1 << 14
+CACHED_CONSTRAINTS = 1 << 10
+
+
+class TokenizerError(EngineError):
+    """The tokenizer file is not one that the engine can use."""
+
+
+def untrained() -> tokenizers.Tokenizer:
+    """The pipeline that training fills with merges: `SPECIALS` first, then the byte alphabet, then the
+    merges."""
+    tokenizer = tokenizers.Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+class Tokenizer:
+    """Owns the vocabulary and remembers the lines it has encoded; a line that did not change costs a
+    look-up."""
+
+    def __init__(self, data: bytes, source: str = "tokenizer.json") -> None:
+        self._rust = _parse(data, source)
+        symbols = [self._rust.id_to_token(token) for token in range(self._rust.get_vocab_size())]
+        _check(symbols, self._rust, source)
+        self._symbols: list[str] = symbols
+        self.token_bytes: tuple[bytes, ...] = _vocabulary_bytes(symbols)
+        self.byte_ids: tuple[int, ...] = tuple(self.token_bytes.index(bytes([byte])) for byte in range(256))
+        self._ids = {spelling: token for token, spelling in enumerate(self.token_bytes) if spelling}
+        self._sorted = sorted(self._ids)
+        self._line = lru_cache(CACHED_LINES)(self._encode_line)
+        self.allowed = lru_cache(CACHED_CONSTRAINTS)(self._allowed)
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        try:
+            return cls(path.read_bytes(), str(path))
+        except OSError as error:
+            raise TokenizerError(f"{path}: cannot read the tokenizer ({error}); reinstall the model") from error
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self.token_bytes)
+
+    def encode(self, text: str) -> list[int]:
+        """Never a special token: a literal `<mask>` in the text is text."""
+        return [token for line in LINE.findall(text) for token in self._line(line)]
+
+    @cached_property
+    def line_ends(self) -> dict[int, tuple[int, ...]]:
+        """For each token that ends a line what it spells before that, in tokens."""
+        ending = (token for token, spelled in enumerate(self.token_bytes) if b"\n" in spelled)
+        return {token: tuple(self.encode(self.decode([token]).partition("\n")[0])) for token in ending}
+
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """The exact bytes of the ids; special tokens have none."""
+        return b"".join(self.token_bytes[token] for token in ids)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    def symbol(self, token: int) -> str:
+        """The token as it is written in golden files: no spaces, `Ġ` for a space and `Ċ` for a line's end."""
+        return self._symbols[token]
+
+    def split_part(self, head: str) -> tuple[list[int], str]:
+        """The tokens of a line's head up to its last pre-token, and that pre-token as text.
+
+        The next letter may change the last pre-token and nothing before it. Of a run of blanks only the last
+        one can still join a word. A pre-token longer than `MAXIMUM_PART` bytes gives up its beginning, so
+        that a canvas can spell what is left.
+        """
+        if not head:
+            return [], ""
+        encoding = self._rust.encode(_valid(head), add_special_tokens=False)
+        stable = [
+            token for token, word in zip(encoding.ids, encoding.word_ids, strict=True) if word != encoding.word_ids[-1]
+        ]
+        last = self.decode_bytes(encoding.ids[len(stable) :]).decode()
+        settled = len(last) - 1 if last.isspace() else _overlong(last)
+        return stable + self.encode(last[:settled]), last[settled:]
+
+    def spell(self, part: str) -> list[int]:
+        """The ids of the part's bytes, one a byte."""
+        return [self.byte_ids[byte] for byte in _valid(part).encode()]
+
+    def remaining(self, typed: bytes, token: int) -> bytes:
+        """What is still to be covered of `typed` after a slot took `token`."""
+        return typed[len(self.token_bytes[token]) :]
+
+    def _allowed(self, typed: bytes) -> np.ndarray:
+        """The ids that a slot may take while `typed` is to be covered, ascending: tokens that begin with all
+        of it, and tokens that are a beginning of it. The sorted vocabulary is the trie."""
+        assert typed, "a slot is constrained only while typed bytes are left to cover"
+        start = bisect_left(self._sorted, typed)
+        stop = start
+        while stop < len(self._sorted) and self._sorted[stop].startswith(typed):
+            stop += 1
+        beginnings = (typed[:length] for length in range(1, len(typed)))
+        spellings = [*self._sorted[start:stop], *(piece for piece in beginnings if piece in self._ids)]
+        ids = np.array(sorted(self._ids[spelling] for spelling in spellings), np.int32)
+        ids.setflags(write=False)
+        return ids
+
+    def _encode_line(self, line: str) -> tuple[int, ...]:
+        return tuple(self._rust.encode(_valid(line), add_special_tokens=False).ids)
+
+
+def _valid(text: str) -> str:
+    """Lone surrogates, which an editor can send and UTF-8 cannot hold, become one `?` each: offsets stay."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _overlong(part: str) -> int:
+    """How many leading characters must go for the rest to fit `MAXIMUM_PART` bytes."""
+    dropped = 0
+    while len(part[dropped:].encode()) > MAXIMUM_PART:
+        dropped += 1
+    return dropped
+
+
+def _parse(data: bytes, source: str) -> tokenizers.Tokenizer:
+    try:
+        tokenizer = tokenizers.Tokenizer.from_str(data.decode())
+    except Exception as error:  # the binding raises plain Exception
+        raise TokenizerError(f"{source}: not a tokenizer file ({error}); reinstall the model") from error
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def _check(symbols: list[str], tokenizer: tokenizers.Tokenizer, source: str) -> None:
+    for token, expected in enumerate(SPECIALS):
+        found = symbols[token] if token < len(symbols) else "nothing"
+        if found != expected:
+            raise TokenizerError(f"{source}: id {token} is {found!r}, the layout has {expected!r}; train it anew")
+    alphabet = set(pre_tokenizers.ByteLevel.alphabet())
+    if missing := alphabet - set(symbols):
+        raise TokenizerError(f"{source}: {len(missing)} of 256 byte symbols are missing; train it with the alphabet")
+    for token, symbol in enumerate(symbols[len(SPECIALS) :], len(SPECIALS)):
+        if not alphabet.issuperset(symbol):
+            raise TokenizerError(
+                f"{source}: id {token} is {symbol!r}, not spelled in bytes; train it without additions"
+            )
+    if tokenizer.normalizer is not None:
+        raise TokenizerError(f"{source}: a normalizer changes the text; train it with none")
+    splitter = tokenizer.pre_tokenizer
+    pieces = [piece for piece, _ in splitter.pre_tokenize_str("a\n\n12")] if splitter else None
+    if pieces != ["a", "Ċ", "Ċ", "1", "2"]:
+        raise TokenizerError(f"{source}: splits otherwise than the layout (lines, digits); train it with PATTERN")
+
+
+def _vocabulary_bytes(symbols: list[str]) -> tuple[bytes, ...]:
+    byte_of = _byte_of_symbol()
+    plain = (bytes(byte_of[character] for character in symbol) for symbol in symbols[len(SPECIALS) :])
+    return (*[b""] * len(SPECIALS), *plain)
+
+
+def _byte_of_symbol() -> dict[str, int]:
+    """The byte-level alphabet of GPT-2: printable bytes stand for themselves, the others follow from
+    U+0100."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}

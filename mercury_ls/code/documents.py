@@ -1,0 +1,486 @@
+"""Open documents: the text as the editor has it, its lines and its syntax tree, version by version."""
+
+import math
+import re
+import time
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msgspec import Struct
+from tree_sitter import Parser, Point, Tree
+
+from mercury_ls.code import languages, positions
+from mercury_ls.code.languages import Language
+from mercury_ls.code.positions import Encoding
+
+__all__ = [
+    "LONGEST_MARK",
+    "TREE_LIMIT",
+    "Change",
+    "Document",
+    "Snapshot",
+    "difference",
+    "remembered",
+    "reparse",
+    "unified",
+]
+
+TREE_LIMIT = 1 << 20
+"""Bytes. A larger text takes the parser more than a tenth of a second, which holds the interpreter lock: threads are no
+way out, slices are."""
+
+LONGEST_MARK = 16
+"""What ends a lexeme, or begins a longer one, is shorter: nothing further away decides where it ends."""
+
+_PENDING_LIMIT = 64
+_QUICK = 1 << 15
+"""Bytes that are parsed within any patience."""
+_SLICE_SECONDS = 0.01
+_CHUNK = 1 << 16
+"""Bytes that the parser reads at once of a text that it has not seen before."""
+_DEEPEST = 256
+_STRIDE = 1024
+_TERMINATOR = re.compile(r"\r\n|\r|\n")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+_Range = tuple[int, int, int, int]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Change(Struct, frozen=True):
+    """`text` replaces `start:end` of the text before; nothing at either edge is replaced by itself."""
+
+    start: int
+    end: int
+    text: str
+
+
+_NOTHING = Change(0, 0, "")
+"""Pending, so that the text is parsed though nothing has been typed since."""
+
+
+class Snapshot:
+    """One version of a document. It never changes, and answers in code points unless a name says `byte`.
+
+    `closed` are offsets at which no comment or string is open, as far as `syntax` has looked for them; the last one is
+    there twice where what begins at it never ends.
+    """
+
+    def __init__(self, document: "Document", lines: "_Lines"):
+        self.uri = document.uri
+        self.path = document.path
+        self.language = document.language
+        self.version = document.version
+        self.text = document.text
+        self.closed = document.closed
+        self.memory: dict[tuple, Any] = {}
+        self._document = document
+        self._lines = lines
+
+    @property
+    def line_count(self) -> int:
+        return len(self._lines)
+
+    def line_start(self, line: int) -> int:
+        return self._lines.start(line)
+
+    def line_stop(self, line: int) -> int:
+        """Behind the terminator, or the text's end."""
+        return self._lines.start(line + 1) if line + 1 < len(self._lines) else len(self.text)
+
+    def line_end(self, line: int) -> int:
+        """Before the terminator."""
+        start = self._lines.start(line)
+        if line + 1 == len(self._lines):
+            return len(self.text)
+        end = self._lines.start(line + 1)
+        if self.text[end - 1] == "\n":
+            end -= 1
+        if end > start and self.text[end - 1] == "\r":
+            end -= 1
+        return end
+
+    def line_of(self, offset: int) -> int:
+        return self._lines.line_of(offset)
+
+    def line(self, line: int) -> str:
+        return self.text[self.line_start(line) : self.line_end(line)]
+
+    def offset(self, line: int, character: int, encoding: Encoding) -> int:
+        """Past the end of a line is its end, past the last line is the end of the text."""
+        if line >= len(self._lines):
+            return len(self.text)
+        start = self.line_start(line)
+        # No encoding has fewer units than code points: the rest of a very long line need not be copied.
+        reached = self.text[start : min(self.line_end(line), start + character)]
+        return start + positions.column(reached, character, encoding)
+
+    def position(self, offset: int, encoding: Encoding) -> tuple[int, int]:
+        line = self.line_of(offset)
+        before = self.text[self.line_start(line) : min(offset, self.line_end(line))]
+        return line, positions.units(before, len(before), encoding)
+
+    def byte(self, offset: int) -> int:
+        if self.text.isascii():
+            return offset
+        anchor = offset // _STRIDE
+        return self._byte_anchors[anchor] + len(self.text[anchor * _STRIDE : offset].encode())
+
+    def offset_of_byte(self, byte: int) -> int:
+        """Inside a character is its start."""
+        if self.text.isascii():
+            return byte
+        anchor = bisect_right(self._byte_anchors, byte) - 1
+        piece = self.text[anchor * _STRIDE : (anchor + 1) * _STRIDE].encode()
+        return anchor * _STRIDE + len(piece[: byte - self._byte_anchors[anchor]].decode(errors="ignore"))
+
+    @cached_property
+    def tree(self) -> Tree | None:
+        """None without a grammar, over TREE_LIMIT, and where the parser took too long."""
+        return self._document.parse(self)
+
+    @property
+    def patience(self) -> float:
+        """How long a parse of a variant of this text may take."""
+        return self._document.patience
+
+    def changed(self, change: Change) -> "Snapshot":
+        """A variant of this text, parsed from its tree."""
+        text = self.text[: change.start] + change.text + self.text[change.end :]
+        return Document(
+            self.uri, self.path, self.language, self.version, text, self.patience, (self, change)
+        ).snapshot()
+
+    @cached_property
+    def _byte_anchors(self) -> "array[int]":
+        anchors = array("q", [0])
+        for start in range(0, len(self.text) - _STRIDE + 1, _STRIDE):
+            anchors.append(anchors[-1] + len(self.text[start : start + _STRIDE].encode()))
+        return anchors
+
+    def is_deep(self, offset: int) -> bool:
+        """Whether so much is around the offset that nobody should climb from there: the parser's nodes do not know what
+        they are in, each step up goes down from the root. Neighbours are about as deep."""
+        if self.tree is None:
+            return False
+        place = "deep", offset // _DEEPEST
+        if place not in self.memory:
+            cursor, byte = self.tree.walk(), self.byte(offset)
+            self.memory[place] = all(cursor.goto_first_child_for_byte(byte) is not None for _ in range(_DEEPEST))
+        return self.memory[place]
+
+
+def remembered(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
+    """What the function says of a snapshot is worked out once: rules and places ask for the same again and again."""
+
+    @wraps(function)
+    def known(snapshot: Snapshot, *given: P.args, **named: P.kwargs) -> T:
+        key = (function, given, *named.items())
+        if key not in snapshot.memory:
+            snapshot.memory[key] = function(snapshot, *given, **named)
+        return snapshot.memory[key]
+
+    return known
+
+
+class Document:
+    """The current text of one open document. Lone surrogates, which no encoding can carry, become U+FFFD:
+    as long in every encoding, so that the editor's positions still hold.
+
+    `patience` in seconds of work bounds each update of the tree: an open bracket in a large file can make the parser go
+    over all that follows, at every keystroke. A snapshot whose turn took longer has no tree.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        path: str,
+        language: str,
+        version: int,
+        text: str,
+        patience: float = math.inf,
+        made_of: tuple[Snapshot, Change] | None = None,
+    ):
+        self.uri = uri
+        self.path = path
+        self.language = language
+        self.version = version
+        self.text = _encodable(text)
+        self.patience = patience
+        self.closed = [0]
+        self._grammar = languages.find(language, path)
+        self._lines = _Lines.of(self.text)
+        self._snapshot: Snapshot | None = None
+        self._parsed: tuple[Tree, str] | None = None
+        self._pending: list[Change] = []
+        self._begun: str | None = None
+        self._slices: Iterator[None] = iter(())
+        if made_of is not None and (tree := made_of[0].tree) is not None:
+            self._parsed, self._pending = (tree, made_of[0].text), [made_of[1]]
+
+    def apply(self, changes: Sequence[tuple[_Range | None, str]], version: int, encoding: Encoding) -> list[Change]:
+        """The `contentChanges` of a didChange, in order; no range means the whole text. Answers what really
+        changed, each change in offsets of the text that its predecessors left.
+        """
+        applied = [self._apply(given, text, encoding) for given, text in changes]
+        self.version = version
+        self._snapshot = None
+        return [change for change in applied if change.text or change.end > change.start]
+
+    def snapshot(self) -> Snapshot:
+        if self._snapshot is None:
+            self._snapshot = Snapshot(self, self._lines.copy())
+        return self._snapshot
+
+    def parse(self, snapshot: Snapshot) -> Tree | None:
+        """Incremental for the latest text; an older one is parsed from scratch."""
+        if self._grammar is None or not _parseable(snapshot.text):
+            return None
+        if snapshot.text is not self.text:
+            return languages.parser(self._grammar).parse(snapshot.text.encode())
+        tree = self._reparse(self._grammar)
+        if tree is not None or self._begun is not self.text:
+            self._begun = None
+        return tree
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it has never been parsed: then a tree takes as long as the text is."""
+        return self._parsed is None
+
+    def parsing(self) -> Iterator[None]:
+        """The parse of a long text as it is now, a slice at a time, however long it takes: the next snapshot has its
+        tree. Whoever asks first begins it, others go on with it, and what is typed meanwhile is pending by then."""
+        is_current = self._parsed is not None and not self._pending
+        if self._begun is None and not is_current and self._grammar is not None and self._is_long():
+            old = _edited(*self._parsed, self._pending)[0] if self._parsed else None
+            self._parsed, self._pending = (old, self.text) if old else None, [_NOTHING]
+            self._begun, self._slices = self.text, self._parse_in_slices(self.text, self._grammar, old)
+        return self._slices
+
+    def _is_long(self) -> bool:
+        return len(self.text) > _QUICK and _parseable(self.text)
+
+    def _parse_in_slices(self, text: str, grammar: Language, old: Tree | None) -> Iterator[None]:
+        parser, source = languages.new_parser(grammar), text.encode()
+        while self._begun is text:
+            if tree := _parse_slice(parser, source, old):
+                self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
+                self._snapshot = None
+                return
+            yield
+
+    def _reparse(self, grammar: Language) -> Tree | None:
+        if self._parsed is None:
+            self._pending.clear()
+            tree = languages.parser(grammar).parse(self.text.encode())
+            self._parsed = tree, self.text
+            return tree
+        if not self._pending:
+            return self._parsed[0]
+        old, _ = _edited(*self._parsed, self._pending)
+        tree = _parse(languages.parser(grammar), self.text.encode(), old, self.patience)
+        # Where it took too long, the old one knows what has changed, and that is parsed with what comes next.
+        self._parsed = tree or old, self.text
+        self._pending = [] if tree else [_NOTHING]
+        return tree
+
+    def _apply(self, given: _Range | None, text: str, encoding: Encoding) -> Change:
+        start, end = self._offsets(given, encoding) if given else (0, len(self.text))
+        # Clients that send the whole text, or a whole line, have mostly changed one word of it.
+        found = difference(self.text[start:end], _encodable(text))
+        change = Change(start + found.start, start + found.end, found.text)
+        self.text = self.text[: change.start] + change.text + self.text[change.end :]
+        self._lines.replace(change, self.text)
+        self._reopen(change.start)
+        self._remember(change)
+        return change
+
+    def _offsets(self, given: _Range, encoding: Encoding) -> tuple[int, int]:
+        here = Snapshot(self, self._lines)
+        start, end = here.offset(given[0], given[1], encoding), here.offset(given[2], given[3], encoding)
+        return min(start, end), max(start, end)
+
+    def _reopen(self, start: int) -> None:
+        """Snapshots keep their list: this one begins anew behind the change."""
+        self.closed = self.closed[: bisect_right(self.closed, max(start - LONGEST_MARK, 0))]
+        if self.closed[-1] in self.closed[-2:-1]:
+            self.closed.pop()
+
+    def _remember(self, change: Change) -> None:
+        if self._parsed is None and self._begun is None:
+            return
+        self._pending.append(change)
+        if len(self._pending) > _PENDING_LIMIT:
+            self._parsed = self._begun = None
+            self._pending.clear()
+
+
+def unified(text: str) -> str:
+    """With line feeds alone."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def difference(before: str, after: str) -> Change:
+    """What turns one into the other, without what they begin and end with in common."""
+    limit = min(len(before), len(after))
+    head = _common(limit, lambda length: before.startswith(after[:length]))
+    tail = _common(limit - head, lambda length: before.endswith(after[len(after) - length :]))
+    return Change(head, len(before) - tail, after[head : len(after) - tail])
+
+
+def reparse(
+    tree: Tree, language: Language, before: str, changes: Iterable[Change], patience: float = math.inf
+) -> Tree | None:
+    """The tree of `before` after `changes`, None when it takes longer than `patience`; `tree` stays as it was."""
+    old, text = _edited(tree, before, changes)
+    return _parse(languages.parser(language), text.encode(), old, patience)
+
+
+def _edited(tree: Tree, before: str, changes: Iterable[Change]) -> tuple[Tree, str]:
+    """A copy of the tree that knows where the text changed, and the text by now."""
+    tree, text = tree.copy(), before
+    for change in changes:
+        start, point = _byte(text, change.start), _point(text, change.start)
+        removed = text[change.start : change.end]
+        end, new_end = start + len(removed.encode()), start + len(change.text.encode())
+        tree.edit(start, end, new_end, point, _behind(point, removed), _behind(point, change.text))
+        text = text[: change.start] + change.text + text[change.end :]
+    return tree, text
+
+
+def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
+    if math.isinf(patience) or len(text) <= _QUICK:
+        return parser.parse(text, old)
+    deadline = time.thread_time() + patience
+    try:
+        return parser.parse(
+            lambda start, _: _kept(_line_at(text, start)),
+            old,
+            progress_callback=lambda *_: time.thread_time() > deadline,
+        )
+    except ValueError:  # how the binding says that the callback has stopped it
+        parser.reset()
+        return None
+
+
+def _parse_slice(parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
+    """Goes on where the last slice of this parser ended."""
+    deadline = time.thread_time() + _SLICE_SECONDS
+
+    def is_over(*_: Any) -> bool:
+        return time.thread_time() > deadline
+
+    try:
+        if old is not None:
+            return parser.parse(lambda start, _: _kept(_line_at(text, start)), old, progress_callback=is_over)
+        return parser.parse(
+            lambda start, _: _kept(text[start : start - start % _CHUNK + _CHUNK]), progress_callback=is_over
+        )
+    except ValueError:
+        return None
+
+
+def _line_at(text: bytes, start: int) -> bytes:
+    return text[start : text.find(b"\n", start) + 1 or len(text)]
+
+
+@cache
+def _kept(line: bytes) -> bytes:
+    """The binding (0.26.1) never lets go of what it is given to read: so the same line is lost only once."""
+    return line
+
+
+class _Lines:
+    """Where lines start. Entries from the gap on lack `shift`: typing in one place moves no other entry."""
+
+    __slots__ = ("_gap", "_shift", "_starts")
+
+    def __init__(self, starts: "array[int]", gap: int, shift: int):
+        self._starts = starts
+        self._gap = gap
+        self._shift = shift
+
+    @classmethod
+    def of(cls, text: str) -> "_Lines":
+        return cls(array("q", [0, *_line_starts(text, 1, len(text))]), 0, 0)
+
+    def copy(self) -> "_Lines":
+        return _Lines(self._starts[:], self._gap, self._shift)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def start(self, line: int) -> int:
+        return self._starts[line] + (self._shift if line >= self._gap else 0)
+
+    def line_of(self, offset: int) -> int:
+        return self._first_after(offset) - 1
+
+    def replace(self, change: Change, text: str) -> None:
+        """Whether a line starts at an offset depends on the two characters around it alone: in `text`, which
+        is the text after the change, only the offsets from its start to its end, both included, can differ.
+        """
+        reached = change.start + len(change.text)
+        first = self._first_after(max(change.start, 1) - 1)
+        last = self._first_after(change.end)
+        self._move_gap(last)
+        found = array("q", _line_starts(text, max(change.start, 1), reached))
+        self._starts[first:last] = found
+        self._gap = first + len(found)
+        self._shift += reached - change.end
+
+    def _first_after(self, offset: int) -> int:
+        gap = self._gap
+        if gap < len(self._starts) and self._starts[gap] + self._shift <= offset:
+            return bisect_right(self._starts, offset - self._shift, lo=gap)
+        return bisect_right(self._starts, offset, hi=gap)
+
+    def _move_gap(self, line: int) -> None:
+        first, last = sorted((line, self._gap))
+        shift = self._shift if line > self._gap else -self._shift
+        if shift and first < last:
+            self._starts[first:last] = array("q", [start + shift for start in self._starts[first:last]])
+        self._gap = line
+
+
+def _line_starts(text: str, first: int, last: int) -> list[int]:
+    """The line starts in `first..last`, both included."""
+    ends = (match.end() for match in _TERMINATOR.finditer(text, first - 1, last + 1))
+    return [end for end in ends if end <= last]
+
+
+def _common(limit: int, agree: Callable[[int], bool]) -> int:
+    """The longest length up to `limit` that agrees, where every shorter one does too."""
+    return bisect_left(range(1, limit + 1), True, key=lambda length: not agree(length))
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def _parseable(text: str) -> bool:
+    return len(text) <= TREE_LIMIT and (
+        text.isascii() or len(text) * 4 <= TREE_LIMIT or len(text.encode()) <= TREE_LIMIT
+    )
+
+
+def _byte(text: str, offset: int) -> int:
+    return offset if text.isascii() else len(text[:offset].encode())
+
+
+def _behind(point: Point, text: str) -> Point:
+    """Where a text ends that begins at a point."""
+    head, line_feed, last = text.rpartition("\n")
+    column = len(last.encode())
+    return Point(point.row + head.count("\n") + 1, column) if line_feed else Point(point.row, point.column + column)
+
+
+def _point(text: str, offset: int) -> Point:
+    """Rows as tree-sitter counts them: by line feeds alone."""
+    line_feed = text.rfind("\n", 0, offset)
+    return Point(text.count("\n", 0, offset), len(text[line_feed + 1 : offset].encode()))

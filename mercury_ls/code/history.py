@@ -1,0 +1,384 @@
+"""What the user has just done: their edits as hunks of lines, and what must not be undone for them."""
+
+import re
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit
+from mercury_ls.code.documents import Change, difference
+
+__all__ = ["History"]
+
+_HUNKS = 64
+_CHARACTERS = 64 << 10
+_FILES = 256
+_LARGEST = _CHARACTERS // 2
+_PAUSE = 1.0
+_LINES = 8
+_TERMINATOR = re.compile(r"\r\n|\r|\n")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+class _Hunk:
+    """Whole lines: `before` became `after` at `start` of the text as this hunk, the latest but for those behind
+    it in the list, left it.
+    """
+
+    __slots__ = ("after", "before", "is_own", "line", "mark", "path", "start", "time")
+
+    def __init__(self, path: str, start: int, line: int, before: str, after: str, time: float, is_own: bool = True):
+        self.path = path
+        self.start = start
+        self.line = line
+        self.before = before
+        self.after = after
+        self.time = time
+        self.mark = 0
+        self.is_own = is_own
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.after)
+
+    @property
+    def grown(self) -> int:
+        return len(self.after) - len(self.before)
+
+    @property
+    def lines_grown(self) -> int:
+        return _terminators(self.after) - _terminators(self.before)
+
+
+class _Trace:
+    """`removed` once stood where the current text now has `start:end`, which the user typed."""
+
+    __slots__ = ("end", "path", "removed", "start")
+
+    def __init__(self, path: str, start: int, end: int, removed: str):
+        self.path = path
+        self.start = start
+        self.end = end
+        self.removed = removed
+
+
+class History:
+    """The recent edits of all files. What belongs together becomes one hunk, and what was taken back, none."""
+
+    def __init__(self) -> None:
+        self._hunks: list[_Hunk] = []
+        self._traces: list[_Trace] = []
+        self._last: dict[str, float] = {}
+        self.mark = 0
+        """Moves on with every change: what came `since` a mark can be asked for."""
+        self._lengths: dict[str, int] = {}
+
+    def record(self, path: str, text_before: str, change: Change, now: float, is_own: bool = True) -> None:
+        """The change of one file from `text_before`; changes of a file come in the order in which they happened. Those
+        that an accepted offer makes are not the user's own."""
+        self._last.pop(path, None)
+        self._last[path] = now
+        self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
+        self._follow(path, text_before, change)
+        continued = self._continued(path, text_before, change, now)
+        hunk = continued or _hunk(path, text_before, change, now)
+        hunk.is_own = is_own or (continued is not None and continued.is_own)
+        if len(hunk.before) + len(hunk.after) > _LARGEST:
+            # Without it the older hunks of this file no longer fit its text.
+            self._hunks = [other for other in self._hunks if other.path != path]
+        elif hunk.before != hunk.after:
+            self.mark = hunk.mark = self.mark + 1
+            self._hunks.append(hunk)
+        self._forget_oldest()
+
+    def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
+        """Oldest first, as whole lines with their terminators, numbered as the files are now; only the user's `own`,
+        where something is learned from them."""
+        known = [index for index, hunk in enumerate(self._hunks) if hunk.is_own or not own]
+        return tuple(self._edit(index) for index in known[max(len(known) - limit, 0) :])
+
+    def accepted(self) -> tuple[Edit, ...]:
+        """What accepted offers did, in the same form: nothing is learned from it, and nothing is to do there again."""
+        return tuple(self._edit(index) for index, hunk in enumerate(self._hunks) if not hunk.is_own)
+
+    def _edit(self, index: int) -> Edit:
+        hunk = self._hunks[index]
+        return Edit(hunk.path, _line_after(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
+
+    def since(self, mark: int) -> int:
+        """How many of the user's latest edits were made, or made longer, after that mark."""
+        return sum(hunk.mark > mark for hunk in self._hunks if hunk.is_own)
+
+    def reverses(self, path: str, text: str, start: int, end: int, replacement: str) -> bool:
+        """Whether this edit of the current text would restore what the user has just removed, or remove what the
+        user has just typed. Completing typed text is neither, even if the same once stood there.
+        """
+        edit = difference(text[start:end], replacement)
+        edit = replace(edit, start=edit.start + start, end=edit.end + start)
+        if edit.start == edit.end and not edit.text:
+            return False
+        traces = [trace for trace in self._traces if trace.path == path]
+        return any(_removes(trace, text, edit) or _restores(trace, text, edit) for trace in traces)
+
+    def reopened(self, path: str, text: str) -> None:
+        """The file may be another one by now, of another branch say: then the places of its edits mean nothing."""
+        newest = next((hunk for hunk in reversed(self._hunks) if hunk.path == path), None)
+        fits = newest is None or text.startswith(newest.after, newest.start)
+        if not fits or self._lengths.get(path, len(text)) != len(text):
+            self.forget(path)
+
+    def last(self, path: str) -> float | None:
+        return self._last.get(path)
+
+    def forget(self, path: str) -> None:
+        self._hunks = [hunk for hunk in self._hunks if hunk.path != path]
+        self._traces = [trace for trace in self._traces if trace.path != path]
+        self._last.pop(path, None)
+        self._lengths.pop(path, None)
+
+    def rename(self, old: str, new: str) -> None:
+        self.forget(new)
+        for entry in [*self._hunks, *self._traces]:
+            if entry.path == old:
+                entry.path = new
+        if old in self._last:
+            self._last[new] = self._last.pop(old)
+            self._lengths[new] = self._lengths.pop(old)
+
+    def clear(self) -> None:
+        self._hunks.clear()
+        self._traces.clear()
+        self._last.clear()
+        self._lengths.clear()
+
+    def _continued(self, path: str, text: str, change: Change, now: float) -> _Hunk | None:
+        """The hunk that this change belongs to, joined with it and taken out of the list."""
+        lines = start, end = _whole_lines(text, change)
+        newer: list[_Hunk] = []
+        for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
+            if start <= hunk.end and end >= hunk.start:
+                latest, below = _commuted(hunk, newer)
+                joined = latest and _joined(latest, text, change, lines, now)
+                if joined:
+                    self._take_out(hunk, below)
+                return joined
+            if start > hunk.end:
+                start, end = start - hunk.grown, end - hunk.grown
+            newer.insert(0, hunk)
+        return None
+
+    def _take_out(self, hunk: _Hunk, below: Iterable[_Hunk]) -> None:
+        self._hunks.remove(hunk)
+        for other in below:
+            other.start -= hunk.grown
+            other.line -= hunk.lines_grown
+
+    def _follow(self, path: str, text: str, change: Change) -> None:
+        """Keep the traces on the text that they speak of, and add that of this change."""
+        mine = [trace for trace in self._traces if trace.path == path]
+        removed = text[change.start : change.end]
+        continued = (
+            _lengthened(mine[-1:], change, removed)
+            if removed
+            else any(trace.start <= change.start <= trace.end for trace in mine)
+        )
+        for trace in mine:
+            _move(trace, change)
+        if not continued and len(removed) <= _LARGEST:
+            end = change.start + len(change.text)
+            self._traces.append(_Trace(path, change.start, end, removed))
+        self._traces = [trace for trace in self._traces if trace.removed or trace.start < trace.end]
+
+    def _forget_oldest(self) -> None:
+        size = sum(len(hunk.before) + len(hunk.after) for hunk in self._hunks)
+        while len(self._hunks) > _HUNKS or size > _CHARACTERS:
+            oldest = self._hunks.pop(0)
+            size -= len(oldest.before) + len(oldest.after)
+        size = sum(len(trace.removed) for trace in self._traces)
+        while len(self._traces) > _HUNKS or size > _CHARACTERS:
+            size -= len(self._traces.pop(0).removed)
+        while len(self._last) > _FILES:
+            oldest_path = next(iter(self._last))
+            del self._last[oldest_path], self._lengths[oldest_path]
+
+
+def _hunk(path: str, text: str, change: Change, now: float) -> _Hunk:
+    start, end = _whole_lines(text, change)
+    after = text[start : change.start] + change.text + text[change.end : end]
+    return _tight(_Hunk(path, start, _terminators(text, start), text[start:end], after, now))
+
+
+def _joined(hunk: _Hunk, text: str, change: Change, lines: tuple[int, int], now: float) -> _Hunk | None:
+    """One hunk for both, if they belong together: the change touches what the hunk changed, or follows at once
+    on the same lines or the next.
+    """
+    start, end = lines
+    if start > hunk.end or end < hunk.start or not (now - hunk.time <= _PAUSE or _touches(hunk, change)):
+        return None
+    start, end = min(start, hunk.start), max(end, hunk.end)
+    before = text[start : hunk.start] + hunk.before + text[hunk.end : end]
+    after = text[start : change.start] + change.text + text[change.end : end]
+    line = hunk.line - _terminators(text[start : hunk.start])
+    joined = _tight(_Hunk(hunk.path, start, line, before, after, now, hunk.is_own))
+    return joined if max(_terminators(joined.before), _terminators(joined.after)) <= _LINES else None
+
+
+def _touches(hunk: _Hunk, change: Change) -> bool:
+    core = difference(hunk.before, hunk.after)
+    first = hunk.start + core.start
+    return change.start <= first + len(core.text) and change.end >= first
+
+
+def _commuted(hunk: _Hunk, newer: Iterable[_Hunk]) -> tuple[_Hunk | None, list[_Hunk]]:
+    """The hunk as it would be had it come last, and those of `newer` below it; None where one changed it."""
+    start, line, below = hunk.start, hunk.line, []
+    for other in newer:
+        if other.start >= start + len(hunk.after):
+            below.append(other)
+        elif other.start + len(other.before) <= start:
+            start += other.grown
+            line += other.lines_grown
+        else:
+            return None, []
+    return _Hunk(hunk.path, start, line, hunk.before, hunk.after, hunk.time, hunk.is_own), below
+
+
+def _line_after(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:
+    line = hunk.line
+    for other in newer:
+        if other.path != hunk.path or other.line > line:
+            continue
+        if line >= other.line + _terminators(other.before):
+            line += other.lines_grown
+        else:
+            line = min(line, other.line + _terminators(other.after))
+    return max(line, 0)  # a carriage return typed before a line feed makes one line of two that were counted
+
+
+def _whole_lines(text: str, change: Change) -> tuple[int, int]:
+    """The lines that the change touches; none beyond it where it takes away and puts whole lines."""
+    start = _line_start(text, change.start)
+    whole = start == change.start and (not change.text or change.text[-1] in "\r\n")
+    if whole and _line_start(text, change.end) == change.end:
+        return start, change.end
+    match = _TERMINATOR.search(text, change.end)
+    return start, match.end() if match else len(text)
+
+
+def _line_start(text: str, offset: int) -> int:
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def _terminators(text: str, end: int | None = None) -> int:
+    return text.count("\n", 0, end) + text.count("\r", 0, end) - text.count("\r\n", 0, end)
+
+
+def _tight(hunk: _Hunk) -> _Hunk:
+    """Without the lines at its edges that are as they were."""
+    before, after = _LINE.findall(hunk.before), _LINE.findall(hunk.after)
+    shared = min(len(before), len(after))
+    head = next((n for n in range(shared) if before[n] != after[n]), shared)
+    before, after, shared = before[head:], after[head:], shared - head
+    tail = next((n for n in range(shared) if before[-n - 1] != after[-n - 1]), shared)
+    skipped = len(hunk.before) - sum(map(len, before))
+    hunk.start += skipped
+    hunk.line += head
+    hunk.before = "".join(before[: len(before) - tail])
+    hunk.after = "".join(after[: len(after) - tail])
+    return hunk
+
+
+def _lengthened(last: list[_Trace], change: Change, removed: str) -> bool:
+    """Whether the change goes on deleting where the last one stopped, backwards or forwards."""
+    if not last or change.text or not last[0].removed or last[0].start < last[0].end:
+        return False
+    trace = last[0]
+    if change.end == trace.start:
+        trace.removed = removed + trace.removed
+    elif change.start == trace.start:
+        trace.removed += removed
+    return trace.start in (change.start, change.end)
+
+
+def _move(trace: _Trace, change: Change) -> None:
+    """What is typed within or at the edge of a trace becomes part of it."""
+    reached = change.start + len(change.text)
+    if trace.start > change.start:
+        trace.start = max(trace.start - change.end, 0) + reached
+    if trace.end >= change.end:
+        trace.end += reached - change.end
+    elif trace.end > change.start:
+        trace.end = change.start
+    trace.end = max(trace.start, trace.end)
+
+
+def _removes(trace: _Trace, text: str, edit: Change) -> bool:
+    """Takes away some of what was typed, and puts nothing in its place."""
+    first, last = max(trace.start, edit.start), min(trace.end, edit.end)
+    return not edit.text.strip() and bool(text[first:last].strip())
+
+
+def _restores(trace: _Trace, text: str, edit: Change) -> bool:
+    typed, inserts = text[trace.start : trace.end], edit.start == edit.end
+    if typed == trace.removed or (inserts and typed):
+        return False
+    if _same(text, edit, Change(trace.start, trace.end, trace.removed)):
+        return True
+    if inserts:
+        edit = _slid(text, edit, trace.start)
+    if not trace.removed or edit.start > trace.end or edit.end < trace.start:
+        return False
+    if inserts:
+        return _begins_again(trace, text, edit) or _is_part(edit.text, trace.removed)
+    return _begins_again(trace, text, edit) or _brings_back(trace, typed, edit)
+
+
+def _same(text: str, one: Change, other: Change) -> bool:
+    """Whether two changes of a text make the same of it."""
+    if len(one.text) - one.end + one.start != len(other.text) - other.end + other.start:
+        return False
+    start, end = min(one.start, other.start), max(one.end, other.end)
+    results = [text[start : change.start] + change.text + text[change.end : end] for change in (one, other)]
+    return results[0] == results[1]
+
+
+def _slid(text: str, insertion: Change, target: int) -> Change:
+    """The insertion that makes the same text, as near to `target` as there is one: `a` after `|a` is `a` before. The
+    text may be older than what is remembered, and end before it."""
+    at, inserted = insertion.start, insertion.text
+    while at < min(target, len(text)) and text[at] == inserted[0]:
+        at, inserted = at + 1, inserted[1:] + inserted[0]
+    while at > target and text[at - 1] == inserted[-1]:
+        at, inserted = at - 1, inserted[-1] + inserted[:-1]
+    return Change(at, at, inserted)
+
+
+def _begins_again(trace: _Trace, text: str, edit: Change) -> bool:
+    """The removed text stands again where it stood, as whole words, whatever follows it now."""
+    size = len(trace.removed)
+    if edit.start < trace.start or ("\n" in trace.removed and not trace.removed.strip()):
+        return False
+    result = text[trace.start : edit.start] + edit.text + text[edit.end : edit.end + size + 1]
+    return result.startswith(trace.removed) and not _within_word(result, size)
+
+
+def _is_part(text: str, removed: str) -> bool:
+    """The first or the last of what was removed; not brackets alone, which new code needs too."""
+    return any(map(_is_word, text)) and (removed.startswith(text) or removed.endswith(text))
+
+
+def _brings_back(trace: _Trace, typed: str, edit: Change) -> bool:
+    """All that was typed instead is replaced, and the removed text is among what replaces it."""
+    removed = trace.removed.strip()
+    if edit.start > trace.start or edit.end < trace.end or len(removed) < 2 or (typed and typed in edit.text):
+        return False
+    at = edit.text.find(removed)
+    return at >= 0 and not _within_word(edit.text, at) and not _within_word(edit.text, at + len(removed))
+
+
+def _within_word(text: str, offset: int) -> bool:
+    return 0 < offset < len(text) and _is_word(text[offset - 1]) and _is_word(text[offset])
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -1,0 +1,409 @@
+"""Whose name it is: the function or the block that declares a local or a parameter, as the syntax tree has it."""
+
+import re
+from collections.abc import Iterable
+from heapq import merge
+from itertools import islice
+
+from msgspec import Struct
+from tree_sitter import Node
+
+from mercury_ls.code.documents import Snapshot, remembered
+from mercury_ls.code.languages import find
+
+__all__ = [
+    "FUNCTIONS",
+    "TYPES",
+    "Binding",
+    "binding_at",
+    "binding_ranges",
+    "bindings",
+    "declares",
+    "enclosing_range",
+    "function_range",
+    "in_parameters",
+    "is_member",
+    "local_at",
+    "mentions",
+    "names_it",
+    "node_at",
+    "outermost",
+    "whole",
+]
+
+MOST = 256
+SHORT = 3
+FUNCTIONS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    arrow_function closure_expression constructor_declaration func_literal function_declaration
+    function_definition function_expression function_item generator_function_declaration lambda
+    lambda_expression method method_declaration method_definition singleton_method
+    """,
+    )
+)
+BLOCKS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    block catch_clause communication_case compound_statement default_case enhanced_for_statement expression_case
+    expression_switch_statement for_expression for_in_statement for_range_loop for_statement foreach_statement
+    if_expression if_statement match_arm statement_block switch_body switch_block_statement_group switch_section
+    switch_statement try_with_resources_statement type_case type_switch_statement using_statement while_expression
+    while_statement
+    """,
+    )
+)
+COMPREHENSIONS = frozenset(
+    {"dictionary_comprehension", "generator_expression", "list_comprehension", "set_comprehension"}
+)
+TYPES = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    abstract_class_declaration annotation_type_declaration class class_declaration class_definition class_specifier
+    enum_declaration enum_item enum_specifier impl_item interface_declaration object_creation_expression
+    record_declaration struct_declaration struct_item struct_specifier trait_item type_alias_declaration type_spec
+    union_item union_specifier
+    """,
+    )
+)
+IMPORTS = frozenset({"aliased_import", "import_from_statement", "import_statement"})
+TYPE_PARAMETERS = frozenset({"template_parameter_list", "type_parameter_list", "type_parameters"})
+BINDING_FIELDS = {
+    "arrow_function": "parameter",
+    "as_pattern": "alias",
+    "assignment": "left",
+    "catch_clause": "parameter",
+    "catch_declaration": "name",
+    "catch_formal_parameter": "name",
+    "const_spec": "name",
+    "declaration": "declarator",
+    "default_parameter": "name",
+    "enhanced_for_statement": "name",
+    "for_expression": "pattern",
+    "for_in_clause": "left",
+    "for_in_statement": "left",
+    "for_range_loop": "declarator",
+    "for_statement": "left",
+    "foreach_statement": "left",
+    "formal_parameter": "name",
+    "init_declarator": "declarator",
+    "lambda_expression": "parameters",
+    "let_condition": "pattern",
+    "let_declaration": "pattern",
+    "match_arm": "pattern",
+    "named_expression": "name",
+    "optional_parameter": "pattern",
+    "parameter": "pattern",
+    "parameter_declaration": "name declarator",
+    "range_clause": "left",
+    "receive_statement": "left",
+    "required_parameter": "pattern",
+    "resource": "name",
+    "short_var_declaration": "left",
+    "type_switch_statement": "alias",
+    "typed_default_parameter": "name",
+    "var_spec": "name",
+    "variable_declarator": "name",
+}
+NAMING = re.compile(
+    r"(?:definition|declaration|declarator|_elem|enum_assignment|enum_body|enum_constant|enumerator|import_from_statement"
+    r"|import_statement|_item|_signature|_spec|_variant|specifier)\Z"
+)
+NAME_FIELDS = ("name", "declarator", "alias", "property")
+MEMBER_FIELDS = {"argument": "name", "attribute": "attribute", "field_access": "field", "keyword_argument": "name"}
+SEQUENTIAL = frozenset({"c", "cpp", "csharp", "go", "java", "rust"})
+"""Languages in which a local is known only behind its declaration."""
+CASES = frozenset({"as_pattern", "case_pattern", "keyword_pattern"})
+HANDED_ON = frozenset({"global_statement", "nonlocal_statement"})
+VALUES = ("value", "right")
+BEFORE_VALUE = frozenset({"init_declarator", "match_arm"})
+"""What is declared by these is known in their value."""
+PYTHON_PARAMETERS = frozenset({"default_parameter", "typed_default_parameter", "typed_parameter"})
+BINDING_LISTS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    block_parameters closure_parameters formal_parameters inferred_parameters lambda_parameters lifetime_parameter
+    method_parameters optional_type_parameter_declaration parameters type_parameter type_parameter_declaration
+    """,
+    )
+)
+PATTERNS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list lifetime
+    list_pattern list_splat_pattern match_pattern mut_pattern object_pattern pair_pattern pattern_list
+    pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern tuple_pattern
+    tuple_struct_pattern typed_parameter
+    """,
+    )
+)
+
+
+class Binding(Struct, frozen=True):
+    """A parameter or local of `scope`, which the text `[start, end)` belongs to, known from `known` on."""
+
+    scope: Node
+    start: int
+    end: int
+    known: int
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        return self.start, self.end
+
+
+@remembered
+def bindings(snapshot: Snapshot, names: tuple[str, ...], most: int = MOST) -> list[Binding]:
+    """Every parameter and local that has one of these names."""
+    found: dict[tuple[int, int], Binding] = {}
+    for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), most):
+        made = binding(snapshot, node_at(snapshot, at))
+        if made is not None:
+            first = found.setdefault(made.reach, made)
+            found[made.reach] = min(first, made, key=lambda each: each.known)
+    return list(found.values())
+
+
+def binding_at(snapshot: Snapshot, offset: int, known: Iterable[Binding]) -> Binding | None:
+    """The innermost of these that the name at `offset` can stand for."""
+    node = node_at(snapshot, offset)
+    made = binding(snapshot, node)
+    if node is None or made is not None:
+        return made
+    around = [each for each in known if each.known <= offset < each.end and not is_outside(node, each.scope)]
+    return min(around, key=lambda each: each.end - each.start, default=None)
+
+
+def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding | None:
+    """The parameter or local at `offset`, where it has one of these names at least elsewhere."""
+    node = node_at(snapshot, offset)
+    return None if node is None or is_member(node) else binding_at(snapshot, offset, bindings(snapshot, names))
+
+
+@remembered
+def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
+    """Every function and block with a parameter or local of this name."""
+    return list(dict.fromkeys(range_of(snapshot, each.scope) for each in bindings(snapshot, (name,))))
+
+
+def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
+    """The function around `offset`, or all of the text."""
+    node = node_at(snapshot, offset)
+    while node is not None and node.type not in FUNCTIONS:
+        node = node.parent
+    return range_of(snapshot, node) if node else (0, len(snapshot.text))
+
+
+def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
+    """The function around `offset`, or its block where blocks are scopes."""
+    language = find(snapshot.language, snapshot.path)
+    scope = scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
+    return range_of(snapshot, scope) if scope is not None else None
+
+
+def in_parameters(snapshot: Snapshot, offset: int) -> bool:
+    """Whether a function is told there what it is given."""
+    node = node_at(snapshot, offset)
+    while node is not None and node.type not in FUNCTIONS:
+        if node.type in BINDING_LISTS or node.type.endswith("parameter_list"):
+            return True
+        node = node.parent
+    return False
+
+
+@remembered
+def node_at(snapshot: Snapshot, offset: int) -> Node | None:
+    if snapshot.tree is None or snapshot.is_deep(offset):
+        return None
+    byte = snapshot.byte(offset)
+    return snapshot.tree.root_node.named_descendant_for_byte_range(byte, byte + 1)
+
+
+@remembered
+def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
+    """Where the name stands: letters that rarely follow each other are found before any pattern is tried."""
+    pattern, text = re.compile(whole(name)), snapshot.text
+    if len(name) < SHORT:
+        return tuple(match.start() for match in pattern.finditer(text))
+    found, at = [], text.find(name)
+    while at >= 0:
+        is_whole = pattern.match(text, at) is not None
+        if is_whole:
+            found.append(at)
+        at = text.find(name, at + (len(name) if is_whole else 1))
+    return tuple(found)
+
+
+def whole(name: str) -> str:
+    """A pattern for this name, and no longer one; that a text ends there, as `$` says in some, is no part of it.
+    What stands before the name is looked at behind it: a pattern that begins with letters is found twenty times faster.
+    """
+    letters = re.escape(name)
+    return rf"{letters}(?<![\w$]{letters})(?!\w|\$(?![\"'`/|]))"
+
+
+def declares(node: Node) -> bool:
+    """Whether this identifier is where something gets its name, be it a local, a field, a function or an import."""
+    child, parent = outermost(node)
+    if parent is None or (child.type == "dotted_name" and child.named_children[0] != node):
+        return False
+    if parent.type == "aliased_import":
+        return parent.child_by_field_name("alias") == child
+    named = NAMING.search(parent.type) and any(child in parent.children_by_field_name(field) for field in NAME_FIELDS)
+    return bool(named) or declared_in(child, parent)
+
+
+def is_member(node: Node) -> bool:
+    """Whether it is a field of something, or the name of an argument."""
+    if node.type in ("field_identifier", "private_property_identifier", "property_identifier"):
+        return True
+    parent = node.parent
+    if parent is not None and parent.type == "keyword_pattern":
+        return parent.named_children[0] == node
+    field = MEMBER_FIELDS.get(parent.type) if parent else None
+    return bool(field) and parent.child_by_field_name(field) == node
+
+
+def names_it(node: Node, whole: Node) -> bool:
+    """Whether this identifier is the name of a function or a type, and not something in it."""
+    if whole.type in BLOCKS:
+        return False
+    named = whole.child_by_field_name("name") or whole.child_by_field_name("declarator")
+    while named is not None and named != node:
+        named = named.child_by_field_name("declarator")
+    return named is not None
+
+
+def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
+    """The parameter or local that this identifier declares."""
+    scope = node and binder(snapshot, node)
+    if node is None or scope is None:
+        return None
+    child, parent = outermost(node)
+    start, end = range_of(snapshot, scope)
+    if parent is None or hoists(snapshot) or not declared_in(child, parent):
+        return Binding(scope, start, end, start)
+    if parent.type == "let_declaration":
+        return Binding(scope, snapshot.offset_of_byte(parent.start_byte), end, snapshot.offset_of_byte(parent.end_byte))
+    if parent.type == "let_condition" and (taken := scope.child_by_field_name("consequence")):
+        end = snapshot.offset_of_byte(taken.end_byte)
+    value = next((each for field in VALUES if (each := parent.child_by_field_name(field))), None)
+    behind = child if value is None or parent.type in BEFORE_VALUE else value
+    return Binding(scope, start, end, snapshot.offset_of_byte(behind.end_byte))
+
+
+def hoists(snapshot: Snapshot) -> bool:
+    """Whether a local is one in all of its scope, and not only behind its declaration."""
+    language = find(snapshot.language, snapshot.path)
+    return language is None or language.id not in SEQUENTIAL
+
+
+def is_outside(node: Node, scope: Node) -> bool:
+    """Whether it belongs to what is around, though it stands in the scope: the name of a function, what Python
+    evaluates before a function or a comprehension begins."""
+    if names_it(node, scope):
+        return True
+    child, parent = node, node.parent
+    while parent is not None and child != scope:
+        if parent == scope and child == scope.child_by_field_name("return_type"):
+            return not is_type_parameter(node, scope)
+        if parent.type == "for_in_clause" and parent.parent == scope and child == parent.child_by_field_name("right"):
+            return parent == next(each for each in scope.children if each.type == "for_in_clause")
+        if parent.type in PYTHON_PARAMETERS and parent.parent is not None and parent.parent.parent == scope:
+            return child in (parent.child_by_field_name("value"), parent.child_by_field_name("type"))
+        child, parent = parent, parent.parent
+    return False
+
+
+def is_type_parameter(node: Node, function: Node) -> bool:
+    listed = function.child_by_field_name("type_parameters")
+    return listed is not None and node.text in re.findall(rb"\w+", listed.text or b"")
+
+
+def binder(snapshot: Snapshot, node: Node) -> Node | None:
+    """The function, or the block where blocks are scopes, whose parameter or local this identifier declares."""
+    child, parent = outermost(node)
+    if parent is None or is_member(node):
+        return None
+    is_item = not declared_in(child, parent)
+    if is_item and not names_item(node, parent):
+        return None
+    # A function expression knows itself by its name, and nobody else does.
+    parent = parent.parent if is_item and parent.type != "function_expression" else parent
+    if parent is None:
+        return None
+    if parent.type == "as_pattern" and parent.parent is not None and parent.parent.type.startswith("except"):
+        return parent.parent
+    language = find(snapshot.language, snapshot.path)
+    if language is None or not language.indents_blocks:
+        return scope_of(parent, language is not None and not is_hoisted(parent))
+    scope = scope_of(parent, in_blocks=False)
+    while scope is not None and (said := handed_on(scope, node)):
+        scope = scope_of(scope.parent, in_blocks=False) if said == "nonlocal_statement" else None
+    return scope
+
+
+def names_item(node: Node, whole: Node) -> bool:
+    """Whether it names a function or a type that has its body there, or what Python imports there."""
+    if whole.type in IMPORTS:
+        return declares(node)
+    has_body = whole.child_by_field_name("body") is not None or whole.type == "type_spec"
+    return (whole.type in FUNCTIONS or whole.type in TYPES) and has_body and names_it(node, whole)
+
+
+def handed_on(scope: Node, node: Node) -> str:
+    """The kind of statement by which a function of Python says that a name is not its own."""
+    body = scope.child_by_field_name("body")
+    for said in body.named_children if body is not None else ():
+        if said.type in HANDED_ON and any(name.text == node.text for name in said.named_children):
+            return said.type
+    return ""
+
+
+def scope_of(node: Node | None, in_blocks: bool) -> Node | None:
+    while node is not None and node.type not in TYPES:
+        if node.type in TYPE_PARAMETERS:
+            return node.parent
+        if node.type in FUNCTIONS or node.type in COMPREHENSIONS:
+            return node
+        if in_blocks and node.type in BLOCKS and (node.parent is None or node.parent.type not in FUNCTIONS):
+            return node
+        node = node.parent
+    return None
+
+
+def is_hoisted(declarator: Node) -> bool:
+    """`var` of JavaScript is of the function, wherever it stands."""
+    statement = declarator.parent if declarator.type == "variable_declarator" else declarator
+    return statement is not None and any(child.type == "var" for child in statement.children[:3])
+
+
+def outermost(node: Node) -> tuple[Node, Node | None]:
+    """Past the patterns that it is a part of, and what these are in."""
+    child, parent = node, node.parent
+    while parent is not None and parent.type in PATTERNS and parent.child_by_field_name("type") != child:
+        child, parent = parent, parent.parent
+    return child, parent
+
+
+def declared_in(child: Node, parent: Node) -> bool:
+    if parent.type in CASES and is_captured(child, parent):
+        return True
+    fields = BINDING_FIELDS.get(parent.type, "").split()
+    return parent.type in BINDING_LISTS or any(child in parent.children_by_field_name(field) for field in fields)
+
+
+def is_captured(child: Node, parent: Node) -> bool:
+    """Whether a `case` of Python gives it a value: a name without dots that is no keyword's."""
+    in_case = parent.type != "as_pattern" or (parent.parent is not None and parent.parent.type == "case_pattern")
+    is_keyword = parent.type == "keyword_pattern" and parent.named_children[0] == child
+    return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)
+
+
+def range_of(snapshot: Snapshot, node: Node) -> tuple[int, int]:
+    return snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)

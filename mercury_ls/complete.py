@@ -1,0 +1,112 @@
+"""One suggestion for one place of one file, without an editor."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from mercury_ls.code import languages
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.project.repository import read_small
+from mercury_ls.session.session import Ask, Reply, Session
+from mercury_ls.session.wiring import Wiring
+from mercury_ls.wording import counted
+
+__all__ = ["PlaceError", "complete"]
+
+PATIENCE_SECONDS = 60.0
+READING_SECONDS = 2.0
+LARGEST_FILE = 64 << 20
+
+
+class PlaceError(Exception):
+    """There is no such place. The message names it and says what there is."""
+
+
+async def complete(path: str, line: int, column: int, **wiring: Any) -> dict[str, Any]:
+    """The answer as plain data. Lines and columns count from one; a column is a character."""
+    file = Path(os.path.abspath(path))
+    waiting = asyncio.Event()
+    maker = Wiring(**wiring)
+    session = maker.session([str(project_of(file))], {}, lambda status: waiting.set())
+    try:
+        reply = await asked(session, file, (line, column), waiting)
+        status = session.engine.status
+        other = [status.detail] if status.state == "ready" and status.detail else []
+        return described(reply, session, [*map(str, maker.problems), *other])
+    finally:
+        await session.end()
+
+
+async def asked(session: Session, file: Path, place: tuple[int, int], changed: asyncio.Event) -> Reply:
+    """A place that does not exist is refused before an engine is waited for."""
+    if reason := session.privacy.why_hidden(str(file)):
+        return Reply(silence=f"the file is private: {reason}")
+    ask = Ask(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
+    await session.engine.start()
+    await read_around(session)
+    await until_settled(session, changed)
+    reply = Reply(silence="no answer")
+    async for latest in session.inline(ask):
+        reply = latest
+    return reply
+
+
+async def read_around(session: Session) -> None:
+    """What a session in an editor knows of the project by the time that somebody asks; all of it where that takes no
+    longer than an engine takes to start."""
+    ends = time.monotonic() + READING_SECONDS
+    while session.workspace.step(time.monotonic()) and time.monotonic() < ends:
+        await asyncio.sleep(0)
+
+
+def opened(session: Session, file: Path) -> Snapshot:
+    try:
+        text = read_small(str(file), LARGEST_FILE).decode("utf-8", "replace")
+    except OSError as error:
+        reason = error.strerror or "it is no regular file, or a very large one"
+        raise PlaceError(f"{file} cannot be read ({reason}): name a file of text") from error
+    language = languages.find("", str(file))
+    session.open(file.as_uri(), str(file), language.id if language else "plaintext", 1, text)
+    return session.documents[file.as_uri()].snapshot()
+
+
+def offset_of(snapshot: Snapshot, line: int, column: int) -> int:
+    if line > snapshot.line_count:
+        raise PlaceError(f"{snapshot.path}:{line}: the file has {counted(snapshot.line_count, 'line')}")
+    columns = len(snapshot.line(line - 1)) + 1
+    if column > columns:
+        raise PlaceError(
+            f"{snapshot.path}:{line}:{column}: line {line} has {counted(columns, 'column')}, the last after its text"
+        )
+    return snapshot.offset(line - 1, column - 1, "utf-32")
+
+
+async def until_settled(session: Session, changed: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while session.engine.status.state in ("starting", "loading"):
+                changed.clear()
+                await changed.wait()
+    except TimeoutError as error:
+        state = session.engine.status.state
+        raise TimeoutError(f"the engine is {state} for {PATIENCE_SECONDS:.0f} s: ask `mercury-ls doctor`") from error
+
+
+def described(reply: Reply, session: Session, problems: list[str]) -> dict[str, Any]:
+    info = session.engine.status.info
+    return {
+        "engine": info.engine if info else "",
+        "model": info.model if info else "",
+        "silence": reply.silence,
+        "problems": problems,
+        "items": [
+            {"start": i.start, "end": i.end, "text": i.text, "p_accept": round(i.p_accept, 4)} for i in reply.items
+        ],
+    }
+
+
+def project_of(file: Path) -> Path:
+    """The nearest folder above that is a repository, else the file's own."""
+    return next((parent for parent in file.parents if (parent / ".git").exists()), file.parent)

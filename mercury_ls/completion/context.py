@@ -1,0 +1,239 @@
+"""What the model is told: the window around the cursor, related code, recent edits, within a token budget."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import islice
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, Effort, InfillRequest, Snippet, Span, Window
+from mercury_ls.code import syntax
+from mercury_ls.code.documents import Snapshot, remembered, unified
+from mercury_ls.completion.targets import Target
+
+__all__ = ["HEARD", "Budget", "Related", "as_learned", "build", "relate"]
+
+QUANTUM_LINES = 64
+CHUNK_LINES = 24
+NEAR_LINES = 16
+DUPLICATE = 0.7
+LARGEST_NEIGHBOUR = 200_000
+HEARD = 16_000
+"""Characters of related code. What a row has no room for is heard: it tells what followed the same tokens before."""
+
+
+class Budget(Struct, frozen=True):
+    """How much fits, in tokens of the model; characters are counted by the model's own average."""
+
+    tokens: int = 2048
+    characters_per_token: float = 3.5
+    snippets: int = 24
+
+    @property
+    def characters(self) -> int:
+        return int(self.tokens * self.characters_per_token)
+
+
+class Related(Struct, frozen=True):
+    """The snippets chosen for one place. Kept while the user types there: changing them costs the model its cache."""
+
+    uri: str
+    line: int
+    chosen_at: float
+    snippets: tuple[Snippet, ...] = ()
+
+    def still_fits(self, snapshot: Snapshot, offset: int, now: float) -> bool:
+        near = abs(snapshot.line_of(offset) - self.line) <= NEAR_LINES
+        return self.uri == snapshot.uri and near and now - self.chosen_at < 60.0
+
+
+def build(
+    snapshot: Snapshot,
+    targets: Sequence[Target],
+    related: Related,
+    edits: tuple[Edit, ...],
+    budget: Budget,
+    *,
+    session: str,
+    effort: Effort,
+    deadline_ms: float | None,
+    seed: int = 0,
+) -> InfillRequest:
+    """The request for one document's targets. The window moves in steps of 64 lines, so that caches survive."""
+    start, end = window(snapshot, targets[0].start, budget.characters)
+    spans = tuple(Span(0, t.start - start, t.end - start, t.mode) for t in targets)
+    return InfillRequest(
+        session=session,
+        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
+        spans=spans,
+        snippets=related.snippets,
+        edits=edits,
+        effort=effort,
+        deadline_ms=deadline_ms,
+        seed=seed,
+    )
+
+
+def as_learned(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
+    """The same as models learn it: with line feeds, and paths as the innermost root around its file has them, which
+    tell nothing of whose machine this is. Of other projects' files the last folder is told."""
+    request = with_line_feeds(request)
+    here = request.windows[0].path if request.windows else ""
+    around = [root.rstrip(os.sep) + os.sep for root in roots]
+    root = max((each for each in around if here.startswith(each)), key=len, default=os.path.dirname(here) + os.sep)
+
+    def inside(path: str) -> str:
+        parts = path.removeprefix(root).split(os.sep)
+        return sendable("/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:]))
+
+    return replace(
+        request,
+        root=sendable(root),
+        windows=tuple(
+            replace(each, path=inside(each.path), language=sendable(each.language)) for each in request.windows
+        ),
+        snippets=tuple(replace(each, path=inside(each.path)) for each in request.snippets),
+        edits=tuple(replace(each, path=inside(each.path)) for each in request.edits),
+    )
+
+
+def sendable(name: str) -> str:
+    """The name of a file on a Unix disk, or what a client calls a language, may be no Unicode."""
+    return name if name.isascii() else name.encode(errors="replace").decode()
+
+
+def with_line_feeds(request: InfillRequest) -> InfillRequest:
+    """Whoever takes the answers gives them the file's own line ends again."""
+    spans, texts = request.spans, [each.text for each in request.windows]
+    if any("\r\n" in text for text in texts):
+        ends = ((each, (moved(texts[each.window], at) for at in (each.start, each.end))) for each in spans)
+        spans = tuple(replace(each, start=start, end=end) for each, (start, end) in ends)
+    return replace(
+        request,
+        windows=tuple(replace(each, text=unified(each.text)) for each in request.windows),
+        spans=spans,
+        snippets=tuple(replace(each, text=unified(each.text)) for each in request.snippets),
+        edits=tuple(replace(each, before=unified(each.before), after=unified(each.after)) for each in request.edits),
+    )
+
+
+def moved(text: str, offset: int) -> int:
+    """Where an offset is in the unified text."""
+    return offset - text.count("\r\n", 0, offset)
+
+
+def window(snapshot: Snapshot, offset: int, characters: int) -> tuple[int, int]:
+    """Whole lines around the offset: about three quarters before it, one quarter after."""
+    if len(snapshot.text) <= characters:
+        return 0, len(snapshot.text)
+    first = snapshot.line_of(max(offset - characters * 3 // 4, 0))
+    first -= first % QUANTUM_LINES
+    last = snapshot.line_of(min(offset + characters // 4, len(snapshot.text)))
+    last = min(last + QUANTUM_LINES - last % QUANTUM_LINES, snapshot.line_count - 1)
+    return snapshot.line_start(first), snapshot.line_end(last)
+
+
+def relate(
+    snapshot: Snapshot,
+    offset: int,
+    others: Sequence[Snapshot],
+    definitions: Callable[[Sequence[str], str], Sequence[Snippet]],
+    budget: Budget,
+    now: float,
+) -> Related:
+    """Choose what to tell beside the window: the file's own head, similar code and definitions of names in use."""
+    line = snapshot.line_of(offset)
+    near = nearby_names(snapshot, line)
+    candidates = [
+        *own_head(snapshot, offset, budget),
+        *alternating(similar_chunks(near, others), definitions(most_used(near), snapshot.path)),
+    ]
+    start, end = window(snapshot, offset, budget.characters)
+    chosen = within(distinct(candidates, snapshot.text[start:end]), budget)
+    return Related(snapshot.uri, line, now, tuple(chosen))
+
+
+def alternating(similar: Sequence[Snippet], defined: Sequence[Snippet]) -> Iterator[Snippet]:
+    """Two pieces of similar code, then a definition, as long as there are any."""
+    pieces, definitions = iter(similar), iter(defined)
+    for _ in range(max(len(similar), len(defined))):
+        yield from islice(pieces, 2)
+        yield from islice(definitions, 1)
+
+
+def nearby_names(snapshot: Snapshot, line: int) -> Counter[str]:
+    first, last = max(line - NEAR_LINES, 0), min(line + NEAR_LINES, snapshot.line_count - 1)
+    return Counter(syntax.identifiers(snapshot.text[snapshot.line_start(first) : snapshot.line_end(last)]))
+
+
+def most_used(names: Counter[str]) -> list[str]:
+    return [name for name, _ in names.most_common(32)]
+
+
+def own_head(snapshot: Snapshot, offset: int, budget: Budget) -> list[Snippet]:
+    """Imports and the headers of the scopes around the cursor, where the window begins below them."""
+    start, _ = window(snapshot, offset, budget.characters)
+    ranges = [r for r in [*syntax.imports(snapshot), *syntax.headers(snapshot, offset)] if r[1] <= start]
+    text = "\n".join(snapshot.text[a:b].rstrip() for a, b in ranges)
+    return [Snippet(snapshot.path, text)] if text else []
+
+
+def similar_chunks(near: Counter[str], others: Sequence[Snapshot]) -> list[Snippet]:
+    """Pieces of other files, most similar first by the rarity-weighted share of names that they have in common."""
+    known = [(s.path, *chunk) for s in others if len(s.text) <= LARGEST_NEIGHBOUR for chunk in chunks_with_names(s)]
+    chunks, names = [(path, text) for path, text, _ in known], [found for _, _, found in known]
+    frequency = Counter(name for found in names for name in found)
+    weight = {name: 1.0 / frequency[name] for name in frequency}
+    scored = [(similarity(near, found, weight), -index) for index, found in enumerate(names) if near.keys() & found]
+    best = sorted(scored, reverse=True)[:16]
+    return [Snippet(*chunks[-index]) for score, index in best if score > 0.02]
+
+
+def similarity(near: Counter[str], found: Set[str], weight: dict[str, float]) -> float:
+    shared = sum(weight[name] for name in near if name in found)
+    total = sum(weight[name] for name in found) + sum(weight.get(name, 1.0) for name in near)
+    return shared / max(total - shared, 1e-9)
+
+
+@remembered
+def chunks_with_names(snapshot: Snapshot) -> list[tuple[str, frozenset[str]]]:
+    return [(chunk, frozenset(syntax.identifiers(chunk))) for chunk in chunked(snapshot)]
+
+
+def chunked(snapshot: Snapshot) -> list[str]:
+    """About 24 lines each, cut at the blank line that comes nearest."""
+    lines = snapshot.text.splitlines(keepends=True)
+    chunks: list[str] = []
+    start = 0
+    while start < len(lines):
+        end = min(start + CHUNK_LINES, len(lines))
+        blank = next((i for i in range(end, start + CHUNK_LINES // 2, -1) if not lines[i - 1].strip()), end)
+        chunks.append("".join(lines[start : blank if end < len(lines) else end]).rstrip())
+        start = blank if end < len(lines) else end
+    return [chunk for chunk in chunks if chunk.strip()]
+
+
+def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
+    """Without those whose lines mostly stand in the window or in a better snippet already."""
+    seen = {line.strip() for line in window_text.splitlines()}
+    kept: list[Snippet] = []
+    for snippet in snippets:
+        lines = [line.strip() for line in snippet.text.splitlines() if len(line.strip()) > 3]
+        known = sum(line in seen for line in lines)
+        if lines and known / len(lines) < DUPLICATE:
+            kept.append(snippet)
+            seen.update(lines)
+    return kept
+
+
+def within(snippets: Sequence[Snippet], budget: Budget) -> list[Snippet]:
+    """The best ones, so many as are wanted and can be heard. Which of them are read, the engine decides."""
+    room = HEARD
+    kept: list[Snippet] = []
+    for snippet in snippets:
+        if len(kept) < budget.snippets and len(snippet.text) <= room:
+            kept.append(snippet)
+            room -= len(snippet.text)
+    return kept

@@ -1,0 +1,279 @@
+"""From a model's text to an edit worth showing: minimal, in the file's manner, parsing no worse, undoing nothing."""
+
+import re
+from functools import lru_cache
+
+from msgspec import Struct
+
+from mercury_ls.code import syntax
+from mercury_ls.code.documents import Snapshot, unified
+from mercury_ls.code.history import History
+from mercury_ls.completion.targets import Silence, Target
+from mercury_ls.next_edit.places import line_break
+
+__all__ = ["Proposal", "is_scrap", "polish"]
+
+SENTINELS = re.compile(
+    r"<\|[\w▁ ]{1,40}\|>|<(?:fim_|file_sep|EOT|eom>|mask>|hole\d>|cur>|near>|suf>)\S{0,20}|</?old>|[░▒▓]+"
+)
+OPENERS, CLOSERS = "([{", ")]}"
+LONGEST_TAIL_LINES = 12
+LONGEST_TAIL = 4000
+STUTTERS, OFTEN = range(3, 41), 4
+SHORTEST_SCRAP = 4
+"""Characters of the end of a word, or of punctuation, that are worth a look: fewer are typed sooner than read."""
+
+LONGEST_CALL = 4000
+
+
+class Proposal(Struct, frozen=True):
+    """Replace `[start, end)` of the snapshot by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def polish(
+    snapshot: Snapshot, target: Target, text: str, history: History, *, complete: bool = True
+) -> Proposal | Silence:
+    """What of a text is worth showing. One that is not `complete` is the beginning of something: no statement yet."""
+    text = without_sentinels(text, snapshot.text)
+    text = in_the_files_manner(text, snapshot)
+    text = within_target(text, snapshot, target)
+    text = without_repetition(text)
+    text = without_suffix_overlap(text, snapshot.text[target.end :])
+    text = with_brackets_balanced(text, snapshot, target).rstrip(" \t\r\n")
+    if not text.strip():
+        return Silence("nothing is left of the suggestion after polishing")
+    before = snapshot.text[: target.start]
+    if is_scrap(text, before):
+        return Silence("only the end of a word or punctuation is left of the suggestion")
+    if repeats_neighbours(text, snapshot, target):
+        return Silence("it repeats the lines around the cursor")
+    if history.reverses(snapshot.path, snapshot.text, target.start, target.end, text):
+        return Silence("it would undo what you have just done")
+    if ends_argument(text, before):
+        return Silence("it goes on behind an argument that may not be complete")
+    if complete and parses_worse(snapshot, target, text):
+        return Silence("the file would parse worse than before")
+    return Proposal(target.start, target.end, text)
+
+
+def is_scrap(text: str, before: str) -> bool:
+    """Whether there is no word in it but the end of the one before the cursor, and nearly nothing else, or nothing."""
+    own = re.sub(r"\A\w+", "", text) if re.search(r"\w\Z", before) else text
+    return len("".join(text.split())) < SHORTEST_SCRAP and not re.search(r"\w", own)
+
+
+def ends_argument(text: str, before: str) -> bool:
+    """Whether it only goes on behind an argument of a call that could end where the cursor is: the user, who stands
+    there, knows better whether it does."""
+    if not text.lstrip().startswith((",", ")")) or not re.search(r"[\w)\]}\"'`][ \t]*\Z", before):
+        return False
+    opened = innermost_opener(before)
+    return opened is not None and before[opened] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[:opened]))
+
+
+def innermost_opener(before: str) -> int | None:
+    """Where the bracket that the cursor is in was opened."""
+    first = max(len(before) - LONGEST_CALL, 0)
+    depth = 0
+    code = skeleton(before[first:])
+    for index in range(len(code) - 1, -1, -1):
+        if code[index] in CLOSERS:
+            depth += 1
+        elif code[index] in OPENERS:
+            if depth == 0:
+                return first + index
+            depth -= 1
+    return None
+
+
+def without_sentinels(text: str, document: str) -> str:
+    """Cut at the first marker of a prompt format, unless the file itself is about such markers."""
+    for match in SENTINELS.finditer(text):
+        if match.group() not in document:
+            return text[: match.start()]
+    return text
+
+
+def in_the_files_manner(text: str, snapshot: Snapshot) -> str:
+    """The file's own line ends, and its tabs or spaces."""
+    text = unified(text)
+    if "\n" not in text:
+        return text
+    first, *lines = text.split("\n")
+    unit = indentation_unit(snapshot.text)
+    indented = [reindented(line, unit) for line in lines]
+    return line_break(snapshot.text).join([first, *indented])
+
+
+def reindented(line: str, unit: str) -> str:
+    body = line.lstrip(" \t")
+    head = line[: len(line) - len(body)]
+    if unit == "\t" and " " in head:
+        return "\t" * (columns(head) // 4) + body
+    if unit != "\t" and "\t" in head:
+        return " " * (head.count("\t") * len(unit) + head.count(" ")) + body
+    return line
+
+
+def columns(head: str) -> int:
+    return sum(4 if c == "\t" else 1 for c in head)
+
+
+@lru_cache(maxsize=8)
+def indentation_unit(text: str) -> str:
+    """What the file indents by: a tab, or the narrowest run of spaces that opens a line."""
+    tabs = text.count("\n\t")
+    spaces = re.findall(r"\n( +)\S", text[:20_000])
+    if tabs > len(spaces):
+        return "\t"
+    return " " * min((len(run) for run in spaces if len(run) > 1), default=4)
+
+
+def within_target(text: str, snapshot: Snapshot, target: Target) -> str:
+    if target.mode == "line":
+        return re.split(r"\r?\n", text, maxsplit=1)[0]
+    line = snapshot.line(snapshot.line_of(target.start))
+    base = columns(line[: len(line) - len(line.lstrip(" \t"))])
+    kept: list[str] = []
+    for piece in text.splitlines(keepends=True):
+        if kept and piece.strip() and columns(leading(piece)) < base:
+            break
+        kept.append(piece)
+    return "".join(kept)
+
+
+def leading(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def without_repetition(text: str) -> str:
+    """Cut where the model has begun to stutter: the same line three times, or a short piece many times."""
+    lines = text.splitlines(keepends=True)
+    for index in range(2, len(lines)):
+        if lines[index].strip() and lines[index] == lines[index - 1] == lines[index - 2]:
+            return "".join(lines[: index - 1])
+    start, size = min(stutter(text, size) for size in STUTTERS)
+    return text[: start + size] if text[start : start + size].strip(" -=#*_.") else text
+
+
+def stutter(text: str, size: int) -> tuple[int, int]:
+    """Where the text begins to repeat its last so many characters to its end, and how many these are."""
+    start = max(len(text) - size, 0)
+    while start >= size and text.startswith(text[-size:], start - size):
+        start -= size
+    return (start, size) if len(text) - start >= OFTEN * size else (len(text), size)
+
+
+def without_suffix_overlap(text: str, after: str) -> str:
+    """Drop from the end what already stands after the cursor, on this line or as whole lines below."""
+    same_line = re.split(r"[\r\n]", after, maxsplit=1)[0].rstrip()
+    body = text.rstrip()
+    overlap = overlap_length(body, same_line)
+    if overlap and not (self_contained(body) and not self_contained(body[:-overlap])):
+        return body[:-overlap]
+    return without_repeated_lines(text, after)
+
+
+def overlap_length(text: str, after: str) -> int:
+    """The length of the longest end of `text` that begins `after`; a lone word is no overlap."""
+    for length in range(min(len(text), len(after)), 0, -1):
+        if text.endswith(after[:length]) and (length == len(after) or not after[:length].isalnum()):
+            return length
+    return 0
+
+
+def self_contained(text: str) -> bool:
+    """Every bracket and quote of the text is closed within it: `f(x)` after `print(` does not end the call."""
+    pairs = all(text.count(a) == text.count(b) for a, b in zip(OPENERS, CLOSERS, strict=True))
+    return pairs and all(text.count(quote) % 2 == 0 for quote in "\"'`")
+
+
+def without_repeated_lines(text: str, after: str) -> str:
+    lines = text.splitlines(keepends=True)
+    below = first_lines(after, LONGEST_TAIL_LINES)
+    for index in range(1, len(lines)):
+        rest = [line.rstrip() for line in lines[index:] if line.strip()]
+        if rest and rest == below[: len(rest)]:
+            return "".join(lines[:index])
+    return text
+
+
+def first_lines(text: str, count: int) -> list[str]:
+    """Those that are not blank, of a text that may go on for very long."""
+    found: list[str] = []
+    for size in (LONGEST_TAIL, len(text)):
+        found = [line.rstrip() for line in text[:size].splitlines() if line.strip()]
+        if len(found) > count:  # so that the last of them, which may have been cut, is not needed
+            break
+    return found[:count]
+
+
+def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str:
+    """Cut before a bracket that closes nothing: neither opened here nor open and still unclosed before the cursor."""
+    available = unclosed_before(snapshot, target)
+    stack: list[str] = []
+    for index, character in enumerate(skeleton(text)):
+        if character in OPENERS:
+            stack.append(CLOSERS[OPENERS.index(character)])
+        elif character in CLOSERS:
+            if stack and stack[-1] == character:
+                stack.pop()
+            elif not stack and available and available[-1] == character:
+                available.pop()
+            else:
+                return text[:index]
+    return text
+
+
+def unclosed_before(snapshot: Snapshot, target: Target) -> list[str]:
+    """The closers still owed by the text before the cursor, less those that stand right after it."""
+    owed: list[str] = []
+    for character in skeleton(snapshot.text[max(target.start - LONGEST_CALL, 0) : target.start]):
+        if character in OPENERS:
+            owed.append(CLOSERS[OPENERS.index(character)])
+        elif character in CLOSERS and owed and owed[-1] == character:
+            owed.pop()
+    line_end = snapshot.line_end(snapshot.line_of(target.end))
+    for character in snapshot.text[target.end : line_end]:
+        if owed and character == owed[-1]:
+            owed.pop()
+    return owed
+
+
+STRINGS = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|#[^\n]*|//[^\n]*")
+
+
+def skeleton(text: str) -> str:
+    """The text with strings and comments blanked, character for character."""
+    return STRINGS.sub(lambda match: " " * len(match.group()), text)
+
+
+def repeats_neighbours(text: str, snapshot: Snapshot, target: Target) -> bool:
+    """Whether every suggested line, completed by what stands before the cursor, is the next or previous lines again."""
+    number = snapshot.line_of(target.start)
+    head = snapshot.text[snapshot.line_start(number) : target.start]
+    lines = [line.strip() for line in (head + text).splitlines() if line.strip()]
+    below = neighbours(snapshot, number + 1, 1, len(lines))
+    above = neighbours(snapshot, number - 1, -1, len(lines))[::-1]
+    return bool(lines) and (lines == below or (lines == above and sum(map(len, lines)) > 8))
+
+
+def neighbours(snapshot: Snapshot, line: int, step: int, count: int) -> list[str]:
+    found: list[str] = []
+    while 0 <= line < snapshot.line_count and len(found) < count:
+        if stripped := snapshot.line(line).strip():
+            found.append(stripped)
+        line += step
+    return found
+
+
+def parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:
+    tree = snapshot.tree
+    if tree is None:
+        return False
+    before = syntax.problems(tree)
+    return syntax.problems_after(snapshot, target.start, target.end, text) > before

@@ -1,0 +1,188 @@
+"""Which process is the engine server of a user: its lock, its socket, and how one that hangs is ended."""
+
+import errno
+import os
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from mercury_ls.link import local
+from mercury_ls.link.local import AlreadyRunningError, Listener, PlacementError
+
+__all__ = ["LOCK", "Claim", "claimed", "end", "has_gone", "lock", "owner", "text_of"]
+
+LOCK = "engine.lock"
+OWNER_POLLS, POLL_SECONDS = 10, 0.02
+LOCK_TRIES = 5
+"""`owner` holds the lock of nobody for a moment, and must not keep a server from starting."""
+GONE_SECONDS = 0.05
+SIGNAL_POLLS = 20
+SIGNALS = (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
+"""A stopped process takes only the last one. On Windows either ends a process at once."""
+
+
+class Claim:
+    """A server's hold on a runtime directory: its lock file and its socket.
+
+    Both are names that anything may delete, such as a cleaner of temporary files. A server that lost one can no longer
+    be found, or no longer keeps others out, so it calls `renew` from time to time.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = take_lock(directory)
+        try:
+            self.listener = local.bind(directory)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def renew(self) -> Listener | None:
+        """Takes back what was deleted, and returns the listener where there is a new one. `AlreadyRunningError` when
+        another server took the lock."""
+        local.runtime_directory(str(self._directory))
+        if not self._is_locked():
+            lost, self._lock = self._lock, take_lock(self._directory)
+            lost.close()
+        if self.listener.is_in_place():
+            return None
+        self.listener = local.bind(self._directory, self.listener.token)
+        return self.listener
+
+    def release(self) -> None:
+        """Without the lock, what lies in place of the socket may belong to the next server."""
+        if self._is_locked() and self.listener.is_in_place():
+            self.listener.path.unlink(missing_ok=True)
+        self.listener.socket.close()
+        self._lock.close()
+
+    def _is_locked(self) -> bool:
+        return is_at(self._lock, self._directory / LOCK)
+
+
+@contextmanager
+def claimed(directory: Path) -> Iterator[Claim]:
+    claim = Claim(directory)
+    try:
+        yield claim
+    finally:
+        claim.release()
+
+
+@contextmanager
+def lock(directory: Path) -> Iterator[None]:
+    """One server per user. The system releases the lock when the process ends, however it ends."""
+    with take_lock(directory):
+        yield
+
+
+def take_lock(directory: Path) -> IO[str]:
+    """The lock file, which is locked until it is closed."""
+    path = directory / LOCK
+    for _ in range(LOCK_TRIES):
+        file = open_lock(path)
+        if holds(file) and is_at(file, path):
+            with suppress(OSError):  # on a full disk: the lock counts, and only its owner stays unknown
+                os.ftruncate(file.fileno(), 0)
+                os.write(file.fileno(), f"{os.getpid()}\n".encode())
+            return file
+        file.close()
+        time.sleep(POLL_SECONDS)
+    raise AlreadyRunningError(
+        f"an engine server of yours is running already (process {text_of(directory)}, {directory}):"
+        " stop it with `mercury-ls serve --stop`"
+    )
+
+
+def open_lock(path: Path) -> IO[str]:
+    try:
+        return open(path, "r+", opener=plain_file)
+    except OSError as error:
+        raise unusable(path, error.strerror or str(error)) from error
+
+
+def plain_file(path: str, flags: int) -> int:
+    """Whoever reads from a pipe waits for ever."""
+    descriptor = os.open(path, flags | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return descriptor
+
+
+def unusable(path: Path, reason: str) -> PlacementError:
+    if path.exists():
+        return PlacementError(f"{path} cannot be used as the lock ({reason}): remove it")
+    return PlacementError(
+        f"{path} cannot be made ({reason}): make its folder writable, with space left, or set"
+        f" {local.DIRECTORY_VARIABLE} to another"
+    )
+
+
+def holds(file: IO[str]) -> bool:
+    try:
+        local.lock_file(file)
+    except OSError:
+        return False
+    return True
+
+
+def is_at(file: IO[str], path: Path) -> bool:
+    """Whether this open file is the one at the path; the inode of an open file is not given to another."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except OSError:
+        return False
+
+
+def owner(directory: Path) -> str:
+    """The id of the process that holds the lock, "" when none does."""
+    path = directory / LOCK
+    if not path.exists():
+        return ""
+    with open_lock(path) as file:
+        return "" if holds(file) else text_of(directory)
+
+
+def text_of(directory: Path) -> str:
+    """The process id in the lock file; who has just taken the lock may not have written it yet."""
+    for _ in range(OWNER_POLLS):
+        with suppress(OSError):
+            if found := (directory / LOCK).read_text().strip():
+                return found
+        time.sleep(POLL_SECONDS)
+    return "unknown"
+
+
+def end(directory: Path, holder: str) -> None:
+    """For a server that hangs: ends the process that holds the lock, and never the one that came after it."""
+    for number in SIGNALS:
+        if holder and owner(directory) == holder:
+            signal_holder(directory, holder, number)
+        if has_gone(directory, holder, SIGNAL_POLLS):
+            return
+    raise TimeoutError(f"the engine server does not end: process {holder} still holds {directory / LOCK}")
+
+
+def signal_holder(directory: Path, holder: str, number: int) -> None:
+    """The id may be one of another container, or of a process that got it after a crash: only who has the lock file
+    open is ended."""
+    if not (holder.isdigit() and int(holder) != os.getpid() and local.has_open(int(holder), directory / LOCK)):
+        raise PlacementError(
+            f"{directory / LOCK} is held, but not by a process that can be recognised as an engine server of yours"
+            f" (it names {holder}): end what holds it, or remove the file"
+        )
+    with suppress(ProcessLookupError):
+        os.kill(int(holder), number)
+
+
+def has_gone(directory: Path, holder: str, polls: int) -> bool:
+    for _ in range(polls):
+        if not holder or owner(directory) != holder:
+            return True
+        time.sleep(GONE_SECONDS)
+    return False

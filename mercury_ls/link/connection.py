@@ -1,0 +1,142 @@
+"""The client's end of HTTP/1.1: one keep-alive connection to an engine server, over a Unix socket or TCP."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+from msgspec import Struct
+
+from mercury_ls.link.wire import WireError
+
+__all__ = ["Address", "Connection", "Response", "connect"]
+
+HEAD_LIMIT = 64 << 10
+CHUNK_LIMIT = 4 << 20
+CONNECT_SECONDS = 5.0
+KEEP_ALIVE_SECONDS = 15
+"""A sleeping laptop or a lost network must not leave a lease that looks alive."""
+
+
+class Address(Struct, frozen=True):
+    """A Unix socket at `path`, or `host` and `port`; `token` is sent along when there is one."""
+
+    path: str = ""
+    host: str = ""
+    port: int = 0
+    tls: bool = False
+    token: str = ""
+
+    def __str__(self) -> str:
+        return self.path or f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
+
+class Response(Struct, frozen=True):
+    """The head of a response; header names and values are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+
+
+async def connect(address: Address) -> "Connection":
+    """Raises OSError when nobody listens."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):  # wait_for can swallow a cancellation in Python 3.11
+            reader, writer = await open_streams(address)
+    except TimeoutError as error:
+        raise ConnectionError(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from error
+    return Connection(address, reader, writer)
+
+
+async def open_streams(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if address.path:
+        return await asyncio.open_unix_connection(address.path, limit=HEAD_LIMIT)
+    reader, writer = await asyncio.open_connection(
+        address.host, address.port, ssl=address.tls or None, limit=HEAD_LIMIT
+    )
+    stay_alive(writer.get_extra_info("socket"))
+    return reader, writer
+
+
+def stay_alive(tcp: socket.socket) -> None:
+    tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    tcp.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
+        if hasattr(socket, option):  # macOS and Windows name them otherwise and keep their defaults
+            tcp.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), KEEP_ALIVE_SECONDS)
+
+
+class Connection:
+    """One request at a time: `send`, read `body` to its end, and it may be used again."""
+
+    def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        host = f"{address.host}:{address.port}" if address.host else "localhost"
+        authorization = f"authorization: Bearer {address.token}\r\n" if address.token else ""
+        self._common = f"host: {host}\r\n{authorization}"
+        self._idle = True
+
+    @property
+    def usable(self) -> bool:
+        """Neither side has closed it, and the last response was read to its end."""
+        return self._idle and not self._writer.is_closing() and not self._reader.at_eof()
+
+    async def send(self, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Response:
+        self._idle = False
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"{method} {path} HTTP/1.1\r\n{self._common}{lines}content-length: {len(body)}\r\n\r\n"
+        self._writer.write(head.encode() + body)
+        return parse_head(await self._until(b"\r\n\r\n"))
+
+    async def body(self, response: Response) -> AsyncIterator[bytes]:
+        """The pieces as they come. Leaving before the end makes the connection unusable."""
+        if response.headers.get("transfer-encoding") == "chunked":
+            while size := chunk_size(await self._until(b"\r\n")):
+                yield (await self._exactly(size + 2))[:-2]
+            while await self._until(b"\r\n") != b"\r\n":
+                pass  # trailers
+        else:
+            yield await self._exactly(int(response.headers.get("content-length", "0")))
+        self._idle = response.headers.get("connection") != "close"
+
+    async def read(self, response: Response) -> bytes:
+        return b"".join([piece async for piece in self.body(response)])
+
+    def close(self) -> None:
+        """At once: what was not sent yet is dropped, and the server sees the end of this request."""
+        self._writer.transport.abort()
+
+    async def _until(self, end: bytes) -> bytes:
+        try:
+            return await self._reader.readuntil(end)
+        except asyncio.IncompleteReadError as error:
+            raise ConnectionResetError("the engine server closed the connection") from error
+        except asyncio.LimitOverrunError as error:
+            raise WireError(f"the engine server sent more than {HEAD_LIMIT} bytes without an end of line") from error
+
+    async def _exactly(self, count: int) -> bytes:
+        try:
+            return await self._reader.readexactly(count)
+        except asyncio.IncompleteReadError as error:
+            raise ConnectionResetError("the engine server closed the connection") from error
+
+
+def parse_head(head: bytes) -> Response:
+    first, *lines = head.decode("latin-1").split("\r\n")[:-2]
+    version, _, rest = first.partition(" ")
+    status = rest[:3]
+    if not version.startswith("HTTP/1.") or not status.isdigit():
+        raise WireError(f"the other side answered {first[:80]!r}, which is no HTTP/1.1")
+    pairs = (line.partition(":") for line in lines)
+    return Response(int(status), {name.lower(): value.strip().lower() for name, _, value in pairs})
+
+
+def chunk_size(line: bytes) -> int:
+    digits = line.split(b";")[0].strip()
+    try:
+        size = int(digits, 16)
+    except ValueError:
+        raise WireError(f"the engine server sent {line[:40]!r} where the size of a chunk belongs") from None
+    if not 0 <= size <= CHUNK_LIMIT:
+        raise WireError(f"the engine server sent a chunk of {size} bytes, over the limit of {CHUNK_LIMIT}")
+    return size

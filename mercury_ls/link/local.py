@@ -1,0 +1,291 @@
+"""What differs between systems: where the server's socket lies, who may use it, how the server is started."""
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import stat
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from msgspec import Struct
+
+from mercury_engine.api import PROTOCOL_VERSION
+from mercury_ls.link.connection import Address
+
+__all__ = [
+    "ALREADY_RUNNING",
+    "LOOPBACK",
+    "AlreadyRunningError",
+    "Listener",
+    "PlacementError",
+    "address",
+    "bind",
+    "check_usable",
+    "has_open",
+    "has_unix_sockets",
+    "is_listed",
+    "lock_file",
+    "log_file",
+    "own_folder",
+    "runtime_directory",
+    "settle_home",
+    "spawn",
+    "standing_token",
+    "uses_unix_socket",
+]
+
+ALREADY_RUNNING = 3
+"""The exit code of a server that found another one in its place."""
+APPLICATION = "mercury-ls"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
+SOCKET = f"engine-v{PROTOCOL_VERSION}.sock"
+PORT = f"engine-v{PROTOCOL_VERSION}.json"
+SOCKET_PATH_LIMIT = 103
+"""Bytes of a Unix socket's path on macOS, the least of the systems we know."""
+LOG_LIMIT = 4 << 20
+LOCKED_BYTE = 1 << 30
+"""Windows forbids to read what is locked, so the locked byte lies behind the process id."""
+
+
+class PlacementError(Exception):
+    """The runtime directory or a file in it cannot be trusted. The message names the path and the remedy."""
+
+
+class AlreadyRunningError(Exception):
+    """Another server of this user holds the lock."""
+
+
+class Listener(Struct, frozen=True):
+    """A bound socket, the token its clients have to send ("" where the file system guards the door), and the file by
+    which they find it."""
+
+    socket: socket.socket
+    token: str
+    path: Path
+    mark: tuple[int, int, int] | None
+
+    def is_in_place(self) -> bool:
+        return mark_of(self.path) == self.mark
+
+
+def has_unix_sockets() -> bool:
+    return hasattr(socket, "AF_UNIX") and hasattr(asyncio, "open_unix_connection")
+
+
+def runtime_directory(chosen: str = "") -> Path:
+    """The directory of sockets and lock: `chosen`, $MERCURY_LS_RUNTIME_DIR or the system's place."""
+    directory = Path(chosen or os.environ.get(DIRECTORY_VARIABLE, "") or system_directory())
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_private(directory)
+    return directory
+
+
+def system_directory() -> Path:
+    from platformdirs import user_runtime_path
+
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # no XDG_RUNTIME_DIR: /tmp does as well
+        return user_runtime_path(APPLICATION)
+
+
+def check_private(path: Path) -> None:
+    """Refuses what another user made or could write to: he could answer in the engine's place."""
+    if os.name == "nt":  # the profile's access control list already keeps others out
+        return
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise PlacementError(f"{path} is no directory: remove it, or set {DIRECTORY_VARIABLE}")
+    if found.st_uid != os.getuid():
+        raise PlacementError(
+            f"{path} belongs to user {found.st_uid} and not to you ({os.getuid()}):"
+            f" remove it, or set {DIRECTORY_VARIABLE} to a directory of yours"
+        )
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & 0o077:
+        raise PlacementError(f"{path} has mode {mode:o}, so that others can reach into it: run `chmod 700 {path}`")
+
+
+def check_usable(directory: Path) -> None:
+    """What would keep every server from opening its socket here is said before one is started in vain."""
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PlacementError(
+            f"no socket can be made in {directory}, which is read-only: make the folder writable, or set"
+            f" {DIRECTORY_VARIABLE} to another"
+        )
+    for name in (SOCKET, PORT):
+        if (directory / name).is_dir():
+            raise PlacementError(f"{directory / name} is a folder where a socket has to be: remove it")
+
+
+def lock_file(file: IO[str]) -> None:
+    if os.name == "nt":
+        import msvcrt
+
+        file.seek(LOCKED_BYTE)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        finally:
+            file.seek(0)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def uses_unix_socket(directory: Path) -> bool:
+    """Not every system has them, and their paths are short; a port of this machine serves as well."""
+    return has_unix_sockets() and len(os.fsencode(directory / SOCKET)) <= SOCKET_PATH_LIMIT
+
+
+def bind(directory: Path, token: str = "") -> Listener:
+    """Binds the local socket, which takes `token` if it takes any. Under the lock, what lies there is stale."""
+    try:
+        if uses_unix_socket(directory):
+            return bind_unix(directory / SOCKET)
+        return bind_loopback(directory / PORT, token or secrets.token_urlsafe(32))
+    except OSError as error:
+        raise PlacementError(
+            f"no socket can be made in {directory} ({error}): remove what is in its way, make the folder writable, with"
+            f" space left, or set {DIRECTORY_VARIABLE} to another"
+        ) from error
+
+
+def bind_unix(path: Path) -> Listener:
+    path.unlink(missing_ok=True)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    bound.bind(str(path))
+    path.chmod(0o600)
+    return Listener(bound, "", path, mark_of(path))
+
+
+def bind_loopback(path: Path, token: str) -> Listener:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.bind(("127.0.0.1", 0))
+    bound.listen()
+    write_private(path, json.dumps({"port": bound.getsockname()[1], "token": token}))
+    return Listener(bound, token, path, mark_of(path))
+
+
+def mark_of(path: Path) -> tuple[int, int, int] | None:
+    """Tells a file from another of the same name."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+def write_private(path: Path, text: str) -> None:
+    """Nobody else ever sees the file, and nobody sees half of it."""
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    draft.replace(path)
+
+
+def address(directory: Path) -> Address:
+    """Where a client finds the server of this protocol version. FileNotFoundError when none can listen."""
+    if uses_unix_socket(directory):
+        return Address(path=str(directory / SOCKET))
+    found = json.loads((directory / PORT).read_text())
+    return Address(host="127.0.0.1", port=found["port"], token=found["token"])
+
+
+def is_listed(directory: Path) -> bool:
+    """Whether the file is there by which clients find the server."""
+    return (directory / (SOCKET if uses_unix_socket(directory) else PORT)).exists()
+
+
+def standing_token() -> tuple[str, Path]:
+    """The token of the HTTP listener when none is configured: made once, so that editors can be told once."""
+    from platformdirs import user_state_path
+
+    path = own_folder(user_state_path(APPLICATION)) / "http-token"
+    if not path.exists() or not path.read_text().strip():  # an empty token would open the door to everybody
+        write_private(path, secrets.token_urlsafe(32))
+    return path.read_text().strip(), path
+
+
+def log_file() -> Path:
+    from platformdirs import user_log_path
+
+    return own_folder(user_log_path(APPLICATION)) / "serve.log"
+
+
+def own_folder(wanted: Path) -> Path:
+    """A folder to write to: the wanted one, or the runtime directory where the home folder is read-only."""
+    with suppress(OSError):
+        wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.access(wanted, os.W_OK):
+            return wanted
+    return runtime_directory()
+
+
+def settle_home() -> None:
+    """For a user without a home folder: what belongs there goes beside the socket, else nowhere."""
+    if os.path.expanduser("~") == "~":
+        try:
+            os.environ["HOME"] = str(runtime_directory())
+        except (PlacementError, OSError):
+            os.environ["HOME"] = os.devnull
+
+
+RETURNING = {"MALLOC_MMAP_THRESHOLD_": "262144"}
+"""So that glibc gives back the memory of caches that were dropped; other libraries do not read it."""
+
+
+def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
+    """Starts `mercury-ls …` so that it outlives this process and whatever kills its terminal."""
+    with log_output(log or log_file()) as output:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "mercury_ls", *arguments],  # -P: nothing is imported from where it runs
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=os.path.abspath(os.sep),
+            env={**RETURNING, **os.environ},
+            **detached(),
+        )
+
+
+def log_output(path: Path) -> IO[bytes]:
+    """An engine without a log is better than none."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > LOG_LIMIT:
+            path.replace(path.with_suffix(".old.log"))
+        return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
+    except OSError:
+        return open(os.devnull, "ab")
+
+
+def detached() -> dict[str, object]:
+    if os.name == "nt":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS}
+    return {"start_new_session": True}
+
+
+def has_open(process: int, path: Path) -> bool:
+    """Whether a process has a file open; where the system does not tell, whether its command line is one of ours."""
+    if os.name == "nt":  # there nobody but its owner can have written to the locked file
+        return True
+    if not os.path.isdir("/proc/self/fd"):
+        said = subprocess.run(["ps", "-o", "command=", "-p", str(process)], capture_output=True, text=True, check=False)
+        return "mercury" in said.stdout
+    with suppress(OSError):  # it has ended, or belongs to somebody else
+        return any(os.path.samestat(there, path.stat()) for there in open_files(process))
+    return False
+
+
+def open_files(process: int) -> Iterator[os.stat_result]:
+    for name in os.listdir(f"/proc/{process}/fd"):
+        with suppress(OSError):
+            yield os.stat(f"/proc/{process}/fd/{name}")

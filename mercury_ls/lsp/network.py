@@ -1,0 +1,290 @@
+"""LSP over TCP and WebSocket: whoever shows the token gets a server process of their own, nobody else gets anything."""
+
+import asyncio
+import hmac
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from mercury_ls.link.local import LOOPBACK
+from mercury_ls.lsp.transport import END_OF_HEADERS, FrameError, content_length, frame
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter
+    from asyncio.subprocess import Process
+
+    from websockets.datastructures import Headers
+    from websockets.http11 import Request, Response
+
+__all__ = ["Doorway", "RefusedError", "refusal", "serve_tcp", "serve_websocket"]
+
+log = logging.getLogger(__name__)
+
+FIRST_BYTES = 64 << 10
+FIRST_SECONDS = 5.0
+MOST_WAITING = 64
+LARGEST_WEBSOCKET_MESSAGE = 16 << 20
+"""Taken in whole by the process that all clients share: this much takes it less than a tenth of a second."""
+ENDING_SECONDS = 15.0
+"""More than a server takes to end by itself when its input has ended."""
+
+UNREADABLE = (msgspec.ValidationError, ValueError, RecursionError)
+INVALID_REQUEST, INVALID_PARAMS, NOT_INITIALIZED = -32600, -32602, -32002
+
+
+class RefusedError(Exception):
+    """This client has not shown the token. The reply says why."""
+
+    def __init__(self, problem: str, code: int = INVALID_REQUEST, id: int | str | None = None) -> None:
+        super().__init__(problem)
+        self.reply = msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": problem}})
+
+
+class Doorway:
+    """The connections that have not shown the token yet. There are only so many: the oldest makes room for a new one,
+    so that nobody locks the others out by waiting."""
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self._most = most
+        self._waiting: dict[object, Callable[[], None]] = {}
+
+    def enter(self, connection: object, abort: Callable[[], None]) -> None:
+        self._waiting[connection] = abort
+        if len(self._waiting) > self._most:
+            oldest = next(iter(self._waiting))
+            self._waiting.pop(oldest)()
+
+    def leave(self, connection: object) -> None:
+        self._waiting.pop(connection, None)
+
+    def __contains__(self, connection: object) -> bool:
+        return connection in self._waiting
+
+
+# TCP
+
+
+class _Options(Struct):
+    token: str = ""
+
+
+class _Params(Struct, rename="camel"):
+    initialization_options: _Options | None = None
+
+
+class _Message(Struct):
+    method: str = ""
+    id: int | str | None = None
+    params: Any = None
+
+
+async def serve_tcp(host: str, port: int, token: str, command: Sequence[str], listening: Callable) -> None:
+    """Plain LSP has no place for a token but `initialize`: until then a client is not believed anything."""
+    doorway = Doorway()
+
+    async def session(reader: "StreamReader", writer: "StreamWriter") -> None:
+        doorway.enter(writer, writer.transport.abort)
+        try:
+            first = await first_message(reader, token)
+            doorway.leave(writer)
+            async with server_process(command) as process:
+                process.stdin.write(first)
+                await converse(process, received(reader), sending(writer))
+        except RefusedError as error:
+            log.warning("refused a TCP client: %s", error)
+            writer.write(frame(error.reply))
+        except ConnectionError as error:
+            log.debug("a TCP client is gone: %s", error)
+        finally:
+            doorway.leave(writer)
+            writer.close()
+
+    server = await asyncio.start_server(session, host, port, limit=FIRST_BYTES)
+    async with server:
+        listening(server.sockets[0].getsockname())
+        await server.serve_forever()
+
+
+async def first_message(reader: "StreamReader", token: str, seconds: float = FIRST_SECONDS) -> bytes:
+    """The `initialize` that shows the token, as it came: RefusedError for anything else."""
+    try:
+        async with asyncio.timeout(seconds):
+            head = await reader.readuntil(END_OF_HEADERS)
+            length = content_length(head.removesuffix(END_OF_HEADERS))
+            if len(head) + length > FIRST_BYTES:
+                raise RefusedError(f"a first message of {length} bytes is over the limit of {FIRST_BYTES} bytes")
+            body = await reader.readexactly(length)
+    except TimeoutError:
+        raise RefusedError(f"no initialize within {seconds:g} s") from None
+    except asyncio.LimitOverrunError:
+        raise RefusedError(f"no end of headers within {FIRST_BYTES} bytes") from None
+    except FrameError as error:
+        raise RefusedError(str(error)) from None
+    except asyncio.IncompleteReadError as error:
+        raise ConnectionError("it closed before its first message") from error
+    check_first(body, token)
+    return head + body
+
+
+def check_first(body: bytes, token: str) -> None:
+    try:
+        message = msgspec.convert(json.loads(body), _Message)  # as the server reads it: lone surrogates are let in
+    except UNREADABLE as error:
+        raise RefusedError(f"the first message is not an LSP message: {error}") from None
+    if message.method != "initialize":
+        raise RefusedError("the first message must be initialize", NOT_INITIALIZED, message.id)
+    try:
+        options = msgspec.convert(message.params, _Params).initialization_options or _Options()
+    except UNREADABLE:
+        options = _Options()
+    if not hmac.compare_digest(options.token.encode(errors="replace"), token.encode()):
+        raise RefusedError("initializationOptions.token is missing or wrong", INVALID_PARAMS, message.id)
+
+
+async def received(reader: "StreamReader") -> AsyncIterator[bytes]:
+    while data := await reader.read(FIRST_BYTES):
+        yield data
+
+
+def sending(writer: "StreamWriter") -> Callable[["Process"], Awaitable[None]]:
+    async def send(process: "Process") -> None:
+        async for data in received(process.stdout):
+            writer.write(data)
+            await writer.drain()
+
+    return send
+
+
+# WebSocket
+
+
+async def serve_websocket(host: str, port: int, token: str, command: Sequence[str], listening: Callable) -> None:
+    """A browser's page is let in only from loopback and with the token."""
+    from websockets.asyncio.server import ServerConnection, serve
+    from websockets.exceptions import ConnectionClosed
+
+    doorway = Doorway()
+
+    class Caller(ServerConnection):
+        """Counts what comes in before the handshake is done: the library allows a megabyte of headers."""
+
+        _count = 0
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            doorway.enter(self, self.transport.abort)
+
+        def data_received(self, data: bytes) -> None:
+            if self in doorway:
+                self._count += len(data)
+            if self._count > FIRST_BYTES:
+                self.transport.abort()
+            else:
+                super().data_received(data)
+
+        def connection_lost(self, error: Exception | None) -> None:
+            doorway.leave(self)
+            super().connection_lost(error)
+
+    def admit(socket: ServerConnection, request: "Request") -> "Response | None":
+        if problem := refusal(request.path, request.headers, token):
+            log.warning("refused a WebSocket client: %s", problem)
+            return socket.respond(403, problem + "\n")
+        doorway.leave(socket)
+        return None
+
+    async def session(socket: ServerConnection) -> None:
+        async def bodies() -> AsyncIterator[bytes]:
+            with suppress(ConnectionClosed):
+                while True:
+                    yield frame(await socket.recv(decode=False))
+
+        async def send(process: "Process") -> None:
+            with suppress(asyncio.IncompleteReadError, ConnectionClosed):
+                while True:
+                    head = await process.stdout.readuntil(END_OF_HEADERS)
+                    body = await process.stdout.readexactly(content_length(head.removesuffix(END_OF_HEADERS)))
+                    await socket.send(body, text=True)
+
+        async with server_process(command) as process:
+            await converse(process, bodies(), send)
+
+    async with serve(
+        session,
+        host,
+        port,
+        process_request=admit,
+        create_connection=Caller,
+        open_timeout=FIRST_SECONDS,
+        close_timeout=FIRST_SECONDS,
+        compression=None,
+        max_size=LARGEST_WEBSOCKET_MESSAGE,
+        max_queue=1,
+    ) as server:
+        listening(next(iter(server.sockets)).getsockname())
+        await server.serve_forever()
+
+
+def refusal(path: str, headers: "Headers", token: str) -> str:
+    """Why this handshake is refused: pages of other sites and names rebound to this machine, or a wrong token."""
+    if not on_this_machine("//" + headers.get("Host", "")):
+        return f"host {headers.get('Host')} is not this machine"
+    if (origin := headers.get("Origin")) and not on_this_machine(origin):
+        return f"origin {origin} is not this machine"
+    given = headers.get("Authorization", "").removeprefix("Bearer ")
+    given = given or parse_qs(urlsplit(path).query).get("token", [""])[0]
+    right = hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
+    return "" if right else "the token is missing or wrong"
+
+
+def on_this_machine(address: str) -> bool:
+    try:
+        return urlsplit(address).hostname in LOOPBACK
+    except ValueError:
+        return False
+
+
+# The server of one client
+
+
+@asynccontextmanager
+async def server_process(command: Sequence[str]) -> AsyncIterator["Process"]:
+    """A process for each client: no message of one, however large, makes another one wait."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=FIRST_BYTES)
+    try:
+        yield process
+    finally:
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(ENDING_SECONDS):
+                async for _ in received(process.stdout):  # what nobody reads would keep it from ending
+                    pass
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+
+
+async def converse(
+    process: "Process", incoming: AsyncIterator[bytes], send: Callable[["Process"], Awaitable[None]]
+) -> None:
+    """Pass on what either side says, until the server ends or its client is gone."""
+
+    async def tell() -> None:
+        with suppress(ConnectionError):
+            async for data in incoming:
+                process.stdin.write(data)
+                await process.stdin.drain()
+        process.stdin.close()
+
+    telling = asyncio.create_task(tell())
+    try:
+        await send(process)
+    finally:
+        telling.cancel()

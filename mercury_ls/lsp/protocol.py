@@ -1,0 +1,396 @@
+"""LSP over pygls: typed messages of our own, an error reply to whatever is wrong, one protocol per client."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from cattrs import transform_error
+from lsprotocol import types as lsp
+from msgspec import UNSET, Struct, UnsetType
+from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
+from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol, lsp_method
+
+from mercury_ls.lsp.transport import FrameError, OversizedError
+
+__all__ = [
+    "METHODS",
+    "AcceptParams",
+    "Diagnostic",
+    "DiagnosticsParams",
+    "DidFocusParams",
+    "InlineParams",
+    "MenuParams",
+    "NextEditParams",
+    "PartialAcceptParams",
+    "Position",
+    "Protocol",
+    "Range",
+    "ShownParams",
+    "SnoozeParams",
+    "StatsParams",
+    "StatusParams",
+    "WhyParams",
+]
+
+log = logging.getLogger(__name__)
+
+
+class Wire(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Plain data in the spelling of JSON."""
+
+
+class Position(Wire):
+    line: int
+    character: int
+
+
+class Range(Wire):
+    start: Position
+    end: Position
+
+
+class Document(Wire):
+    """`version` is the one that a position counts in. Clients do not send it, or each its own: see `Server.dated`."""
+
+    uri: str
+    version: int | None = None
+
+
+class SelectedCompletion(Wire):
+    range: Range
+    text: str
+
+
+class InlineContext(Wire):
+    """`closed_files`: the client can show and apply next edits of files that it has not open; `rename_provider`: the
+    name of another language server of this document that can rename."""
+
+    trigger_kind: int = 2
+    selected_completion_info: SelectedCompletion | None = None
+    closed_files: bool = False
+    rename_provider: str = ""
+
+
+class InlineParams(Wire):
+    """`textDocument/inlineCompletion`, with a token for drafts."""
+
+    text_document: Document
+    position: Position
+    context: InlineContext = InlineContext()
+    partial_result_token: str | int | None = None
+
+
+class CommandReference(Wire):
+    command: str = ""
+    arguments: list[Any] = []
+
+
+class ItemReference(Wire):
+    command: CommandReference = CommandReference()
+
+
+class ShownParams(Wire):
+    item: ItemReference
+
+
+class PartialAcceptParams(Wire):
+    item: ItemReference
+    accepted_length: int
+
+
+class DidFocusParams(Wire):
+    text_document: Document | UnsetType = UNSET
+
+
+class StatusParams(Wire):
+    """`mercury/status`: asks for the state of everything, and for digests of the texts as they are here."""
+
+    digests: bool = False
+
+
+class StatsParams(Wire):
+    """`mercury/stats`: asks what became of suggestions, in numbers."""
+
+
+class MenuParams(Wire):
+    """`textDocument/completion`: what of it the fallback needs."""
+
+    text_document: Document
+    position: Position
+
+
+class WhyParams(Wire):
+    """`mercury/why`: why nothing was, or would be, suggested here."""
+
+    text_document: Document
+    position: Position
+
+
+class SnoozeParams(Wire):
+    """`mercury/snooze`: no suggestions for so many minutes; 0 wakes."""
+
+    minutes: float = 5.0
+
+
+class CancelParams(Wire):
+    """`$/cancelRequest`: pygls looks the id up as it comes, and some things cannot be looked up."""
+
+    id: str | int
+
+
+class AcceptParams(Wire):
+    """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion. `edits`: how many of the edits of an
+    offer were made, from a client that lets its user leave some out."""
+
+    id: str
+    edits: int | None = None
+
+
+class Diagnostic(Wire):
+    """What matters of an LSP diagnostic; tag 1 is "unnecessary"."""
+
+    range: Range
+    message: str = ""
+    tags: tuple[int, ...] = ()
+
+
+class DiagnosticsParams(Wire):
+    """`mercury/didChangeDiagnostics`: what the editor's language servers say of a document by now."""
+
+    text_document: Document
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class NextEditParams(Wire):
+    """`mercury/nextEdit` and Copilot's `textDocument/copilotInlineEdit`, with a token for the reason of silence."""
+
+    text_document: Document
+    position: Position
+    context: InlineContext = InlineContext()
+    partial_result_token: str | int | None = None
+
+
+METHODS: dict[str, type[Wire]] = {
+    "$/cancelRequest": CancelParams,
+    "textDocument/completion": MenuParams,
+    "textDocument/inlineCompletion": InlineParams,
+    "textDocument/didShowCompletion": ShownParams,
+    "textDocument/didPartiallyAcceptCompletion": PartialAcceptParams,
+    "textDocument/didShowInlineEdit": ShownParams,
+    "textDocument/didFocus": DidFocusParams,
+    "textDocument/copilotInlineEdit": NextEditParams,
+    "signIn": StatusParams,
+    "signOut": StatusParams,
+    "checkStatus": StatusParams,
+    "mercury/status": StatusParams,
+    "mercury/stats": StatsParams,
+    "mercury/why": WhyParams,
+    "mercury/snooze": SnoozeParams,
+    "mercury/nextEdit": NextEditParams,
+    "mercury/didChangeDiagnostics": DiagnosticsParams,
+    "mercury/didAccept": AcceptParams,
+    "mercury/didReject": AcceptParams,
+}
+
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
+NOT_INITIALIZED = -32002
+
+
+class Protocol(LanguageServerProtocol):
+    """One client's conversation. Text is kept by the session, never by pygls' workspace."""
+
+    def __init__(self, server: Any, converter: Any):
+        super().__init__(server, converter)
+        self.finished = asyncio.Event()
+        self.exit_code = 0
+
+    def attach(self, write: Callable[[bytes], None]) -> None:
+        self.set_writer(Outlet(write, self.finished), include_headers=False)
+
+    # What comes in
+
+    def receive(self, body: bytes) -> None:
+        """Handle one message; a request, however malformed, is always answered."""
+        try:
+            data = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            return self.refuse(None, PARSE_ERROR, f"the message is not JSON: {error}")
+        if problem := envelope_problem(data):
+            return self.refuse(data.get("id") if isinstance(data, dict) else None, INVALID_REQUEST, problem)
+        if "method" not in data and not self.awaits(data):
+            return log.warning("the client answered %r, which nobody asked", data.get("id"))
+        if problem := self.untimely(data):
+            return self.refuse(data["id"], INVALID_REQUEST if self._server.session else NOT_INITIALIZED, problem)
+        if self.comes_early(data):
+            return log.warning("%s came before initialize was answered and is ignored", data["method"])
+        try:
+            message = self.structure_message(data)
+            if "id" in data and not hasattr(message, "id"):
+                return self.refuse(data["id"], INVALID_REQUEST, f"{data['method']} is a notification and has no id")
+            return self.handle_message(message)
+        except (JsonRpcInvalidParams, JsonRpcInternalError) as error:
+            return self.misunderstood(data, error)
+        except Exception as error:  # the messages that came with this one must still be handled
+            log.exception("%s could not be handled", data.get("method", "a response"))
+            return self.refuse(data["id"], INTERNAL_ERROR, repr(error)) if {"id", "method"} <= data.keys() else None
+
+    def malformed(self, error: FrameError) -> None:
+        """The id is unknown. Of a document that the message was about, nobody knows the text any more."""
+        self.refuse(None, INVALID_REQUEST, str(error))
+        if isinstance(error, OversizedError):
+            for uri in uris_in(error.ends):
+                self._server.lost(uri, f"the editor sent {error}")
+
+    async def closed(self) -> None:
+        await self._server.close()
+
+    def awaits(self, answer: dict[str, Any]) -> bool:
+        """pygls keeps the client's requests and our own in one table: an answer must not end one of the client's."""
+        known = answer.get("id") in self._result_types
+        if "error" in answer:
+            self._result_types.pop(answer.get("id"), None)
+        return known
+
+    def untimely(self, data: dict[str, Any]) -> str:
+        if "id" not in data or "method" not in data:
+            return ""
+        if self._shutdown:
+            return "the server is shutting down"
+        if self._server.session is None and data["method"] != lsp.INITIALIZE:
+            return "the first request must be initialize"
+        if data["method"] == lsp.INITIALIZE and self._server.session is not None:
+            return "initialize has been answered already"
+        return ""
+
+    def comes_early(self, data: dict[str, Any]) -> bool:
+        """A notification that there is no session for yet; `exit` needs none."""
+        return self._server.session is None and "id" not in data and data.get("method", lsp.EXIT) != lsp.EXIT
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        method = data.get("method")
+        if method not in METHODS:
+            return super().structure_message({"params": None, **data} if method in NO_PARAMS else data)
+        try:
+            params = msgspec.convert(data.get("params") or {}, METHODS[method], strict=True)
+        except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
+            raise JsonRpcInvalidParams() from error
+        if isinstance(params, InlineParams | MenuParams):
+            params = self._server.dated(params)
+        if "id" in data:
+            return JsonRPCRequestMessage(data["id"], method, data["jsonrpc"], params)
+        return JsonRPCNotification(method, data["jsonrpc"], params)
+
+    def misunderstood(self, data: dict[str, Any], error: Exception) -> None:
+        reasons = explain(error.__cause__ or error)
+        log.warning("%s has unusable parameters: %s", data.get("method", "a response"), reasons)
+        if "id" in data and "method" in data:
+            self.refuse(data["id"], INVALID_PARAMS, f"{data['method']}: {reasons}")
+        elif "id" in data and (waiting := self._request_futures.pop(data["id"], None)):
+            waiting.set_exception(JsonRpcInvalidParams(f"the client's answer: {reasons}"))
+
+    def refuse(self, request: Any, code: int, problem: str) -> None:
+        """An error reply, by hand: LSP's own type has no place for the null id that JSON-RPC asks for."""
+        log.warning("refused a message: %s", problem)
+        reply = {"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": problem}}
+        self.writer.write(json.dumps(reply).encode())  # type: ignore[union-attr]
+
+    # What pygls does otherwise
+
+    @lsp_method(lsp.SHUTDOWN)
+    def lsp_shutdown(self, *_: Any) -> None:
+        """What is being answered is stopped. A copy, since whoever is stopped leaves the table."""
+        for request, future in list(self._request_futures.items()):
+            if request != self.msg_id:
+                future.cancel()
+        self._shutdown = True
+
+    @lsp_method(lsp.EXIT)
+    def lsp_exit(self, *_: Any) -> None:
+        self.exit_code = 0 if self._shutdown else 1
+        self.finished.set()
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: lsp.DidOpenTextDocumentParams) -> None:
+        self._server.did_open(params)
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: lsp.DidChangeTextDocumentParams) -> None:
+        self._server.did_change(params)
+
+    @lsp_method(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: lsp.DidCloseTextDocumentParams) -> None:
+        self._server.did_close(params)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def lsp_notebook_document__did_open(self, params: lsp.DidOpenNotebookDocumentParams) -> None:
+        self._server.notebook_did_open(params)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def lsp_notebook_document__did_change(self, params: lsp.DidChangeNotebookDocumentParams) -> None:
+        self._server.notebook_did_change(params)
+
+    @lsp_method(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def lsp_notebook_document__did_close(self, params: lsp.DidCloseNotebookDocumentParams) -> None:
+        self._server.notebook_did_close(params)
+
+    @lsp_method(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def lsp_workspace__did_change_workspace_folders(self, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
+        self._server.did_change_folders(params)
+
+
+NO_PARAMS = {lsp.SHUTDOWN, lsp.EXIT}
+
+
+class Outlet:
+    """Where replies go; a client that has gone away ends the conversation instead of raising."""
+
+    def __init__(self, write: Callable[[bytes], None], finished: asyncio.Event):
+        self._write = write
+        self._finished = finished
+
+    def write(self, body: bytes) -> None:
+        try:
+            self._write(body)
+        except (OSError, RuntimeError, ValueError) as error:
+            log.info("the client is gone: %s", error)
+            self._finished.set()
+
+    def close(self) -> None:
+        self._finished.set()
+
+
+URI = re.compile(rb'"uri"\s*:\s*("(?:[^"\\]|\\.){1,4096}")')
+"""The key as it stands outside of texts: within them a backslash is before each quote."""
+
+
+def uris_in(json_text: bytes) -> set[str]:
+    uris = set()
+    for found in URI.findall(json_text):
+        with contextlib.suppress(ValueError):
+            uris.add(json.loads(found))
+    return uris
+
+
+def envelope_problem(data: Any) -> str:
+    if not isinstance(data, dict):
+        return "a message must be one JSON object; LSP has no batches"
+    if data.get("jsonrpc") != "2.0":
+        return 'a message needs "jsonrpc": "2.0"'
+    if not isinstance(data.get("method", ""), str):
+        return "method must be a string"
+    if not isinstance(data.get("id", 0), (int, str)) and not ("error" in data and data["id"] is None):
+        return "id must be a number or a string"
+    if not {"method", "result", "error"} & data.keys():
+        return "a message needs a method, a result or an error"
+    return ""
+
+
+def explain(error: BaseException) -> str:
+    if isinstance(error, msgspec.ValidationError | UnicodeError | RecursionError):
+        return str(error)
+    return "; ".join(transform_error(error, path="params"))

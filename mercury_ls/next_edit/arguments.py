@@ -1,0 +1,251 @@
+"""The calls of one very function: which they are, what stands in their brackets, and what comes or goes there."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+from tree_sitter import Node
+
+from mercury_ls.code import scopes, syntax
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.languages import find
+from mercury_ls.code.scopes import whole
+from mercury_ls.next_edit.lexemes import MARK
+from mercury_ls.next_edit.places import Place, place_of
+from mercury_ls.next_edit.propagation import Rule
+from mercury_ls.next_edit.referents import (
+    Referent,
+    is_meant,
+    is_static,
+    is_taken,
+    owner_of,
+    referent,
+    taken_from,
+    text_of,
+    type_name,
+)
+
+__all__ = [
+    "ArgumentChange",
+    "Call",
+    "called",
+    "calls_of",
+    "changed_at",
+    "constructing",
+    "is_called",
+    "named_by",
+    "with_argument",
+    "without_argument",
+]
+
+RECEIVER = re.compile(r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:self|cls|this)\b")
+NAMED = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
+SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument"})
+UNORDERED = frozenset({"keyword_separator", "list_splat_pattern", "rest_pattern"})
+"""Parameters behind these are given by name."""
+SEPARATOR = "positional_separator"
+NAME_FIELDS = ("name", "declarator", "pattern", "left")
+WORDS = re.compile(r"[^\W\d]\w*")
+
+
+class ArgumentChange(Struct, frozen=True):
+    """An argument or parameter more or less: `name` is what it is given by, if anything, `index` its place in a call
+    (-1 where only the name counts) that has `count` of them after it was done; `meant` is the function. `receiver` is
+    the parameter that stands before the brackets of a call, `function` the name by which it is called, if another."""
+
+    name: str
+    index: int
+    count: int
+    meant: Referent
+    receiver: str = ""
+    function: str = ""
+
+
+class Call(Struct, frozen=True):
+    """What stands between the brackets of a call, the ranges of its arguments, and their names where they have some."""
+
+    start: int
+    end: int
+    pieces: tuple[tuple[int, int], ...]
+    names: tuple[str, ...]
+
+
+def changed_at(rule: Rule, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
+    """What the syntax tree says of the change, where the rule was learned; nothing of what takes any number, nor where
+    the line has changed since."""
+    at, said = place_of(rule, home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
+    opening = next((m for m in reversed([*called(rule.name, home)]) if m.end() <= at), None)
+    around = opening and bracketed(home, opening.end() - 1)
+    stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
+    if opening is None or around is None or stale or said.startswith(("*", "...")) or RECEIVER.match(said):
+        return None
+    places = [match.start() for match in called(rule.name, snapshot)]
+    meant = referent(rule.name, rule.name, home, opening.start(), snapshot, places)
+    listed = [node for node in around.named_children if "comment" not in node.type and node.type != SEPARATOR]
+    if "parameter" in around.type:
+        return parameter_at(at, rule, listed, meant, home)
+    return ArgumentChange(given_name(said), len(ended(listed, at, home)), len(listed), meant)
+
+
+def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
+    """What `__init__` is given is given to the class."""
+    declared, owner = change.meant.node, change.meant.owner
+    named = owner.child_by_field_name("name") if owner is not None else None
+    if declared is None or named is None or text_of(declared) != "__init__":
+        return None
+    function = text_of(named)
+    places = [match.start() for match in called(function, snapshot)]
+    meant = referent(function, function, home, home.offset_of_byte(named.start_byte), snapshot, places)
+    return replace(change, meant=meant, receiver="", function=function)
+
+
+def parameter_at(at: int, rule: Rule, listed: Sequence[Node], meant: Referent, home: Snapshot) -> ArgumentChange | None:
+    """None for what stands before the brackets of a call, and where the arguments decide which function is called."""
+    taken = receiver(listed, meant, home)
+    # `a, b int` of Go are two.
+    names = [name for node in listed for name in node.children_by_field_name("name") or [node]]
+    number = len(ended(names, at, home))
+    index = number - bool(taken)
+    if index < 0 or is_overloaded(meant, home):
+        return None
+    name = gone_name(rule.before, home) if rule.before.strip() else name_of(names[number]) if names[number:] else ""
+    index = index if UNORDERED.isdisjoint(node.type for node in ended(listed, at, home)) else -1
+    return ArgumentChange(name, index, len(names) - bool(taken), meant, taken)
+
+
+def ended(nodes: Sequence[Node], offset: int, snapshot: Snapshot) -> list[Node]:
+    return [node for node in nodes if snapshot.offset_of_byte(node.end_byte) <= offset]
+
+
+def called(name: str, snapshot: Snapshot) -> Iterator[re.Match[str]]:
+    pattern = re.compile(whole(name) + r"[ \t]*+\(")
+    return filter(None, (pattern.match(snapshot.text, at) for at in scopes.mentions(snapshot, name)))
+
+
+def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
+    """The arguments or parameters that the bracket at `offset` opens."""
+    node = scopes.node_at(snapshot, offset)
+    known = node is not None and ("argument" in node.type or "parameter" in node.type or node.type == "token_tree")
+    return node if known and node.start_byte == snapshot.byte(offset) and not node.has_error else None
+
+
+def is_overloaded(meant: Referent, home: Snapshot) -> bool:
+    """Whether its type has another of the name."""
+    if meant.node is None or meant.owner is None:
+        return False
+    nodes = [scopes.node_at(home, match.start()) for match in called(text_of(meant.node), home)]
+    owners = [owner_of(node) for node in nodes if node is not None and scopes.declares(node)]
+    return sum(owner is not None and type_name(owner) == type_name(meant.owner) for owner in owners) > 1
+
+
+def receiver(listed: Sequence[Node], meant: Referent, home: Snapshot) -> str:
+    """What stands before the brackets of a call: the first parameter of a method of Python, `self` of Rust."""
+    first = text_of(listed[0]) if listed else ""
+    language = find(home.language, home.path)
+    if language is not None and language.id == "python":
+        around = meant.node and meant.node.parent and meant.node.parent.parent
+        decorated = around is not None and around.type == "decorated_definition"
+        static = decorated and any(text_of(each) == "@staticmethod" for each in around.named_children)
+        return first if meant.owner is not None and not static else ""
+    return first if RECEIVER.match(first) else ""
+
+
+def gone_name(said: str, home: Snapshot) -> str:
+    """That of a parameter which the tree has no more, where calls can say it."""
+    words = WORDS.findall(said)
+    return words[0] if words and named_by(home) else ""
+
+
+def name_of(parameter: Node) -> str:
+    """Past the declarators of C and the types of the others; nothing where it is taken apart."""
+    named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
+    while inner := next((each for field in NAME_FIELDS if (each := named.child_by_field_name(field))), None):
+        named = inner
+    return text_of(named) if WORDS.fullmatch(text_of(named)) else ""
+
+
+def named_by(snapshot: Snapshot) -> bool:
+    language = find(snapshot.language, snapshot.path)
+    return language is not None and language.id == "python"
+
+
+def given_name(argument: str) -> str:
+    named = NAMED.match(argument)
+    return named["name"] if named else ""
+
+
+def calls_of(rule: Rule, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Call]:
+    """The calls of that very function whose arguments are all written out."""
+    for match in called(change.function or rule.name, snapshot):
+        found = bracketed(snapshot, match.end() - 1)
+        if found is None or "parameter" in found.type or not is_called(change, snapshot, match.start()):
+            continue
+        start, end = match.end(), snapshot.offset_of_byte(found.end_byte) - 1
+        pieces = split_arguments(snapshot, found, start, end)
+        written = [snapshot.text[a:b] for a, b in pieces]
+        nodes = (scopes.node_at(snapshot, a) for a, _ in pieces)
+        spread = any(node is not None and node.type in SPREAD for node in nodes)
+        if not spread and not any(text.startswith("...") or text.endswith("...") for text in written):
+            yield Call(start, end, tuple(pieces), tuple(map(given_name, written)))
+
+
+def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
+    meant, node = change.meant, scopes.node_at(snapshot, offset)
+    if node is None or meant.node is None or syntax.inside(snapshot, offset) is not None:
+        return False
+    if scopes.declares(node) or not is_meant(meant, snapshot, offset):
+        return False
+    whose = taken_from(node)
+    if not scopes.declares(meant.node):
+        other = taken_from(meant.node)
+        return is_taken(node) == is_taken(meant.node) and (whose == other or meant.modules.isdisjoint((whose, other)))
+    # `Store.save(store, path)` names what stands before the brackets elsewhere.
+    return not change.receiver or change.receiver.startswith("cls") or not is_static(whose)
+
+
+def with_argument(text: str, call: Call, change: ArgumentChange, argument: str) -> Place | None:
+    """Nothing where it is there already, or another value for it; by position only where all before it are there."""
+    pieces, name = call.pieces, given_name(argument)
+    if any(text[a:b] == argument for a, b in pieces) or (name and name in call.names):
+        return None
+    if name:
+        return Place(pieces[-1][1], pieces[-1][1], f", {argument}") if pieces else Place(call.end, call.end, argument)
+    if not 0 <= change.index <= len(pieces) or len(pieces) >= change.count or any(call.names[: change.index]):
+        return None
+    if not pieces:
+        return Place(call.end, call.end, argument)
+    if change.index < len(pieces):
+        return Place(pieces[change.index][0], pieces[change.index][0], f"{argument}, ")
+    return Place(pieces[-1][1], pieces[-1][1], f", {argument}")
+
+
+def without_argument(call: Call, change: ArgumentChange) -> Place | None:
+    """By its name, else by its place among those that have none."""
+    pieces, index = call.pieces, change.index
+    if change.name and change.name in call.names:
+        index = call.names.index(change.name)
+    elif not 0 <= index < len(pieces) <= change.count + 1 or any(call.names[: index + 1]):
+        return None
+    if index == 0:
+        return Place(pieces[0][0], pieces[1][0] if len(pieces) > 1 else pieces[0][1], "")
+    return Place(pieces[index - 1][1], pieces[index][1], "")
+
+
+def split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> list[tuple[int, int]]:
+    """The ranges of the arguments, without the blanks around them; a macro of Rust keeps its tokens to itself."""
+    if around.type != "token_tree":
+        nodes = [node for node in around.named_children if "comment" not in node.type]
+        return [(snapshot.offset_of_byte(each.start_byte), snapshot.offset_of_byte(each.end_byte)) for each in nodes]
+    depth, first, found, text = 0, start, [], snapshot.text
+    for piece in MARK.finditer(text, start, end):
+        if piece.group() in "([{":
+            depth += 1
+        elif piece.group() in ")]}":
+            depth -= 1
+        elif piece.group() == "," and depth == 0:
+            found.append((first, piece.start()))
+            first = piece.end()
+    found.append((first, end))
+    stripped = [(a + len(text[a:b]) - len(text[a:b].lstrip()), a + len(text[a:b].rstrip())) for a, b in found]
+    return [(a, b) for a, b in stripped if a < b]

@@ -1,0 +1,83 @@
+"""Lines that say one thing each in the same column: what stands apart once others were aligned."""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from mercury_ls.code import scopes
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.next_edit.lexemes import indentation
+from mercury_ls.next_edit.places import Place
+from mercury_ls.next_edit.propagation import Rule
+
+__all__ = ["aligned"]
+
+COLUMNS = re.compile(r"[ \t]*+(?P<head>[\w.\"']++:?+)(?P<gap>[ \t]++)(?P<rest>\S.*)")
+
+
+class Column(Struct, frozen=True):
+    """The blanks of a line behind its first column, that column's width, and what both columns are."""
+
+    start: int
+    end: int
+    width: int
+    margin: str
+    kind: tuple[str, ...]
+
+    @property
+    def second(self) -> int:
+        return self.width + self.end - self.start
+
+
+def aligned(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """The lines of a table that do not stand in its column, after an edit brought lines of such a table into theirs."""
+    kinds = kinds_of(rule, home) if home else set()
+    for table in tables(snapshot) if kinds else ():
+        second = max(each.width for each in table) + 1
+        apart = [each for each in table if each.second != second]
+        for each in apart if table[0].kind in kinds else ():
+            yield Place(each.start, each.end, " " * (second - each.width), 1 - len(apart) / len(table))
+
+
+def kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:
+    """Of the tables whose lines the edit left in their column."""
+    lines = range(rule.line, rule.line + rule.lines)
+    found = set()
+    for table in tables(home):
+        second = max(each.width for each in table) + 1
+        edited = [each for each in table if home.line_of(each.start) in lines]
+        if edited and all(each.second == second for each in edited):
+            found.add(table[0].kind)
+    return found
+
+
+def tables(snapshot: Snapshot) -> Iterator[list[Column]]:
+    """Lines in a row with columns of one kind, two at least."""
+    table: list[Column] = []
+    for number in range(snapshot.line_count):
+        column = column_of(snapshot, number)
+        if table and (column is None or (column.margin, column.kind) != (table[0].margin, table[0].kind)):
+            if len(table) > 1:
+                yield table
+            table = []
+        if column is not None:
+            table.append(column)
+    if len(table) > 1:
+        yield table
+
+
+def column_of(snapshot: Snapshot, number: int) -> Column | None:
+    """None for what goes on in the next line."""
+    line = snapshot.line(number).rstrip()
+    match = COLUMNS.match(line)
+    if match is None or line[-1] in "([{":
+        return None
+    start = snapshot.line_start(number)
+    node = scopes.node_at(snapshot, start + match.start("head"))
+    if node is None or node.parent is None or node.parent.parent is None:
+        return None
+    first, last = start + match.start("gap"), start + match.end("gap")
+    kind = match["head"][-1], node.type, node.parent.type, node.parent.parent.type
+    kind = kind if kind[0] == ":" else kind[1:]
+    return Column(first, last, len(match["head"]), indentation(line), kind)

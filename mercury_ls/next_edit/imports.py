@@ -1,0 +1,260 @@
+"""Imports that a file lacks for what it uses by now, and those that nothing uses any more."""
+
+import builtins
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from mercury_engine.api import Edit
+from mercury_ls.code import scopes, syntax
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.next_edit import standard
+from mercury_ls.next_edit.places import Place
+from mercury_ls.next_edit.propagation import IMPORT, KEYWORDS, Rule
+
+__all__ = ["Diagnosed", "diagnosed", "missing", "needed", "unused"]
+
+LATEST = 3
+MOST_NAMES = 8
+MOST_USES = 16
+UNUSED = re.compile(r"\bunused\b|\bnot (?:used|accessed)\b|\bnever (?:used|read)\b", re.IGNORECASE)
+WORD = re.compile(r"(?<![\w.$\"'])[^\W\d]\w+")
+UNSEEN = frozenset({".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs"})
+"""There a name may come from what an included file includes, or from the module or macro around it."""
+BUILTIN = frozenset(dir(builtins))
+BOUND = re.compile(r"^\s*(?:from\s+\S+\s+import|import|use|using|#include)\b(?P<rest>.*)", re.DOTALL)
+IMPORTING = re.compile(r"[ \t]*(?:from|import|use)\b")
+GROUP = re.compile(r"import[ \t]*\(")
+NAMED = {".py": re.compile(r"from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*|[\w, \t]+)")}
+IN_BRACES = re.compile(
+    r"(?:import|use|export)\b[^{]*\{(?P<names>[^{}]*)\}(?:[ \t]+from[ \t]+(?P<module>[\"'][^\"']+))?"
+)
+
+
+class Diagnosed(Struct, frozen=True):
+    """What a language server of the editor says of `[start, end)`."""
+
+    start: int
+    end: int
+    message: str
+    is_unnecessary: bool = False
+
+
+def diagnosed(
+    snapshot: Snapshot, found: Sequence[Diagnosed], others: Sequence[Snapshot]
+) -> Iterator[tuple[Rule, Place]]:
+    """The import that an unknown name needs, and without the one that nothing uses."""
+    statements = syntax.imports(snapshot)
+    for each in found:
+        name = snapshot.text[each.start : each.end]
+        around = next((span for span in statements if span[0] <= each.start < span[1]), None)
+        if around is not None and (each.is_unnecessary or UNUSED.search(each.message)):
+            rule = Rule(kind="unused", before=name, after="", path=snapshot.path)
+            yield rule, without_name(snapshot, around, max(each.start, around[0]), min(each.end, around[1]))
+        elif name.isidentifier() and unbound(snapshot, name) and (text := statement_for(name, snapshot, others)):
+            rule = Rule(kind="import", before="", after=text, name=name, path=snapshot.path)
+            yield from ((rule, place) for place in statement(snapshot, text))
+
+
+def missing(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """What another file was made to import, or what it defines since: this one may have to import it as well."""
+    if rule.path == snapshot.path or suffix(rule.path) != suffix(snapshot.path):
+        return
+    if rule.after and rule.after not in snapshot.text and means_the_same(rule.after, rule.path, snapshot.path):
+        if any(unbound(snapshot, name) for name in bound_by(rule.after)):
+            yield from statement(snapshot, rule.after)
+    elif rule.name and unbound(snapshot, rule.name):
+        yield from imported_from(snapshot, rule.path, rule.name)
+
+
+def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]) -> Iterator[tuple[Rule, Place]]:
+    """The imports of other files for names that the last edits began to use here; of Python also its own modules."""
+    if suffix(snapshot.path) in UNSEEN:
+        return
+    for age, edit in enumerate(reversed(edits[-LATEST:])):
+        if edit.path != snapshot.path or IMPORT.match(edit.after):
+            continue
+        for name in fresh(edit):
+            if found := statement_for(name, snapshot, others) if unbound(snapshot, name) else "":
+                rule = Rule(kind="import", before="", after=found, name=name, path=edit.path, line=edit.line, age=age)
+                yield from ((rule, place) for place in statement(snapshot, found))
+
+
+def fresh(edit: Edit) -> list[str]:
+    known = set(WORD.findall(edit.before)) | KEYWORDS
+    return [name for name in dict.fromkeys(WORD.findall(edit.after)) if name not in known][:MOST_NAMES]
+
+
+def statement_for(name: str, snapshot: Snapshot, others: Sequence[Snapshot]) -> str:
+    kin = [other for other in others if suffix(other.path) == suffix(snapshot.path) and other is not snapshot]
+    for other in kin:
+        for start, end in syntax.imports(other):
+            text = other.text[start:end]
+            if "\n" not in text and name in bound_by(text) and means_the_same(text, other.path, snapshot.path):
+                return text
+    return standard.statement(name, suffix(snapshot.path), snapshot.text)
+
+
+def unbound(snapshot: Snapshot, name: str) -> bool:
+    """Whether the file uses the name as a name and nowhere says what it is."""
+    if suffix(snapshot.path) == ".py" and name in BUILTIN:
+        return False
+    uses = [match.start() for match in islice(re.finditer(whole(name), snapshot.text), MOST_USES)]
+    used = [at for at in uses if snapshot.text[at - 1 : at] != "." and syntax.inside(snapshot, at) is None]
+    statements = syntax.imports(snapshot)
+    if not used or any(start <= at < end for at in uses for start, end in statements):
+        return False
+    if any(follows_import(snapshot.text, match.start()) for match in re.finditer(whole(name), snapshot.text)):
+        return False
+    if any(brings_unseen(snapshot.text[start:end], name) for start, end in statements):
+        return False
+    nodes = [scopes.node_at(snapshot, at) for at in used]
+    return not any(node is not None and scopes.declares(node) for node in nodes)
+
+
+def follows_import(text: str, offset: int) -> bool:
+    return IMPORTING.match(text, text.rfind("\n", 0, offset) + 1, offset) is not None
+
+
+def brings_unseen(text: str, name: str) -> bool:
+    """A star may bring any name, a path in quotes the last of its own."""
+    return bool(re.search(rf"[/\"]{re.escape(name)}\"|(?:::|\.|\bimport[ \t]+)\*", text))
+
+
+def bound_by(text: str) -> list[str]:
+    """The names that an import statement brings in, roughly: the last word of each of its parts."""
+    match = BOUND.match(text)
+    parts = re.split(r"[,{}();]", match["rest"]) if match else []
+    return [words[-1] for part in parts if (words := re.findall(r"\w+", re.sub(r"\bfrom\b.*", "", part)))]
+
+
+def statement(snapshot: Snapshot, text: str) -> Iterator[Place]:
+    """Among the imports, in the order of the alphabet where they are in it, on a line of its own."""
+    found = syntax.imports(snapshot)
+    if place := one_more(snapshot, found, text) or grouped(snapshot, found, text):
+        yield place
+        return
+    found = section(snapshot, found, text)
+    like = [span for span in found if first_word(snapshot.text[slice(*span)]) == first_word(text)] or found
+    if not like:
+        return
+    later = next((start for start, end in like if snapshot.text[start:end] > text), None)
+    line = snapshot.line_of(like[-1][1]) + 1 if later is None else snapshot.line_of(later)
+    if line < snapshot.line_count:
+        start = snapshot.line_start(line)
+        ending = ";" if snapshot.text[like[0][0] : like[0][1]].endswith(";") else ""
+        yield Place(start, start, text.rstrip(";") + ending + "\n", 1.0)
+
+
+def section(snapshot: Snapshot, found: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
+    """Of Python's imports those of its own modules, for one more of these: they stand together, in a block."""
+    if suffix(snapshot.path) != ".py" or not is_own(text):
+        return found
+    own = [span for span in found if is_own(snapshot.text[slice(*span)])]
+    return own or found
+
+
+def is_own(text: str) -> bool:
+    """Whether an import statement is of a module that comes with Python."""
+    match = re.match(r"(?:from|import)[ \t]+(\w+)", text)
+    return bool(match) and match[1] in sys.stdlib_module_names - {"__future__"}
+
+
+def one_more(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
+    """`from a import c` where there is `from a import b`; the names stay in the order of the alphabet."""
+    wanted = NAMED[".py"].match(text) if suffix(snapshot.path) == ".py" else None
+    for start, end in found if wanted else ():
+        match = NAMED[".py"].match(snapshot.text, start, end)
+        if match and match["module"] == wanted["module"]:
+            names = list(re.finditer(r"\w+(?:[ \t]+as[ \t]+\w+)?", match["names"]))
+            name, base = wanted["names"].strip(), match.start("names")
+            later = next((each.start() for each in names if each.group() > name), None)
+            if later is not None:
+                return Place(base + later, base + later, f"{name}, ", 1.0)
+            return Place(base + names[-1].end(), base + names[-1].end(), f", {name}", 1.0) if names else None
+    return None
+
+
+def grouped(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
+    """Go lists its imports in brackets, those of its own library first."""
+    around = next((span for span in found if GROUP.match(snapshot.text, *span)), None)
+    if around is None or suffix(snapshot.path) != ".go":
+        return None
+    path = text.removeprefix("import").strip()
+    numbers = range(snapshot.line_of(around[0]) + 1, snapshot.line_of(around[1]))
+    own = [number for number in numbers if snapshot.line(number).strip().startswith('"')]
+    own = [number for number in own if "." not in snapshot.line(number).partition("/")[0]]
+    later = next((number for number in own if snapshot.line(number).strip() > path), None)
+    start = snapshot.line_start(later if later is not None else own[-1] + 1 if own else numbers.start)
+    return Place(start, start, f"\t{path}\n", 1.0)
+
+
+def imported_from(snapshot: Snapshot, path: str, name: str) -> Iterator[Place]:
+    """One name more of a statement that imports from that file."""
+    stem = PurePosixPath(path).stem
+    for start, end in syntax.imports(snapshot):
+        match = NAMED.get(suffix(path), IN_BRACES).match(snapshot.text, start, end)
+        module = match and (match["module"] or snapshot.text[start : match.start("names")])
+        if match and re.search(rf"\b{re.escape(stem)}\b[\"']?(?:\.\w+|::\{{)?$", module.rstrip()):
+            names = match["names"].rstrip()
+            at = match.start("names") + len(names.rstrip(", \t\r\n"))
+            yield Place(at, at, f", {name}", 1.0)
+            return
+
+
+def first_word(text: str) -> str:
+    return text.split(None, 1)[0] if text.strip() else ""
+
+
+def means_the_same(text: str, path: str, other: str) -> bool:
+    """Whether an import statement of one file imports the same in the other."""
+    relative = re.search(r"from\s+\.|[\"']\.|\bsuper::", text)
+    return not relative or path.rpartition("/")[0] == other.rpartition("/")[0]
+
+
+@lru_cache(maxsize=256)
+def suffix(path: str) -> str:
+    return {".tsx": ".ts", ".js": ".ts", ".jsx": ".ts"}.get(found := PurePosixPath(path).suffix, found)
+
+
+def whole(text: str) -> str:
+    """Letters first, as in `scopes.whole`."""
+    letters = re.escape(text)
+    return rf"{letters}(?<![\w$]{letters})(?![\w$])"
+
+
+def unused(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
+    """The name that went is left in an import and nowhere else."""
+    found = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
+    if len(found) != 1:
+        return
+    start, end = found[0]
+    statement = next((each for each in syntax.imports(snapshot) if each[0] <= start < each[1]), None)
+    if statement:
+        yield without_name(snapshot, statement, start, end)
+
+
+def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end: int) -> Place:
+    """One name of several, or the whole statement with its line."""
+    text = snapshot.text
+    after = re.compile(r"(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*").match(text, end, statement[1])
+    before = re.compile(r"[,\n][ \t]*\Z").search(text, statement[0], start)
+    if after:
+        return Place(*whole_line(snapshot, start, after.end()), "")
+    if before and before.group()[0] == ",":
+        return Place(before.start(), end, "")
+    return Place(*whole_line(snapshot, *statement), "")
+
+
+def whole_line(snapshot: Snapshot, start: int, end: int) -> tuple[int, int]:
+    """With the line's indentation and end, if nothing else is on it."""
+    first, last = snapshot.line_of(start), snapshot.line_of(end)
+    outside = snapshot.text[snapshot.line_start(first) : start] + snapshot.text[end : snapshot.line_end(last)]
+    if outside.strip(" \t;") or last + 1 >= snapshot.line_count:
+        return start, end
+    return snapshot.line_start(first), snapshot.line_start(last + 1)

@@ -1,0 +1,484 @@
+"""Which file an import statement speaks of, and what a file knows by which name because of it: pure.
+
+For Python, JavaScript and TypeScript, Go, Rust and Java. What cannot be told for certain is None.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
+from os.path import basename, dirname, join, normpath
+from typing import Any
+
+from msgspec import Struct
+from tree_sitter import Node, Query, QueryCursor
+
+from mercury_ls.code import languages, scopes
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.next_edit import referents
+
+__all__ = ["Imported", "Project", "family", "imports_of", "in_import", "is_exported"]
+
+EXTENSIONS = (".ts", ".tsx", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
+CRATE_ROOTS = ("lib.rs", "main.rs")
+SOURCE_FOLDERS = ("src", "lib", "python")
+STATEMENTS = {
+    "python": "(import_statement) @i (import_from_statement) @i",
+    "javascript": "(import_statement) @i (export_statement source: (_)) @i (variable_declarator value: (_)) @i",
+    "go": "(import_spec) @i",
+    "rust": "(use_declaration) @i",
+    "java": "(import_declaration) @i",
+}
+KIN = {"tsx": "javascript", "typescript": "javascript"}
+PACKAGE = re.compile(r"^[ \t]*package[ \t]+([\w.]+)", re.MULTILINE)
+GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
+EXPORTS = re.compile(r"\bmodule\.exports\b|\bexports\.\w")
+CRATE = re.compile(r"\[package\][^\[]*?^name[ \t]*=[ \t]*\"([^\"]+)\"", re.MULTILINE | re.DOTALL)
+MOST_MENTIONS = 4096
+MOST_STEPS = 8
+"""Of re-exports, from one file to the next."""
+
+
+class Imported(Struct, frozen=True):
+    """`name` of `module` is known as `alias`: all of the module where `name` is empty, all of its names where it is
+    "*". The name stands at `start` of the file; a re-export (`is_passed_on`) is not known in the file itself."""
+
+    module: str
+    name: str
+    alias: str
+    start: int
+    is_passed_on: bool = False
+
+
+class Project:
+    """The files that an edit may concern, and where their imports lead. `read` gets what is not known from the
+    outside, `exists` says which files there are besides, `mentioning` in which of them a name stands: None while that
+    is not known of all."""
+
+    def __init__(
+        self,
+        known: Iterable[Snapshot] = (),
+        read: Callable[[str], str | None] = lambda path: None,
+        exists: Callable[[str], bool] = lambda path: False,
+        mentioning: Callable[[str, str], Iterable[str] | None] = lambda name, near: (),
+    ) -> None:
+        self._known: dict[str, Snapshot | None] = {each.path: each for each in known}
+        self._read, self._exists, self._mentioning = read, exists, mentioning
+        self._said: dict[Hashable, Any] = {}
+        self._there: dict[str, bool] = {}
+        self._imports: dict[str, tuple[Imported, ...]] = {}
+
+    def with_files(self, known: Iterable[Snapshot]) -> "Project":
+        return Project(known, self._read, self._exists, self._mentioning)
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What is asked for every file is found out for the first."""
+        if key not in self._said:
+            self._said[key] = make()
+        return self._said[key]
+
+    def exists(self, path: str) -> bool:
+        if self._known.get(path) is not None:
+            return True
+        if path not in self._there:
+            self._there[path] = self._exists(path)
+        return self._there[path]
+
+    def file(self, path: str) -> Snapshot | None:
+        if path not in self._known:
+            text = self._read(path)
+            self._known[path] = None if text is None else Document("", path, "", 0, text).snapshot()
+        return self._known[path]
+
+    def imports(self, snapshot: Snapshot) -> tuple[Imported, ...]:
+        if snapshot.path not in self._imports:
+            self._imports[snapshot.path] = tuple(imports_of(snapshot))
+        return self._imports[snapshot.path]
+
+    def brings(self, snapshot: Snapshot, each: Imported, name: str, home: str) -> bool:
+        """Whether this import of the file brings `name` of `home`."""
+        if each.name not in (name, "*"):
+            return False
+        return self.leads(self.module(snapshot, each.module, home), name, home)
+
+    def leads(self, module: str | None, name: str, home: str, steps: int = MOST_STEPS) -> bool:
+        """Whether what a module calls `name` is that of `home`, be it handed on."""
+        if module is None or steps == 0:
+            return False
+        if module == unit(home) or (family(home) == "java" and module == dirname(home)):
+            file = self.file(home) if family(home) == "javascript" else None
+            return file is None or hands_out(file, name)
+        file = self.file(module) if family(home) in ("python", "javascript", "rust") else None
+        if file is not None and self.declares(file, name):
+            return False
+        if file is not None and not hands_out(file, name):
+            return False
+        handed = self.imports(file) if file is not None else ()
+        said = [each for each in handed if each.alias == name] or [each for each in handed if each.name == "*"]
+        found = [self.leads(self.module(file, e.module, home), name, home, steps - 1) for e in said if file is not None]
+        direct = [each.name in (name, "*") for each in said]
+        return bool(found) and all(found) and all(direct)
+
+    def beside(self, home: str, name: str) -> list[Snapshot] | None:
+        """The files of the home's folder in which the name stands; None if there may be others."""
+        found = self._mentioning(name, home)
+        if found is None:
+            return None
+        paths = {path for path in (*found, *self._known, home) if dirname(path) == dirname(home)}
+        files = [self.file(path) for path in sorted(paths)]
+        return None if None in files else [file for file in files if file is not None and name in file.text]
+
+    def declares(self, snapshot: Snapshot, name: str) -> bool:
+        """Whether the file itself has something of this name at its top, apart from what it imports."""
+        return self.once(("declares", snapshot, name), lambda: any(self._declarations(snapshot, name)))
+
+    def _declarations(self, snapshot: Snapshot, name: str) -> Iterator[bool]:
+        imported = {each.start for each in self.imports(snapshot)}
+        for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS):
+            node = scopes.node_at(snapshot, at) if at not in imported else None
+            if node is not None and scopes.declares(node) and not scopes.is_member(node) and not in_import(node):
+                yield referents.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
+
+    def module(self, snapshot: Snapshot, named: str, home: str) -> str | None:
+        """The file, in Go and Java the folder or class, that a file means by this name of a module."""
+        match family(snapshot.path):
+            case "python":
+                return self._module_of_python(snapshot.path, named, home)
+            case "javascript":
+                return self._module_of_javascript(snapshot.path, named)
+            case "go":
+                return self._package_of_go(snapshot.path, named)
+            case "rust":
+                return self._module_of_rust(snapshot.path, named)
+            case "java":
+                return self._class_of_java(snapshot, named, home)
+        return None
+
+    def inside(self, module: str, name: str) -> str | None:
+        """The module of this name in a package of Python."""
+        is_package = basename(module) == "__init__.py"
+        return self._python_file(dirname(module), [name]) if is_package else None
+
+    def is_package(self, folder: str) -> bool:
+        return self.exists(join(folder, "__init__.py"))
+
+    def share_a_package(self, one: Snapshot, other: Snapshot) -> bool:
+        """Whether the files of Go or Java know each other's names without an import."""
+        said = [PACKAGE.search(each.text) for each in (one, other)]
+        if not all(said) or said[0][1] != said[1][1]:
+            return False
+        if family(one.path) == "go":
+            return dirname(one.path) == dirname(other.path)
+        return family(one.path) == "java"
+
+    def _first(self, *paths: str) -> str | None:
+        return next((path for path in paths if self.exists(path)), None)
+
+    def _module_of_python(self, path: str, named: str, home: str) -> str | None:
+        parts = [part for part in named.lstrip(".").split(".") if part]
+        if named.startswith("."):
+            folder = path
+            for _ in range(len(named) - len(named.lstrip("."))):
+                folder = dirname(folder)
+            return self._python_file(folder, parts)
+        if len(parts) == 1 and parts[0] in sys.stdlib_module_names:
+            return None
+        roots = [folder for folder in folders(path) if not self.is_package(folder)]
+        roots += [join(folder, each) for folder in roots for each in SOURCE_FOLDERS]
+        roots += [folder for folder in folders(home) if not self.is_package(folder)][:1]
+        return next((found for root in roots if (found := self._python_file(root, parts))), None)
+
+    def _python_file(self, folder: str, parts: Sequence[str]) -> str | None:
+        whole = join(folder, *parts)
+        return self._first(join(whole, "__init__.py"), *([f"{whole}.py"] if parts else []))
+
+    def _module_of_javascript(self, path: str, named: str) -> str | None:
+        if not named.startswith("."):
+            return None
+        whole = normpath(join(dirname(path), named))
+        bare = re.sub(r"\.([cm]?)jsx?$", "", whole)
+        swapped = [bare + extension for extension in EXTENSIONS] if bare != whole else []
+        tried = [whole] if re.search(r"\.\w+$", whole) else []
+        return self._first(
+            *tried,
+            *swapped,
+            *(whole + each for each in EXTENSIONS),
+            *(join(whole, "index" + each) for each in EXTENSIONS),
+        )
+
+    def _package_of_go(self, path: str, named: str) -> str | None:
+        for folder in folders(path):
+            if said := GO_MODULE.search(self._text_of(join(folder, "go.mod"))):
+                rest = named.removeprefix(said[1])
+                return normpath(join(folder, rest.lstrip("/"))) if rest != named and rest[:1] in ("", "/") else None
+        return None
+
+    def _module_of_rust(self, path: str, named: str) -> str | None:
+        parts = named.split("::")
+        root = next((f for f in folders(path) if any(self.exists(join(f, top)) for top in CRATE_ROOTS)), None)
+        if parts[0] == "crate":
+            is_program = basename(path) == "main.rs"
+            top = path if is_program else root and self._first(*(join(root, each) for each in CRATE_ROOTS))
+            return self._below(top, parts[1:])
+        if parts[0] in ("self", "super"):
+            folder = path
+            while parts and parts[0] in ("self", "super"):
+                folder = folder if parts[0] == "self" else self._above(folder)
+                parts = parts[1:]
+            return self._below(folder, parts)
+        return self._below(path, parts) or self._in_crate(path, parts)
+
+    def _in_crate(self, path: str, parts: Sequence[str]) -> str | None:
+        """Tests, examples and programs call their own crate by its name."""
+        for folder in folders(path):
+            if said := CRATE.search(self._text_of(join(folder, "Cargo.toml"))):
+                library = join(folder, "src", "lib.rs")
+                is_own = said[1].replace("-", "_") == parts[0] and self.exists(library)
+                return self._below(library, parts[1:]) if is_own else None
+        return None
+
+    def _above(self, path: str) -> str:
+        """The file of the module around."""
+        folder = dirname(dirname(path)) if basename(path) == "mod.rs" else dirname(path)
+        return self._first(f"{folder}.rs", *(join(folder, each) for each in ("mod.rs", *CRATE_ROOTS))) or ""
+
+    def _below(self, path: str | None, parts: Sequence[str]) -> str | None:
+        for part in parts:
+            if not path:
+                return None
+            is_top = basename(path) in ("mod.rs", *CRATE_ROOTS)
+            inside = dirname(path) if is_top else path.removesuffix(".rs")
+            path = self._first(join(inside, f"{part}.rs"), join(inside, part, "mod.rs"))
+        return path or None
+
+    def _class_of_java(self, snapshot: Snapshot, named: str, home: str) -> str | None:
+        """The file of the class, or a package's folder for what imports all of it."""
+        below = join(*named.split("."))
+        for path in (snapshot.path, home):
+            for folder in folders(path):
+                if self.exists(join(folder, below) + ".java"):
+                    return join(folder, below) + ".java"
+        return dirname(home) if is_below(dirname(home), below) else None
+
+    def _text_of(self, path: str) -> str:
+        found = self.file(path) if self.exists(path) else None
+        return found.text if found is not None else ""
+
+
+def hands_out(snapshot: Snapshot, name: str) -> bool:
+    """Whether others get it from this file by the name that it has in it: of CommonJS only `exports = { name }` says
+    so, `exports.name = name` keeps its name for others."""
+    if family(snapshot.path) != "javascript" or not EXPORTS.search(snapshot.text):
+        return True
+    nodes = (scopes.node_at(snapshot, at) for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS))
+    return any(node is not None and is_exported(node) for node in nodes)
+
+
+def is_exported(node: Node) -> bool:
+    """Whether it is the `a` of `module.exports = { a }`."""
+    listed = node.parent if node.type == "shorthand_property_identifier" else None
+    given = listed.parent if listed is not None else None
+    if given is None or given.type != "assignment_expression":
+        return False
+    return text(given.child_by_field_name("left")) in ("module.exports", "exports")
+
+
+def in_import(node: Node) -> bool:
+    around: Node | None = node
+    while around is not None and not around.type.startswith(("import", "use_declaration", "using_directive")):
+        around = around.parent
+    return around is not None
+
+
+def is_below(path: str, end: str) -> bool:
+    return join("", path).split(os.sep)[-len(end.split(os.sep)) :] == end.split(os.sep)
+
+
+def unit(path: str) -> str:
+    """What an import names to get at this file."""
+    return dirname(path) if family(path) == "go" else path
+
+
+def folders(path: str) -> Iterator[str]:
+    """Those around it, the nearest first."""
+    while (above := dirname(path)) != path:
+        yield above
+        path = above
+
+
+@cache
+def suffix_family(suffix: str) -> str:
+    language = languages.find("", f"x{suffix}")
+    return KIN.get(language.id, language.id) if language is not None else ""
+
+
+def family(path: str) -> str:
+    return suffix_family(path[path.rfind(".") :]) if "." in path else ""
+
+
+@cache
+def query(language_id: str) -> Query | None:
+    language = languages.find(language_id, "")
+    said = STATEMENTS.get(KIN.get(language_id, language_id))
+    return Query(languages.parser(language).language, said) if language is not None and said else None
+
+
+def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
+    """What the statements of a file import, wherever in it they stand."""
+    language = languages.find(snapshot.language, snapshot.path)
+    asked = query(language.id) if language is not None else None
+    if language is None or asked is None or snapshot.tree is None:
+        return
+    reader = READERS[KIN.get(language.id, language.id)]
+    nodes = QueryCursor(asked).captures(snapshot.tree.root_node).get("i", [])
+    for node in sorted(nodes, key=lambda each: each.start_byte):
+        for module, name, alias, at, is_passed_on in reader(node):
+            yield Imported(module, name, alias, snapshot.offset_of_byte(at.start_byte), is_passed_on)
+            if name == alias and (said := again(at)):
+                yield Imported(module, name, alias, snapshot.offset_of_byte(said.start_byte), is_passed_on)
+
+
+def again(name: Node) -> Node | None:
+    """The second name of `a as a`, which says that others may import it from here."""
+    alias = name.parent and name.parent.child_by_field_name("alias")
+    return alias if alias is not None and alias != name and alias.text == name.text else None
+
+
+Read = Iterator[tuple[str, str, str, Node, bool]]
+
+
+def of_python(node: Node) -> Read:
+    module = node.child_by_field_name("module_name")
+    names = node.children_by_field_name("name")
+    for each in names:
+        named, alias = each, ""
+        if each.type == "aliased_import":
+            named = each.child_by_field_name("name") or each
+            alias = text(each.child_by_field_name("alias"))
+        if module is None:
+            yield text(named), "", alias or text(named), named, False
+        else:
+            yield text(module), text(named), alias or text(named), named, False
+    if module is not None and not names:
+        yield text(module), "*", "*", node, False
+
+
+def of_javascript(node: Node) -> Read:
+    if node.type == "variable_declarator":
+        yield from required(node)
+        return
+    source = unquoted(node.child_by_field_name("source"))
+    found = False
+    for each in descendants(node, ("import_specifier", "export_specifier", "namespace_import", "namespace_export")):
+        found = True
+        if each.type.startswith("namespace"):
+            named = each.named_children[0]
+            yield source, "", text(named), named, each.type == "namespace_export"
+            continue
+        named = each.child_by_field_name("name") or each
+        alias = text(each.child_by_field_name("alias")) or text(named)
+        yield source, text(named), alias, named, each.type == "export_specifier"
+    if node.type == "export_statement" and not found:
+        yield source, "*", "*", node, True
+
+
+def required(node: Node) -> Read:
+    """`const { a, b: c } = require("./d")` and `const d = require("./d")`."""
+    match = re.fullmatch(r"require\([ ]*[\"']([^\"']+)[\"'][ ]*\)", text(node.child_by_field_name("value")))
+    name = node.child_by_field_name("name")
+    if match is None or name is None:
+        return
+    if name.type == "identifier":
+        yield match[1], "", text(name), name, False
+    for each in name.named_children if name.type == "object_pattern" else ():
+        if each.type == "shorthand_property_identifier_pattern":
+            yield match[1], text(each), text(each), each, False
+        elif each.type == "pair_pattern" and (key := each.child_by_field_name("key")):
+            yield match[1], text(key), text(each.child_by_field_name("value")), key, False
+
+
+def of_go(node: Node) -> Read:
+    path = unquoted(node.child_by_field_name("path"))
+    alias = text(node.child_by_field_name("name")) or path.rpartition("/")[2]
+    yield path, "*" if alias == "." else "", alias, node, False
+
+
+def of_rust(node: Node) -> Read:
+    used = node.child_by_field_name("argument")
+    if used is not None:
+        yield from ((*each, False) for each in used_by(used, ()))
+
+
+def used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str, Node]]:
+    """Each name of `use a::{b, c::d as e, f::*}`; what it is of `around`."""
+    match node.type:
+        case "use_list":
+            for child in node.named_children:
+                yield from used_by(child, around)
+        case "scoped_use_list":
+            path, listed = node.child_by_field_name("path"), node.child_by_field_name("list")
+            if listed is not None:
+                yield from used_by(listed, (*around, *parts_of(path)))
+        case "use_as_clause":
+            path, alias = node.child_by_field_name("path"), text(node.child_by_field_name("alias"))
+            for module, name, _, at in used_by(path, around) if path is not None else ():
+                yield module, name, alias, at
+        case "use_wildcard":
+            yield (
+                "::".join((*around, *parts_of(node.named_children[0] if node.named_children else None))),
+                "*",
+                "*",
+                node,
+            )
+        case "self":
+            yield "::".join(around[:-1]), around[-1] if around else "", around[-1] if around else "", node
+        case _:
+            parts = (*around, *parts_of(node))
+            last = node.child_by_field_name("name") or node
+            yield "::".join(parts[:-1]), parts[-1], parts[-1], last
+
+
+def parts_of(node: Node | None) -> list[str]:
+    return re.findall(r"\w+", text(node))
+
+
+def of_java(node: Node) -> Read:
+    """`import a.B;` brings `B` of the class a.B, `import static a.B.c;` the `c` of it."""
+    path = next((child for child in node.named_children if child.type in ("scoped_identifier", "identifier")), None)
+    if path is None:
+        return
+    parts = text(path).split(".")
+    last = path.child_by_field_name("name") or path
+    if any(child.type == "asterisk" for child in node.children):
+        yield ".".join(parts), "*", "*", last, False
+    elif any(child.type == "static" for child in node.children):
+        yield ".".join(parts[:-1]), parts[-1], parts[-1], last, False
+    else:
+        yield ".".join(parts), parts[-1], parts[-1], last, False
+
+
+READERS: dict[str, Callable[[Node], Read]] = {
+    "python": of_python,
+    "javascript": of_javascript,
+    "go": of_go,
+    "rust": of_rust,
+    "java": of_java,
+}
+
+
+def descendants(node: Node, types: Sequence[str]) -> Iterator[Node]:
+    for child in node.named_children:
+        if child.type in types:
+            yield child
+        else:
+            yield from descendants(child, types)
+
+
+def unquoted(node: Node | None) -> str:
+    return text(node).strip("\"'`")
+
+
+def text(node: Node | None) -> str:
+    return (node.text or b"").decode(errors="replace") if node is not None else ""

@@ -1,0 +1,74 @@
+"""How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits.
+
+What a model says of it is added as far as its `Worth` goes, which comes with the model.
+"""
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mercury_engine.api import Worth
+
+__all__ = ["Ranking", "checked", "is_open", "load"]
+
+
+class Ranking(Struct, frozen=True):
+    """`kinds` are intercepts, `weights` what a unit of each feature adds to the log-odds; `due` tells from the
+    likeliest edit whether anything is due at all. `bar` is the least that both chances together come to where an edit
+    is shown without a model. `fitted` says from what and how well.
+    """
+
+    kinds: dict[str, float]
+    weights: dict[str, float]
+    bar: float
+    due: dict[str, float] = {}
+    fitted: dict[str, Any] = {}
+
+    def probability(self, kind: str, features: Mapping[str, float]) -> float:
+        known = self.weights
+        return logistic(self.kinds[kind] + sum(known[name] * value for name, value in features.items()))
+
+    def is_due(self, kind: str, features: Mapping[str, float], probability: float) -> float:
+        """The chance that anything is left to do where this edit is the likeliest; its kind is a feature too."""
+        if not self.due:
+            return 1.0
+        given = {"bias": 1.0, "ranked": odds(probability), f"is {kind}": 1.0, **features}
+        return logistic(sum(self.due.get(name, 0.0) * value for name, value in given.items()))
+
+
+@cache
+def load() -> Ranking:
+    text = resources.files("mercury_ls.next_edit").joinpath("ranking.json").read_bytes()
+    return msgspec.json.decode(text, type=Ranking)
+
+
+def checked(worth: Worth, probability: float, p_model: float, agreement: float) -> float:
+    """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
+    ranked, model = odds(probability), odds(p_model)
+    score = worth.bias + worth.ranked * ranked + worth.model * model + worth.agreement * agreement
+    if agreement == 0:
+        score += worth.own + worth.own_ranked * ranked + worth.own_model * model
+    return logistic(score)
+
+
+def is_open(worth: Worth, probability: float, is_known: bool, bar: float) -> bool:
+    """Whether a model's word can decide if the edit is shown: of a known text by being for it or against it, of a place
+    by writing something there."""
+    words = (1.0, -1.0) if is_known else (0.0,)
+    said = [(p_model, word) for word in words for p_model in (worth.surest, 0.0)]
+    shown = [checked(worth, probability, *each) >= bar for each in said]
+    return any(each != (is_known and probability >= bar) for each in shown)
+
+
+def logistic(log_odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-max(min(log_odds, 30.0), -30.0)))
+
+
+def odds(probability: float) -> float:
+    bounded = min(max(probability, 0.001), 0.999)
+    return math.log(bounded / (1.0 - bounded))

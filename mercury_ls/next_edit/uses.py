@@ -1,0 +1,620 @@
+"""Which places of a file certainly stand for what got another name where it is declared: pure.
+
+A name that an import brings from there, an attribute of that module or class, a member of an object whose type the
+code says. What is not certain is left alone: half a rename is noticed, a wrong one may not be.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice, takewhile
+
+from msgspec import Struct
+from tree_sitter import Node
+
+from mercury_ls.code import scopes
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.scopes import Binding
+from mercury_ls.next_edit import referents
+from mercury_ls.next_edit.modules import Imported, Project, family, in_import
+from mercury_ls.next_edit.referents import Referent, text_of, type_name
+
+__all__ = ["Uses", "knows_imports"]
+
+OF_ANY_OBJECT = frozenset({"function_declaration", "function_expression", "generator_function_declaration"})
+WRITING = frozenset({"assignment", "augmented_assignment", "for_in_clause", "for_statement"})
+OBJECTS = frozenset({"super", "this"})
+"""What Java and JavaScript call the object whose method it is; `self` is a variable there."""
+PROSE = frozenset({"jsx_text"})
+KNOWN = frozenset({"go", "java", "javascript", "python", "rust"})
+MOST = 4096
+"""As often as a name may stand in a file: of what stands there more often nothing is certain."""
+PATH = re.compile(r"\w+(?:(?:\.|::)\w+)*")
+TYPE = re.compile(
+    r"(?:Optional\[|[&*:\"'\s]|mut\b|'\w+\b)*(?P<name>[\w.]+)(?:\s*\|\s*(?:None|null|undefined)|[\]\"'\s])*"
+)
+DERIVED = re.compile(r"\bclass[ \t]+(\w+)[ \t]*(?:<[^>{]*>)?(?:\([ \t]*|[ \t]+extends[ \t]+)([\w.]+)")
+WRAPPED = frozenset({"expression_list", "pointer_declarator", "reference_declarator", "typed_parameter"})
+QUALIFIED = frozenset({"nested_type_identifier", "qualified_type", "scoped_type_identifier"})
+CLASSES = frozenset({"python", "javascript", "java"})
+MADE = {
+    "python": ("call", "function"),
+    "javascript": ("new_expression", "constructor"),
+    "java": ("object_creation_expression", "type"),
+    "go": ("composite_literal", "type"),
+    "rust": ("struct_expression", "name"),
+}
+"""How a language makes an object of a type, and which part of that says which."""
+
+
+def knows_imports(snapshot: Snapshot) -> bool:
+    return family(snapshot.path) in KNOWN
+
+
+class Uses(Struct, dict=True):
+    """Of what `meant` stands for, called `name` where `home` declared it and `anew` by now, the uses in one file."""
+
+    name: str
+    anew: str
+    meant: Referent
+    home: Snapshot
+    snapshot: Snapshot
+    project: Project
+
+    def is_certain(self, offset: int) -> bool:
+        node = scopes.node_at(self.snapshot, offset)
+        if node is None or (not self.is_home and not knows_imports(self.snapshot)) or self._stands_too_often:
+            return False
+        if node.type in PROSE or self._is_of_another_kind(node) or is_in_macro(node):
+            return False
+        if self.meant.local is not None:
+            return self._is_that_local(node)
+        if not self.is_home and self.meant.node is not None and referents.space_of(self.meant.node):
+            return False
+        if self.meant.owner is not None:
+            return self._is_member(self.meant.owner, node)
+        return self._is_that_name(node, offset)
+
+    def _is_of_another_kind(self, node: Node) -> bool:
+        declared = self.meant.node
+        return declared is not None and referents.kind(declared, self.home) != referents.kind(node, self.snapshot)
+
+    @property
+    def is_home(self) -> bool:
+        return self.home is self.snapshot or self.home.path == self.snapshot.path
+
+    @cached_property
+    def _stands_too_often(self) -> bool:
+        return self.snapshot.text.count(self.name) > MOST
+
+    @cached_property
+    def imports(self) -> tuple[Imported, ...]:
+        return self.project.imports(self.snapshot)
+
+    @cached_property
+    def function(self) -> "Uses | None":
+        """The uses of the function whose parameter it is."""
+        around = self.meant.node
+        while around is not None and around.type not in scopes.FUNCTIONS:
+            around = around.parent
+        named = around and around.child_by_field_name("name")
+        if around is not None and named is not None and text_of(named) == "__init__":
+            whole = referents.enclosing(around)
+            named = whole and whole.child_by_field_name("name")
+        if named is None or text_of(named) != self.meant.function:
+            return None
+        at, name = self.home.offset_of_byte(named.start_byte), text_of(named)
+        meant = referents.referent(name, name, self.home, at, self.snapshot, ())
+        return Uses(name, "", meant, self.home, self.snapshot, self.project)
+
+    # Locals
+
+    def _is_that_local(self, node: Node) -> bool:
+        """In its function, or the name of an argument where that function is certainly called."""
+        if not referents.names_argument(node, self.meant.function) or not self.meant.function:
+            return self.is_home
+        call = node.parent and node.parent.parent and node.parent.parent.parent
+        called = call and call.child_by_field_name("function")
+        last = called and (called.child_by_field_name("attribute") or called)
+        if self.function is None or last is None or text_of(last) != self.function.name:
+            return False
+        at = self.snapshot.offset_of_byte(last.start_byte)
+        return referents.is_meant(self.function.meant, self.snapshot, at) and self.function.is_certain(at)
+
+    # Names at the top of a file
+
+    def _is_that_name(self, node: Node, offset: int) -> bool:
+        if offset in self.brought:
+            return not self._is_in_the_way or offset not in self._known_by_it
+        if referents.is_taken(node) or is_in_qualified_type(node):
+            if not knows_imports(self.snapshot) or (self.is_home and self._is_in_the_same_file(node)):
+                return referents.is_in_path(node)
+            module = taken_node(node)
+            path = path_in_file(text_of(module), node) if module is not None else ""
+            return bool(path) and self._has(path, self.name, offset)
+        if in_import(node):
+            return self.is_home and scopes.declares(node)
+        if self._is_of_the_type_around(node) or (not self.is_home and referents.declares_anew(self.meant, node)):
+            return False
+        if not self.is_home and self._is_in_the_way:
+            return False
+        return self._is_called(self.name, self.name, offset) and not self._comes_before(node)
+
+    def _is_hidden(self, name: str, offset: int) -> bool:
+        """Whether a module, a namespace or in Java a class around it has the name for something else, or does not know
+        what is around it, as in Rust."""
+        declared = self.meant.node if self.is_home else None
+        around = scopes.node_at(self.snapshot, offset)
+        while around is not None and not (declared is not None and is_within(declared, around)):
+            if around.type in self._spaces and around.start_byte in self._spaces_with(name):
+                return True
+            if around.type == "mod_item" and not any(is_used_in(each, name) for each in items_of(around)):
+                return True
+            around = around.parent
+        return False
+
+    @property
+    def _spaces(self) -> frozenset[str]:
+        return referents.SPACES | scopes.TYPES if family(self.snapshot.path) == "java" else referents.SPACES
+
+    def _spaces_with(self, name: str) -> frozenset[int]:
+        if name not in self._named:
+            self._named[name] = frozenset(self._spaces_that_declare(name))
+        return self._named[name]
+
+    @cached_property
+    def _named(self) -> dict[str, frozenset[int]]:
+        return {}
+
+    def _spaces_that_declare(self, name: str) -> Iterator[int]:
+        """Where they begin."""
+        for at in islice(scopes.mentions(self.snapshot, name), MOST):
+            node = scopes.node_at(self.snapshot, at)
+            if node is None or node.parent is None or not scopes.declares(node) or scopes.is_member(node):
+                continue
+            is_item = not scopes.binding_at(self.snapshot, at, ()) and referents.kind(node, self.snapshot) == ""
+            around = node.parent.parent
+            while is_item and around is not None and around.type not in self._spaces:
+                around = around.parent
+            if is_item and around is not None and not scopes.names_it(node, around):
+                yield around.start_byte
+
+    def _comes_before(self, node: Node) -> bool:
+        """Whether Python reads it before there is what was renamed: the second `str` of `str = str` is another."""
+        declared = self.meant.node
+        if not self.is_home or declared is None or declared.parent is None or family(self.snapshot.path) != "python":
+            return False
+        around = node.parent
+        while around is not None and around.type not in scopes.FUNCTIONS:
+            around = around.parent
+        return around is None and node.start_byte < declared.parent.end_byte and not scopes.declares(node)
+
+    @cached_property
+    def _is_in_the_way(self) -> bool:
+        """Whether another file has the new name for something else."""
+        if self.is_home or not self.anew:
+            return False
+        bringing = self._bringing(self.anew)
+        if any(each.alias == self.anew and each not in bringing for each in self.imports):
+            return True
+        matches = islice(re.finditer(scopes.whole(self.anew), self.snapshot.text), MOST)
+        nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
+        named = (n for n in nodes if n is not None and scopes.declares(n) and not in_import(n))
+        return any(not scopes.is_member(node) and referents.owner_of(node) is None for node in named)
+
+    @cached_property
+    def _known_by_it(self) -> frozenset[int]:
+        """Where import statements name it without giving it another name."""
+        return frozenset(each.start for each in self._bringing(self.name) if each.alias == self.name)
+
+    def _is_of_the_type_around(self, node: Node) -> bool:
+        """Whether it stands in the body of a class of Python, but in none of its functions, that has had the name for
+        its own by then."""
+        around = referents.owner_of(evaluated(node))
+        if around is None or family(self.snapshot.path) != "python":
+            return False
+        return any(owner == around.start_byte and end <= node.start_byte for owner, end in self._named_in_types)
+
+    @cached_property
+    def _named_in_types(self) -> frozenset[tuple[int, int]]:
+        """The classes that have the name for their own, and where what declares it ends."""
+        matches = islice(re.finditer(scopes.whole(self.name), self.snapshot.text), MOST)
+        nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
+        declared = ((node, referents.owner_of(node)) for node in nodes if node is not None and scopes.declares(node))
+        return frozenset((owner.start_byte, (node.parent or node).end_byte) for node, owner in declared if owner)
+
+    def _is_in_the_same_file(self, node: Node) -> bool:
+        """`a::load` where a is a module that the file itself has around the declaration."""
+        space = referents.space_of(self.meant.node) if self.meant.node is not None else ""
+        return bool(space) and referents.taken_from(node) == space
+
+    @cached_property
+    def brought(self) -> frozenset[int]:
+        """Where import statements name it."""
+        return frozenset(each.start for each in self._bringing(self.name) if each.name != "*")
+
+    def _bringing(self, name: str) -> list[Imported]:
+        said = [each for each in self.imports if each.name in (name, "*")]
+        return [each for each in said if self.project.brings(self.snapshot, each, name, self.home.path)]
+
+    def _is_called(self, said: str, name: str, offset: int) -> bool:
+        """Whether what the file calls so there is what the home has by this name."""
+        if self._is_local(said, offset) or self._is_hidden(said, offset):
+            return False
+        if around := self._imported_around(said, offset):
+            return all(each in self._bringing(name) for each in around)
+        return said in self._aliases(name)
+
+    def _aliases(self, name: str) -> frozenset[str]:
+        """What the file calls a name of the home, where nothing else in it has that name."""
+        if self.is_home:
+            return frozenset({name})
+        known = [each for each in self.imports if self._reach(each) is None and not each.is_passed_on]
+        brought = self._bringing(name)
+        bringing = [each for each in known if each in brought]
+        named = {each.alias for each in bringing if each.name != "*"}
+        stars = [each for each in known if each.name == "*"]
+        if not named and (len(stars) == len(bringing) == 1 or self.project.share_a_package(self.home, self.snapshot)):
+            named = {name}
+        others = {each.alias for each in known if each not in bringing}
+        return frozenset(alias for alias in named - others if not self._declares(alias))
+
+    def _declares(self, name: str) -> bool:
+        return self.project.declares(self.snapshot, name)
+
+    def _is_local(self, name: str, offset: int) -> bool:
+        """Whether a function has the name for something of its own, and does not just import it from the home."""
+        if any(at < offset and first <= offset < stop for at, (first, stop) in self._taken_apart(name)):
+            return True
+        local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
+        around = self._imported_around(name, offset)
+        if any(
+            each.name and not self.project.brings(self.snapshot, each, each.name, self.home.path) for each in around
+        ):
+            return True
+        if local is None or not around:
+            return local is not None
+        starts = {each.start for each in around}
+        return any(at not in starts and reach == local.reach for at, reach in self._declared_in_functions(name))
+
+    def _taken_apart(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Where `S { name }` of Rust makes a local of a field, and the block that knows it."""
+        for at in islice(scopes.mentions(self.snapshot, name), MOST if family(self.snapshot.path) == "rust" else 0):
+            node = scopes.node_at(self.snapshot, at)
+            is_short = node is not None and node.type == "shorthand_field_identifier"
+            if is_short and (reach := scopes.enclosing_range(self.snapshot, at)) is not None:
+                yield at, reach
+
+    def _declared_in_functions(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
+        for at in islice(scopes.mentions(self.snapshot, name), MOST):
+            made = scopes.binding_at(self.snapshot, at, ())
+            if made is not None:
+                yield at, made.reach
+
+    def _imported_around(self, alias: str, offset: int) -> list[Imported]:
+        """What the functions around import by this name."""
+        found = ((each, self._reach(each)) for each in self.imports if each.alias == alias)
+        return [each for each, reach in found if reach is not None and reach[0] <= offset < reach[1]]
+
+    def _reach(self, each: Imported) -> tuple[int, int] | None:
+        """The function that alone knows what is imported in it, if any."""
+        if each.start not in self._reaches:
+            self._reaches[each.start] = scopes.enclosing_range(self.snapshot, each.start)
+        return self._reaches[each.start]
+
+    @cached_property
+    def _reaches(self) -> dict[int, tuple[int, int] | None]:
+        return {}
+
+    def _bindings(self, name: str) -> list[Binding]:
+        if name not in self._bound:
+            self._bound[name] = scopes.bindings(self.snapshot, (name,), MOST)
+        return self._bound[name]
+
+    @cached_property
+    def _bound(self) -> dict[str, list[Binding]]:
+        return {}
+
+    def _has(self, path: str, name: str, offset: int) -> bool:
+        """Whether a path of names before a dot is that of a module which has the name from the home, or is it."""
+        if not PATH.fullmatch(path):
+            return False
+        mark = "::" if family(self.snapshot.path) == "rust" else "."
+        parts = path.split(mark)
+        spelled = list(self._spelled(parts, mark))
+        if not spelled or (mark == "." and self._is_local(parts[0], offset)):
+            return False
+        found = [self.project.module(self.snapshot, each, self.home.path) for each in spelled]
+        return all(self.project.leads(each, name, self.home.path) for each in found)
+
+    def _spelled(self, parts: list[str], mark: str) -> Iterator[str]:
+        """The module as the imports have it that these names begin with."""
+        known = [each for each in self.imports if each.name != "*" and not each.is_passed_on]
+        if mark == "::":
+            found = [each for each in known if each.alias == parts[0]]
+            yield from (mark.join([each.module, each.name, *parts[1:]]).removeprefix(mark) for each in found)
+            if not found:
+                yield mark.join(parts)
+            return
+        for each in known:
+            words = each.alias.split(".")
+            begins = parts[: len(words)] == words
+            if begins and (each.name or len(words) == 1):
+                whole = each.module if each.module.endswith(".") or not each.name else each.module + "."
+                yield ".".join([whole + each.name, *parts[1:]])
+            elif begins:
+                yield ".".join([each.module, *parts[len(words) :]])
+            elif not each.name and words[0] == parts[0] and len(words) > 1:
+                # `import a.b` of Python makes `a` known, and what else of it has been imported by anybody.
+                yield ".".join(parts)
+
+    # Members
+
+    def _is_member(self, owner: Node, node: Node) -> bool:
+        own = referents.owner_of(node)
+        if node.type == "private_property_identifier":
+            return self.is_home and (own or referents.enclosing(node)) == owner
+        if scopes.declares(node) and own is not None:
+            is_derived = type_name(own) in self.derived and own.type in scopes.TYPES
+            return self._is_owner(own) or (is_derived and self._is_overriding(node))
+        is_short = node.parent is not None and node.parent.type == "shorthand_field_initializer"
+        if not referents.is_taken(node) and not is_short:
+            around = own if own is not None else referents.enclosing(node)
+            is_bare = own is not None or referents.is_bare(self.snapshot)
+            return self.is_home and is_bare and around is not None and self._is_owner(around)
+        if node.parent is not None and node.parent.type == "keyword_argument":
+            return self._is_field_given(owner, node)
+        whose = taken_node(node)
+        return whose is not None and (self._is_of_type(whose, node) or self._is_the_packages_own(node))
+
+    def _is_the_packages_own(self, node: Node) -> bool:
+        """Whether Go knows it in this package alone, and nothing else in that has a member of the name: then it is the
+        same, whatever it is taken from."""
+        is_go = family(self.snapshot.path) == family(self.home.path) == "go"
+        if not is_go or self.name[:1].isupper() or node.parent is None or node.parent.type != "selector_expression":
+            return False
+        if not self.is_home and not self.project.share_a_package(self.home, self.snapshot):
+            return False
+        return self.project.once(("alone", self.home.path, self.name), self._is_alone)
+
+    def _is_alone(self) -> bool:
+        """Whether no file of the package declares another member of this name."""
+        files = self.project.beside(self.home.path, self.name)
+        return files is not None and not any(declares_member(each, self.name) for each in files)
+
+    def _is_overriding(self, node: Node) -> bool:
+        """Whether Java takes it for the same: a method with other parameters is another one."""
+        if family(self.snapshot.path) != "java" or self.meant.node is None:
+            return True
+        return parameters_of(self.meant.node) == parameters_of(node)
+
+    def _is_field_given(self, owner: Node, node: Node) -> bool:
+        """Whether it names a field where a class without a constructor of its own is called: a data class."""
+        call = node.parent and node.parent.parent and node.parent.parent.parent
+        called = call and call.child_by_field_name("function")
+        return called is not None and text_of(called) in self.owners and b"def __init__" not in (owner.text or b"")
+
+    def _is_owner(self, around: Node) -> bool:
+        """The type itself: of classes that have the same name that very one."""
+        meant = self.meant.owner
+        if meant is None or not (self.is_home or family(self.snapshot.path) == "go"):
+            return False
+        same = type_name(around) == type_name(meant)
+        if same and family(self.snapshot.path) in CLASSES:
+            return around.start_byte == meant.start_byte
+        return same and (self.is_home or type_name(meant) in self.owners)
+
+    @cached_property
+    def owners(self) -> frozenset[str]:
+        """What the file calls the type whose member it is."""
+        return self._aliases(type_name(self.meant.owner)) if self.meant.owner is not None else frozenset()
+
+    @cached_property
+    def derived(self) -> frozenset[str]:
+        """The classes of the file whose first base it is, or is one of these."""
+        pairs = DERIVED.findall(self.snapshot.text) if family(self.snapshot.path) in CLASSES else []
+        found, grown = set(self.owners), True
+        while grown:
+            more = {name for name, base in pairs if base in found} - found
+            found, grown = found | more, bool(more)
+        return frozenset(found - self.owners)
+
+    def _is_of_type(self, whose: Node, node: Node) -> bool:
+        said, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
+        if self._is_self(said):
+            around = referents.enclosing(node)
+            if around is None or is_of_another_object(node, around):
+                return False
+            is_own = said not in ("super", "super()") and self._is_owner(around)
+            return is_own or (type_name(around) in self.derived and around.type in scopes.TYPES)
+        if self._is_type(said, offset) or self._makes(whose):
+            return True
+        if whose.type == "attribute" and said.startswith("self.") and said.count(".") == 1:
+            return self._is_attribute(said.removeprefix("self."), node)
+        return whose.type == "identifier" and self._is_object(said, offset)
+
+    def _is_self(self, said: str) -> bool:
+        words = OBJECTS if family(self.snapshot.path) in ("java", "javascript") else referents.SELVES | {"super()"}
+        return said in words
+
+    def _is_attribute(self, name: str, node: Node) -> bool:
+        """Whether everything that the file puts into an attribute of this name is of the type, and the class around
+        puts something into it."""
+        written = [each for at in scopes.mentions(self.snapshot, name) if (each := self._written(at)) is not None]
+        around = referents.enclosing(node)
+        is_own = around is not None and any(is_within(each, around) for each in written)
+        return is_own and all(self._is_given_type(each) for each in written)
+
+    def _written(self, offset: int) -> Node | None:
+        """The attribute whose name stands there, if it gets a value."""
+        node = scopes.node_at(self.snapshot, offset)
+        whole = node.parent if node is not None and scopes.is_member(node) else None
+        if whole is None or whole.type != "attribute":
+            return None
+        child, parent = scopes.outermost(whole)
+        is_alias = child.type == "as_pattern_target" or (parent is not None and parent.type == "as_pattern")
+        is_left = parent is not None and child == parent.child_by_field_name("left")
+        return whole if is_alias or (is_left and parent is not None and parent.type in WRITING) else None
+
+    def _is_given_type(self, attribute: Node) -> bool:
+        made = attribute.parent
+        value = made.child_by_field_name("right") if made is not None and made.type == "assignment" else None
+        return value is not None and self._makes(value)
+
+    def _is_object(self, name: str, offset: int) -> bool:
+        """Whether all that gives this variable a value says that it is of the type."""
+        local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
+        if name not in self._objects:
+            self._objects[name] = self._reaches_of_objects(name)
+        return (local and local.reach) in self._objects[name]
+
+    @cached_property
+    def _objects(self) -> dict[str, frozenset[tuple[int, int] | None]]:
+        return {}
+
+    def _reaches_of_objects(self, name: str) -> frozenset[tuple[int, int] | None]:
+        """Where a variable of this name is known that certainly is of the type; None is the file's own."""
+        said: dict[tuple[int, int] | None, list[Node]] = {}
+        for match in islice(re.finditer(scopes.whole(name), self.snapshot.text), MOST):
+            node = scopes.node_at(self.snapshot, match.start())
+            if node is not None and scopes.declares(node) and not scopes.is_member(node):
+                local = scopes.binding_at(self.snapshot, match.start(), self._bindings(name))
+                said.setdefault(local and local.reach, []).append(node)
+        return frozenset(reach for reach, nodes in said.items() if all(map(self._is_declared_of_type, nodes)))
+
+    def _is_declared_of_type(self, node: Node) -> bool:
+        child, parent = scopes.outermost(node)
+        if parent is None or (child != node and child.type not in WRAPPED):
+            return False
+        holder = child if child.type == "typed_parameter" else parent
+        if kind := holder.child_by_field_name("type") or (parent.parent and typed_around(parent)):
+            match = TYPE.fullmatch(text_of(kind))
+            return match is not None and self._is_type(match["name"], self.snapshot.offset_of_byte(kind.start_byte))
+        value = parent.child_by_field_name("value") or parent.child_by_field_name("right")
+        if value is not None and value.type == "expression_list" and value.named_child_count == 1:
+            value = value.named_children[0]
+        if child.type == "expression_list" and child.named_child_count != 1:
+            return False
+        return value is not None and self._makes(value)
+
+    def _makes(self, value: Node) -> bool:
+        """Whether it is `C(…)`, or what another language has for that."""
+        while value.type in ("parenthesized_expression", "unary_expression", "reference_expression"):
+            value = value.named_children[-1]
+        kind, field = MADE.get(family(self.snapshot.path), ("", ""))
+        named = value.child_by_field_name(field) if value.type == kind else None
+        return named is not None and self._is_type(text_of(named), self.snapshot.offset_of_byte(named.start_byte))
+
+    def _is_type(self, said: str, offset: int) -> bool:
+        """Whether a path of names is that of the type whose member it is."""
+        owner = self.meant.owner
+        if owner is not None and self._is_called(said, type_name(owner), offset):
+            return True
+        path, _, last = said.rpartition(".")
+        return bool(path) and owner is not None and last == type_name(owner) and self._has(path, last, offset)
+
+
+def typed_around(declarator: Node) -> Node | None:
+    """In Java the type stands before all the variables of a statement."""
+    around = declarator.parent
+    return (
+        around.child_by_field_name("type") if around is not None and declarator.type == "variable_declarator" else None
+    )
+
+
+def evaluated(node: Node) -> Node:
+    """What Python evaluates before a function begins, it evaluates where the function is named."""
+    child, around = node, node.parent
+    while around is not None and around.type not in scopes.FUNCTIONS:
+        child, around = around, around.parent
+    named = around.child_by_field_name("name") if around is not None else None
+    is_body = around is not None and child == around.child_by_field_name("body")
+    return node if around is None or named is None or is_body else named
+
+
+def is_of_another_object(node: Node, around: Node) -> bool:
+    """Whether `this` of JavaScript is not that of the class: in a plain function, or the method of an object."""
+    inside = node.parent
+    while inside is not None and inside != around:
+        in_object = inside.type == "method_definition" and inside.parent is not None and inside.parent.type == "object"
+        if in_object or inside.type in OF_ANY_OBJECT:
+            return True
+        inside = inside.parent
+    return False
+
+
+def parameters_of(name: Node) -> list[str] | None:
+    """The types of what a method of Java is given."""
+    listed = name.parent and name.parent.child_by_field_name("parameters")
+    if listed is None:
+        return None
+    kinds = [each.child_by_field_name("type") or each for each in listed.named_children if "comment" not in each.type]
+    return [text_of(each) for each in kinds]
+
+
+def path_in_file(path: str, node: Node) -> str:
+    """A path of Rust as the file itself would say it: modules within the file are no files. Empty if it is of one."""
+    steps, around = 0, node.parent
+    while around is not None:
+        steps, around = steps + (around.type == "mod_item"), around.parent
+    parts = path.split("::")
+    if not steps or parts[0] not in ("self", "super"):
+        return path
+    up = len(list(takewhile(lambda part: part == "super", parts)))
+    rest = parts[max(up, 1) :]
+    if up < steps:
+        return ""
+    return "::".join(["super"] * (up - steps) + rest if up > steps else ["self", *rest])
+
+
+def is_used_in(statement: Node, name: str) -> bool:
+    words = text_of(statement) if statement.type == "use_declaration" else ""
+    return "super::*" in words or name in re.findall(r"\w+", words)
+
+
+def declares_member(snapshot: Snapshot, name: str) -> bool:
+    nodes = (scopes.node_at(snapshot, at) for at in scopes.mentions(snapshot, name))
+    return any(node is None or (scopes.is_member(node) and scopes.declares(node)) for node in nodes)
+
+
+def is_within(node: Node, around: Node) -> bool:
+    return around.start_byte <= node.start_byte and node.end_byte <= around.end_byte
+
+
+def items_of(around: Node) -> list[Node]:
+    body = around.child_by_field_name("body")
+    return body.named_children if body is not None else []
+
+
+def is_in_macro(node: Node) -> bool:
+    """Whether it is a parameter of a macro of C, or stands where that is known."""
+    around = node.parent if node.type != "preproc_arg" else node
+    while around is not None and around.type in ("preproc_arg", "preproc_params"):
+        around = around.parent
+    return around is not None and around.type == "preproc_function_def"
+
+
+def is_in_qualified_type(node: Node) -> bool:
+    """Whether it is the `B` of the type `a.B`."""
+    parent = node.parent
+    return parent is not None and parent.type in QUALIFIED and parent.named_children[-1] == node
+
+
+def taken_node(node: Node) -> Node | None:
+    """What a member is taken from."""
+    parent = node.parent
+    if parent is None:
+        return None
+    if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
+        return referents.struct_of(parent)
+    if parent.type == "literal_element":
+        return referents.composite(parent)
+    if parent.type == "token_tree":
+        mark = node.prev_sibling
+        whose = mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
+        before = whose.prev_sibling if whose is not None else None
+        return None if before is not None and before.type in (".", "::") else whose
+    if is_in_qualified_type(node):
+        return parent.named_children[0]
+    found = (parent.child_by_field_name(field) for field in referents.TAKEN_FROM)
+    return next((each for each in found if each is not None and each != node), None)

@@ -1,0 +1,346 @@
+"""What became of suggestions, in numbers: a count per day, language and kind, kept on this machine and nowhere else."""
+
+import errno
+import logging
+import os
+import re
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_ls.link.local import lock_file
+from mercury_ls.project.repository import read_small
+from mercury_ls.wording import readable
+
+__all__ = ["Kind", "Row", "Stats", "Tally", "default_file", "markdown", "recent", "table"]
+
+log = logging.getLogger(__name__)
+
+Kind = Literal["inline", "nextEdit"]
+Count = Literal["shown", "typed_through", "accepted", "rejected", "characters"]
+
+COUNTS: tuple[Count, ...] = ("shown", "typed_through", "accepted", "rejected", "characters")
+REMEMBERED_OFFERS = 64
+SECONDS_BETWEEN_WRITES = 30.0
+COMPACTED_BYTES = 1 << 16
+"""A file that has grown by this much is written again, one line for each day, language and kind."""
+LARGEST_FILE = 1 << 24
+KEPT_DAYS = 730
+LANGUAGE = re.compile(r"[\w+#.-]{1,32}", re.ASCII)
+NAMES = {"inline": "inline", "nextEdit": "next edits"}
+
+
+class Row(Struct, frozen=True, rename="camel"):
+    """The counts of one day, language and kind. Nothing else is ever written: no text, no path, no time of day."""
+
+    day: str
+    language: str
+    kind: Kind
+    shown: int = 0
+    typed_through: int = 0
+    accepted: int = 0
+    rejected: int = 0
+    characters: int = 0
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.day, self.language, self.kind
+
+
+def default_file() -> Path | None:
+    """In the user's state folder; None where nobody knows that user's home."""
+    import platformdirs
+
+    path = platformdirs.user_state_path("mercury-ls", appauthor=False) / "stats.jsonl"
+    return path if path.is_absolute() else None
+
+
+class Stats:
+    """The counts of this process, and the file that they are added to now and then; no file where `path` is None.
+
+    Several servers share the file. Each appends what it has counted since, under a lock that nobody waits for: where
+    the lock is held or the disk is full, the counts stay in memory until the next time.
+    """
+
+    def __init__(self, path: Path | None = None, clock: Callable[[], float] = time.time):
+        self.path = path
+        self.enabled = True
+        self._clock = clock
+        self._new: dict[tuple[str, str, str], Row] = {}
+        self._written_at = clock()
+        self._compacted = 0
+        self._problem = ""
+
+    @property
+    def today(self) -> str:
+        return time.strftime("%Y-%m-%d", time.localtime(self._clock()))
+
+    @property
+    def where(self) -> str:
+        """Where the counts are kept, for people."""
+        if not self.enabled:
+            return "Nothing is counted now: `record.counts` is off."
+        if self.path is None:
+            return "Kept until this editor ends."
+        if self._problem:
+            return f"Not kept: `{readable(self.path)}` cannot be used ({self._problem})."
+        return f"Kept in `{readable(self.path)}`, nowhere else."
+
+    def add(self, language: str, kind: Kind, count: Count, number: int = 1) -> None:
+        if not self.enabled:
+            return
+        language = language if LANGUAGE.fullmatch(language) else "other"
+        row = Row(self.today, language, kind)
+        row = self._new.get(row.key, row)
+        self._new[row.key] = replace(row, **{count: getattr(row, count) + number})
+
+    def rows(self) -> list[Row]:
+        """Everything that is known, the latest day first."""
+        return merged([*self._kept(), *self._new.values()])
+
+    def _kept(self) -> list[Row]:
+        try:
+            return read(self.path) if self.path else []
+        except OSError as error:
+            self._complain(error)
+            return []
+
+    def write_now_and_then(self) -> None:
+        if self._clock() - self._written_at >= SECONDS_BETWEEN_WRITES:
+            self.write()
+
+    def write(self) -> None:
+        """Add what is new to the file; what cannot be written stays."""
+        self._written_at = self._clock()
+        if self.path is None or not self._new:
+            return
+        try:
+            with locked(self.path):
+                self._compacted = append(self.path, self._new.values(), self._compacted)
+            self._new.clear()
+            self._problem = ""
+        except BlockingIOError:
+            log.debug("another server is writing %s", self.path)
+        except OSError as error:
+            self._complain(error)
+
+    def _complain(self, error: OSError) -> None:
+        if not self._problem:
+            log.warning("counts are not kept: %s (%s)", self.path, error.strerror or error)
+        self._problem = error.strerror or str(error)
+
+
+class Offer:
+    """What is known of one suggestion or next edit that may still be told of."""
+
+    def __init__(self, language: str, kind: Kind):
+        self.language = language
+        self.kind: Kind = kind
+        self.is_shown = self.is_settled = self.is_typed = False
+
+
+class Tally:
+    """What becomes of each offer of one session: each counts once, whatever a client tells of it, and how often."""
+
+    def __init__(self, stats: Stats):
+        self.stats = stats
+        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self._reporting: set[Kind] = set()
+
+    def offered(self, id: str, language: str, kind: Kind) -> None:
+        self._offers[id] = Offer(language, kind)
+        while len(self._offers) > REMEMBERED_OFFERS:
+            self._offers.popitem(last=False)
+
+    def answered(self, id: str) -> None:
+        """The client has it. One that never reports what it shows is taken to show what it was given."""
+        offer = self._offers.get(id)
+        if offer and offer.kind not in self._reporting:
+            self._show(offer)
+
+    def shown(self, id: str) -> None:
+        """The client reports that the user sees it."""
+        if offer := self._offers.get(id):
+            self._reporting.add(offer.kind)
+            self._show(offer)
+
+    def typed_through(self, id: str) -> None:
+        """The text is all there. A client that inserted it may say only after this that it was accepted."""
+        offer = self._offers.get(id)
+        if offer and not offer.is_settled and not offer.is_typed:
+            offer.is_typed = True
+            self._count(offer, "typed_through")
+
+    def accepted(self, id: str, characters: int) -> bool:
+        """Whether this is the first that is heard of what became of it; `characters` count each time: it may be
+        accepted word by word."""
+        offer = self._offers.get(id)
+        if offer is None:
+            return False
+        if offer.is_typed:
+            offer.is_typed = False
+            self._count(offer, "typed_through", -1)
+        self._show(offer)
+        self._count(offer, "characters", characters)
+        return self._settle(offer, "accepted")
+
+    def rejected(self, id: str) -> bool:
+        offer = self._offers.get(id)
+        return offer is not None and not offer.is_typed and self._settle(offer, "rejected")
+
+    def passed_over(self, id: str) -> bool:
+        """The user went another way; whether it was seen at all can only be guessed, so it counts as nothing."""
+        offer = self._offers.get(id)
+        if offer is None or offer.is_settled:
+            return False
+        offer.is_settled = True
+        return True
+
+    def _settle(self, offer: Offer, count: Count) -> bool:
+        if offer.is_settled:
+            return False
+        offer.is_settled = True
+        self._count(offer, count)
+        return True
+
+    def _show(self, offer: Offer) -> None:
+        if not offer.is_shown:
+            offer.is_shown = True
+            self._count(offer, "shown")
+
+    def _count(self, offer: Offer, count: Count, number: int = 1) -> None:
+        self.stats.add(offer.language, offer.kind, count, number)
+
+
+def total(rows: Iterable[Row]) -> Row:
+    """The sum of one or more rows, with the day, language and kind of the first."""
+    rows = list(rows)
+    return replace(rows[0], **{name: sum(getattr(row, name) for row in rows) for name in COUNTS})
+
+
+def merged(rows: Iterable[Row]) -> list[Row]:
+    found: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        found[row.key] = total([found[row.key], row]) if row.key in found else row
+    return sorted(found.values(), key=lambda row: (*_backwards(row.day), row.language, row.kind))
+
+
+def _backwards(day: str) -> tuple[int, ...]:
+    return tuple(-int(part) for part in day.split("-"))
+
+
+# The file
+
+
+def read(path: Path) -> list[Row]:
+    """What can be read of it; lines that a crash or a full disk has cut off are skipped."""
+    try:
+        data = read_small(str(path), LARGEST_FILE)
+    except FileNotFoundError:
+        return []
+    lines = [line for line in data.splitlines() if line.strip()]
+    found = [row for line in lines if (row := row_of(line))]
+    if len(found) < len(lines):
+        log.warning("%s: skipped %d of %d lines, which are no counts", path, len(lines) - len(found), len(lines))
+    return found
+
+
+def row_of(line: bytes) -> Row | None:
+    try:
+        row = msgspec.json.decode(line, type=Row)
+        time.strptime(row.day, "%Y-%m-%d")
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return row if LANGUAGE.fullmatch(row.language) else None
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+        try:
+            lock_file(file)
+        except OSError as error:
+            raise BlockingIOError(error.errno, f"{file.name} is locked") from error
+        yield
+
+
+def append(path: Path, rows: Iterable[Row], compacted: int) -> int:
+    """Add lines to the file, or write it anew where it has grown; gives the size it was last compacted to."""
+    with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        start = b"" if file.read(1) in (b"", b"\n") else b"\n"  # the last line may have been cut off
+        data = start + lines_of(rows)
+        if (written := file.write(data)) < len(data):
+            file.truncate(size)
+            raise OSError(errno.ENOSPC, f"{written} of {len(data)} bytes could be written")
+    return compact(path) if size > compacted + COMPACTED_BYTES else compacted
+
+
+def compact(path: Path) -> int:
+    rows = merged(read(path))
+    oldest = time.strftime("%Y-%m-%d", time.localtime(time.time() - KEPT_DAYS * 86400))
+    data = lines_of(row for row in rows if row.day >= oldest)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+        raise
+    return len(data)
+
+
+def lines_of(rows: Iterable[Row]) -> bytes:
+    return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+
+
+# Showing them
+
+
+def recent(rows: Sequence[Row], days: int, today: str) -> list[Row]:
+    """Those of the last so many days."""
+    first = time.mktime(time.strptime(today, "%Y-%m-%d")) - (days - 1) * 86400
+    return [row for row in rows if time.mktime(time.strptime(row.day, "%Y-%m-%d")) >= first - 7200]
+
+
+def cells(row: Row, day: str, language: str) -> tuple[str, ...]:
+    return day, language, NAMES[row.kind], *(f"{getattr(row, name):,}" for name in COUNTS)
+
+
+HEAD = ("day", "language", "kind", "shown", "typed through", "accepted", "rejected", "characters saved")
+
+
+def table(rows: Sequence[Row]) -> str:
+    """For a terminal."""
+    lines = [HEAD, *(cells(row, row.day, row.language) for row in rows), *sums(rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
+
+
+def padded(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column < 3 else cell.rjust(width)
+
+
+def sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    kinds = sorted({row.kind for row in rows})
+    return [cells(total(row for row in rows if row.kind == kind), "total", "") for kind in kinds]
+
+
+def markdown(rows: Sequence[Row], where: str) -> str:
+    """The page that editors show."""
+    if not rows:
+        return f"# mercury-ls: suggestions\n\nNothing has been counted yet.\n\n{where}\n"
+    lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *sums(rows), *(cells(row, row.day, row.language) for row in rows)]
+    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"# mercury-ls: suggestions\n\n{body}\n\n{where}\n"

@@ -1,0 +1,180 @@
+"""What a session is made of: settings from all their sources, and the parts that depend on them."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mercury_ls.link import local
+from mercury_ls.link.client import EngineClient, Status
+from mercury_ls.project.privacy import IGNORE_FILES, Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session.record import NoRecorder, Recorder
+from mercury_ls.session.session import Session
+from mercury_ls.session.stats import Stats
+from mercury_ls.settings import load as config
+from mercury_ls.settings.load import EngineSettings, Loaded, Problem, Settings
+
+__all__ = ["Wiring", "recording_switch", "recordings", "serve_arguments"]
+
+OnStatus = Callable[[Status], None]
+
+
+class Wiring:
+    """Builds one client's session, and rebuilds its parts when settings or folders change.
+
+    `make_engine` is there for tests and for commands that run the engine in their own process.
+    """
+
+    def __init__(
+        self,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        user_file: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        make_engine: Callable[[EngineSettings, OnStatus], Any] | None = None,
+        stats_file: Path | None = None,
+    ):
+        self.roots: list[str] = []
+        self.loaded = Loaded()
+        self._arguments = dict(arguments or {})
+        self._user_file = user_file or config.user_file()
+        self._environ = os.environ if environ is None else environ
+        self._make_engine = make_engine or engine_client
+        self._stats_file = stats_file
+        self._options: dict[str, Any] = {}
+        self._on_status: OnStatus = lambda status: None
+        self._seen: tuple[str, ...] = ()
+        self._stamp: int | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self.loaded.problems
+
+    def session(self, roots: Sequence[str], options: Any, on_status: OnStatus) -> Session:
+        self.roots = list(roots)
+        self._options = without_token(options)
+        self._on_status = on_status
+        self._seen = tuple(self.roots)
+        settings = self.load()
+        privacy = Privacy(settings.privacy, self.roots)
+        session = Session(
+            settings,
+            self._engine(settings.engine),
+            privacy,
+            Workspace(self.roots, privacy, settings.context),
+            recorder(settings, self.roots),
+            stats=Stats(self._stats_file),
+        )
+        session.roots = self.roots
+        return session
+
+    def user_file_changed(self) -> bool:
+        """Whether the user's settings file was written since it was read."""
+        return stamp(self._user_file) != self._stamp
+
+    def load(self) -> Settings:
+        self._stamp = stamp(self._user_file)
+        self.loaded = config.load(
+            self._user_file,
+            config.project_files(self.roots),
+            self._options,
+            self._environ,
+            self._arguments,
+        )
+        return self.loaded.settings
+
+    def reconfigure(self, session: Session, options: Any) -> None:
+        """`workspace/didChangeConfiguration`; clients that keep their settings to themselves send null."""
+        if isinstance(options, dict) and options:
+            self._options = {**self._options, **options}
+        self.rebuild(session)
+
+    def reroot(self, session: Session, roots: Sequence[str]) -> None:
+        self.roots = list(roots)
+        session.roots = session.engine.roots = self.roots
+        self.rebuild(session)
+
+    def rebuild(self, session: Session) -> None:
+        """Read all settings again. What the project defines is kept, unless where to look or what is hidden changed."""
+        before, seen = session.settings, self._seen
+        settings = self.load()
+        self._seen = tuple(self.roots)
+        if (seen, before.privacy, before.context) == (self._seen, settings.privacy, settings.context):
+            session.adopt(settings, session.privacy, session.workspace)
+            return
+        privacy = Privacy(settings.privacy, self.roots)
+        session.adopt(settings, privacy, Workspace(self.roots, privacy, settings.context))
+
+    async def renew_engine(self, session: Session) -> None:
+        """A client for the engine that the settings name by now; what the old one still answers, it ends."""
+        before, session.engine = session.engine, self._engine(session.settings.engine)
+        try:
+            await before.close()
+        finally:
+            await session.engine.start()
+
+    def _engine(self, settings: EngineSettings) -> Any:
+        engine = self._make_engine(settings, self._on_status)
+        engine.roots = self.roots
+        return engine
+
+    def files_changed(self, session: Session, changed: Sequence[str], removed: Sequence[str]) -> None:
+        """Follow the file system: definitions, branches, and the project's settings."""
+        gone = set(removed)
+        session.workspace.removed(removed)
+        session.workspace.changed([path for path in changed if path not in gone])
+        if session.workspace.branch_switched():
+            session.branch_switched()
+        names = {Path(path).name for path in changed}
+        if config.PROJECT_FILE in names:
+            self.rebuild(session)
+        elif not names.isdisjoint(IGNORE_FILES):
+            session.judge_again()
+
+
+def stamp(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+def needs_new_engine(before: EngineSettings, after: EngineSettings) -> bool:
+    """Whether what changed is fixed when an engine server starts."""
+    return serve_arguments(before) != serve_arguments(after) or before.address != after.address
+
+
+def without_token(options: Any) -> dict[str, Any]:
+    """Over TCP the options show the token as well, which is no setting."""
+    return {k: v for k, v in options.items() if k != "token"} if isinstance(options, dict) else {}
+
+
+def engine_client(settings: EngineSettings, on_status: OnStatus) -> EngineClient:
+    return EngineClient(settings, on_status=on_status, spawn=lambda: local.spawn(serve_arguments(settings)))
+
+
+def serve_arguments(settings: EngineSettings) -> list[str]:
+    """How an engine server is started with these settings, whatever the user's file says."""
+    fixed = ("model", "device", "threads", "memory_mb", "idle_exit_minutes")
+    return ["serve", *(part for name in fixed for part in ("--set", f"engine.{name}={getattr(settings, name)}"))]
+
+
+def recorder(settings: Settings, roots: Sequence[str]) -> NoRecorder:
+    if not (settings.record.enabled or recording_switch().exists()):
+        return NoRecorder()
+    return Recorder(recordings(settings), settings.record.max_mb, roots[0] if roots else "")
+
+
+def recording_switch() -> Path:
+    """The file whose presence says `mercury-ls record on`."""
+    import platformdirs
+
+    return platformdirs.user_state_path("mercury-ls", appauthor=False) / "recording"
+
+
+def recordings(settings: Settings) -> Path:
+    import platformdirs
+
+    default = platformdirs.user_data_path("mercury-ls", appauthor=False) / "recordings"
+    return Path(settings.record.directory) if settings.record.directory else default

@@ -1,0 +1,3 @@
+from mercury_training.corpus.build import main
+
+main()

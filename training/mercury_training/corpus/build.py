@@ -1,0 +1,297 @@
+"""From sources to token shards: `python -m mercury_training.corpus build --out DIR SOURCES.toml`.
+
+Four steps, each of which keeps what it has finished, so that an interrupted build goes on where it stopped:
+collect (filter each source's files, sign them), select (evaluation sets, duplicates, the mix of languages),
+encode (train the tokenizer once, then tokens per source), and join (splits, edit rows, manifest).
+"""
+
+import argparse
+import hashlib
+import os
+import random
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training.corpus import history, shards
+from mercury_training.corpus.collection import Kept, collect, collected, select, shown, texts, write
+from mercury_training.corpus.contamination import Evaluation
+from mercury_training.corpus.manifest import Manifest, entry_of, grouped, report, with_tables
+from mercury_training.corpus.pack import pack, unpack
+from mercury_training.corpus.shards import CorpusError, Document
+from mercury_training.corpus.sources import Source, discover, reserved_names
+from mercury_training.corpus.tokenizer_training import train_tokenizer
+
+__all__ = ["Folder", "Recipe", "build", "main"]
+
+SAMPLE = 64_000_000
+"""Characters that the tokenizer learns from."""
+
+
+class Folder(Struct, frozen=True, forbid_unknown_fields=True):
+    """A folder of files under one name; `revision` says which state of it this is."""
+
+    name: str
+    path: str
+    revision: str
+
+
+class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
+    """A sources file. Paths are relative to the file's folder.
+
+    `caps`: at most so many million bytes of a language. `held_out`: sources for evaluation only. `stated`: licences of
+    sources whose own files are ambiguous. `tokenizer`: an existing vocabulary to keep; trained where empty.
+    """
+
+    reserved: str
+    evaluation: list[str]
+    mirrors: list[str] = []
+    folders: list[Folder] = []
+    site_packages: list[str] = []
+    wheels: list[str] = []
+    held_out: list[str] = []
+    leave_out: list[str] = []
+    stated: dict[str, str] = {}
+    caps: dict[str, float] = {}
+    tokenizer: str = ""
+    edits_per_repository: int = 2000
+
+    @classmethod
+    def load(cls, path: Path) -> "Recipe":
+        try:
+            return msgspec.convert(tomllib.loads(path.read_text("utf-8")), cls)
+        except (OSError, ValueError) as error:
+            raise CorpusError(f"{path}: cannot be read ({error}); training/README.md shows a sources file") from error
+
+
+class Encoded(Struct, frozen=True):
+    """The documents of one source, and a digest of what they were made from."""
+
+    state: str
+    documents: list[Document]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    try:
+        _run(options)
+    except (CorpusError, OSError) as error:
+        raise SystemExit(f"mercury_training.corpus: {error}") from error
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.command == "build":
+        print(report(build(options.sources, options.out, options.work or options.out / "work")))
+    elif options.command == "pack":
+        print(f"{pack(options.corpus, options.file, int(options.mebibytes * 2**20)):,} training tokens packed")
+    elif options.command == "unpack":
+        unpack(options.file, options.corpus)
+    else:
+        manifest = msgspec.json.decode(options.manifest.read_bytes(), type=Manifest)
+        options.card.write_text(with_tables(options.card.read_text(), manifest))
+
+
+def build(sources_file: Path, out: Path, work: Path) -> Manifest:
+    """All steps; the manifest is also written to `out`."""
+    recipe, root = Recipe.load(sources_file), sources_file.parent
+    _check(recipe, root)
+    reserved = reserved_names((root / recipe.reserved).read_text("utf-8"))
+    sources = _sources(recipe, root, reserved)
+    if not sources:
+        raise CorpusError(f"{sources_file}: no source in what it names; mirrors lie as owner+name/repo")
+    out.mkdir(parents=True, exist_ok=True)
+    dropped = collect(sources, recipe.stated, reserved, work)
+    evaluation = Evaluation(path for pattern in recipe.evaluation for path in sorted(root.glob(pattern)))
+    kept = select(sources, recipe.held_out, recipe.caps, evaluation, work, dropped)
+    tokenizer = _tokenizer(recipe, root, out, kept, work)
+    encoded = [(found, _encode(found, tokenizer, out, work)) for found in shown("encode", kept)]
+    tokens = _splits(recipe, encoded, out, work)
+    rows = _edits(encoded, recipe, evaluation, out, work)
+    manifest = _manifest(recipe, encoded, tokens, rows, evaluation, dropped, work)
+    (out / "manifest.json").write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    return manifest
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mercury_training.corpus", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("build", help="build or grow a corpus")
+    command.add_argument("sources", type=Path, metavar="SOURCES.toml")
+    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    command.add_argument("--work", type=Path, metavar="DIR", help="what is kept between builds (default: OUT/work)")
+    command = commands.add_parser("pack", help="as much of a corpus as fits a size, in one file")
+    command.add_argument("corpus", type=Path)
+    command.add_argument("file", type=Path)
+    command.add_argument("--mebibytes", type=float, default=60)
+    command = commands.add_parser("unpack", help="lay a packed corpus out again")
+    command.add_argument("file", type=Path)
+    command.add_argument("corpus", type=Path)
+    command = commands.add_parser("card", help="write a manifest's figures into a data card")
+    command.add_argument("manifest", type=Path)
+    command.add_argument("card", type=Path)
+    return parser
+
+
+def _check(recipe: Recipe, root: Path) -> None:
+    """That nothing of what it names is missing: a name that was mistyped must not leave evaluation rows in."""
+    named = [recipe.reserved, *recipe.mirrors, *recipe.site_packages, *recipe.wheels]
+    named += [folder.path for folder in recipe.folders] + [recipe.tokenizer] * bool(recipe.tokenizer)
+    missing = [name for name in named if not (root / name).exists()]
+    missing += [pattern for pattern in recipe.evaluation if not any(root.glob(pattern))]
+    if missing:
+        raise CorpusError(f"{root / missing[0]}: not there; correct the sources file, whose paths are relative to it")
+
+
+def _sources(recipe: Recipe, root: Path, reserved: frozenset[str]) -> list[Source]:
+    """Held-out sources first, so that training loses what resembles them; packages made from them stay out."""
+    places = (
+        [str(root / folder) for folder in found] for found in (recipe.mirrors, recipe.site_packages, recipe.wheels)
+    )
+    left_out = {name.lower() for name in recipe.leave_out}
+    left_out |= {f"pypi/{name.lower().rpartition('/')[2]}" for name in recipe.held_out}
+    found = [
+        *discover(*places, reserved),
+        *(Source(folder.name, "folder", str(root / folder.path), folder.revision) for folder in recipe.folders),
+    ]
+    found = [source for source in found if source.name.lower() not in left_out]
+    if missing := set(recipe.held_out) - {source.name for source in found}:
+        raise CorpusError(f"held_out: {sorted(missing)} are no sources; correct their names or add their mirrors")
+    return sorted(found, key=lambda source: source.name not in recipe.held_out)
+
+
+def _tokenizer(recipe: Recipe, root: Path, out: Path, kept: list[Kept], work: Path) -> Tokenizer:
+    path = out / "tokenizer.json"
+    if not path.exists() and recipe.tokenizer:
+        write(path, (root / recipe.tokenizer).read_bytes())
+    elif not path.exists():
+        train_tokenizer(_sample([found for found in kept if found.source.name not in recipe.held_out], work), path)
+    return Tokenizer.load(path)
+
+
+def _sample(kept: list[Kept], work: Path) -> Iterator[str]:
+    """An even share of every source, in a fixed order."""
+    size = sum(len(text) for found in kept for text in texts(found, work))
+    draw = random.Random(0)
+    for found in kept:
+        yield from (text for text in texts(found, work) if draw.random() < SAMPLE / size)
+
+
+def _encode(kept: Kept, tokenizer: Tokenizer, out: Path, work: Path) -> Encoded:
+    """Tokens of one source, kept as long as vocabulary and selection stay."""
+    index = _tokens_path(work, kept).with_suffix(".index")
+    state = hashlib.sha256((out / "tokenizer.json").read_bytes() + msgspec.msgpack.encode(kept)).hexdigest()
+    if index.exists():
+        encoded = msgspec.msgpack.decode(index.read_bytes(), type=Encoded)
+        if encoded.state == state:
+            return encoded
+    candidates = collected(work, kept.source).candidates
+    documents, parts, start = [], [], 0
+    for found in (candidates[number] for number in kept.numbers):
+        tokens = np.array(tokenizer.encode(found.text), np.uint16)
+        stop = start + len(tokens)
+        documents.append(Document(kept.source.name, found.path, found.language, found.licence, start, stop))
+        parts.append(tokens.tobytes())
+        start = stop
+    encoded = Encoded(state, documents)
+    write(_tokens_path(work, kept), b"".join(parts))
+    write(index, msgspec.msgpack.encode(encoded))
+    return encoded
+
+
+def _tokens_path(work: Path, kept: Kept) -> Path:
+    return work / "encoded" / f"{kept.source.key}.u16"
+
+
+def _splits(recipe: Recipe, encoded: list[tuple[Kept, Encoded]], out: Path, work: Path) -> dict[str, int]:
+    """Tokens in each split."""
+    tokens = {}
+    for split, held_out in (("train", False), ("held_out", True)):
+        members = [member for member in encoded if (member[0].source.name in recipe.held_out) == held_out]
+        parts = ((_tokens_path(work, kept), found.documents) for kept, found in members)
+        tokens[split] = shards.write_split(out, split, parts)
+    return tokens
+
+
+def _edits(
+    encoded: list[tuple[Kept, Encoded]], recipe: Recipe, evaluation: Evaluation, out: Path, work: Path
+) -> dict[str, dict[str, int]]:
+    """Edit rows of the kept files of every repository; how many of each kind in each split."""
+    repositories = [member for member in encoded if member[0].source.kind == "git"]
+    found = [
+        (kept.source.name, _rows_of(kept.source, recipe, work), {document.path for document in each.documents})
+        for kept, each in shown("edits", repositories)
+    ]
+    rows = {}
+    for split, name, held_out in (("train", "edits", False), ("held_out", "held_out_edits", True)):
+        kinds: Counter[str] = Counter()
+        members = [(path, known) for source, path, known in found if (source in recipe.held_out) == held_out]
+        shards.write_edits(out / f"{name}.jsonl.xz", _counted(kinds, members, evaluation))
+        rows[split] = dict(sorted(kinds.items()))
+    return rows
+
+
+def _rows_of(source: Source, recipe: Recipe, work: Path) -> Path:
+    """One repository's edit rows, kept between builds."""
+    limit = recipe.edits_per_repository
+    path = work / "edits" / f"{source.key}.{source.revision[:12]}.{limit}.jsonl.xz"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = history.edit_rows(source, collected(work, source).candidates, limit)
+        partial = path.with_suffix(".partial")
+        shards.write_edits(partial, rows)
+        os.replace(partial, path)
+    return path
+
+
+def _counted(
+    kinds: Counter[str], members: Iterable[tuple[Path, Set[str]]], evaluation: Evaluation
+) -> Iterator[shards.EditRow]:
+    """Rows of these files. What was kept between builds may be older than the selection and the evaluation sets."""
+    for path, known in members:
+        for row in shards.read_edits(path):
+            if row.path in known and not any(map(evaluation.touches, _texts(row))):
+                kinds[row.kind] += 1
+                yield row
+
+
+def _texts(row: shards.EditRow) -> Iterator[str]:
+    yield row.window
+    yield from (change.text for change in row.expected)
+    yield from (text for edit in row.edits for text in (edit.before, edit.after))
+
+
+def _manifest(
+    recipe: Recipe,
+    encoded: list[tuple[Kept, Encoded]],
+    tokens: dict[str, int],
+    rows: dict[str, dict[str, int]],
+    evaluation: Evaluation,
+    dropped: Counter[str],
+    work: Path,
+) -> Manifest:
+    entries, trained = [], []
+    for kept, found in encoded:
+        sizes = [len(text.encode()) for text in texts(kept, work)]
+        held_out = kept.source.name in recipe.held_out
+        entries.append(entry_of(kept.source, found.documents, sizes, held_out))
+        if not held_out:
+            trained += zip(found.documents, sizes, strict=True)
+    size = sum(size for _, size in trained)
+    return Manifest(
+        tokens=tokens,
+        bytes=size,
+        bytes_per_token=round(size / max(1, tokens["train"]), 4),
+        languages=grouped(trained, "language"),
+        licences=grouped(trained, "licence"),
+        dropped=dict(sorted(dropped.items())),
+        contamination={"rows": evaluation.rows, "rows_touched": len(evaluation.touched)},
+        edits=rows,
+        held_out=sorted(recipe.held_out),
+        sources=sorted(entries, key=lambda entry: entry.name.lower()),
+    )

@@ -1,0 +1,153 @@
+"""Which files are learned from: each source filtered and signed once, then what no other source repeats."""
+
+import os
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from mercury_training.corpus import licences
+from mercury_training.corpus.contamination import Evaluation
+from mercury_training.corpus.dedup import Seen, digest, signature
+from mercury_training.corpus.filters import Judge
+from mercury_training.corpus.sources import Source, files, is_reserved
+
+__all__ = ["Candidate", "Collected", "Kept", "collect", "collected", "filtered", "select", "shown", "texts", "write"]
+
+T = TypeVar("T")
+
+
+class Candidate(Struct, frozen=True, array_like=True):
+    """A file that passed the filters."""
+
+    path: str
+    language: str
+    licence: str
+    text: str
+    digest: bytes
+    signature: bytes
+
+
+class Collected(Struct, frozen=True):
+    candidates: list[Candidate]
+    dropped: dict[str, int]
+
+
+class Kept(Struct, frozen=True):
+    """What selection left of a source: numbers of its candidates."""
+
+    source: Source
+    numbers: list[int]
+
+
+def collect(sources: Sequence[Source], stated: Mapping[str, str], reserved: frozenset[str], work: Path) -> Counter[str]:
+    """Filter every source that was not filtered before; what was dropped is counted by reason."""
+    judge = Judge()
+    dropped: Counter[str] = Counter()
+    for source in shown("collect", sources):
+        path = _path(work, source)
+        if not path.exists():
+            found = filtered(source, stated.get(source.name), judge, reserved)
+            write(path, zlib.compress(msgspec.msgpack.encode(found), 1))
+        dropped.update(collected(work, source).dropped)
+    return dropped
+
+
+def filtered(source: Source, stated: str | None, judge: Judge, reserved: frozenset[str]) -> Collected:
+    candidates: list[Candidate] = []
+    dropped: Counter[str] = Counter()
+    for file in files(source, stated):
+        if is_reserved(file.path, reserved):
+            dropped["reserved"] += 1
+        elif file.licence is None:
+            dropped["licence"] += 1
+        elif reason := judge.reason(file.path, file.language, file.data):
+            dropped[reason] += 1
+        elif (licence := licences.of_file(text := file.data.decode(), file.licence)) is None:
+            dropped["licence"] += 1
+        else:
+            text = text.replace("\r\n", "\n")
+            sign = signature(file.data).tobytes()
+            candidates.append(Candidate(file.path, file.language, licence, text, digest(file.data), sign))
+    return Collected(candidates, dict(dropped))
+
+
+def select(
+    sources: Sequence[Source],
+    held_out: Collection[str],
+    caps: Mapping[str, float],
+    evaluation: Evaluation,
+    work: Path,
+    dropped: Counter[str],
+) -> list[Kept]:
+    """Without evaluation text and copies, and with no more of a language than its cap in million bytes.
+
+    The first source of a copy keeps it. A cap takes files in a fixed random order, so that it thins all sources.
+    """
+    passed = []
+    for source, number, candidate in _originals(sources, evaluation, work, dropped):
+        order = zlib.crc32(f"{source.name}/{candidate.path}".encode())
+        passed.append((order, source.name, number, candidate.language, len(candidate.text)))
+    numbers: dict[str, list[int]] = {source.name: [] for source in sources}
+    room = {language: cap * 1e6 for language, cap in caps.items()}
+    for _, name, number, language, size in sorted(passed):
+        if name in held_out:
+            numbers[name].append(number)
+        elif size <= room.get(language, size):
+            room[language] = room.get(language, np.inf) - size
+            numbers[name].append(number)
+        else:
+            dropped["over the language's cap"] += 1
+    return [Kept(source, sorted(numbers[source.name])) for source in sources if numbers[source.name]]
+
+
+def texts(kept: Kept, work: Path) -> Iterator[str]:
+    candidates = collected(work, kept.source).candidates
+    return (candidates[number].text for number in kept.numbers)
+
+
+def collected(work: Path, source: Source) -> Collected:
+    return msgspec.msgpack.decode(zlib.decompress(_path(work, source).read_bytes()), type=Collected)
+
+
+def shown(step: str, things: Sequence[T]) -> Iterator[T]:
+    """The things, with a line on stderr that says how many are done."""
+    start = time.monotonic()
+    for number, thing in enumerate(things, 1):
+        yield thing
+        end = "\n" if number == len(things) else ""
+        line = f"{step} {number}/{len(things)}  {time.monotonic() - start:.0f} s"
+        print(f"\r\x1b[K{line}{end}", end="", file=sys.stderr, flush=True)
+
+
+def write(path: Path, data: bytes) -> None:
+    """All or nothing, so that what exists is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(data)
+    os.replace(partial, path)
+
+
+def _originals(
+    sources: Sequence[Source], evaluation: Evaluation, work: Path, dropped: Counter[str]
+) -> Iterator[tuple[Source, int, Candidate]]:
+    seen = Seen()
+    for source in shown("select", sources):
+        for number, candidate in enumerate(collected(work, source).candidates):
+            if evaluation.touches(candidate.text):
+                dropped["contamination"] += 1
+            elif copy := seen.reason(candidate.digest, np.frombuffer(candidate.signature, np.uint32)):
+                dropped[copy] += 1
+            else:
+                yield source, number, candidate
+
+
+def _path(work: Path, source: Source) -> Path:
+    return work / "collected" / f"{source.key}.{source.revision[:12]}.zz"

@@ -1,0 +1,336 @@
+"""Edit rows from git history: a small commit becomes ordered edits, each with the file's state before it."""
+
+import difflib
+import random
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from mercury_engine.api import Edit
+from mercury_training.corpus import filters, synthetic
+from mercury_training.corpus.shards import EditRow, Replacement
+from mercury_training.corpus.sources import Source, blobs, git
+
+__all__ = ["Hunk", "commit_rows", "edit_rows", "hunks_between", "in_plausible_order", "made_up"]
+
+WINDOW = 48
+HISTORY = 6
+FILES = 3
+CHANGED_LINES = 60
+LONGEST_HUNK = 24
+LONGEST_LINE = 240
+LONGEST_MIDDLE = 800
+ROWS_A_COMMIT = 3
+SYNTHETIC_SHARE = 0.25
+SILENT_SHARE = 0.25
+FIRST_SHARE = 0.12
+
+CODE = frozenset({"python", "javascript", "typescript", "tsx", "go", "rust", "c", "cpp", "java", "bash", "lua"})
+NAME = re.compile(r"[A-Za-z_]\w{2,}")
+DEFINED = re.compile(
+    r"\b(?:def|class|func|fn|function|const|let|var|struct|type|interface|import|as)\s+(\w+)|\b(\w+)\s*(?::[^=()]+)?=[^=]"
+)
+
+
+class Text(Protocol):
+    """A file that passed the filters: its history may be learned from."""
+
+    path: str
+    language: str
+    licence: str
+    text: str
+
+
+class Hunk(Struct, frozen=True):
+    """Lines `first` to `stop` of the file before the commit become `new`."""
+
+    path: str
+    first: int
+    stop: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+class Change(Struct, frozen=True):
+    """One small commit: its files before it, and what it changes."""
+
+    commit: str
+    before: dict[str, list[str]]
+    hunks: list[Hunk]
+
+
+class MadeUp(Struct, frozen=True):
+    """A change that nobody made, of which so many hunks are `known` before the rest is expected; `make` makes rows of
+    it."""
+
+    kind: str
+    change: Change
+    known: int
+    make: Callable[..., EditRow]
+
+
+def made_up(source: Source, texts: Sequence[Text], draw: random.Random) -> Iterator[MadeUp]:
+    """A name, a signature or an import carried through one Python file, as everybody does it."""
+    python = [text for text in texts if text.language == "python"]
+    for text in draw.sample(python, len(python)):
+
+        def make(path: str, licence: str = text.licence, **fields: object) -> EditRow:
+            return EditRow(source.name, source.revision, licence, path, "python", **fields)
+
+        for kind, before, hunks, known in synthetic.changes(text.path, text.text, draw):
+            yield MadeUp(kind, Change("", {text.path: before}, [Hunk(text.path, *hunk) for hunk in hunks]), known, make)
+
+
+def edit_rows(source: Source, texts: Sequence[Text], limit: int) -> Iterator[EditRow]:
+    """At most `limit` rows, newest commits first, synthetic ones among them, and a quarter silent."""
+    draw = random.Random(source.name)
+    made = silent = 0
+    rows = _interleaved(_commit_rows(source, texts, draw), _synthetic_rows(source, texts, draw), draw)
+    for row in rows:
+        if made >= limit:
+            return
+        if row.kind == "none":
+            if silent >= SILENT_SHARE * (made + 1):
+                continue
+            silent += 1
+        made += 1
+        yield row
+
+
+def commit_rows(change: Change, make: Callable[..., EditRow], draw: random.Random) -> Iterator[EditRow]:
+    """Rows of one commit: some of its edits with those before as history, then silence when all is done."""
+    hunks = in_plausible_order(change.hunks)
+    chosen = sorted(draw.sample(range(1, len(hunks)), min(ROWS_A_COMMIT, len(hunks) - 1)))
+    if draw.random() < FIRST_SHARE:
+        chosen = [0, *chosen]
+    for done in chosen:
+        yield _row(change, hunks, done, make, draw)
+    yield _silence(change, hunks, make, draw)
+
+
+def hunks_between(path: str, before: Sequence[str], after: Sequence[str]) -> list[Hunk] | None:
+    """What turns `before` into `after`, None where the two differ over too long a stretch."""
+    head = next(
+        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
+    )
+    tail = 0
+    while tail < min(len(before), len(after)) - head and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    if max(len(old), len(new)) > LONGEST_MIDDLE:
+        return None
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return [
+        Hunk(path, head + i, head + j, tuple(old[i:j]), tuple(new[k:m]))
+        for tag, i, j, k, m in matcher.get_opcodes()
+        if tag != "equal"
+    ]
+
+
+def in_plausible_order(hunks: Sequence[Hunk]) -> list[Hunk]:
+    """Definitions before their uses, code before its tests, otherwise from top to bottom."""
+    added = [_names(hunk.new) - _names(hunk.old) for hunk in hunks]
+    used_by = [
+        sum(
+            not _defined(hunk).isdisjoint(names) for other, names in zip(hunks, added, strict=True) if other is not hunk
+        )
+        for hunk in hunks
+    ]
+    weight = dict.fromkeys(dict.fromkeys(hunk.path for hunk in hunks), 0)
+    for hunk, uses in zip(hunks, used_by, strict=True):
+        weight[hunk.path] += uses
+    keys = {
+        id(hunk): ("test" in hunk.path.lower(), -weight[hunk.path], hunk.path, -uses, hunk.first)
+        for hunk, uses in zip(hunks, used_by, strict=True)
+    }
+    return sorted(hunks, key=lambda hunk: keys[id(hunk)])
+
+
+def _commit_rows(source: Source, texts: Sequence[Text], draw: random.Random) -> Iterator[EditRow]:
+    known = {text.path: text for text in texts if text.language in CODE}
+    for change in _small_changes(source, known):
+
+        def make(path: str, commit: str = change.commit, **fields: object) -> EditRow:
+            return EditRow(source.name, commit, known[path].licence, path, known[path].language, **fields)
+
+        yield from commit_rows(change, make, draw)
+
+
+def _small_changes(source: Source, known: Container[str]) -> Iterator[Change]:
+    """Commits that modify one to three known files by at most 60 lines, whose blobs are all there."""
+    with blobs(source.location) as read:
+        for commit, files in _commits(source, known):
+            before, hunks = {}, []
+            for path, old_name, new_name in files:
+                old, new = _lines(read(old_name)), _lines(read(new_name))
+                found = hunks_between(path, old, new) if old and new else None
+                if found is None:
+                    break
+                before[path] = old
+                hunks += found
+            else:
+                texts = (*_all_lines(hunks), *(line for lines in before.values() for line in lines))
+                if hunks and _is_small(hunks) and not filters.SECRET.search("".join(texts)):
+                    yield Change(commit, before, hunks)
+
+
+def _commits(source: Source, known: Container[str]) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """Commits that touch one to three files: path, old blob and new blob of those modified and known. Numbers of lines
+    would need blobs that a mirror may lack, so only names are asked for."""
+    log = git(
+        source.location,
+        *("log", "--raw", "--no-renames", "--no-merges", "--abbrev=40", "--format=%x01%H", source.revision),
+    )
+    for entry in log.decode("utf-8", "replace").split("\1")[1:]:
+        commit, *lines = entry.split("\n")
+        raw = [line.split("\t") for line in lines if line.startswith(":")]
+        if not 1 <= len(raw) <= FILES:
+            continue
+        modified = [(path, *meta.split()[2:4]) for meta, path in raw if meta.endswith("M") and path in known]
+        if modified:
+            yield commit.strip(), modified
+
+
+def _lines(data: bytes | None) -> list[str] | None:
+    """Lines with their ends, None for what is absent, overlong or no text."""
+    if data is None or len(data) > filters.LARGEST or b"\0" in data:
+        return None
+    try:
+        return synthetic.lines_of(data.decode().replace("\r\n", "\n"))
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_small(hunks: Sequence[Hunk]) -> bool:
+    lines = sum(len(hunk.old) + len(hunk.new) for hunk in hunks)
+    return (
+        lines <= CHANGED_LINES
+        and all(max(len(hunk.old), len(hunk.new)) <= LONGEST_HUNK for hunk in hunks)
+        and all(len(line) <= LONGEST_LINE for line in _all_lines(hunks))
+    )
+
+
+def _row(
+    change: Change, hunks: Sequence[Hunk], done: int, make: Callable[..., EditRow], draw: random.Random
+) -> EditRow:
+    """The moment before hunk `done`: expected are it and the later ones that its window holds whole."""
+    target, applied = hunks[done], hunks[:done]
+    lines = _state(change, target.path, applied)
+    place = _place(target, applied)
+    start = max(0, min(place - draw.randint(2, WINDOW - len(target.old) - 2), len(lines) - WINDOW))
+    stop = start + WINDOW
+    expected = []
+    for hunk in sorted(hunks[done:], key=lambda hunk: hunk.first):
+        first = _place(hunk, applied)
+        if hunk.path == target.path and start <= first and first + len(hunk.old) <= stop:
+            expected.append((hunk, Replacement(first - start, first - start + len(hunk.old), "".join(hunk.new))))
+    return make(
+        target.path,
+        kind=_kind(target, applied),
+        window="".join(lines[start:stop]),
+        first_line=start,
+        cursor=_cursor(target.path, applied, start),
+        edits=_edits(applied),
+        expected=tuple(replacement for _, replacement in expected),
+        next=next(i for i, (hunk, _) in enumerate(expected) if hunk is target),
+    )
+
+
+def _silence(change: Change, hunks: Sequence[Hunk], make: Callable[..., EditRow], draw: random.Random) -> EditRow:
+    """All is done: around the last edit, or anywhere else in a changed file, nothing is to be changed."""
+    last = hunks[-1]
+    lines = _state(change, last.path, hunks)
+    near = _place(last, hunks) if draw.random() < 0.7 else draw.randrange(len(lines) or 1)
+    start = max(0, min(near - draw.randint(2, WINDOW - 2), len(lines) - WINDOW))
+    return make(
+        last.path,
+        kind="none",
+        window="".join(lines[start : start + WINDOW]),
+        first_line=start,
+        cursor=_cursor(last.path, hunks, start),
+        edits=_edits(hunks),
+        expected=(),
+    )
+
+
+def _state(change: Change, path: str, applied: Sequence[Hunk]) -> list[str]:
+    lines = list(change.before[path])
+    for hunk in sorted((hunk for hunk in applied if hunk.path == path), key=lambda hunk: -hunk.first):
+        lines[hunk.first : hunk.stop] = hunk.new
+    return lines
+
+
+def _place(hunk: Hunk, applied: Iterable[Hunk]) -> int:
+    """Where the hunk begins once `applied` has been done."""
+    earlier = (other for other in applied if other.path == hunk.path and other.first < hunk.first)
+    return hunk.first + sum(len(other.new) - len(other.old) for other in earlier)
+
+
+def _cursor(path: str, applied: Sequence[Hunk], start: int) -> int:
+    if not applied or applied[-1].path != path:
+        return -1
+    line = _place(applied[-1], applied) + max(0, len(applied[-1].new) - 1) - start
+    return line if 0 <= line < WINDOW else -1
+
+
+def _edits(applied: Sequence[Hunk]) -> tuple[Edit, ...]:
+    """The newest few, oldest first, each at the line where it stood when it was made."""
+    places = [(hunk, _place(hunk, applied[:number])) for number, hunk in enumerate(applied)]
+    return tuple(Edit(hunk.path, place, "".join(hunk.old), "".join(hunk.new)) for hunk, place in places[-HISTORY:])
+
+
+def _kind(target: Hunk, applied: Sequence[Hunk]) -> str:
+    if not applied:
+        return "first"
+    substitution = _substitution(target)
+    if any(_substitution(hunk) == substitution for hunk in applied):
+        return "repeat"
+    introduced = set().union(*(_names(hunk.new) - _names(hunk.old) for hunk in applied))
+    return "other" if introduced.isdisjoint(_names(target.new) - _names(target.old)) else "propagate"
+
+
+def _substitution(hunk: Hunk) -> tuple[tuple[str, ...], ...]:
+    """The words taken and the words put, without those on either side that stay."""
+    old, new = (re.findall(r"\w+|[^\w\s]", "".join(lines)) for lines in (hunk.old, hunk.new))
+    while old and new and old[0] == new[0]:
+        del old[0], new[0]
+    while old and new and old[-1] == new[-1]:
+        del old[-1], new[-1]
+    return tuple(old), tuple(new)
+
+
+def _names(lines: Iterable[str]) -> set[str]:
+    return set(NAME.findall("".join(lines)))
+
+
+def _defined(hunk: Hunk) -> set[str]:
+    found = {name for match in DEFINED.findall("".join(hunk.new)) for name in match if name}
+    return found - _names(hunk.old)
+
+
+def _all_lines(hunks: Iterable[Hunk]) -> Iterator[str]:
+    return (line for hunk in hunks for line in (*hunk.old, *hunk.new))
+
+
+def _synthetic_rows(source: Source, texts: Sequence[Text], draw: random.Random) -> Iterator[EditRow]:
+    for made in made_up(source, texts, draw):
+        row = _row(made.change, made.change.hunks, made.known, made.make, draw)
+        if row.expected:
+            yield structs.replace(row, kind=made.kind)
+        yield _silence(made.change, made.change.hunks, made.make, draw)
+
+
+def _interleaved(commits: Iterator[EditRow], made_up: Iterator[EditRow], draw: random.Random) -> Iterator[EditRow]:
+    """Made-up rows among those of commits, as long as there are commits."""
+    for row in commits:
+        yield row
+        if draw.random() < SYNTHETIC_SHARE / (1 - SYNTHETIC_SHARE):
+            yield from _next_of(made_up)
+
+
+def _next_of(rows: Iterator[EditRow]) -> Iterator[EditRow]:
+    row = next(rows, None)
+    if row is not None:
+        yield row

@@ -1,0 +1,3 @@
+from mercury_training.evaluate.run import main
+
+main()

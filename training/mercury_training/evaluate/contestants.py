@@ -1,0 +1,147 @@
+"""Who is evaluated: a model's ways to decode, and the completers without a model, all asked in the same way."""
+
+import hashlib
+import time
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from mercury_engine.api import Effort, Engine, EngineInfo
+from mercury_engine.decode import policy
+from mercury_engine.decode.confidence import read_calibration
+from mercury_engine.decode.echo import read_echo
+from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine, open_runtime
+from mercury_engine.fake import FakeEngine
+from mercury_engine.model.export import SCALE, read
+from mercury_engine.model.runtime import Runtime
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training.evaluate.baselines import BASELINES
+from mercury_training.rows.fim_rows import FimRow, request
+
+__all__ = ["BASELINES", "DECODES", "Contestant", "Decode", "Subject", "Suggestion", "open_subject", "suggest"]
+
+Decode = Literal["policy", "ar", "ar+copy", "unverified", "alone"]
+
+DECODES: dict[Decode, tuple[policy.Decode, Effort]] = {
+    "policy": ("policy", "medium"),
+    "ar": ("ar", "medium"),
+    "ar+copy": ("ar+copy", "medium"),
+    "unverified": ("policy", "instant"),
+    "alone": ("policy", "medium"),
+}
+"""As an engine decodes, and with what effort; nothing is held back for being unlikely. Without hints and
+echoes a model says what it knows by itself."""
+
+
+class Contestant(Struct, frozen=True):
+    name: str
+    engine: Engine
+    effort: Effort = "medium"
+
+
+class Subject(Struct, frozen=True):
+    """What is evaluated, and beside it. `weights` tells models of one name apart; the fake has neither weights nor a
+    runtime."""
+
+    info: EngineInfo
+    weights: str
+    parameters: int | None
+    contestants: dict[str, Contestant]
+    runtime: Runtime | None = None
+    tokenizer: Tokenizer | None = None
+
+
+class Suggestion(Struct, frozen=True):
+    """An answer and what it cost after its context was read; `settled` tokens in so many `forwards`, if known."""
+
+    text: str
+    p_accept: float
+    complete: bool
+    milliseconds: float
+    reading_milliseconds: float
+    forwards: int | None = None
+    settled: int | None = None
+
+
+def open_subject(model: str) -> Subject:
+    """A model's folder, or `fake`."""
+    baselines = {name: Contestant(name, engine()) for name, engine in BASELINES.items()}
+    if model == "fake":
+        engine = FakeEngine()
+        return Subject(engine.info(), "none", None, {"policy": Contestant("policy", engine)} | baselines)
+    folder = Path(model)
+    runtime, tokenizer = open_runtime(folder), Tokenizer.load(folder / TOKENIZER_FILE)
+    calibration, costs = read_calibration(folder), policy.calibrate(runtime)
+    ways = {}
+    for name, (decode, effort) in DECODES.items():
+        alone = name == "alone"
+        echo = None if alone else read_echo(folder)
+        engine = MercuryEngine(
+            Untold(runtime) if alone else runtime,
+            tokenizer,
+            calibration=calibration,
+            echo=echo,
+            costs=costs,
+            decode=decode,
+            bar=0,
+        )
+        ways[name] = Contestant(name, engine, effort)
+    info = ways["policy"].engine.info()
+    return Subject(info, _digest(folder), _parameters(folder), ways | baselines, runtime, tokenizer)
+
+
+class Untold:
+    """A runtime whose model is given no hints."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.config = msgspec.structs.replace(runtime.config, hints=False)
+        self._runtime = runtime
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._runtime, name)
+
+
+def suggest(contestant: Contestant, row: FimRow) -> Suggestion:
+    """As after a pause in typing: the context is read, then the suggestion is timed."""
+    asked = request(row, f"{contestant.name} {row.id}", contestant.effort)
+    engine = contestant.engine
+    started = time.perf_counter()
+    for _ in engine.warm(asked):
+        pass
+    warmed = time.perf_counter()
+    before = _work(engine)
+    *_, last = engine.infill(asked)
+    ended = time.perf_counter()
+    forwards, settled = (
+        None if now is None else now - earlier for now, earlier in zip(_work(engine), before, strict=True)
+    )
+    (filled,) = last.spans
+    return Suggestion(
+        filled.text,
+        filled.p_accept,
+        filled.complete,
+        (ended - warmed) * 1000,
+        (warmed - started) * 1000,
+        forwards,
+        settled,
+    )
+
+
+def _work(engine: Engine) -> tuple[int | None, int | None]:
+    if isinstance(engine, MercuryEngine):
+        return engine.report.forwards, engine.report.settled
+    return getattr(engine, "forwards", None), None
+
+
+def _digest(folder: Path) -> str:
+    found = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        found.update(path.name.encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _parameters(folder: Path) -> int:
+    _, weights = read(folder)
+    return sum(array.size for name, array in weights.items() if not name.endswith(SCALE))

@@ -1,0 +1,77 @@
+"""Bits per byte: how well a model as it ships predicts text that it never saw, read as a document."""
+
+import math
+import random
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.api import Window
+from mercury_engine.model.runtime import Rows, Runtime
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training.corpus.shards import Corpus
+from mercury_training.rows.examples import Example, left_to_right
+
+__all__ = ["Reading", "bits", "read", "sample"]
+
+CHUNK = 256
+CODE = ("python", "typescript", "tsx", "go", "rust")
+
+
+class Reading(Struct, frozen=True):
+    """What the beginning of one document cost: as much of it as a context holds."""
+
+    language: str
+    bits: float
+    bytes: int
+
+
+def sample(corpus: Corpus, documents: int, seed: int = 0) -> dict[str, Window]:
+    """So many held-out documents of each language, by repository and path; repositories are not weighed."""
+    chosen: list[int] = []
+    for language in CODE:
+        numbers = [n for n, document in enumerate(corpus.held_out.documents) if document.language == language]
+        chosen += random.Random(seed).sample(numbers, min(documents, len(numbers)))
+    windows = {}
+    for number in chosen:
+        found = corpus.held_out.documents[number]
+        text = corpus.held_out.text(number, corpus.tokenizer)
+        windows[f"{found.repository}/{found.path}"] = Window(found.path, found.language, text)
+    return windows
+
+
+def read(runtime: Runtime, tokenizer: Tokenizer, document: Window) -> Reading:
+    tokens = np.array(tokenizer.encode(document.text), np.int32)
+    room = runtime.config.context
+    example = _running(tokenizer, document, tokens, room)
+    header = _running(tokenizer, document, tokens[:0], room).base
+    cost = sum(bits(runtime, example, header))
+    return Reading(document.language, cost, len(tokenizer.decode_bytes(example.stream.ids[header:].tolist())))
+
+
+def _running(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: int) -> Example:
+    example = left_to_right(tokenizer, document, tokens, room)
+    assert example is not None, f"a context of {room} tokens has no room for a header"
+    return example
+
+
+def bits(runtime: Runtime, example: Example, header: int) -> Iterator[float]:
+    """Of the tokens from `header` on, a chunk of rows at a time."""
+    ids, hints_RH, cache = example.stream.ids, example.hints(), runtime.cache()
+    for start in range(0, len(ids) - 1, CHUNK):
+        stop = min(start + CHUNK, len(ids) - 1)
+        positions = np.arange(start, stop, dtype=np.int32)
+        forward = runtime.forward(Rows(ids[start:stop], positions, hints_RH=hints_RH[start:stop]), cache)
+        cache.append(forward, range(stop - start))
+        first = max(start, header - 1)
+        if first < stop:
+            logits_RV = forward.logits_WV[first - start : stop - start].astype(np.float64)
+            yield float(_surprise(logits_RV, ids[first + 1 : stop + 1]).sum() / math.log(2))
+
+
+def _surprise(logits_RV: np.ndarray, targets_R: np.ndarray) -> np.ndarray:
+    """Cross entropy of each row, in nats."""
+    highest_R = logits_RV.max(axis=1)
+    total_R = np.log(np.exp(logits_RV - highest_R[:, None]).sum(axis=1)) + highest_R
+    return total_R - logits_RV[np.arange(len(targets_R)), targets_R]

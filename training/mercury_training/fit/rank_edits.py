@@ -1,0 +1,281 @@
+"""Fit the ranking of next edits: P(the author makes this edit) from what is known of it, by logistic regression.
+
+python -m bench.edit_candidates CORPUS/edits.jsonl.xz windows.jsonl --balanced --every 16
+python -m bench.edit_candidates CORPUS/edits.jsonl.xz files.jsonl --balanced --every 97 --mirrors MIRRORS
+python -m bench.edit_candidates SETS/next_edit.jsonl held_out.jsonl
+python -m mercury_training.fit.rank_edits windows.jsonl files.jsonl held_out.jsonl \
+                                      --known mercury_ls/next_edit/ranking.json \
+                                      --out mercury_ls/next_edit/ranking.json
+
+The bar is the least probability at which the held-out rows, the last file's, that expect no edit stay silent often
+enough. `--known` is an earlier ranking, fitted on other rows: of what these rows have nothing of, its weights stay.
+What a model's word counts beside it is fitted by `mercury_training.fit.worth`.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_training.fit.logistic import newton, sigmoid
+
+__all__ = [
+    "Candidate",
+    "Fit",
+    "area",
+    "bar_for",
+    "candidates_in",
+    "due_chances",
+    "fit",
+    "fit_due",
+    "joined",
+    "log_loss",
+    "log_odds",
+    "predict",
+    "read",
+    "unseen",
+]
+
+RIDGE = 1.0
+KNOWN_RIDGE = 200.0
+"""As good as any from 60 to 10,000 by the log loss of held-out rows, where the earlier fit saw ten times as many."""
+QUIET = 0.95
+MODEL_FREE = frozenset({"call", "line"})
+"""Kinds that say where and not what: without a model they show nothing."""
+RARE = {"align": 1.5, "signature": 1.2, "stored": 1.5, "unused": 1.9}
+"""What is believed of kinds that a fit sees a handful of, if ever: to be replaced as rows come together."""
+LEADING = 0.1
+DUE_RIDGE = 30.0
+MADE = frozenset({"first", "import", "rename", "signature"})
+"""Rows that nobody made, in all of which something is due."""
+TELLING_NOTHING = frozenset({("lacking", "import"), *(("part", kind) for kind in MADE)})
+"""Of rows that nobody made: an import was taken, be it of the language's library or not; no other name followed one."""
+UNSEEN = {"diagnosed": 3.0, "line diagnosed": 1.5}
+"""What the weights of complaints of language servers are: history has none, so that nothing can be learned."""
+
+
+class Candidate(Struct, frozen=True):
+    row: int
+    row_kind: str
+    kind: str
+    features: dict[str, float]
+    right: bool
+    exact: bool = False
+    p_edit: float = 0.0
+    p_model: float | None = None
+    agreement: float = 0.0
+
+
+class Fit(Struct, frozen=True):
+    """Intercepts by kind and weights by feature."""
+
+    kinds: dict[str, float]
+    weights: dict[str, float]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("train", type=Path, nargs="+")
+    arguments.add_argument("held_out", type=Path)
+    arguments.add_argument("--known", type=Path)
+    arguments.add_argument("--out", type=Path, required=True)
+    given = arguments.parse_args()
+    train, held_out = candidates_in(joined(map(read, given.train))), read(given.held_out)
+    silent = len({each.row for each in held_out if each.row_kind == "none"})
+    held_out = candidates_in(held_out)
+    found = fit(
+        train, known=unseen(msgspec.json.decode(given.known.read_bytes(), type=Fit), train) if given.known else None
+    )
+    report = {
+        "method": "logistic regression on edits proposed in commits; bar and figures are of held-out projects",
+        "silent rows kept quiet at the bar": QUIET,
+        **measured(train, held_out, found),
+    }
+    due = fit_due(train, predict(found, train))
+    worth = predict(found, held_out) * due_chances(due, held_out, predict(found, held_out))
+    for name, value in report.items():
+        print(f"{name}: {value}")
+    written = {**rounded(found), "due": due, "bar": bar_for(held_out, worth, silent), "fitted": report}
+    given.out.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> list[Candidate]:
+    decoder = msgspec.json.Decoder(Candidate)
+    with path.open("rb") as lines:
+        return [decoder.decode(line) for line in lines]
+
+
+def joined(files: Iterable[Sequence[Candidate]]) -> list[Candidate]:
+    """The candidates of several files, no row of one with the number of another's."""
+    found: list[Candidate] = []
+    for rows in files:
+        first = found[-1].row + 1 if found else 0
+        found += [replace(each, row=first + each.row) for each in rows]
+    return found
+
+
+def unseen(known: Fit, rows: Sequence[Candidate]) -> Fit:
+    """What an earlier fit knows of kinds that these rows have none of, and of features that are 0 in all of them."""
+    kinds = {each.kind for each in rows}
+    others = {kind: value for kind, value in known.kinds.items() if kind not in kinds}
+    told = {name: max(abs(each.features.get(name, 0.0)) for each in rows) for name in known.weights}
+    asked = {name for each in rows for name in each.features}
+    return Fit(
+        others,
+        {
+            name: value
+            for name, value in known.weights.items()
+            if not told[name] and (name in asked or name.startswith(tuple(f"{kind} " for kind in others)))
+        },
+    )
+
+
+def candidates_in(rows: Sequence[Candidate]) -> list[Candidate]:
+    """Without the marks of rows that have none, and what made-up rows cannot tell."""
+    told = (each for each in rows if each.kind != "nothing")
+    return [each for each in told if (each.kind, each.row_kind) not in TELLING_NOTHING]
+
+
+def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None = None) -> Fit:
+    """By Newton's method. The ridge keeps what was hardly seen near nothing, a higher one near what is known of it."""
+    known = Fit({**RARE, **known.kinds}, known.weights) if known else Fit(RARE, {})
+    kinds = sorted({each.kind for each in candidates} | known.kinds.keys())
+    names = sorted({name for each in candidates for name in each.features} | known.weights.keys())
+    inputs, right = matrix(candidates, kinds, names), np.array([each.right for each in candidates], float)
+    priors = [*map(known.kinds.get, kinds), *map(known.weights.get, names)]
+    prior = np.array([each or 0.0 for each in priors])
+    # A weight that counts less is held back more, and nothing else changes.
+    held = np.sqrt([ridge if each is None else max(ridge, KNOWN_RIDGE) for each in priors])
+    weights = newton(inputs / held, right, prior * held, 1.0) / held
+    return Fit(
+        dict(zip(kinds, weights[: len(kinds)].tolist(), strict=True)),
+        dict(zip(names, weights[len(kinds) :].tolist(), strict=True)),
+    )
+
+
+def fit_due(candidates: Sequence[Candidate], chance: np.ndarray) -> dict[str, float]:
+    """Whether anything is due, from the likeliest edit of each row in which one is somewhat likely."""
+    best: dict[int, int] = {}
+    for at, each in enumerate(candidates):
+        said = each.kind not in MODEL_FREE and each.row_kind not in MADE
+        if said and chance[at] >= chance[best.get(each.row, at)]:
+            best[each.row] = at
+    leading = [at for at in best.values() if chance[at] > LEADING]
+    if not leading:
+        return {}
+    found = [candidates[at] for at in leading]
+    names = sorted({name for each in found for name in due_inputs(each, 0.5)})
+    inputs = np.array([due_row(each, p, names) for each, p in zip(found, chance[leading], strict=True)])
+    is_due = np.array([each.row_kind != "none" for each in found], float)
+    weights = newton(inputs, is_due, np.zeros(len(names)), DUE_RIDGE)
+    return {name: round(float(value), 3) for name, value in zip(names, weights, strict=True)}
+
+
+def due_chances(due: dict[str, float], candidates: Sequence[Candidate], chance: np.ndarray) -> np.ndarray:
+    names, weights = list(due), np.array(list(due.values()))
+    rows = [due_row(each, p, names) for each, p in zip(candidates, chance, strict=True)]
+    return sigmoid(np.array(rows).reshape(len(rows), len(names)) @ weights) if due else np.ones(len(candidates))
+
+
+def due_row(candidate: Candidate, chance: float, names: Sequence[str]) -> list[float]:
+    given = due_inputs(candidate, chance)
+    return [given.get(name, 0.0) for name in names]
+
+
+def due_inputs(candidate: Candidate, chance: float) -> dict[str, float]:
+    """As the ranking reads them."""
+    return {"bias": 1.0, "ranked": log_odds(chance), f"is {candidate.kind}": 1.0, **candidate.features}
+
+
+def log_odds(probability: float) -> float:
+    """Bounded as the ranking bounds it."""
+    bounded = min(max(probability, 0.001), 0.999)
+    return float(np.log(bounded / (1 - bounded)))
+
+
+def predict(found: Fit, candidates: Sequence[Candidate]) -> np.ndarray:
+    """A kind or feature that the fit has not seen says nothing."""
+    kinds, names = list(found.kinds), list(found.weights)
+    weights = np.array([*found.kinds.values(), *found.weights.values()])
+    return sigmoid(matrix(candidates, kinds, names) @ weights)
+
+
+def matrix(candidates: Sequence[Candidate], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    column = {name: at for at, name in enumerate([*(("kind", kind) for kind in kinds), *names])}
+    inputs = np.zeros((len(candidates), len(column)))
+    for at, each in enumerate(candidates):
+        if ("kind", each.kind) in column:
+            inputs[at, column["kind", each.kind]] = 1.0
+        for name, value in each.features.items():
+            if name in column:
+                inputs[at, column[name]] = value
+    return inputs
+
+
+def log_loss(chance: np.ndarray, right: np.ndarray) -> float:
+    chance = np.clip(chance, 1e-6, 1 - 1e-6)
+    return float(-np.mean(np.where(right, np.log(chance), np.log(1 - chance))))
+
+
+def area(chance: np.ndarray, right: np.ndarray) -> float | None:
+    """The chance that a right candidate ranks above a wrong one; None where there is only one sort."""
+    order = np.argsort(chance, kind="stable")
+    ranks = np.empty(len(order))
+    ranks[order] = np.arange(1, len(order) + 1)
+    positive = int(right.sum())
+    negative = len(right) - positive
+    if not positive or not negative:
+        return None
+    return float((ranks[right].sum() - positive * (positive + 1) / 2) / (positive * negative))
+
+
+def bar_for(candidates: Sequence[Candidate], chance: np.ndarray, silent: int) -> float:
+    """The lowest bar at which enough of the `silent` rows keep quiet; those without a candidate do so anyway."""
+    best: dict[int, float] = {}
+    for each, p in zip(candidates, chance, strict=True):
+        if each.row_kind == "none" and each.kind not in MODEL_FREE:
+            best[each.row] = max(best.get(each.row, 0.0), float(p))
+    loudest = sorted(best.values(), reverse=True)
+    allowed = int((1 - QUIET) * silent)
+    return round(loudest[allowed] + 1e-3, 3) if allowed < len(loudest) else 0.0
+
+
+def measured(train: Sequence[Candidate], held_out: Sequence[Candidate], found: Fit) -> dict:
+    report: dict = {"train candidates": len(train), "held-out candidates": len(held_out), "ridge": RIDGE}
+    right = np.array([each.right for each in held_out])
+    chance = predict(found, held_out)
+    for name, chosen in groups(held_out):
+        report[f"held-out {name}"] = {
+            "n": int(chosen.sum()),
+            "right": round(float(right[chosen].mean()), 3),
+            "log loss": round(log_loss(chance[chosen], right[chosen]), 4),
+            "area": rounded_or_none(area(chance[chosen], right[chosen])),
+        }
+    return report
+
+
+def rounded_or_none(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def groups(candidates: Sequence[Candidate]) -> Iterator[tuple[str, np.ndarray]]:
+    kinds = np.array([each.kind for each in candidates])
+    yield "all but line", kinds != "line"
+    for kind in sorted(set(kinds.tolist())):
+        yield kind, kinds == kind
+
+
+def rounded(found: Fit) -> dict[str, dict[str, float]]:
+    return {
+        "kinds": {name: round(value, 3) for name, value in found.kinds.items()},
+        "weights": {**{name: round(value, 3) for name, value in found.weights.items()}, **UNSEEN},
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Canvases for training: where they hang on a stream, what their slots should hold, and how that is hidden."""
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.tokens.layout import CANVASES, EOM, MASK, SPECIALS, canvas_slots
+from mercury_training.rows.examples import Example
+
+__all__ = ["Canvas", "answer_canvases", "drafted", "hidden", "pair", "text_canvases"]
+
+SIZES = (0.3, 0.35, 0.3, 0.05)
+"""How often a canvas has each of the sizes `CANVASES`."""
+
+ALL_MASKED = 0.65
+PAIRED = 0.2
+"""The rest begins from a draft: the old text, or the answer with mistakes."""
+
+VISIBLE = 0.2
+"""What a slot weighs that the input shows, and rightly."""
+
+
+class Canvas(Struct, frozen=True, eq=False):
+    """Slots that hang on row `parent` of a stream: row j's input is `inputs[j]`, and it predicts slot j + 1.
+
+    Canvases with the same `group` see each other; -1 is none.
+    """
+
+    parent: int
+    inputs: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    group: int = -1
+
+
+def hidden(parent: int, slots: np.ndarray, weights: np.ndarray, inputs: np.ndarray, group: int = -1) -> Canvas:
+    """A canvas whose row j predicts slot j + 1; the last row's prediction is discarded."""
+    shown = np.where(inputs == slots, VISIBLE, 1)
+    following = np.append(slots[1:], EOM)
+    return Canvas(parent, inputs, following, np.append((weights * shown)[1:], 0).astype(np.float32), group)
+
+
+def pair(slots: np.ndarray, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Two inputs with complementary masks at one rate, at least one slot hidden in each."""
+    masked = draw.random(len(slots)) < draw.random()
+    if masked.all() or not masked.any():
+        one = draw.integers(len(slots))
+        masked[one] = not masked[one]
+    return np.where(masked, MASK, slots), np.where(masked, slots, MASK)
+
+
+def drafted(slots: np.ndarray, vocabulary: int, draw: np.random.Generator) -> np.ndarray:
+    """The slots as a stale draft: some tokens wrong, sometimes one missing or one too many, some masked."""
+    inputs = slots.copy()
+    slip = draw.random()
+    at = int(draw.integers(len(slots)))
+    if slip < 0.3:
+        inputs[at:] = np.append(inputs[at + 1 :], MASK)
+    elif slip < 0.6:
+        inputs[at:] = np.append(MASK, inputs[at:-1])
+    wrong = draw.random(len(slots)) < draw.uniform(0.05, 0.3)
+    inputs[wrong] = draw.integers(len(SPECIALS), vocabulary, int(wrong.sum()))
+    inputs[draw.random(len(slots)) < draw.uniform(0, 0.6)] = MASK
+    return inputs
+
+
+def answer_canvases(
+    example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int
+) -> list[Canvas]:
+    """One drawing of canvases on an example's answers: all holes together, or one hole from some token on."""
+    if len(example.answers) > 1 and draw.random() < 0.7:
+        return _together(example, room, vocabulary, draw, group)
+    hole = int(draw.integers(len(example.answers)))
+    answer = example.answers[hole]
+    begun = 0 if draw.random() < 0.5 else int(draw.integers(len(answer)))
+    size = _size(room, draw)
+    if size is None:
+        return []
+    slots, weights = canvas_slots(answer[begun:], size)
+    parent = _parent(example, hole, begun)
+    draft = example.drafts[hole] if begun == 0 else ()
+    return [
+        hidden(parent, slots, weights, inputs) for inputs in _inputs(slots, draft, vocabulary, draw)[: room // size]
+    ]
+
+
+def text_canvases(
+    example: Example, starts: np.ndarray, room: int, vocabulary: int, draw: np.random.Generator
+) -> list[Canvas]:
+    """Canvases at some place in running text; `starts[i]` says how many plain tokens follow row i. No end."""
+    size = _size(room, draw)
+    if size is None:
+        return []
+    places = np.flatnonzero(starts >= size)
+    if not places.size:
+        return []
+    parent = int(draw.choice(places))
+    slots = example.stream.ids[parent + 1 : parent + 1 + size]
+    weights = np.ones(size, np.float32)
+    inputs = _inputs(slots, (), vocabulary, draw)[: room // size]
+    return [hidden(parent, slots, weights, found) for found in inputs]
+
+
+def _together(example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int) -> list[Canvas]:
+    """The first draft of several holes: siblings that see each other, each hanging on its own anchor."""
+    size = _size(room // len(example.answers), draw)
+    if size is None:
+        return []
+    canvases = []
+    for anchor, answer, draft in zip(example.anchors, example.answers, example.drafts, strict=True):
+        slots, weights = canvas_slots(answer, size)
+        inputs = _inputs(slots, draft, vocabulary, draw)[0]
+        canvases.append(hidden(anchor, slots, weights, inputs, group))
+    return canvases
+
+
+def _parent(example: Example, hole: int, begun: int) -> int:
+    """The row that predicts token `begun` of an answer."""
+    start = example.stream.starts[hole]
+    if begun == 0:
+        return start
+    return example.base + begun - 1 if hole == 0 else start + begun
+
+
+def _size(room: int, draw: np.random.Generator) -> int | None:
+    """A size that fits the room."""
+    size = int(draw.choice(CANVASES, p=SIZES))
+    fitting = [found for found in CANVASES if found <= min(size, room)]
+    return fitting[-1] if fitting else None
+
+
+def _inputs(slots: np.ndarray, draft: tuple[int, ...], vocabulary: int, draw: np.random.Generator) -> list[np.ndarray]:
+    kind = draw.random()
+    if kind < ALL_MASKED:
+        return [np.full_like(slots, MASK)]
+    if kind < ALL_MASKED + PAIRED:
+        return list(pair(slots, draw))
+    if draft and draw.random() < 0.5:
+        return [canvas_slots(draft, len(slots))[0]]
+    return [drafted(slots, vocabulary, draw)]

@@ -1,0 +1,173 @@
+"""Rows of the evaluation sets: read from where they lie, asked as an editor would ask, checked by running them."""
+
+import gzip
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from mercury_engine.api import InfillRequest, Span, Window
+from mercury_training.corpus.sources import git
+
+__all__ = ["HUMANEVAL", "FimRow", "Kind", "RowsError", "program", "read_humaneval", "read_rows", "request"]
+
+Kind = Literal["single_line", "multi_line", "random_span"]
+
+HUMANEVAL: dict[str, tuple[str, Kind]] = {
+    "single-line": ("HumanEval-SingleLineInfilling.jsonl.gz", "single_line"),
+    "multi-line": ("HumanEval-MultiLineInfilling.jsonl.gz", "multi_line"),
+    "random-span": ("HumanEval-RandomSpanInfilling.jsonl.gz", "random_span"),
+    "random-span-light": ("HumanEval-RandomSpanInfillingLight.jsonl.gz", "random_span"),
+}
+
+BUDGET: dict[Kind, int] = {"single_line": 64, "multi_line": 128, "random_span": 128}
+
+
+class FimRow(Struct, frozen=True, kw_only=True):
+    """A file with a piece missing. `copy`: the piece stands elsewhere in the file too. `exec`: how to run it."""
+
+    id: str
+    repo: str
+    commit: str
+    licence: str
+    path: str
+    language: str
+    kind: Kind
+    sub: str = ""
+    recent: bool = False
+    copy: bool = False
+    exec: dict[str, str] | None = None
+    prefix: str
+    suffix: str
+    middle: str
+
+
+class Problem(Struct, frozen=True):
+    """A row of HumanEval-Infilling."""
+
+    task_id: str
+    entry_point: str
+    prompt: str
+    suffix: str
+    canonical_solution: str
+    test: str
+
+
+class RowsError(ValueError):
+    """Rows that cannot be asked, or not so. The message says what to do."""
+
+
+def read_rows(path: Path) -> list[FimRow]:
+    decoder = msgspec.json.Decoder(FimRow)
+    rows = []
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise RowsError(f"{path}: cannot be read ({error.strerror}); name a folder with rows") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            rows.append(decoder.decode(line))
+        except msgspec.DecodeError as error:
+            raise RowsError(f"{path}:{number}: {error}; name a file in the format of the development set") from error
+    return rows
+
+
+def read_humaneval(source: Path, name: str) -> list[FimRow]:
+    """From a file, a folder with the files, or a clone of the repository, bare or not."""
+    file, kind = HUMANEVAL[name]
+    problems = msgspec.json.Decoder(Problem)
+    return [_row(problems.decode(line), kind) for line in gzip.decompress(_stored(source, file)).splitlines()]
+
+
+def request(row: FimRow, session: str, effort: Literal["instant", "low", "medium", "high"]) -> InfillRequest:
+    """Who asks knows whether one line is wanted, nothing else of the answer."""
+    mode = "line" if row.kind == "single_line" else "block"
+    start = len(row.prefix)
+    return InfillRequest(
+        session=session,
+        windows=(Window(row.path, row.language, row.prefix + row.suffix),),
+        spans=(Span(0, start, start, mode, BUDGET[row.kind]),),
+        effort=effort,
+    )
+
+
+def program(row: FimRow, middle: str) -> str:
+    """Python that passes if the middle is right."""
+    assert row.exec, f"{row.id} cannot be run"
+    source = row.prefix + middle + row.suffix
+    how = row.exec["type"]
+    if how not in PROGRAMS:
+        raise RowsError(f"{row.id}: exec.type is {how!r}; known are {', '.join(PROGRAMS)}")
+    return PROGRAMS[how](source, row.exec)
+
+
+def _stored(source: Path, file: str) -> bytes:
+    if source.is_file():
+        return source.read_bytes()
+    for folder in (source, source / "data"):
+        if (folder / file).is_file():
+            return (folder / file).read_bytes()
+    if (source / "HEAD").is_file() or (source / ".git").exists():
+        return git(str(source), "show", f"HEAD:data/{file}")
+    raise RowsError(f"{source}: no {file} here; name it, its folder, or a clone of openai/human-eval-infilling")
+
+
+def _row(problem: Problem, kind: Kind) -> FimRow:
+    """Whole lines are asked for on an empty line, whose end is already there."""
+    middle, suffix = problem.canonical_solution, problem.suffix
+    if kind != "random_span" and middle.endswith("\n"):
+        middle, suffix = middle[:-1], "\n" + suffix
+    return FimRow(
+        id=problem.task_id,
+        repo="openai/human-eval-infilling",
+        commit="",
+        licence="MIT",
+        path="solution.py",
+        language="python",
+        kind=kind,
+        exec={"type": "humaneval", "test": problem.test, "entry_point": problem.entry_point},
+        prefix=problem.prompt,
+        suffix=suffix,
+        middle=middle,
+    )
+
+
+def _humaneval(source: str, how: dict[str, str]) -> str:
+    return f"{source}\n{how['test']}\ncheck({how['entry_point']})\n"
+
+
+def _doctest(source: str, how: dict[str, str]) -> str:
+    """The examples of one object of the module; there must be some."""
+    return f"""{_module(source, how["module"])}
+import doctest
+tested = module
+for part in {how["object"]!r}.split("."):
+    tested = getattr(tested, part)
+runner = doctest.DocTestRunner(verbose=False)
+for test in doctest.DocTestFinder().find(tested, {how["object"]!r}, module, globs=dict(vars(module))):
+    runner.run(test)
+assert runner.tries and not runner.failures
+"""
+
+
+def _unittest(source: str, how: dict[str, str]) -> str:
+    """`exec.test` is the text of a test file that imports the module."""
+    return f"""{_module(source, how["module"])}
+import unittest
+tests = types.ModuleType("tests")
+exec(compile({how["test"]!r}, "tests.py", "exec"), vars(tests))
+result = unittest.TestResult()
+unittest.defaultTestLoader.loadTestsFromModule(tests).run(result)
+assert result.testsRun and result.wasSuccessful()
+"""
+
+
+def _module(source: str, name: str) -> str:
+    return f"""import sys, types
+module = types.ModuleType({name!r})
+sys.modules[{name!r}] = module
+exec(compile({source!r}, {name + ".py"!r}, "exec"), vars(module))"""
+
+
+PROGRAMS = {"humaneval": _humaneval, "doctest": _doctest, "unittest": _unittest}

@@ -1,0 +1,104 @@
+"""Micro-batches of packed rows in the order of their numbers, laid out ahead by worker processes."""
+
+import signal
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+
+from mercury_training.corpus.shards import Corpus, CorpusError
+from mercury_training.rows.packing import EditTable, Packed, Rows, Shape, stack
+
+__all__ = ["Batches", "held_out", "open_rows"]
+
+HELD_OUT_SEED = 1
+AHEAD = 8
+"""Micro-batches that are laid out ahead for each worker."""
+
+_rows_of_worker: tuple[Rows, Shape]
+
+
+class Batches:
+    """Endless micro-batches of one process of `world`; asking for another shape starts the workers anew.
+
+    Rows are functions of their numbers, so that what was laid out ahead and not used is no loss.
+    """
+
+    def __init__(self, corpus: Path, scratch: Path, seed: int, workers: int, rank: int = 0, world: int = 1) -> None:
+        self._source = (corpus, scratch, seed)
+        self._workers, self._rank, self._world = workers, rank, world
+        self._asked: tuple[Shape, int] | None = None
+        self._found: Iterator[Packed] = iter(())
+        self._pool: ProcessPoolExecutor | None = None
+
+    def take(self, count: int, micro: int, shape: Shape, row: int) -> list[Packed]:
+        """`count` batches of `micro` rows: with those of the other processes, the rows from number `row` on."""
+        if self._asked != (shape, micro):
+            self._asked = shape, micro
+            self._found = self._start(shape, micro, row)
+        return [next(self._found) for _ in range(count)]
+
+    def _start(self, shape: Shape, micro: int, row: int) -> Iterator[Packed]:
+        self.close()
+        numbers = _numbers(row + self._rank * micro, micro, self._world * micro)
+        if not self._workers:
+            rows = open_rows(*self._source)
+            return (_batch_of(rows, wanted, shape) for wanted in numbers)
+        self._pool = ProcessPoolExecutor(
+            self._workers, get_context("spawn"), initializer=_begin, initargs=(*self._source, shape)
+        )
+        return self._ahead(self._pool, numbers)
+
+    def _ahead(self, pool: ProcessPoolExecutor, numbers: Iterator[list[int]]) -> Iterator[Packed]:
+        due: deque[Future[Packed]] = deque()
+        while True:
+            while len(due) < AHEAD * self._workers:
+                due.append(pool.submit(_batch, next(numbers)))
+            yield due.popleft().result()
+
+    def close(self) -> None:
+        """End the workers; what they have laid out ahead is dropped."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+
+def open_rows(corpus: Path, scratch: Path, seed: int) -> Rows:
+    """The training rows; edit rows are unpacked into `scratch`."""
+    opened = Corpus.open(corpus)
+    edits = EditTable.open(corpus / "edits.jsonl.xz", scratch)
+    return Rows(opened.train, edits, opened.tokenizer, seed)
+
+
+def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Packed:
+    """The same rows every time, of what is never trained on."""
+    opened = Corpus.open(corpus)
+    if not len(opened.held_out.tokens):
+        raise CorpusError(f"{corpus}: held_out.u16 is empty; name held-out sources, or pack the corpus into more room")
+    edits = EditTable.open(corpus / "held_out_edits.jsonl.xz", scratch)
+    rows = Rows(opened.held_out, edits, opened.tokenizer, HELD_OUT_SEED)
+    return stack([rows.packed(number, shape) for number in range(rows_wanted)])
+
+
+def _begin(corpus: Path, scratch: Path, seed: int, shape: Shape) -> None:
+    """In a worker: open the corpus there. A run that is told to end ends its workers itself, after its last step."""
+    global _rows_of_worker
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _rows_of_worker = open_rows(corpus, scratch, seed), shape
+
+
+def _batch(numbers: list[int]) -> Packed:
+    rows, shape = _rows_of_worker
+    return _batch_of(rows, numbers, shape)
+
+
+def _batch_of(rows: Rows, numbers: list[int], shape: Shape) -> Packed:
+    return stack([rows.packed(number, shape) for number in numbers])
+
+
+def _numbers(first: int, micro: int, stride: int) -> Iterator[list[int]]:
+    """The row numbers of one process' micro-batches, without end."""
+    for row in count(first, stride):
+        yield list(range(row, row + micro))

@@ -1,0 +1,299 @@
+"""Packed rows of fixed length: several examples behind each other, each alone under the mask, canvases at the end.
+
+    rows = Rows(corpus.train, edits, corpus.tokenizer, seed=0)
+    packed = rows.packed(number, Shape(1024, 384))
+
+A row is a function of the seed and its number alone: that is the whole state of the data. Numbers visit the corpus
+evenly (golden ratio), so that any run of them is spread over all documents.
+"""
+
+import lzma
+import mmap
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.api import Snippet, Window
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.layout import (
+    CANVASES,
+    PAD,
+    SPECIALS,
+    Block,
+    Budget,
+    budget_for,
+    slot_positions,
+    visible_ranges,
+)
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training.corpus.shards import EditRow, Split, damage_named
+from mercury_training.rows.corruption import Canvas, answer_canvases, text_canvases
+from mercury_training.rows.examples import Example, Place, completion, left_to_right, next_edit
+
+__all__ = ["RANGES", "EditTable", "Packed", "Rows", "Shape", "pack", "stack"]
+
+RANGES = 3
+"""A row sees at most so many ranges: its clean context, the answers written so far, its canvas and siblings."""
+
+GOLDEN = (5**0.5 - 1) / 2
+
+EDITS = 0.2
+LEFT_TO_RIGHT = 0.05
+"""Shares of the examples; running text also fills what the others leave, about a sixth of all tokens."""
+
+SNIPPETS = 0.5
+"""Share of the completions, so that a third of the rows have some."""
+SHORTER = 0.5
+"""How often an example gets less than the row's whole length."""
+
+SHORTEST = 128
+"""Tokens; less room than this is filled with running text."""
+
+TRIES = 8
+
+
+class Shape(Struct, frozen=True):
+    """How many clean tokens and how many canvas rows a packed row has."""
+
+    clean: int
+    canvas: int
+
+    @property
+    def rows(self) -> int:
+        return self.clean + self.canvas
+
+
+class Packed(Struct, frozen=True, eq=False):
+    """Arrays over all rows; the first `shape.clean` are clean tokens. `ranges` is `layout.visible_ranges`."""
+
+    ids: np.ndarray
+    hints: np.ndarray
+    positions: np.ndarray
+    ranges: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+
+
+class EditTable:
+    """Edit rows on disk, decoded one by one."""
+
+    def __init__(self, path: Path) -> None:
+        self._decoder = msgspec.json.Decoder(EditRow)
+        self._lines = np.zeros(1, np.int64)
+        if path.stat().st_size:
+            with path.open("rb") as file:
+                self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            ends = np.flatnonzero(np.frombuffer(self._data, np.uint8) == ord("\n")) + 1
+            self._lines = np.append(self._lines, ends)
+
+    @classmethod
+    def open(cls, compressed: Path, folder: Path) -> "EditTable":
+        """The rows of an `edits.jsonl.xz`, unpacked into `folder` once for each size of that file."""
+        with damage_named(compressed):
+            path = folder / f"{compressed.stem}.{compressed.stat().st_size}"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f"{path.name}.{os.getpid()}")
+            with damage_named(compressed), lzma.open(compressed) as packed, partial.open("wb") as plain:
+                shutil.copyfileobj(packed, plain, 1 << 20)
+            partial.replace(path)
+        return cls(path)
+
+    def __len__(self) -> int:
+        return len(self._lines) - 1
+
+    def __getitem__(self, number: int) -> EditRow:
+        return self._decoder.decode(self._data[self._lines[number] : self._lines[number + 1]])
+
+
+class Rows:
+    """The packed rows of one split."""
+
+    def __init__(self, split: Split, edits: EditTable, tokenizer: Tokenizer, seed: int) -> None:
+        self._split, self._edits, self._tokenizer, self._seed = split, edits, tokenizer, seed
+        self._offset = np.random.default_rng(seed).random()
+        self._starts = np.array([document.start for document in split.documents])
+        self._ends_line = np.array([spelled.endswith(b"\n") for spelled in tokenizer.token_bytes])
+        frequency = np.bincount(split.tokens[:: max(1, len(split.tokens) // 4_000_000)], minlength=tokenizer.vocabulary)
+        self._rarity = -np.log((frequency + 1) / (frequency.sum() + len(frequency)))
+
+    def packed(self, number: int, shape: Shape) -> Packed:
+        draw = np.random.default_rng([self._seed, number])
+        examples: list[Example] = []
+        room = shape.clean
+        share = (self._offset + number * GOLDEN) % 1
+        while room >= min(SHORTEST, shape.clean):
+            example = self._example(share, room, draw)
+            examples.append(example)
+            room -= len(example.stream.ids)
+            share = draw.random()
+        if room:
+            examples += self._running(share, room, draw)
+        return pack(examples, shape, self._tokenizer.vocabulary, draw)
+
+    def _example(self, share: float, room: int, draw: np.random.Generator) -> Example:
+        """An example of one of the kinds; running text where nothing else can be made of several places."""
+        wanted = room if draw.random() >= SHORTER else int(draw.integers(min(SHORTEST, room), room + 1))
+        budget = _budget(wanted)
+        kind = draw.random()
+        for _ in range(TRIES):
+            example = None
+            if kind < LEFT_TO_RIGHT:
+                break
+            if kind < LEFT_TO_RIGHT + EDITS and len(self._edits):
+                row = self._edits[int(draw.integers(len(self._edits)))]
+                example = next_edit(self._tokenizer, row, budget, draw)
+            else:
+                example = completion(self._tokenizer, self._place(share, wanted, draw), budget, draw)
+            if example is not None:
+                return example
+            share = draw.random()
+        return self._running(share, wanted, draw)[0]
+
+    def _running(self, share: float, room: int, draw: np.random.Generator) -> list[Example]:
+        """Running text from the line at `share` of the corpus on; nothing where the room is too small."""
+        number, at = self._locate(share)
+        document = self._split.documents[number]
+        tokens = self._split.tokens_of(number)
+        at = max(0, min(at, len(tokens) - room))
+        window = Window(document.path, document.language, "")
+        example = left_to_right(self._tokenizer, window, tokens[self._line_start(tokens, at) :], room)
+        return [] if example is None else [example]
+
+    def _locate(self, share: float) -> tuple[int, int]:
+        """The document, and the token in it, at `share` of the corpus."""
+        at = int(share * len(self._split.tokens))
+        number = int(np.searchsorted(self._starts, at, "right")) - 1
+        return number, at - int(self._starts[number])
+
+    def _place(self, share: float, room: int, draw: np.random.Generator) -> Place:
+        number, at = self._locate(share)
+        document = self._split.documents[number]
+        tokens = self._split.tokens_of(number)
+        first = self._line_start(tokens, max(0, at - room))
+        window_tokens = tokens[first : at + room]
+        text = self._tokenizer.decode(window_tokens.tolist())
+        offset = len(self._tokenizer.decode(tokens[first:at].tolist()))
+        snippets = self._snippets(number, window_tokens, draw) if draw.random() < SNIPPETS else ()
+        return Place(Window(document.path, document.language, text), min(offset, len(text)), snippets)
+
+    def _line_start(self, tokens: np.ndarray, at: int) -> int:
+        """The first token of the line that token `at` stands in."""
+        ends = np.flatnonzero(self._ends_line[tokens[max(0, at - 256) : at]])
+        return max(0, at - 256) + int(ends[-1]) + 1 if ends.size else (0 if at < 256 else at)
+
+    def _snippets(self, number: int, window: np.ndarray, draw: np.random.Generator) -> tuple[Snippet, ...]:
+        """Pieces of other files of the repository, those first that share the rarest tokens with the window."""
+        neighbours = self._split.repositories[self._split.documents[number].repository]
+        known = np.unique(window)
+        found = []
+        for _ in range(6):
+            other = int(draw.integers(neighbours.start, neighbours.stop))
+            tokens = self._split.tokens_of(other)
+            if other == number or not len(tokens):
+                continue
+            at = self._line_start(tokens, int(draw.integers(len(tokens))))
+            piece = tokens[at : at + int(draw.integers(48, 192))]
+            score = float(self._rarity[np.intersect1d(np.unique(piece), known)].sum())
+            found.append((score, self._split.documents[other].path, self._tokenizer.decode(piece.tolist())))
+        best = sorted(found, reverse=True)[: int(draw.integers(1, 4))]
+        return tuple(Snippet(path, text) for _, path, text in best)
+
+
+def pack(examples: list[Example], shape: Shape, vocabulary: int, draw: np.random.Generator) -> Packed:
+    """Examples behind each other, padding, then canvases: about half of them on answers, the rest in text."""
+    sizes = [len(example.stream.ids) for example in examples]
+    offsets = np.cumsum([0, *sizes])
+    assert offsets[-1] <= shape.clean, "the examples fit the clean rows"
+    ids, positions = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.int32)
+    hints = np.full((shape.rows, HINTS), PAD, np.int32)
+    targets, weights = np.full(shape.rows, PAD, np.int32), np.zeros(shape.rows, np.float32)
+    blocks: list[Block] = []
+    for example, start in zip(examples, offsets, strict=False):
+        own = slice(start, start + len(example.stream.ids))
+        ids[own], positions[own] = example.stream.ids, example.stream.positions
+        hints[own] = example.hints()
+        targets[own], weights[own] = _following(example)
+        blocks += [_shifted(block, int(start)) for block in example.stream.blocks]
+    if padding := shape.clean - int(offsets[-1]):
+        blocks.append(Block(padding))
+    at = shape.clean
+    for number, canvas in _canvases(examples, shape.canvas, vocabulary, draw):
+        own = slice(at, at + len(canvas.inputs))
+        parent = int(offsets[number]) + canvas.parent
+        ids[own], targets[own], weights[own] = canvas.inputs, canvas.targets, canvas.weights
+        hints[own] = examples[number].hints_ahead(canvas.parent, len(canvas.inputs))
+        positions[own] = slot_positions(int(positions[parent]), len(canvas.inputs))
+        blocks.append(Block(len(canvas.inputs), parent, causal=False, group=canvas.group))
+        at = own.stop
+    if at < shape.rows:
+        blocks.append(Block(shape.rows - at))
+    return Packed(ids, hints, positions, _ranges(blocks), targets, weights)
+
+
+def stack(packed: list[Packed]) -> Packed:
+    """A batch: the same arrays with one more dimension in front."""
+    names = Packed.__struct_fields__
+    return Packed(*(np.stack([getattr(row, name) for row in packed]) for name in names))
+
+
+def _budget(context: int) -> Budget:
+    answer = min(128, context // 4)
+    return msgspec.structs.replace(budget_for(context), answer=answer)
+
+
+def _following(example: Example) -> tuple[np.ndarray, np.ndarray]:
+    """What each clean row predicts, and its weight: the next token, and behind an anchor the answer's first."""
+    ids = example.stream.ids
+    targets, weights = np.append(ids[1:], PAD), np.ones(len(ids), np.float32)
+    weights[-1] = 0
+    for number, answer in enumerate(example.answers):
+        targets[[example.anchors[number], example.stream.starts[number]]] = answer[0]
+        end = example.base + len(answer) - 1 if number == 0 else example.stream.starts[number] + len(answer)
+        weights[end] = 0
+    return targets, weights
+
+
+def _shifted(block: Block, start: int) -> Block:
+    return block if block.parent < 0 else msgspec.structs.replace(block, parent=block.parent + start)
+
+
+def _canvases(
+    examples: list[Example], room: int, vocabulary: int, draw: np.random.Generator
+) -> list[tuple[int, Canvas]]:
+    """Canvases with the numbers of their examples, until the room is used up."""
+    answered = [number for number, example in enumerate(examples) if example.answers]
+    plain = [_plain_tokens(example) for example in examples]
+    lengths = np.array([len(example.stream.ids) for example in examples])
+    found: list[tuple[int, Canvas]] = []
+    left = room
+    for attempt in range(8 * room):
+        if left < CANVASES[0]:
+            break
+        if answered and left > room // 2:
+            number = int(draw.choice(answered))
+            canvases = answer_canvases(examples[number], left, vocabulary, draw, attempt)
+        else:
+            number = int(draw.choice(len(examples), p=lengths / lengths.sum()))
+            canvases = text_canvases(examples[number], plain[number], left, vocabulary, draw)
+        found += [(number, canvas) for canvas in canvases]
+        left -= sum(len(canvas.inputs) for canvas in canvases)
+    return found
+
+
+def _plain_tokens(example: Example) -> np.ndarray:
+    """How many tokens without a special one follow each row before the answers."""
+    base = example.base
+    special = np.flatnonzero(example.stream.ids[:base] < len(SPECIALS))
+    following = np.append(special, base)[np.searchsorted(special, np.arange(base), "right")]
+    return following - np.arange(base) - 1
+
+
+def _ranges(blocks: list[Block]) -> np.ndarray:
+    ranges = visible_ranges(blocks).astype(np.int16)
+    assert ranges.shape[1] <= RANGES, "no branch hangs deeper than a canvas behind an answer"
+    return np.pad(ranges, [(0, 0), (0, RANGES - ranges.shape[1]), (0, 0)])

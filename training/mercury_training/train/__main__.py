@@ -1,0 +1,3 @@
+from mercury_training.train.run import main
+
+main()

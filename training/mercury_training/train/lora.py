@@ -1,0 +1,72 @@
+"""Low-rank training: every matrix stays as it is, and the product of two thin ones that is added to it learns.
+
+model = lora.attach(model, rank=8, seed=0)      # only the thin matrices need gradients
+lora.factors(model)                             # them, by the names of the weights: an adapter's
+lora.merged(model)                              # a model like any other again
+"""
+
+import math
+from operator import attrgetter
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from mercury_engine.model.adapter import DOWN, UP
+from mercury_engine.model.network import Model
+from mercury_training.train.processes import whole
+
+__all__ = ["attach", "factors", "is_factor", "merged"]
+
+
+class Product(nn.Module):
+    """Begins as nothing: `up` is zero, `down` random."""
+
+    def __init__(self, weight: Tensor, rank: int, generator: torch.Generator) -> None:
+        super().__init__()
+        outputs, inputs = weight.shape
+        down = torch.randn(rank, inputs, generator=generator) / math.sqrt(inputs)
+        self.up = nn.Parameter(weight.new_zeros(outputs, rank))
+        self.down = nn.Parameter(down.to(weight))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return weight + self.up @ self.down
+
+
+def attach(model: Model, rank: int, seed: int) -> Model:
+    """The same model, in which nothing but a product beside every matrix needs gradients."""
+    generator = torch.Generator().manual_seed(seed)
+    model.requires_grad_(False)
+    for module in _with_matrices(model):
+        parametrize.register_parametrization(module, "weight", Product(module.weight, rank, generator))
+    return model
+
+
+def factors(model: Model) -> dict[str, Tensor]:
+    """The thin matrices by the names of the weights that they belong to; none where none are attached."""
+    found = {}
+    for name, weight in model.named_parameters():
+        if is_factor(name):
+            path, _, factor = name.rpartition(".")
+            found[path.replace(WITHIN, ".weight") + {"up": UP, "down": DOWN}[factor]] = weight.detach()
+    return found
+
+
+WITHIN = ".parametrizations.weight.0"
+
+
+def is_factor(name: str) -> bool:
+    """Whether a parameter of this name is a thin matrix."""
+    return WITHIN in name
+
+
+def merged(model: Model) -> Model:
+    """A copy with the products added to the weights; whole, where the model is in parts."""
+    plain = Model(model.config)
+    weights = {name: whole(attrgetter(name)(model).detach()).clone() for name in plain.state_dict()}
+    plain.load_state_dict(weights, assign=True)
+    return plain
+
+
+def _with_matrices(model: Model) -> list[nn.Module]:
+    return [module for module in model.modules() if isinstance(module, nn.Linear | nn.Embedding)]

@@ -1,0 +1,3 @@
+from mercury_training.tune.run import main
+
+main()

@@ -1,0 +1,201 @@
+"""A project to learn from: its files and its history, and what of both is kept back to judge by."""
+
+import math
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.redaction import tells_secrets
+from mercury_engine.tuning_data import File
+from mercury_training.corpus import history
+from mercury_training.corpus.contamination import code_runs
+from mercury_training.corpus.dedup import Seen, digest, signature
+from mercury_training.corpus.filters import Judge
+from mercury_training.corpus.shards import EditRow
+from mercury_training.corpus.sources import Source, git, language_of
+from mercury_training.evaluate.metrics import GRAMMARS
+from mercury_training.rows.cuts import KINDS, PER_FILE, cuts, row_of, surroundings
+from mercury_training.rows.fim_rows import FimRow
+
+__all__ = ["Project", "ProjectError", "Text", "history_of", "split"]
+
+LEAST_FILES = 8
+HELD_OUT = 0.12
+LEAST_HELD_OUT = 3
+"""Of the files, and at most as much of the text."""
+
+COMMITS = 400
+FILES_A_COMMIT = 3
+EDITS = 3000
+LATER_EDITS = 64
+PLACES = 96
+SYNTHETIC = frozenset({"rename", "signature", "import"})
+
+
+class ProjectError(Exception):
+    """There is too little to learn from, or to judge by. The message says what is missing."""
+
+
+class Text(Struct, frozen=True):
+    """A file worth learning from."""
+
+    path: str
+    language: str
+    text: str
+    licence: str = ""
+
+
+class Project(Struct, frozen=True):
+    """Training never sees the files `held_out` in any state, nor the commits that `later` and `places` come from."""
+
+    train: list[Text]
+    held_out: list[Text]
+    edits: list[EditRow]
+    later: list[EditRow]
+    places: list[FimRow]
+
+
+@contextmanager
+def history_of(root: Path) -> Iterator[Source | None]:
+    """The history of a working tree, None where there is none.
+
+    Read through an empty repository of our own that borrows its objects: the project's configuration, which could
+    name programs to run and places to fetch from, is not in force.
+    """
+    head = _asked(root, "rev-parse", "--verify", "--quiet", "HEAD")
+    if head is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        kind = _asked(root, "rev-parse", "--show-object-format") or "sha1"
+        git(folder, "init", "--bare", "--quiet", f"--object-format={kind}")
+        objects = _asked(root, "rev-parse", "--path-format=absolute", "--git-path", "objects")
+        (Path(folder) / "objects/info/alternates").write_text(f"{objects}\n", encoding="utf-8")
+        shallow = Path(_asked(root, "rev-parse", "--path-format=absolute", "--git-path", "shallow") or "")
+        if shallow.is_file():
+            shutil.copyfile(shallow, Path(folder) / "shallow")
+        found = Source(root.name, "git", folder, head)
+        yield found if _is_readable(found) else None
+
+
+def split(files: Sequence[File], source: Source | None, seed: int = 0) -> Project:
+    """The files of the latest small commits are held out, and some more; copies of those are learned from neither."""
+    texts = _worthwhile(files)
+    draw = random.Random(seed)
+    chosen, commits = _held_out(texts, _commits(source), draw)
+    seen = Seen()
+    held_out = [text for text in texts if text.path in chosen and not _is_copy(text, seen)]
+    train = [text for text in texts if text.path not in chosen and not _is_copy(text, seen)]
+    if len(held_out) + len(train) < LEAST_FILES or not train:
+        raise ProjectError(
+            f"{len(held_out) + len(train)} of {len(files)} readable files are source code worth learning from and no "
+            f"copies of each other; it takes {LEAST_FILES}: tune a larger project"
+        )
+    edits = [row for row in history.edit_rows(source, train, EDITS) if not _tells_secrets(row)] if source else []
+    later = [row for row in _later(source, held_out, commits) if not _tells_secrets(row)] if source else []
+    known = {run for text in train for run in code_runs(text.text)}
+    known |= {run for row in edits for run in code_runs(row.window)}
+    places = [row for row, near in _places(held_out, draw) if known.isdisjoint(code_runs(near))]
+    fresh = [row for row in later if known.isdisjoint(code_runs("".join(change.text for change in row.expected)))]
+    return Project(train, held_out, edits, fresh[:LATER_EDITS], draw.sample(places, min(PLACES, len(places))))
+
+
+def _worthwhile(files: Iterable[File]) -> list[Text]:
+    """Sorted by path, so that the same project is split in the same way."""
+    judge = Judge()
+    found = []
+    for file in sorted(files, key=lambda file: file.path):
+        language, text = language_of(file.path), file.text.replace("\r\n", "\n")
+        if language and judge.reason(file.path, language, text.encode("utf-8", "replace")) is None:
+            found.append(Text(file.path, language, text))
+    return found
+
+
+def _held_out(
+    texts: Sequence[Text], commits: Iterable[tuple[str, Sequence[str]]], draw: random.Random
+) -> tuple[Set[str], Set[str]]:
+    """Paths, and the commits that changed nothing else that is known: newest first as long as there is room."""
+    sizes = {text.path: len(text.text) for text in texts}
+    most, room = max(LEAST_HELD_OUT, int(HELD_OUT * len(texts))), HELD_OUT * sum(sizes.values())
+    chosen: set[str] = set()
+    later = set()
+    for commit, touched in commits:
+        wider = chosen | sizes.keys() & set(touched)
+        if len(touched) <= FILES_A_COMMIT and len(wider) <= most and sum(sizes[path] for path in wider) <= room:
+            chosen = wider
+            later.add(commit)
+    rest = sorted(sizes.keys() - chosen)
+    for path in draw.sample(rest, len(rest)):
+        fits = len(chosen) < most and sizes[path] + sum(sizes[other] for other in chosen) <= room
+        if fits or len(chosen) < LEAST_HELD_OUT:
+            chosen.add(path)
+    return chosen, later
+
+
+def _commits(source: Source | None) -> Iterator[tuple[str, list[str]]]:
+    """Newest first, with the paths that they touch."""
+    if source is None:
+        return
+    arguments = ("log", f"-{COMMITS}", "--name-only", "--no-renames", "--no-merges", "--format=%x01%H", source.revision)
+    for entry in git(source.location, *arguments).decode("utf-8", "replace").split("\1")[1:]:
+        commit, *paths = (line for line in entry.split("\n") if line)
+        yield commit, paths
+
+
+def _is_copy(text: Text, seen: Seen) -> bool:
+    data = text.text.encode("utf-8", "replace")
+    return seen.reason(digest(data), np.asarray(signature(data))) is not None
+
+
+def _later(source: Source, held_out: Sequence[Text], commits: Set[str]) -> Iterator[EditRow]:
+    """Real changes of the commits that are held out."""
+    for row in history.edit_rows(source, held_out, EDITS):
+        if row.commit in commits and row.expected and row.kind not in SYNTHETIC:
+            yield row
+
+
+def _places(texts: Sequence[Text], draw: random.Random) -> Iterator[tuple[FimRow, str]]:
+    """Pieces to ask for, each with the lines around it: more of a file where there are few."""
+    parsed = [text for text in texts if text.language in GRAMMARS]
+    rounds = math.ceil(2 * PLACES / max(1, PER_FILE * len(KINDS) * len(parsed)))
+    for text in parsed:
+        found = dict.fromkeys(cut for _ in range(rounds) for cut in cuts(text.language, text.text, draw))
+        for cut in found:
+            name = f"{text.path} {cut.start} {cut.stop}"
+            origin = {"repo": "", "commit": "", "licence": "", "path": text.path, "language": text.language}
+            yield row_of(text.text, cut, id=name, **origin), surroundings(text.text, cut)
+
+
+def _tells_secrets(row: EditRow) -> bool:
+    """Whether anything in it looks like a key or a password: old states of files are not masked as the new ones are."""
+    texts = [row.window, *(change.text for change in row.expected)]
+    texts += [text for edit in row.edits for text in (edit.before, edit.after)]
+    return any(map(tells_secrets, texts))
+
+
+def _is_readable(source: Source) -> bool:
+    """A clone that keeps most of its objects elsewhere has no history here."""
+    try:
+        list(_commits(source))
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
+        print(f"the history cannot be read, and is left out: {said[-1] if said else error}", file=sys.stderr)
+        return False
+    return True
+
+
+def _asked(root: Path, *arguments: str) -> str | None:
+    """What git says of a working tree; None where that or git is none. These questions run nothing that a project
+    names."""
+    try:
+        return git(str(root), *arguments).decode().strip()
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        return None
