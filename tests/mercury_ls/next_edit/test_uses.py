@@ -14,7 +14,7 @@ from mercury_ls.completion.pending import CLOSED
 from mercury_ls.next_edit.modules import Project
 from mercury_ls.next_edit.pipeline import NextQuestion
 from mercury_ls.settings.schema import SuggestSettings
-from tests.mercury_ls.test_next_edit import last_of
+from tests.mercury_ls.next_edit.test_pipeline import last_of
 
 EDIT = re.compile(r"⟦(.*?)→(.*?)⟧")
 FILE = re.compile(r"^--- (\S+)\n", re.MULTILINE)

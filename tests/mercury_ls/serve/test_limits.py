@@ -12,7 +12,7 @@ from mercury_ls.link import local
 from mercury_ls.link.connection import Address, connect
 from mercury_ls.serve import daemon
 from mercury_ls.serve import limits as doorkeeper
-from tests.mercury_ls.test_client import connected, everything, free_address, request, serving
+from tests.mercury_ls.link.test_client import connected, everything, free_address, request, serving
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from mercury_engine.tokens.layout import (
 )
 from mercury_engine.tokens.tokenizer import Tokenizer
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 TOKENIZER = Tokenizer.load(GOLDEN / "tokenizer.json")
 BUDGET = Budget()
 LINE, NEAR, CUR, PRE, SUF = (SPECIALS.index(name) for name in ("<line>", "<near>", "<cur>", "<pre>", "<suf>"))

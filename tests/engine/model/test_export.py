@@ -128,7 +128,7 @@ def test_large_matrices_stay_in_the_file(shipped):
 
 def test_reading_imports_no_torch(shipped):
     program = (
-        "import sys; from pathlib import Path; from mercury_engine.export import read; "
+        "import sys; from pathlib import Path; from mercury_engine.model.export import read; "
         "read(Path(sys.argv[1])); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program, str(shipped)], check=False).returncode == 0

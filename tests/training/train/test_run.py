@@ -277,7 +277,8 @@ def under_torchrun(folder, body):
     script = folder / "script.py"
     script.write_text(
         "import sys; sys.path.insert(0, '.')\n"
-        "from torch import distributed; from mercury_training import train; from tests.training import test_train\n"
+        "from torch import distributed; from mercury_training.train import run as train\n"
+        "from tests.training.train import test_run as test_train\n"
         f"train.RECIPES.update(test_train.RECIPES)\n{body}"
     )
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]

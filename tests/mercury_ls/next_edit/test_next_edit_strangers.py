@@ -5,8 +5,8 @@ The notation is that of the other scenarios; where a user would want something e
 
 import pytest
 
-from tests.mercury_ls.next_edit_scenarios import Scenario
-from tests.mercury_ls.test_next_edit import check
+from tests.mercury_ls.next_edit.next_edit_scenarios import Scenario
+from tests.mercury_ls.next_edit.test_pipeline import check
 
 PYTHON = (
     Scenario(

@@ -16,7 +16,7 @@ from mercury_ls.next_edit.imports import Diagnosed
 from mercury_ls.next_edit.pipeline import NextAnswer, NextQuestion, next_edits
 from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import SUFFIX
-from tests.mercury_ls.next_edit_scenarios import ASKED, SCENARIOS, Scenario
+from tests.mercury_ls.next_edit.next_edit_scenarios import ASKED, SCENARIOS, Scenario
 
 EDIT = re.compile(r"⟦(.*?)→(.*?)⟧", re.DOTALL)
 

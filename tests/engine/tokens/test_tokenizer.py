@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mercury_engine.tokens.layout import MAXIMUM_PART, SPECIALS
 from mercury_engine.tokens.tokenizer import Tokenizer, TokenizerError
 
-FILE = Path(__file__).parent / "golden" / "tokenizer.json"
+FILE = Path(__file__).parents[1] / "golden" / "tokenizer.json"
 TOKENIZER = Tokenizer.load(FILE)
 
 texts = st.one_of(

@@ -12,7 +12,7 @@ from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded, Settings, load
 from mercury_ls.settings.schema import settings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from mercury_ls.session.next_edits import path_of
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
 from mercury_ls.settings.load import Settings
-from tests.mercury_ls.test_next_edit import question_of
+from tests.mercury_ls.next_edit.test_pipeline import question_of
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from mercury_ls.code.documents import Document
 from mercury_ls.next_edit.occurrences import find
 from mercury_ls.next_edit.propagation import Rule
 from tests.marked import marked
-from tests.mercury_ls.next_edit_scenarios import Scenario
-from tests.mercury_ls.test_next_edit import check, last_of, question_of
+from tests.mercury_ls.next_edit.next_edit_scenarios import Scenario
+from tests.mercury_ls.next_edit.test_pipeline import check, last_of, question_of
 
 ARGUMENTS = (
     Scenario(
