@@ -38,7 +38,7 @@ check: $(READY)
 fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/python -m mercury_ls.settings.load --write docs
+	$(BIN)/python -m mercury_ls.manual --write docs
 	$(BIN)/python -m tests.editors.vscode.manifest
 	$(BIN)/python -m tests.house
 

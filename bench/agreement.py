@@ -24,7 +24,7 @@ from mercury_engine.model.runtime import Runtime
 from mercury_engine.tokens.layout import budget_for, freeze, lay_out
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.trail import Listener, Trail, common_prefix
-from mercury_ls.link.models import resolve
+from mercury_ls.settings.models import resolve
 
 __all__ = ["SHIPPED", "agreement", "alike", "spoken_alike"]
 

@@ -51,7 +51,7 @@ import sys
 from pathlib import Path
 from bench.decode import CONTEXT, keystroke_passes
 from bench.openvino_shapes import filled
-from mercury_engine.openvino_runtime import load
+from mercury_engine.model.openvino_runtime import load
 runtime = load(Path(sys.argv[1]))
 for once in keystroke_passes(runtime, filled(runtime, CONTEXT)).values():
     once()

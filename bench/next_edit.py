@@ -35,8 +35,8 @@ from mercury_ls.code.documents import Change, Document, Snapshot
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.targets import Silence, next_edit
-from mercury_ls.link import models
 from mercury_ls.next_edit.pipeline import NextAnswer, NextQuestion, answers, next_edits
+from mercury_ls.settings import models
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_training.evaluate.metrics import delta_chrf, exact, wilson
 

@@ -39,8 +39,8 @@ import json, sys, time
 started = time.perf_counter()
 import numpy as np
 from pathlib import Path
-from mercury_engine.openvino_runtime import load
-from mercury_engine.runtime import Rows
+from mercury_engine.model.openvino_runtime import load
+from mercury_engine.model.runtime import Rows
 runtime = load(Path(sys.argv[1]))
 rows = np.arange(8, dtype=np.int32)
 runtime.forward(Rows(rows + 64, rows, wanted=[7]), runtime.cache())

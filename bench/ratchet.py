@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.quality import Work, measure
-from mercury_ls.link import models
+from mercury_ls.settings import models
 
 __all__ = ["BASELINE", "Figure", "compared", "figures_of", "measured", "merged", "read"]
 

@@ -525,8 +525,8 @@ def folder_of(options: argparse.Namespace) -> str:
 
 
 def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
-    from mercury_ls.link.models import resolve
     from mercury_ls.project.privacy import Privacy
+    from mercury_ls.settings.models import resolve
     from mercury_ls.tuning import Order, TuningError, described, tune
     from mercury_ls.wording import readable
 
@@ -546,8 +546,8 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
 
 
 def print_tunings(options: argparse.Namespace, place: Path) -> int:
-    from mercury_ls.link.models import resolve
     from mercury_ls.serve.tuned import fits, installed
+    from mercury_ls.settings.models import resolve
     from mercury_ls.tuning import described
 
     folder = resolve(told_settings(options).engine.model)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mercury_ls.code import languages
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.project.repository import read_small
+from mercury_ls.code.files import read_small
 from mercury_ls.session.session import Ask, Reply, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.wording import counted

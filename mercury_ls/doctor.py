@@ -18,10 +18,12 @@ from mercury_engine.api import EngineError
 from mercury_ls import __version__
 from mercury_ls.code import languages
 from mercury_ls.code.languages import Language
-from mercury_ls.link import local, models
+from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.serve import daemon, tuned
+from mercury_ls.serve.models import verify
 from mercury_ls.settings import load as config
+from mercury_ls.settings import models
 from mercury_ls.settings.load import EngineSettings, Loaded
 from mercury_ls.wording import abbreviated
 
@@ -150,7 +152,7 @@ def model(loaded: Loaded) -> Iterator[Finding]:
 
 def damage(folder: Path) -> str:
     try:
-        models.verify(folder)
+        verify(folder)
     except EngineError as error:
         return str(error)
     return ""

@@ -16,9 +16,10 @@ from msgspec import Struct
 from mercury_engine.redaction import mask_secrets
 from mercury_ls import wording
 from mercury_ls.code import languages
+from mercury_ls.code.files import read_small
 from mercury_ls.link.local import lock_file
 from mercury_ls.project.privacy import Privacy
-from mercury_ls.project.repository import read_small, top_of
+from mercury_ls.project.repository import top_of
 from mercury_ls.project.workspace import SKIPPED_FOLDERS
 from mercury_ls.serve import tuned
 from mercury_ls.serve.tuned import File, Material, Tuning, send

@@ -27,9 +27,10 @@ from bench.asking.left_to_right import Generate, Layout, LeftToRight, dense_weig
 from bench.peers import LlamaPeer, write_gguf
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.engine import open_engine
-from mercury_ls.link import models
-from mercury_ls.link.client import EngineClient, InProcessClient
+from mercury_ls.link.client import EngineClient
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.wiring import Wiring
+from mercury_ls.settings import models
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
 

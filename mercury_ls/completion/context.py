@@ -1,19 +1,17 @@
 """What the model is told: the window around the cursor, related code, recent edits, within a token budget."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Effort, InfillRequest, Snippet, Span, Window
 from mercury_ls.code import syntax
-from mercury_ls.code.documents import Snapshot, remembered, unified
+from mercury_ls.code.documents import Snapshot, remembered
 from mercury_ls.completion.targets import Target
 
-__all__ = ["HEARD", "Budget", "Related", "as_learned", "build", "relate"]
+__all__ = ["HEARD", "Budget", "Related", "build", "relate", "window"]
 
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
@@ -74,54 +72,6 @@ def build(
         deadline_ms=deadline_ms,
         seed=seed,
     )
-
-
-def as_learned(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
-    """The same as models learn it: with line feeds, and paths as the innermost root around its file has them, which
-    tell nothing of whose machine this is. Of other projects' files the last folder is told."""
-    request = with_line_feeds(request)
-    here = request.windows[0].path if request.windows else ""
-    around = [root.rstrip(os.sep) + os.sep for root in roots]
-    root = max((each for each in around if here.startswith(each)), key=len, default=os.path.dirname(here) + os.sep)
-
-    def inside(path: str) -> str:
-        parts = path.removeprefix(root).split(os.sep)
-        return sendable("/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:]))
-
-    return replace(
-        request,
-        root=sendable(root),
-        windows=tuple(
-            replace(each, path=inside(each.path), language=sendable(each.language)) for each in request.windows
-        ),
-        snippets=tuple(replace(each, path=inside(each.path)) for each in request.snippets),
-        edits=tuple(replace(each, path=inside(each.path)) for each in request.edits),
-    )
-
-
-def sendable(name: str) -> str:
-    """The name of a file on a Unix disk, or what a client calls a language, may be no Unicode."""
-    return name if name.isascii() else name.encode(errors="replace").decode()
-
-
-def with_line_feeds(request: InfillRequest) -> InfillRequest:
-    """Whoever takes the answers gives them the file's own line ends again."""
-    spans, texts = request.spans, [each.text for each in request.windows]
-    if any("\r\n" in text for text in texts):
-        ends = ((each, (moved(texts[each.window], at) for at in (each.start, each.end))) for each in spans)
-        spans = tuple(replace(each, start=start, end=end) for each, (start, end) in ends)
-    return replace(
-        request,
-        windows=tuple(replace(each, text=unified(each.text)) for each in request.windows),
-        spans=spans,
-        snippets=tuple(replace(each, text=unified(each.text)) for each in request.snippets),
-        edits=tuple(replace(each, before=unified(each.before), after=unified(each.after)) for each in request.edits),
-    )
-
-
-def moved(text: str, offset: int) -> int:
-    """Where an offset is in the unified text."""
-    return offset - text.count("\r\n", 0, offset)
 
 
 def window(snapshot: Snapshot, offset: int, characters: int) -> tuple[int, int]:

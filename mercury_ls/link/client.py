@@ -5,24 +5,24 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
-from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
-from mercury_ls.completion.context import as_learned
-from mercury_ls.link import claim, local, models
+from mercury_engine.api import Draft, EngineError, InfillRequest
+from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
-from mercury_ls.link.wire import CLIENT_HEADER, PREFIX, Answer, Failure, Frames, Status, WireError, check, encode
-from mercury_ls.serve.worker import Worker
+from mercury_ls.link.requests import as_learned
+from mercury_ls.link.wire import CLIENT_HEADER, PREFIX, Answer, Failure, Frames, Status, WireError, encode
+from mercury_ls.settings import models
 
 if TYPE_CHECKING:
     from mercury_ls.settings.schema import EngineSettings
 
-__all__ = ["Backoff", "EngineClient", "EngineUnavailable", "InProcessClient", "Status"]
+__all__ = ["Backoff", "EngineClient", "EngineUnavailable", "Status"]
 
 log = logging.getLogger(__name__)
 
@@ -313,50 +313,6 @@ async def in_time(awaited: Awaitable[Found], until: float | None) -> Found:
             return await awaited
     except TimeoutError as error:
         raise TimeoutError("the engine server does not answer: is it stopped?") from error
-
-
-class InProcessClient:
-    """The same without a server: the engine runs on a thread of this process."""
-
-    def __init__(self, engine: Engine, *, on_status: Callable[[Status], None] = lambda status: None) -> None:
-        self.status = Status("starting")
-        self.roots: Sequence[str] = ()
-        self._engine = engine
-        self._on_status = on_status
-        self._worker: Worker | None = None
-
-    async def start(self) -> None:
-        self._worker = Worker(lambda report: self._engine)
-        async with aclosing(self._worker.statuses()) as statuses:
-            async for status in statuses:
-                self.status = status
-                if status.state != "loading":
-                    break
-        self._on_status(self.status)
-
-    async def close(self) -> None:
-        if self._worker is not None:
-            await self._worker.close()
-
-    async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
-        check(request)
-        answers = self._ready().infill("", as_learned(request, self.roots))
-        try:
-            async for answer in answers:
-                if isinstance(answer, Failure):
-                    raise failed(answer)
-                yield answer
-        finally:
-            answers.close()
-
-    async def warm(self, request: InfillRequest) -> None:
-        check(request)
-        self._ready().warm("", as_learned(request, self.roots))
-
-    def _ready(self) -> Worker:
-        if self._worker is None or self.status.state != "ready":
-            raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
-        return self._worker
 
 
 def final_draft(last: Answer | None) -> Draft:

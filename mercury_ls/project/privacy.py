@@ -10,8 +10,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_ls.code.files import read_small
 from mercury_ls.project.ignore import Rule, Rules
-from mercury_ls.project.repository import exclude_file, git_directory, personal_exclude_file, read_small, top_of
+from mercury_ls.project.repository import exclude_file, git_directory, personal_exclude_file, top_of
 from mercury_ls.settings.schema import PrivacySettings
 
 __all__ = ["IGNORE_FILES", "SECRET_FILES", "SECRET_FOLDERS", "Privacy"]

@@ -2,10 +2,11 @@
 
 import os
 import re
-import stat
 from pathlib import Path
 
-__all__ = ["exclude_file", "git_directory", "head", "personal_exclude_file", "read_small", "top_of"]
+from mercury_ls.code.files import read_small
+
+__all__ = ["exclude_file", "git_directory", "head", "personal_exclude_file", "top_of"]
 
 
 def top_of(folder: str) -> str | None:
@@ -54,18 +55,3 @@ def _text(path: str, limit: int = 4096) -> str | None:
         return read_small(path, limit).decode("utf-8", "surrogateescape").strip()
     except OSError:
         return None
-
-
-def read_small(path: str, limit: int) -> bytes:
-    """The content of a regular file, whole. OSError for pipes and devices, which never end, and for what is no path."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except ValueError as error:
-        raise OSError(f"{path!r} cannot be a path: {error}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is not a regular file")
-        if status.st_size > limit:
-            raise OSError(f"{path} is larger than {limit} bytes")
-        return file.read(limit)

@@ -18,9 +18,10 @@ from msgspec import Struct
 from mercury_engine.api import Snippet
 from mercury_ls.code import languages, syntax
 from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.files import read_small
 from mercury_ls.code.syntax import Definition
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
-from mercury_ls.project.repository import head, read_small, top_of
+from mercury_ls.project.repository import head, top_of
 from mercury_ls.settings.schema import ContextSettings
 
 __all__ = ["Found", "Workspace"]

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercury_engine.api import Engine
-from mercury_ls.link.models import resolve
 from mercury_ls.serve.tuned import TunedEngine, home
+from mercury_ls.settings.models import resolve
 
 if TYPE_CHECKING:
     from mercury_ls.serve.worker import LoadEngine
     from mercury_ls.settings.schema import EngineSettings
 
-__all__ = ["loader"]
+__all__ = ["loader", "verify"]
 
 Report = Callable[[float, str], None]
 
@@ -22,6 +22,15 @@ def loader(settings: "EngineSettings") -> "LoadEngine":
         return open_model(resolve(settings.model), settings, report)
 
     return load
+
+
+def verify(folder: Path) -> None:
+    """Reads all of a model that an engine starts with; `EngineError` names what is damaged or missing."""
+    from mercury_engine.model import export
+    from mercury_engine.tokens.tokenizer import Tokenizer
+
+    export.read(folder)
+    Tokenizer.load(folder / export.TOKENIZER_FILE)
 
 
 def open_model(folder: Path | None, settings: "EngineSettings", report: Report) -> Engine:

@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_ls.code.files import read_small
 from mercury_ls.link.local import lock_file
-from mercury_ls.project.repository import read_small
 from mercury_ls.wording import readable
 
 __all__ = ["Kind", "Row", "Stats", "Tally", "default_file", "markdown", "recent", "table"]

@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from mercury_ls.project.repository import read_small
+from mercury_ls.code.files import read_small
 
 __all__ = ["UnreadableError", "read"]
 

@@ -8,7 +8,7 @@ import pytest
 from bench.asking.editor import Contender, complete
 from bench.asking.projects import Projects
 from mercury_engine.fake import FakeEngine
-from mercury_ls.link.client import InProcessClient
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_training.rows.fim_rows import FimRow
 
 

@@ -12,7 +12,7 @@ from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Change, Document, difference
 from mercury_ls.code.history import History
-from mercury_ls.link.client import InProcessClient
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.session import Item
 from mercury_training.rows.fim_rows import FimRow
 

@@ -1,7 +1,7 @@
 import pytest
 
 from bench.ratchet import BASELINE, Figure, compared, figures_of, measured, merged, read
-from mercury_ls.link import models
+from mercury_ls.settings import models
 
 
 def figures(**values):

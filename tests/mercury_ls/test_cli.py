@@ -190,8 +190,17 @@ def test_every_command_says_what_it_does_with_an_example_and_its_exit_codes():
         assert "exit codes:\n  0  " in said
 
 
-def test_the_page_about_the_commands_is_current():
-    assert (ROOT / "docs" / "CLI.md").read_text(encoding="utf-8") == manual.page()
+@pytest.mark.parametrize(("name", "text"), manual.pages().items())
+def test_the_generated_pages_are_current(name, text):
+    """`python -m mercury_ls.manual --write docs` renews them."""
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text
+
+
+def test_the_pages_are_written(tmp_path, capsys):
+    assert manual.main(["--write", str(tmp_path)]) == 0
+    assert {each.name for each in tmp_path.iterdir()} == manual.pages().keys()
+    assert manual.main([]) == 2
+    assert "usage" in capsys.readouterr().err
 
 
 def test_config_shows_problems_first(home):

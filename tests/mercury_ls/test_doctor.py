@@ -10,9 +10,9 @@ import pytest
 from mercury_engine.fake import FakeEngine
 from mercury_ls import doctor
 from mercury_ls.doctor import Finding
-from mercury_ls.link import models
 from mercury_ls.link.claim import LOCK, claimed, lock
 from mercury_ls.serve import daemon
+from mercury_ls.settings import models
 from mercury_ls.settings.load import EngineSettings, Loaded, Settings
 
 

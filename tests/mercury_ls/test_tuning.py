@@ -139,7 +139,7 @@ def test_without_torch_the_remedy_is_named(root, tmp_path, monkeypatch):
 TRAINER = """
 import os, sys, time
 from pathlib import Path
-from mercury_engine.tuning import receive
+from mercury_engine.tuning_data import receive
 
 receive(sys.stdin.buffer)
 Path({started!r}).write_text(str(os.getpid()))

@@ -376,9 +376,9 @@ FIRST_ANSWER = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from mercury_engine.openvino_runtime import load
-from mercury_engine.runtime import Rows
-from mercury_engine.silent_openvino import ov
+from mercury_engine.model.openvino_runtime import load
+from mercury_engine.model.runtime import Rows
+from mercury_engine.model.silent_openvino import ov
 runtime, steps = load(Path(sys.argv[1])), np.arange(256, dtype=np.int32)
 cache = runtime.cache()
 for start in range(0, runtime.config.context - 256, 256):
@@ -412,8 +412,8 @@ import signal
 import sys
 from pathlib import Path
 import numpy as np
-from mercury_engine.openvino_runtime import load
-from mercury_engine.runtime import Rows
+from mercury_engine.model.openvino_runtime import load
+from mercury_engine.model.runtime import Rows
 
 def answered():
     runtime = load(Path(sys.argv[1]))

@@ -1,12 +1,7 @@
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Snippet
 from mercury_ls.code.documents import Document
-from mercury_ls.completion.context import HEARD, Budget, Related, as_learned, build, relate, window
+from mercury_ls.completion.context import HEARD, Budget, Related, build, relate, window
 from mercury_ls.completion.targets import Target
-from mercury_ls.link.wire import encode
 from tests.marked import marked
 
 
@@ -109,56 +104,3 @@ def test_the_choice_lasts_while_the_user_stays_near():
     assert related.still_fits(snapshot, offset, now=10.0)
     assert not related.still_fits(snapshot, 0, now=10.0)
     assert not related.still_fits(snapshot, offset, now=100.0)
-
-
-@pytest.mark.parametrize(
-    ("roots", "window", "snippet"),
-    [
-        (["/home/me/project"], "src/a.py", "lib/b.py"),
-        (["/home/me/project", "/home/me/project/src/"], "a.py", "lib/b.py"),
-        (["/home/me/pro"], "a.py", "lib/b.py"),
-        ([], "a.py", "lib/b.py"),
-    ],
-)
-def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet):
-    path = "/home/me/project/src/a.py"
-    request = InfillRequest(
-        session="",
-        windows=(Window(path, "python", ""),),
-        spans=(),
-        snippets=(Snippet("/home/other/lib/b.py", ""),),
-        edits=(Edit(path, 0, "", "x"),),
-    )
-    told = as_learned(request, roots)
-    assert (told.windows[0].path, told.snippets[0].path) == (window, snippet)
-    assert told.edits[0].path == told.windows[0].path
-    assert told.root + told.windows[0].path == path
-
-
-@given(st.text("a\r\n", max_size=12), st.data())
-def test_a_model_reads_line_feeds_and_the_places_stay(text, data):
-    ends = [at for at in range(len(text) + 1) if text[at - 1 : at + 1] != "\r\n"]
-    start, end = sorted((data.draw(st.sampled_from(ends)), data.draw(st.sampled_from(ends))))
-    request = InfillRequest(
-        session="",
-        windows=(Window("a.py", "python", "\r\n"), Window("b.py", "python", text)),
-        spans=(Span(1, start, end, "edit"),),
-        snippets=(Snippet("c.py", "x\r\n"),),
-        edits=(Edit("b.py", 0, "a\r\n", ""),),
-    )
-    told = as_learned(request, [])
-    (span,), lines = told.spans, told.windows[1].text
-    assert "\r" not in lines + told.windows[0].text + told.snippets[0].text + told.edits[0].before
-    pieces = lines[: span.start], lines[span.start : span.end], lines[span.end :]
-    given = text[:start], text[start:end], text[end:]
-    assert pieces == tuple(each.replace("\r\n", "\n").replace("\r", "\n") for each in given)
-
-
-def test_names_that_are_no_unicode_can_be_sent_to_the_engine():
-    request = InfillRequest(
-        session="",
-        windows=(Window("/p\udcff/a\udce9.py", "\ud800", ""),),
-        spans=(Span(0, 0, 0, "line"),),
-        snippets=(Snippet("/p\udcff/b\udce9.py", ""),),
-    )
-    assert b"a?.py" in encode(as_learned(request, ["/p\udcff"]))

@@ -18,7 +18,7 @@ from mercury_ls.link.claim import claimed
 HOLD_LOCK = """
 import sys
 from pathlib import Path
-from mercury_ls.serve import claim, local
+from mercury_ls.link import claim, local
 try:
     with claim.lock(Path(sys.argv[1])):
         print("held", flush=True)

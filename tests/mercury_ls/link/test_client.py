@@ -13,10 +13,11 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.link import client as client_module
 from mercury_ls.link import local
 from mercury_ls.link.claim import LOCK, lock
-from mercury_ls.link.client import Backoff, EngineClient, EngineUnavailable, InProcessClient, Status
+from mercury_ls.link.client import Backoff, EngineClient, EngineUnavailable, Status
 from mercury_ls.link.connection import connect
 from mercury_ls.link.wire import Answer, Failure, frame
 from mercury_ls.serve import daemon
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.settings.schema import EngineSettings
 
 CERTIFICATE = Path(__file__).parent / "certificate"

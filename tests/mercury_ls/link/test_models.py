@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_engine.api import EngineError
-from mercury_ls.link.models import FAKE, resolve
+from mercury_ls.settings.models import FAKE, resolve
 
 
 def test_the_fake_engine_needs_no_folder():

@@ -10,9 +10,10 @@ import pytest
 from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.link.client import InProcessClient, Status
+from mercury_ls.link.client import Status
 from mercury_ls.lsp.server import create_server
 from mercury_ls.lsp.transport import OversizedError
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.wiring import Wiring
 
 TEXT = "total = compute(1)\nother = 2\ntotal = "

@@ -9,7 +9,6 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, difference
 from mercury_ls.code.history import History
 from mercury_ls.completion.pending import PendingEdits
-from mercury_ls.link.client import InProcessClient
 from mercury_ls.link.wire import Status
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.modules import Project
@@ -18,6 +17,7 @@ from mercury_ls.next_edit.propagation import rules
 from mercury_ls.next_edit.renames import Renames, may_use
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.next_edits import path_of
 from mercury_ls.session.record import NoRecorder

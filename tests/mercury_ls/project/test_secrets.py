@@ -5,9 +5,9 @@ from contextlib import aclosing
 import pytest
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.link.client import InProcessClient
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Ask, Session
 from mercury_ls.settings.load import Settings

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from mercury_ls.code.files import read_small
 from mercury_ls.project import workspace
 from mercury_ls.project.privacy import Privacy
-from mercury_ls.project.repository import read_small
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.settings.schema import ContextSettings, PrivacySettings
 

@@ -44,7 +44,7 @@ sys.exit(daemon.run(daemon.Options(directory=sys.argv[1]), lambda report: Announ
 HANGING = """
 import signal, sys
 from pathlib import Path
-from mercury_ls.serve.claim import claimed
+from mercury_ls.link.claim import claimed
 
 signal.signal(signal.SIGTERM, signal.SIG_DFL if sys.argv[2] == "mild" else signal.SIG_IGN)
 with claimed(Path(sys.argv[1])) as claim:

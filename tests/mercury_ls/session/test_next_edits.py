@@ -8,7 +8,6 @@ from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.completion.pending import CLOSED
-from mercury_ls.link.client import InProcessClient
 from mercury_ls.lsp import next_edit as faces
 from mercury_ls.lsp.protocol import Document as TextDocument
 from mercury_ls.lsp.protocol import InlineContext, NextEditParams, Position
@@ -16,6 +15,7 @@ from mercury_ls.next_edit.imports import Diagnosed
 from mercury_ls.next_edit.pipeline import NextAnswer
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session

@@ -11,9 +11,9 @@ import pytest
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code import documents
 from mercury_ls.code.documents import Document
-from mercury_ls.link.client import InProcessClient
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
+from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session import session as session_module
 from mercury_ls.session.record import NoRecorder

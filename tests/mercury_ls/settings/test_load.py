@@ -301,7 +301,7 @@ def test_a_project_file_with_many_mistakes_is_told_of_the_first(write):
 
 
 def test_a_value_that_a_project_file_cannot_set_is_not_even_looked_at(write, monkeypatch):
-    monkeypatch.setattr("mercury_ls.link.models.resolve", pytest.fail)
+    monkeypatch.setattr("mercury_ls.settings.models.resolve", pytest.fail)
     project = write(".mercury.toml", "[engine]\nmodel = '//elsewhere/share'")
     check(load(project_files=[project]), ["engine.model: a project file cannot set this"])
 
@@ -382,16 +382,3 @@ LEAVES = st.recursive(
 def test_nothing_an_editor_sends_breaks_loading(options):
     loaded = load(options=options)
     assert msgspec.convert(msgspec.to_builtins(loaded.settings), Settings) == loaded.settings
-
-
-def test_the_settings_page_and_the_schema_are_current():
-    """`python -m mercury_ls.settings.load --write docs` renews them."""
-    assert (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8") == config.page()
-    assert (ROOT / "docs" / "settings.schema.json").read_text(encoding="utf-8") == config.schema()
-
-
-def test_the_pages_are_written(tmp_path, capsys):
-    assert config.main(["--write", str(tmp_path)]) == 0
-    assert (tmp_path / "SETTINGS.md").read_text(encoding="utf-8") == config.page()
-    assert config.main([]) == 2
-    assert "usage" in capsys.readouterr().err

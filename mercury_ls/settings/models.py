@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mercury_engine.api import EngineError, EngineInfo
 
-__all__ = ["FAKE", "answers", "installed", "resolve", "verify"]
+__all__ = ["FAKE", "answers", "installed", "resolve"]
 
 FAKE = "fake"
 
@@ -38,15 +38,6 @@ def answers(name: str, info: EngineInfo) -> bool:
         return json.loads((folder / "config.json").read_bytes())["name"] == info.model
     except (OSError, ValueError, KeyError, TypeError):
         return True  # the engine will say what is wrong with it
-
-
-def verify(folder: Path) -> None:
-    """Reads all of a model that an engine starts with; `EngineError` names what is damaged or missing."""
-    from mercury_engine.model import export
-    from mercury_engine.tokens.tokenizer import Tokenizer
-
-    export.read(folder)
-    Tokenizer.load(folder / export.TOKENIZER_FILE)
 
 
 def installed() -> dict[str, Path]:

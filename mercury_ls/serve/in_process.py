@@ -1,0 +1,56 @@
+"""The engine on a thread of this process, behind the interface of the client of an engine server."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+
+from mercury_engine.api import Draft, Engine, InfillRequest
+from mercury_ls.link.client import EngineUnavailable, failed
+from mercury_ls.link.requests import as_learned
+from mercury_ls.link.wire import Failure, Status, check
+from mercury_ls.serve.worker import Worker
+
+__all__ = ["InProcessClient"]
+
+
+class InProcessClient:
+    """The same without a server: the engine runs on a thread of this process."""
+
+    def __init__(self, engine: Engine, *, on_status: Callable[[Status], None] = lambda status: None) -> None:
+        self.status = Status("starting")
+        self.roots: Sequence[str] = ()
+        self._engine = engine
+        self._on_status = on_status
+        self._worker: Worker | None = None
+
+    async def start(self) -> None:
+        self._worker = Worker(lambda report: self._engine)
+        async with aclosing(self._worker.statuses()) as statuses:
+            async for status in statuses:
+                self.status = status
+                if status.state != "loading":
+                    break
+        self._on_status(self.status)
+
+    async def close(self) -> None:
+        if self._worker is not None:
+            await self._worker.close()
+
+    async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+        check(request)
+        answers = self._ready().infill("", as_learned(request, self.roots))
+        try:
+            async for answer in answers:
+                if isinstance(answer, Failure):
+                    raise failed(answer)
+                yield answer
+        finally:
+            answers.close()
+
+    async def warm(self, request: InfillRequest) -> None:
+        check(request)
+        self._ready().warm("", as_learned(request, self.roots))
+
+    def _ready(self) -> Worker:
+        if self._worker is None or self.status.state != "ready":
+            raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
+        return self._worker
