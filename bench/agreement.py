@@ -22,8 +22,8 @@ from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine, open_engine
 from mercury_engine.model.openvino_runtime import load
 from mercury_engine.model.runtime import Runtime
 from mercury_engine.tokens.layout import budget_for, freeze, lay_out
+from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.trail import Listener, Trail, common_prefix
 from mercury_ls.settings.models import resolve
 
 __all__ = ["SHIPPED", "agreement", "alike", "spoken_alike"]
@@ -78,13 +78,13 @@ def said(engine: MercuryEngine, asked: InfillRequest, tokenizer: Tokenizer) -> l
     return tokenizer.encode(last.spans[0].text)
 
 
-def trail(runtime: Runtime, tokenizer: Tokenizer, row: dict) -> Trail:
+def trail(runtime: Runtime, tokenizer: Tokenizer, row: dict) -> HintedPrefix:
     asked, budget = request(row, "agreement"), budget_for(runtime.config.context)
     found = lay_out(tokenizer, asked, freeze(tokenizer, asked, budget), budget)
-    return Listener.to(found, tokenizer, hints=runtime.config.hints).trail(found.ids, found.positions)
+    return HintBuilder.of(found, tokenizer, hints=runtime.config.hints).build(found.ids, found.positions)
 
 
-def alike(runtime: Runtime, reference: Runtime, row: Trail) -> tuple[int, int]:
+def alike(runtime: Runtime, reference: Runtime, row: HintedPrefix) -> tuple[int, int]:
     """Rows of which both find the same token likeliest, and how many there are."""
     rows = fuse(0, row, 0).rows
     ours, theirs = (one.forward(rows, one.cache()).logits_WV.argmax(1) for one in (runtime, reference))

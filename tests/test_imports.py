@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,10 @@ HEAVY = {
     "pytest",
 }
 BOUNDARY = {"api", "redaction", "tuning_data"}
+ORDER = {
+    "mercury_engine": ("api", "redaction", "tuning_data", "fake", "tokens", "model", "decode", "engine", "export"),
+}
+"""Modules and sub-packages of a package: each imports only from itself and from those to its left."""
 
 
 def imported(file: Path) -> set[str]:
@@ -52,6 +57,32 @@ def test_a_room_imports_only_what_lies_below_it(room):
     for file in ROOMS[room].rglob("*.py"):
         ours = {name.split(".")[0] for name in imported(file)} & ROOMS.keys()
         assert ours <= ALLOWED[room], file
+
+
+def modules(room: str) -> dict[str, Path]:
+    names = {file: ".".join((room, *file.relative_to(ROOMS[room]).with_suffix("").parts)) for file in files(room)}
+    return {name.removesuffix(".__init__"): file for file, name in names.items()}
+
+
+def files(room: str) -> list[Path]:
+    return sorted(ROOMS[room].rglob("*.py"))
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_imports_within_a_room_point_left(room):
+    parts = {name.split(".")[1] for name in modules(room) if name != room}
+    assert parts == set(ORDER[room]), "every part has its place in the order"
+    for name, file in modules(room).items():
+        left = ORDER[room][: ORDER[room].index(name.split(".")[1]) + 1] if name != room else ()
+        ours = {wanted.split(".")[1] for wanted in imported(file) if wanted.startswith(f"{room}.")}
+        assert ours <= {*left}, file
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_no_modules_import_each_other_in_a_circle(room):
+    found = modules(room)
+    graph = {name: imported(file) & found.keys() - {name} for name, file in found.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 def test_only_the_engine_server_reaches_past_the_engines_boundary():

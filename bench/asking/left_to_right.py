@@ -22,8 +22,9 @@ from mercury_engine.model.adapter import dequantized
 from mercury_engine.model.config import ModelConfig, read_config
 from mercury_engine.model.export import read
 from mercury_engine.tokens import hints
-from mercury_engine.tokens.layout import EOM, SPECIALS, Row, budget_for, freeze, lay_out
+from mercury_engine.tokens.layout import Row, budget_for, freeze, lay_out
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import EOM, SPECIALS
 
 __all__ = ["Generate", "Layout", "LeftToRight", "Reader", "dense_weights", "qwen3"]
 

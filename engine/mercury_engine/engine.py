@@ -28,8 +28,6 @@ from mercury_engine.model.config import ModelError
 from mercury_engine.model.fitted import WORTH_FILE, read_fitted
 from mercury_engine.model.runtime import Passes, Runtime
 from mercury_engine.tokens.layout import (
-    EOM,
-    HOLE_STRIDE,
     Hole,
     LayoutError,
     Row,
@@ -40,8 +38,9 @@ from mercury_engine.tokens.layout import (
     lay_out,
     until_end,
 )
+from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.trail import Listener
+from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE
 
 __all__ = ["MercuryEngine", "Resources", "open_engine", "open_runtime"]
 
@@ -212,8 +211,8 @@ class MercuryEngine:
 
     def _read(self, session: Session, row: Row) -> Passes[None]:
         end, decoder = row.holes[0].anchor + 1, self._decoder
-        listener = Listener.to(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
-        trail = listener.resumed(row.ids[:end], row.positions[:end], session.trail)
+        listener = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
+        trail = listener.build_from(row.ids[:end], row.positions[:end], session.trail)
         while (yield from read(decoder, session, trail, leave=1)):
             self._sessions.trim()
             yield

@@ -8,7 +8,7 @@ import pytest
 from bench import decode
 from bench.decode import around_the_middle, moved_tokens, rows
 from mercury_engine.decode.canvas import Canvas, fuse, masked
-from mercury_engine.tokens.trail import Trail
+from mercury_engine.tokens.prefix import HintedPrefix
 from tests.engine.tiny import TOKENIZER, random_runtime
 
 KEYS = (
@@ -21,7 +21,9 @@ KEYS = (
 @pytest.mark.parametrize(("new", "canvas"), [(1, 16), (5, 16), (3, 8)])
 def test_the_rows_of_a_pass_are_those_of_the_engine(new, canvas):
     timed = rows(random_runtime(), 10, new, canvas)
-    real = fuse(10, Trail.plain(range(10 + new), range(10 + new)), new - 1, [Canvas(new - 1, masked(canvas))]).rows
+    real = fuse(
+        10, HintedPrefix.without_hints(range(10 + new), range(10 + new)), new - 1, [Canvas(new - 1, masked(canvas))]
+    ).rows
     assert list(timed.wanted) == real.wanted
     assert timed.positions_R.tolist() == real.positions_R.tolist()
     assert timed.drafting_R.tolist() == real.drafting_R.tolist()

@@ -1,7 +1,7 @@
 """Hints as their definition says, slowly: the text behind which each row stands, and who followed such text."""
 
 from mercury_engine.tokens.hints import ORDERS
-from mercury_engine.tokens.layout import CUR, EOM, HOLES, NEAR, PAD, PART, SPECIALS
+from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PAD, PART, SPECIALS
 
 __all__ = ["one_line", "slow_hints"]
 

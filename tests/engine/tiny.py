@@ -14,21 +14,11 @@ from mercury_engine.engine import MercuryEngine
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.layout import (
-    MASK,
-    Block,
-    Budget,
-    answer_ids,
-    budget_for,
-    canvas_mask,
-    canvas_slots,
-    freeze,
-    lay_out,
-    slot_positions,
-    with_answers,
-)
+from mercury_engine.tokens.blocks import Block, canvas_mask, canvas_slots, slot_positions, with_answers
+from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out
+from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.trail import Listener
+from mercury_engine.tokens.vocabulary import MASK
 
 TOKENIZER = Tokenizer.load(Path(__file__).parent / "golden" / "tokenizer.json")
 BUDGET: Budget = budget_for(TINY.context)
@@ -152,13 +142,13 @@ def lessons():
 
 def trails(config, row, stream):
     """The row, and the row up to its first anchor with the answers behind."""
-    listener = Listener.to(row, TOKENIZER, hints=config.hints)
+    listener = HintBuilder.of(row, TOKENIZER, hints=config.hints)
     first = row.holes[0].anchor + 1
     ids, positions = (
         np.concatenate([own[:first], all_of_it[len(row.ids) :]])
         for own, all_of_it in ((row.ids, stream.ids), (row.positions, stream.positions))
     )
-    return listener.trail(row.ids, row.positions), listener.trail(ids, positions)
+    return listener.build(row.ids, row.positions), listener.build(ids, positions)
 
 
 def loss_on(model, taught):
@@ -181,7 +171,7 @@ def loss_on(model, taught):
             targets += zip(rows, slots.tolist(), (weights / weights.sum()).tolist(), strict=True)
             blocks.append(Block(size, start + hole.anchor, causal=False, group=start + size))
             ids += [MASK] * size
-            hints += before.hints_ahead(hole.anchor, size).tolist()
+            hints += before.canvas_hints(hole.anchor, size).tolist()
             positions += slot_positions(int(row.positions[hole.anchor]), size).tolist()
     told, mask = torch.tensor(hints) if model.config.hints else None, torch.from_numpy(canvas_mask(blocks))
     given = None if told is None else told[None]

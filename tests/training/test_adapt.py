@@ -18,8 +18,8 @@ from transformers import (
 )
 
 from mercury_engine.model.network import load
-from mercury_engine.tokens.layout import BOS, CUR, EOM, MASK, PRE, SPECIALS
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, MASK, PRE, SPECIALS
 from mercury_training.adapt import AdaptError, adapt, config_of, recode, vocabulary_of
 from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split
 from mercury_training.rows.packing import Shape

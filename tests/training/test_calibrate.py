@@ -14,7 +14,7 @@ from mercury_engine.model.config import TINY
 from mercury_engine.model.export import read
 from mercury_engine.model.fitted import CALIBRATION_FILE, ECHO_FILE
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.layout import EOM
+from mercury_engine.tokens.vocabulary import EOM
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_confidence, main, report
 from mercury_training.rows.fim_rows import FimRow

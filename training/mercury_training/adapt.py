@@ -29,8 +29,8 @@ from torch import Tensor
 from mercury_engine.engine import TOKENIZER_FILE
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.network import CONFIG_FILE, Model, save
-from mercury_engine.tokens.layout import SPECIALS
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
+from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split
 
 __all__ = ["AdaptError", "Vocabulary", "adapt", "config_of", "main", "recode", "their_name", "vocabulary_of"]

@@ -27,9 +27,10 @@ from mercury_engine.engine import BAR, TOKENIZER_FILE, MercuryEngine, open_runti
 from mercury_engine.model.export import seal
 from mercury_engine.model.fitted import CALIBRATION_FILE, ECHO_FILE, write_fitted
 from mercury_engine.model.runtime import Runtime
-from mercury_engine.tokens.layout import EOM, Row, answer_ids, budget_for, freeze, lay_out
+from mercury_engine.tokens.layout import Row, answer_ids, budget_for, freeze, lay_out
+from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.trail import Listener
+from mercury_engine.tokens.vocabulary import EOM
 from mercury_training.evaluate.metrics import ece, exact
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.rows.fim_rows import FimRow, RowsError, read_rows, request
@@ -186,8 +187,8 @@ def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: Row, answer: Seque
     ids = np.array([*row.ids, *answer[:-1]], np.int32)
     following = row.positions[-1] + 1 + np.arange(len(answer) - 1, dtype=np.int32)
     positions = np.concatenate([row.positions, following])
-    listener = Listener.to(row, tokenizer, hints=runtime.config.hints)
-    return runtime.forward(fuse(0, listener.trail(ids, positions), len(row.ids) - 1).rows, runtime.cache()).logits_WV
+    listener = HintBuilder.of(row, tokenizer, hints=runtime.config.hints)
+    return runtime.forward(fuse(0, listener.build(ids, positions), len(row.ids) - 1).rows, runtime.cache()).logits_WV
 
 
 def _write(path: Path, found: Echo | Calibration | None) -> None:

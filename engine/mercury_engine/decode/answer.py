@@ -7,8 +7,9 @@ from msgspec import Struct
 from mercury_engine.api import Filled, Span
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration, confident
-from mercury_engine.tokens.layout import EOM, Hole, filled_text, until_end
+from mercury_engine.tokens.layout import Hole, filled_text, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import EOM
 
 __all__ = ["NOTHING", "Answer", "Earlier", "Presentation", "Spoken"]
 

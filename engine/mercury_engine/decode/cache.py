@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mercury_engine.model.runtime import Cache, Forward
 from mercury_engine.tokens.layout import Frozen
-from mercury_engine.tokens.trail import Trail, common_prefix
+from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
 
 __all__ = ["Answered", "Session", "Sessions"]
 
@@ -43,7 +43,7 @@ class Session:
         self.cache = cache
         self.frozen: Frozen | None = None
         self.answered: tuple[Answered, ...] = ()
-        self.trail: Trail | None = None
+        self.trail: HintedPrefix | None = None
 
     def remember(self, answers: Iterable[Answered]) -> None:
         """The newest first, one at each place; whoever was cancelled before anything was said adds nothing."""
@@ -51,7 +51,7 @@ class Session:
         places = {answer.before for answer in new}
         self.answered = (*new, *(old for old in self.answered if old.before not in places))[:ANSWERS]
 
-    def align(self, trail: Trail) -> int:
+    def align(self, trail: HintedPrefix) -> int:
         """Forget everything from the first difference on; how many of the trail's rows need no encoding.
 
         The last row is always left to encode: its prediction is what a caller wants.
@@ -62,7 +62,7 @@ class Session:
         self.trail = trail.upto(length)
         return length
 
-    def keep(self, forward: Forward, trail: Trail) -> None:
+    def keep(self, forward: Forward, trail: HintedPrefix) -> None:
         """Keep the first rows of a forward that ran on this cache, up to the trail's end."""
         self.cache.append(forward, range(len(trail) - self.cache.length))
         self.trail = trail
@@ -135,6 +135,6 @@ class Sessions:
         self._lost_at = self._clock()
 
 
-def _read(trail: Trail) -> tuple[np.ndarray, ...]:
+def _read(trail: HintedPrefix) -> tuple[np.ndarray, ...]:
     """All that keys and values depend on."""
     return trail.ids_R, trail.positions_R, *trail.hints_RH.T

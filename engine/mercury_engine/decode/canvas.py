@@ -9,8 +9,9 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.model.runtime import Rows
-from mercury_engine.tokens.layout import CANVASES, MASK, Block, canvas_mask, slot_positions
-from mercury_engine.tokens.trail import Trail
+from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
+from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.vocabulary import CANVASES, MASK
 
 __all__ = ["Canvas", "Fused", "canvas_for", "fuse", "masked"]
 
@@ -43,7 +44,7 @@ class Fused(Struct, frozen=True, eq=False):
         return np.concatenate([self.clean_row(logits_WV, canvas.anchor)[None], own_SV])
 
 
-def fuse(cached: int, trail: Trail, first: int, canvases: Sequence[Canvas] = ()) -> Fused:
+def fuse(cached: int, trail: HintedPrefix, first: int, canvases: Sequence[Canvas] = ()) -> Fused:
     """The clean rows of a trail behind the `cached` ones, predictions wanted from row `first` of them on, and sibling
     canvases.
 
@@ -62,7 +63,7 @@ def fuse(cached: int, trail: Trail, first: int, canvases: Sequence[Canvas] = ())
         blocks.append(Block(size, cached + canvas.anchor, causal=False, group=0))
         all_ids.append(canvas.inputs)
         all_positions.append(slot_positions(int(positions[canvas.anchor]), size))
-        all_hints.append(trail.hints_ahead(cached + canvas.anchor, size))
+        all_hints.append(trail.canvas_hints(cached + canvas.anchor, size))
         wanted += range(at, at + size - 1)
         at += size
     rows = Rows(

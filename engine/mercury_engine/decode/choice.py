@@ -6,8 +6,8 @@ Shapes: V vocabulary of the model, S slots.
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.tokens.layout import EOM, SPECIALS
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import EOM, SPECIALS
 
 __all__ = ["Choice", "Chooser"]
 

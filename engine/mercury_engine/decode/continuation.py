@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from mercury_engine.api import InfillRequest
 from mercury_engine.decode.drafts import Known
-from mercury_engine.tokens.layout import EOM, Hole, until_end
+from mercury_engine.tokens.layout import Hole, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import EOM
 
 __all__ = ["continued", "still_to_rewrite"]
 

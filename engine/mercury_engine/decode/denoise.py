@@ -13,9 +13,10 @@ from mercury_engine.decode.drafts import Copies, Known, Proposal
 from mercury_engine.decode.echo import Echo
 from mercury_engine.decode.policy import Acceptance, Action, Costs, Decode, Report, Situation, choose, prior
 from mercury_engine.model.runtime import Pass, Passes, Runtime
-from mercury_engine.tokens.layout import CANVASES, EOM, HOLE_STRIDE, HOLES, Row, until_end
+from mercury_engine.tokens.layout import Row, until_end
+from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.trail import Listener, Trail, common_prefix
+from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
 
 __all__ = ["CHUNK", "UNFORCED", "Decoder", "Decoding", "Forced", "read"]
 
@@ -80,8 +81,8 @@ class Decoding:
         self._floor = floor
         self._runners_up = runners_up
         self._known = [list(texts) for texts in known]
-        self._listener = Listener.to(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
-        self._trail = self._listener.resumed(self.ids, self.positions, session.trail)
+        self._listener = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
+        self._trail = self._listener.build_from(self.ids, self.positions, session.trail)
         self._canvases: list[Known | None] = [None] * len(answers)
         self._copies = [
             Copies(decoder.tokenizer, row, number, line=answer.span.mode == "line")
@@ -94,10 +95,10 @@ class Decoding:
         return len(self.starts) - 1
 
     @property
-    def trail(self) -> Trail:
+    def trail(self) -> HintedPrefix:
         """The stream with its hints."""
         if len(self._trail) < len(self.ids):
-            self._trail = self._listener.trail(self.ids, self.positions, self._trail)
+            self._trail = self._listener.build(self.ids, self.positions, self._trail)
         return self._trail
 
     @property
@@ -206,14 +207,14 @@ class Decoding:
         self._session.keep(forward, trail.upto(cached + read))
         self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
 
-    def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[Trail, Fused]:
+    def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[HintedPrefix, Fused]:
         """The unread end of the stream, then a draft to verify, or the other anchors and their canvases."""
         pending = len(self.ids) - cached
         siblings = tuple(HOLES[number] for number in drafted[1:])
         behind = siblings if action.kind == "canvas" else action.proposal.ids
         ids = np.concatenate([self.ids, np.array(behind, np.int32)])
         positions = np.concatenate([self.positions, self._places(behind)])
-        trail = self._listener.trail(ids, positions, self.trail)
+        trail = self._listener.build(ids, positions, self.trail)
         last = len(ids) - cached - 1
         anchors = {"canvas": range(pending - 1, last + 1), "redraft": [last]}.get(action.kind, ())
         canvases = [Canvas(anchor, masked(action.size)) for anchor in anchors]
@@ -294,7 +295,7 @@ class Decoding:
         self.ids = np.concatenate([self.ids, np.array(ids, np.int32)])
 
 
-def read(decoder: Decoder, session: Session, trail: Trail, *, leave: int = CHUNK) -> Passes[bool]:
+def read(decoder: Decoder, session: Session, trail: HintedPrefix, *, leave: int = CHUNK) -> Passes[bool]:
     """Encode a chunk of rows if more than `leave` of them are not; whether that took a pass."""
     cached = session.align(trail)
     if len(trail) - cached <= leave:

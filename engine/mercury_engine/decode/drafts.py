@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from mercury_engine.decode.cache import Answered
 from mercury_engine.decode.echo import Heard
-from mercury_engine.tokens.layout import CUR, EOM, HOLES, NEAR, PAD, PART, PRE, SPECIALS, Row
+from mercury_engine.tokens.layout import Row
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PAD, PART, PRE, SPECIALS
 
 __all__ = ["Copies", "Evidence", "Known", "Proposal", "deleted_again", "leading", "remembered", "still_to_type"]
 

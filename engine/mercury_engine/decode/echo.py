@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.model.fitted import ECHO_FILE, read_fitted
-from mercury_engine.tokens.layout import EOM
+from mercury_engine.tokens.vocabulary import EOM
 
 __all__ = ["Echo", "Heard", "features", "read_echo"]
 

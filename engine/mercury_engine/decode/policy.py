@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from mercury_engine.decode.canvas import Canvas, fuse, masked
 from mercury_engine.decode.drafts import Evidence, Proposal
 from mercury_engine.model.runtime import Cache, Rows, Runtime
-from mercury_engine.tokens.layout import CANVASES
-from mercury_engine.tokens.trail import Trail
+from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.vocabulary import CANVASES
 
 __all__ = [
     "Acceptance",
@@ -264,7 +264,9 @@ class Gauge:
     def _time(self, rows: int, cache: Cache) -> float:
         """Milliseconds of one clean row and a canvas on it."""
         canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
-        fused = fuse(self._context, Trail.plain([0] * (self._context + 1), range(self._context + 1)), 0, canvases)
+        fused = fuse(
+            self._context, HintedPrefix.without_hints([0] * (self._context + 1), range(self._context + 1)), 0, canvases
+        )
         started = self._clock()
         self._runtime.forward(fused.rows, cache)
         return (self._clock() - started) * 1000

@@ -11,8 +11,9 @@ from mercury_engine.decode.canvas import Canvas, canvas_for, fuse
 from mercury_engine.decode.denoise import Decoder, Decoding, Forced, read
 from mercury_engine.decode.drafts import Known
 from mercury_engine.model.runtime import Pass, Passes
-from mercury_engine.tokens.layout import CANVASES, EOM, MASK, until_end
+from mercury_engine.tokens.layout import until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK
 
 __all__ = ["HOPELESS", "LOW_TOKENS", "RUNNERS_UP", "Search", "branches"]
 

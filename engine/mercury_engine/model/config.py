@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
-from mercury_engine.tokens.layout import LAYOUT_VERSION, SPECIALS
+from mercury_engine.tokens.vocabulary import LAYOUT_VERSION, SPECIALS
 
 __all__ = [
     "BOOTSTRAP",

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from mercury_engine.model.config import ModelConfig, ModelError, read_config, write_config
 from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.layout import PAD
+from mercury_engine.tokens.vocabulary import PAD
 
 __all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "save"]
 

@@ -21,7 +21,7 @@ from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.runtime import Pass, Rows
 from mercury_engine.model.silent_openvino import ops, ov
 from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.layout import PAD
+from mercury_engine.tokens.vocabulary import PAD
 
 __all__ = ["OpenvinoRuntime", "Pace", "build", "load", "native_precision", "padded_columns", "padded_rows"]
 

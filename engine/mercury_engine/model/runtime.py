@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.layout import PAD
+from mercury_engine.tokens.vocabulary import PAD
 
 __all__ = ["Cache", "Forward", "Pass", "Passes", "Rows", "Runtime"]
 

@@ -1,5 +1,4 @@
-"""Text to tokens and back: a byte-level BPE whose pre-tokens never span a line, and the mid-word
-constraint."""
+"""Text to tokens and back: a byte-level BPE whose pre-tokens never cross a line end, and token healing."""
 
 import re
 from bisect import bisect_left
@@ -12,7 +11,7 @@ import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers
 
 from mercury_engine.api import EngineError
-from mercury_engine.tokens.layout import MAXIMUM_PART, SPECIALS
+from mercury_engine.tokens.vocabulary import MAXIMUM_PART, SPECIALS
 
 __all__ = ["PATTERN", "Tokenizer", "TokenizerError", "untrained"]
 
@@ -25,9 +24,8 @@ PATTERN = (
     r"|[^\S\r\n]+(?!\S)"
     r"|\s"
 )
-"""Splitting in the manner of cl100k, with single digits, and no pre-token past a line's end: encoding a text
-is encoding its lines, so that a finished line is appended to the context without touching what stands
-there."""
+"""Splits like cl100k, but into single digits and never across a line end. Encoding a text is therefore encoding its
+lines, and a finished line is appended to the context without changing the tokens before it."""
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 CACHED_LINES = 1 << 14
@@ -35,12 +33,11 @@ CACHED_CONSTRAINTS = 1 << 10
 
 
 class TokenizerError(EngineError):
-    """The tokenizer file is not one that the engine can use."""
+    """The engine cannot use this tokenizer file."""
 
 
 def untrained() -> tokenizers.Tokenizer:
-    """The pipeline that training fills with merges: `SPECIALS` first, then the byte alphabet, then the
-    merges."""
+    """The pipeline without a vocabulary. Training fills it: `SPECIALS`, the byte alphabet, the merges."""
     tokenizer = tokenizers.Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -53,8 +50,7 @@ def untrained() -> tokenizers.Tokenizer:
 
 
 class Tokenizer:
-    """Owns the vocabulary and remembers the lines it has encoded; a line that did not change costs a
-    look-up."""
+    """Owns the vocabulary and caches encoded lines, so that an unchanged line costs a look-up."""
 
     def __init__(self, data: bytes, source: str = "tokenizer.json") -> None:
         self._rust = _parse(data, source)
@@ -73,19 +69,19 @@ class Tokenizer:
         try:
             return cls(path.read_bytes(), str(path))
         except OSError as error:
-            raise TokenizerError(f"{path}: cannot read the tokenizer ({error}); reinstall the model") from error
+            raise TokenizerError(f"{path}: cannot read the tokenizer ({error}); install the model again") from error
 
     @property
     def vocabulary(self) -> int:
         return len(self.token_bytes)
 
     def encode(self, text: str) -> list[int]:
-        """Never a special token: a literal `<mask>` in the text is text."""
+        """Never yields a special token: a literal `<mask>` is text."""
         return [token for line in LINE.findall(text) for token in self._line(line)]
 
     @cached_property
     def line_ends(self) -> dict[int, tuple[int, ...]]:
-        """For each token that ends a line what it spells before that, in tokens."""
+        """For each token with a line end, the tokens that spell the text before it."""
         ending = (token for token, spelled in enumerate(self.token_bytes) if b"\n" in spelled)
         return {token: tuple(self.encode(self.decode([token]).partition("\n")[0])) for token in ending}
 
@@ -97,15 +93,15 @@ class Tokenizer:
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def symbol(self, token: int) -> str:
-        """The token as it is written in golden files: no spaces, `Ġ` for a space and `Ċ` for a line's end."""
+        """The token as golden files show it: `Ġ` for a space and `Ċ` for a line end."""
         return self._symbols[token]
 
     def split_part(self, head: str) -> tuple[list[int], str]:
-        """The tokens of a line's head up to its last pre-token, and that pre-token as text.
+        """The tokens of a line's head up to its last pre-token, and that pre-token as text: the part that is healed.
 
-        The next letter may change the last pre-token and nothing before it. Of a run of blanks only the last
-        one can still join a word. A pre-token longer than `MAXIMUM_PART` bytes gives up its beginning, so
-        that a canvas can spell what is left.
+        The next letter can change the last pre-token and nothing before it. Of a run of blanks only the last one can
+        still join a word. A pre-token longer than `MAXIMUM_PART` bytes loses its start, so that a canvas can spell the
+        rest.
         """
         if not head:
             return [], ""
@@ -118,17 +114,17 @@ class Tokenizer:
         return stable + self.encode(last[:settled]), last[settled:]
 
     def spell(self, part: str) -> list[int]:
-        """The ids of the part's bytes, one a byte."""
+        """One byte token for each byte of the part."""
         return [self.byte_ids[byte] for byte in _valid(part).encode()]
 
     def remaining(self, typed: bytes, token: int) -> bytes:
-        """What is still to be covered of `typed` after a slot took `token`."""
+        """The bytes of `typed` that are left to spell after `token`."""
         return typed[len(self.token_bytes[token]) :]
 
     def _allowed(self, typed: bytes) -> np.ndarray:
-        """The ids that a slot may take while `typed` is to be covered, ascending: tokens that begin with all
-        of it, and tokens that are a beginning of it. The sorted vocabulary is the trie."""
-        assert typed, "a slot is constrained only while typed bytes are left to cover"
+        """The ids that a slot may take while `typed` is left to spell, ascending: tokens that start with all of it, and
+        tokens that it starts with. The sorted vocabulary is the trie."""
+        assert typed, "a slot is constrained only while typed bytes are left to spell"
         start = bisect_left(self._sorted, typed)
         stop = start
         while stop < len(self._sorted) and self._sorted[stop].startswith(typed):
@@ -144,12 +140,12 @@ class Tokenizer:
 
 
 def _valid(text: str) -> str:
-    """Lone surrogates, which an editor can send and UTF-8 cannot hold, become one `?` each: offsets stay."""
+    """Each lone surrogate, which editors send and UTF-8 cannot hold, becomes one `?`, so that offsets stay."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _overlong(part: str) -> int:
-    """How many leading characters must go for the rest to fit `MAXIMUM_PART` bytes."""
+    """How many leading characters to drop so that the rest fits into `MAXIMUM_PART` bytes."""
     dropped = 0
     while len(part[dropped:].encode()) > MAXIMUM_PART:
         dropped += 1
@@ -160,7 +156,7 @@ def _parse(data: bytes, source: str) -> tokenizers.Tokenizer:
     try:
         tokenizer = tokenizers.Tokenizer.from_str(data.decode())
     except Exception as error:  # the binding raises plain Exception
-        raise TokenizerError(f"{source}: not a tokenizer file ({error}); reinstall the model") from error
+        raise TokenizerError(f"{source}: not a tokenizer file ({error}); install the model again") from error
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -169,21 +165,27 @@ def _check(symbols: list[str], tokenizer: tokenizers.Tokenizer, source: str) -> 
     for token, expected in enumerate(SPECIALS):
         found = symbols[token] if token < len(symbols) else "nothing"
         if found != expected:
-            raise TokenizerError(f"{source}: id {token} is {found!r}, the layout has {expected!r}; train it anew")
+            raise TokenizerError(
+                f"{source}: id {token} is {found!r}, the layout has {expected!r}; train the tokenizer again"
+            )
     alphabet = set(pre_tokenizers.ByteLevel.alphabet())
     if missing := alphabet - set(symbols):
-        raise TokenizerError(f"{source}: {len(missing)} of 256 byte symbols are missing; train it with the alphabet")
+        raise TokenizerError(
+            f"{source}: {len(missing)} of 256 byte symbols are missing; train the tokenizer with the alphabet"
+        )
     for token, symbol in enumerate(symbols[len(SPECIALS) :], len(SPECIALS)):
         if not alphabet.issuperset(symbol):
             raise TokenizerError(
-                f"{source}: id {token} is {symbol!r}, not spelled in bytes; train it without additions"
+                f"{source}: id {token} is {symbol!r}, not spelled in bytes; train the tokenizer without added tokens"
             )
     if tokenizer.normalizer is not None:
-        raise TokenizerError(f"{source}: a normalizer changes the text; train it with none")
+        raise TokenizerError(f"{source}: a normalizer changes the text; train the tokenizer without one")
     splitter = tokenizer.pre_tokenizer
     pieces = [piece for piece, _ in splitter.pre_tokenize_str("a\n\n12")] if splitter else None
     if pieces != ["a", "Ċ", "Ċ", "1", "2"]:
-        raise TokenizerError(f"{source}: splits otherwise than the layout (lines, digits); train it with PATTERN")
+        raise TokenizerError(
+            f"{source}: does not split lines and digits as the layout does; train the tokenizer with PATTERN"
+        )
 
 
 def _vocabulary_bytes(symbols: list[str]) -> tuple[bytes, ...]:
@@ -193,8 +195,7 @@ def _vocabulary_bytes(symbols: list[str]) -> tuple[bytes, ...]:
 
 
 def _byte_of_symbol() -> dict[str, int]:
-    """The byte-level alphabet of GPT-2: printable bytes stand for themselves, the others follow from
-    U+0100."""
+    """GPT-2's byte-level alphabet: printable bytes stand for themselves, all others for U+0100 and on."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}

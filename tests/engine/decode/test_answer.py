@@ -6,7 +6,8 @@ from mercury_engine.api import Span
 from mercury_engine.decode.answer import Answer, Presentation, Spoken
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration
-from mercury_engine.tokens.layout import EOM, Hole
+from mercury_engine.tokens.layout import Hole
+from mercury_engine.tokens.vocabulary import EOM
 from tests.engine.tiny import TOKENIZER
 
 

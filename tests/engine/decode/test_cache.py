@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from mercury_engine.decode.cache import ANSWERS, LIVE_SECONDS, Answered, Session, Sessions
 from mercury_engine.decode.canvas import fuse
-from mercury_engine.tokens.trail import Trail, common_prefix
+from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
 from tests.engine.tiny import random_runtime
 
 
 def encode(session, ids, positions=None):
     """Bring the session to these rows; the logits of the last one, and how many were encoded."""
     runtime = random_runtime()
-    trail = Trail.plain(ids, range(len(ids)) if positions is None else positions)
+    trail = HintedPrefix.without_hints(ids, range(len(ids)) if positions is None else positions)
     cached = session.align(trail)
     fused = fuse(cached, trail, len(ids) - cached - 1)
     forward = runtime.forward(fused.rows, session.cache)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mercury_engine.decode.canvas import Canvas, canvas_for, fuse, masked
-from mercury_engine.tokens.layout import MASK
-from mercury_engine.tokens.trail import Trail
+from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.vocabulary import MASK
 from tests.engine.tiny import random_runtime
 
 CACHED = [70, 71, 72]
@@ -15,9 +15,9 @@ def predictions(clean, canvases, first=0):
     """Logits of the clean rows and of every canvas, on top of three cached rows."""
     runtime = random_runtime()
     cache = runtime.cache()
-    before = fuse(0, Trail.plain(CACHED, range(3)), 3)
+    before = fuse(0, HintedPrefix.without_hints(CACHED, range(3)), 3)
     cache.append(runtime.forward(before.rows, cache), range(3))
-    fused = fuse(3, Trail.plain([*CACHED, *clean], range(3 + len(clean))), first, canvases)
+    fused = fuse(3, HintedPrefix.without_hints([*CACHED, *clean], range(3 + len(clean))), first, canvases)
     logits = runtime.forward(fused.rows, cache).logits_WV
     slots = [fused.slots(logits, number) for number in range(len(canvases))]
     return [fused.clean_row(logits, row) for row in range(first, len(clean))], slots
@@ -64,7 +64,7 @@ def test_clean_rows_see_no_canvas():
 
 
 def test_drafting_rows_are_marked_and_placed_behind_their_anchor():
-    fused = fuse(3, Trail.plain([*CACHED, 73, 74], [0, 1, 2, 3, 68]), 1, [Canvas(1, masked(8))])
+    fused = fuse(3, HintedPrefix.without_hints([*CACHED, 73, 74], [0, 1, 2, 3, 68]), 1, [Canvas(1, masked(8))])
     assert fused.rows.drafting_R.tolist() == [False] * 2 + [True] * 8
     assert fused.rows.positions_R.tolist() == [3, 68, *range(69, 77)]
     assert fused.rows.wanted == [1, *range(2, 9)]
@@ -72,7 +72,7 @@ def test_drafting_rows_are_marked_and_placed_behind_their_anchor():
 
 
 def test_only_predictions_that_were_asked_for_can_be_read():
-    fused = fuse(0, Trail.plain([70, 71], range(2)), 1)
+    fused = fuse(0, HintedPrefix.without_hints([70, 71], range(2)), 1)
     with pytest.raises(AssertionError, match="asked for"):
         fused.clean_row(np.zeros((1, 512), np.float32), 0)
 

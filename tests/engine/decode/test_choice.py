@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mercury_engine.decode.choice import Chooser
 from mercury_engine.model.config import TINY
-from mercury_engine.tokens.layout import EOM, MASK, SPECIALS
+from mercury_engine.tokens.vocabulary import EOM, MASK, SPECIALS
 from tests.engine.tiny import TOKENIZER
 
 CHOOSER = Chooser(TOKENIZER, TINY.vocabulary)

@@ -7,7 +7,8 @@ from mercury_engine.api import Span
 from mercury_engine.decode.continuation import continued, still_to_rewrite
 from mercury_engine.decode.search import LOW_TOKENS
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.layout import HOLE_STRIDE, freeze, lay_out
+from mercury_engine.tokens.layout import freeze, lay_out
+from mercury_engine.tokens.vocabulary import HOLE_STRIDE
 from tests.engine.tiny import BUDGET, TOKENIZER, engine, final, random_runtime, request
 
 

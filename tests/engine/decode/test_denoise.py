@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from mercury_engine.api import Filled
 from mercury_engine.decode.policy import Costs
 from mercury_engine.model.torch_runtime import TorchRuntime
-from mercury_engine.tokens.layout import CUR, EOM, HOLES, LINE, SPECIALS, freeze, lay_out
+from mercury_engine.tokens.layout import freeze, lay_out
+from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, LINE, SPECIALS
 from tests.engine.slow_hints import one_line, slow_hints
 from tests.engine.tiny import BUDGET, DOCUMENT, FLAT, STEEP, TOKENIZER, engine, final, random_runtime, request
 
@@ -56,8 +57,8 @@ def ended(said, mode):
 
 
 def next_token(model, row, ids, positions, part, said):
-    anchor, offset = row.holes[0].anchor, len(row.beyond)
-    told = slow_hints([*row.beyond, *ids], anchor + offset, TOKENIZER.token_bytes)[offset:]
+    anchor, offset = row.holes[0].anchor, len(row.unread)
+    told = slow_hints([*row.unread, *ids], anchor + offset, TOKENIZER.token_bytes)[offset:]
     if CUR in ids and LINE in ids:
         told = one_line(told, ids, anchor, TOKENIZER)
     hints = torch.tensor(told)

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.decode.drafts import Copies, Known, deleted_again, leading, remembered, still_to_type
-from mercury_engine.tokens.layout import EOM, freeze, lay_out
+from mercury_engine.tokens.layout import freeze, lay_out
+from mercury_engine.tokens.vocabulary import EOM
 from tests.engine.tiny import BUDGET, TOKENIZER, request
 
 

@@ -9,7 +9,7 @@ from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.echo import Echo, Heard, features, read_echo
 from mercury_engine.model.config import TINY, ModelError
 from mercury_engine.model.fitted import ECHO_FILE
-from mercury_engine.tokens.layout import EOM, SPECIALS
+from mercury_engine.tokens.vocabulary import EOM, SPECIALS
 from tests.engine.tiny import TOKENIZER, engine, final, random_runtime, request
 
 MARKED = "total = price * count\nsize = 1\ntotal = pri$0\n"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mercury_engine import engine as engines
 from mercury_engine.decode.search import LOW_TOKENS, branches
-from mercury_engine.tokens.layout import EOM, MASK
+from mercury_engine.tokens.vocabulary import EOM, MASK
 from tests.engine.tiny import DOCUMENT, TOKENIZER, engine, final, random_runtime, request
 
 

@@ -11,7 +11,7 @@ import torch
 
 from mercury_engine.model.config import BOOTSTRAP, PRESETS, QUICKSILVER, TINY, ModelError, read_config, write_config
 from mercury_engine.model.network import Model, create, load, save
-from mercury_engine.tokens.layout import Block, canvas_mask
+from mercury_engine.tokens.blocks import Block, canvas_mask
 
 CONTEXT, CANVAS = 20, 8
 

@@ -30,8 +30,9 @@ from mercury_engine.model.openvino_runtime import (
 )
 from mercury_engine.model.runtime import Rows
 from mercury_engine.model.silent_openvino import ov
+from mercury_engine.tokens.blocks import Block, canvas_mask
 from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.layout import PAD, Block, canvas_mask
+from mercury_engine.tokens.vocabulary import PAD
 
 TOLERANCE = 1e-4
 EVERYTHING = msgspec.structs.replace(

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.tokens.hints import HINTS, ORDERS, ahead, read, sources
-from mercury_engine.tokens.layout import EOM, PAD, answer_ids, freeze, lay_out
-from mercury_engine.tokens.trail import Listener
+from mercury_engine.tokens.hints import HINTS, ORDERS, continuations, locate, look_up
+from mercury_engine.tokens.layout import answer_ids, freeze, lay_out
+from mercury_engine.tokens.prefix import HintBuilder
+from mercury_engine.tokens.vocabulary import EOM, PAD
 from tests.engine.slow_hints import one_line, slow_hints
 from tests.engine.tiny import BUDGET, TOKENIZER, request
 
@@ -19,7 +20,7 @@ N = PAD
 def check(ids, *hints, anchor=None):
     """The hints of the last rows of these tokens, for as many of them as are given."""
     ids = np.array(ids, np.int32)
-    found = read(ids, sources(ids, anchor, SPELLED)).tolist()
+    found = look_up(ids, locate(ids, anchor, SPELLED)).tolist()
     assert found[len(found) - len(hints) :] == [list(one) for one in hints]
 
 
@@ -34,7 +35,7 @@ def stream(marked, answer, **fields):
 def told(marked, answer="", **fields):
     """What the anchor is told by its longest match, as text."""
     ids, anchor = stream(marked, answer, **fields)
-    hints = read(ids, sources(ids, anchor, SPELLED))[anchor]
+    hints = look_up(ids, locate(ids, anchor, SPELLED))[anchor]
     found = [token for token in hints.tolist() if token != PAD]
     return TOKENIZER.decode(found[-1:])
 
@@ -90,25 +91,25 @@ pieces = st.lists(st.sampled_from(["a", "b", ".", " = ", "\n", "self", "width", 
 def test_they_are_what_their_definition_says(before, after, answer, spans):
     ids, anchor = stream(before + spans + after, answer)
     expected = slow_hints(ids.tolist(), anchor, SPELLED)
-    assert read(ids, sources(ids, anchor, SPELLED)).tolist() == expected
+    assert look_up(ids, locate(ids, anchor, SPELLED)).tolist() == expected
 
 
 @settings(deadline=None, max_examples=100)
 @given(pieces, pieces, pieces, st.data())
 def test_they_depend_on_nothing_that_comes_later(before, after, answer, data):
     ids, anchor = stream(f"{before}$0{after}", answer)
-    whole = sources(ids, anchor, SPELLED)
+    whole = locate(ids, anchor, SPELLED)
     stop = data.draw(st.integers(anchor + 1, len(ids)))
     start = data.draw(st.integers(0, stop))
-    assert sources(ids[:stop], anchor, SPELLED, start).tolist() == whole[start:stop].tolist()
+    assert locate(ids[:stop], anchor, SPELLED, start).tolist() == whole[start:stop].tolist()
 
 
 def test_many_rows_at_once_are_told_what_few_are():
     ids = np.random.default_rng(0).integers(64, 80, 500).astype(np.int32)
-    whole = sources(ids, None, SPELLED)
+    whole = locate(ids, None, SPELLED)
     assert (whole != -1).any(0)[:3].all()
     for start in (490, 499):
-        assert sources(ids, None, SPELLED, start).tolist() == whole[start:].tolist()
+        assert locate(ids, None, SPELLED, start).tolist() == whole[start:].tolist()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_many_rows_at_once_are_told_what_few_are():
     ],
 )
 def test_a_canvas_is_told_how_the_text_went_on(ids, source, expected):
-    told = ahead(np.array(ids, np.int32), np.full(HINTS, source, np.int32), 4)
+    told = continuations(np.array(ids, np.int32), np.full(HINTS, source, np.int32), 4)
     assert told.T.tolist() == [expected] * len(ORDERS)
 
 
@@ -130,7 +131,7 @@ def test_what_has_no_room_is_heard_all_the_same():
     asked = request("".join(f"line{number} = value{number}\n" for number in range(200)) + "line3 $0\n")
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
     assert "line3 " not in TOKENIZER.decode(row.ids[: row.holes[0].anchor - 8])
-    trail = Listener.to(row, TOKENIZER, hints=True).trail(row.ids, row.positions)
+    trail = HintBuilder.of(row, TOKENIZER, hints=True).build(row.ids, row.positions)
     token = [one for one in trail.hints_RH[row.holes[0].anchor].tolist() if one != PAD][-1]
     assert TOKENIZER.decode([token]).startswith(" =")
 
@@ -138,7 +139,7 @@ def test_what_has_no_room_is_heard_all_the_same():
 def test_what_is_read_is_not_heard_as_well():
     asked = request("".join(f"line{number} = value{number}\n" for number in range(200)) + "$0\n")
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
-    text = TOKENIZER.decode([token for token in [*row.beyond, *row.ids] if token != PAD])
+    text = TOKENIZER.decode([token for token in [*row.unread, *row.ids] if token != PAD])
     counts = [text.count(f"line{number} = value{number}\n") for number in range(200)]
     assert max(counts) == 1
     assert sum(counts) >= 199, "a line may be cut in two"
@@ -147,16 +148,16 @@ def test_what_is_read_is_not_heard_as_well():
 @settings(deadline=None, max_examples=60)
 @given(pieces, pieces, pieces, pieces)
 def test_a_trail_that_goes_on_from_another_is_the_one_begun_anew(before, typed, after, answer):
-    trails = []
+    prefixes = []
     for text in (before, before + typed):
         ids, _ = stream(f"{text}$0{after}", answer)
         asked = request(f"{text}$0{after}")
         row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
-        listener = Listener.to(row, TOKENIZER, hints=True)
+        listener = HintBuilder.of(row, TOKENIZER, hints=True)
         positions = np.arange(len(ids))
-        resumed = listener.resumed(ids, positions, trails[-1] if trails else None)
-        assert resumed.hints_RH.tolist() == listener.trail(ids, positions).hints_RH.tolist()
-        trails.append(resumed)
+        resumed = listener.build_from(ids, positions, prefixes[-1] if prefixes else None)
+        assert resumed.hints_RH.tolist() == listener.build(ids, positions).hints_RH.tolist()
+        prefixes.append(resumed)
 
 
 def test_a_line_that_is_the_answer_ends_before_its_end():
@@ -164,7 +165,7 @@ def test_a_line_that_is_the_answer_ends_before_its_end():
     ids, anchor = stream("call(a) {\ncall(b)$0\n", " {")
     asked = request("call(a) {\ncall(b)$0\n")
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
-    told = Listener.to(row, TOKENIZER, hints=True).trail(ids, np.arange(len(ids))).hints_RH
+    told = HintBuilder.of(row, TOKENIZER, hints=True).build(ids, np.arange(len(ids))).hints_RH
     raw = slow_hints(ids.tolist(), anchor, SPELLED)
     assert told.tolist() == one_line(raw, ids.tolist(), anchor, TOKENIZER)
     assert not any(b"\n" in SPELLED[token] for token in told[anchor:].flatten().tolist())
@@ -173,5 +174,5 @@ def test_a_line_that_is_the_answer_ends_before_its_end():
 def test_a_canvas_on_a_line_is_told_the_line_and_its_end():
     (end,) = (token for token, spelled in enumerate(SPELLED) if spelled == b"\n")
     ids = np.array([A, B, C, end, D, A], np.int32)
-    told = ahead(ids, np.full(HINTS, 1, np.int32), 4, TOKENIZER.line_ends)
+    told = continuations(ids, np.full(HINTS, 1, np.int32), 4, TOKENIZER.line_ends)
     assert told.T.tolist() == [[C, EOM, N, N]] * HINTS

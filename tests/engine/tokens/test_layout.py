@@ -9,37 +9,42 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_engine.tokens import layout
+from mercury_engine.tokens import vocabulary
+from mercury_engine.tokens.blocks import Block, canvas_mask, canvas_slots, with_answers, without_modes
 from mercury_engine.tokens.layout import (
-    CANVASES,
-    EOM,
-    HOLE_STRIDE,
-    HOLES,
-    SPECIALS,
-    Block,
     Budget,
     LayoutError,
     answer_ids,
     budget_for,
-    canvas_mask,
-    canvas_slots,
-    draft_blocks,
     filled_text,
     freeze,
     is_stale,
     lay_out,
     show,
     until_end,
-    visible_ranges,
-    with_answers,
-    without_modes,
 )
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import (
+    CANVASES,
+    CUR,
+    EOM,
+    HOLE_STRIDE,
+    HOLES,
+    LINE,
+    MODES,
+    NEAR,
+    OLD,
+    OLD_END,
+    PART,
+    PRE,
+    SNIP,
+    SPECIALS,
+    SUF,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TOKENIZER = Tokenizer.load(GOLDEN / "tokenizer.json")
 BUDGET = Budget()
-LINE, NEAR, CUR, PRE, SUF = (SPECIALS.index(name) for name in ("<line>", "<near>", "<cur>", "<pre>", "<suf>"))
 
 SHAPES = """\
 class Shape:
@@ -145,7 +150,7 @@ def test_golden_edits_and_snippets():
 
 def test_specials_are_sixty_four_and_distinct():
     assert len(SPECIALS) == len(set(SPECIALS)) == 64
-    named = {name: getattr(layout, name.strip("</>").upper()) for name in SPECIALS[:15]}
+    named = {name: getattr(vocabulary, name.strip("</>").upper()) for name in SPECIALS[:15]}
     assert [SPECIALS[value] for value in named.values()] == list(named)
     assert [SPECIALS[hole] for hole in HOLES] == [f"<hole{i}>" for i in range(8)]
 
@@ -212,7 +217,7 @@ def test_a_row_that_fits_spells_the_text(before, head, rest, after):
     sections = dict.fromkeys((SUF, PRE, NEAR, LINE, CUR), b"")
     section = None
     for token in row.ids.tolist():
-        section = token if token in (*sections, layout.PART) else section
+        section = token if token in (*sections, PART) else section
         if section in sections:
             sections[section] += TOKENIZER.token_bytes[token]
     cursor = text.index("$0")
@@ -228,7 +233,7 @@ def test_holes_spell_the_text_around_them(pieces, tail):
     row = row_of(request(marked, mode="edit"))
     spelled, inside = b"", False
     for token in row.ids[: row.holes[0].anchor].tolist():
-        inside = (inside and token != layout.OLD) or token == layout.PART
+        inside = (inside and token != OLD) or token == PART
         if not inside and token not in HOLES:
             spelled += TOKENIZER.token_bytes[token]
     path = b"shapes.py"
@@ -247,8 +252,9 @@ def test_anchors_stand_a_stride_apart_behind_everything_else():
 
 def test_canvases_drafted_together_see_their_own_past_and_each_other():
     row = row_of(request("[[a]] = [[b]]\n", mode="edit"))
-    seen = canvas_mask(draft_blocks(row, [8, 16]), len(row.ids))
     first, second = (hole.anchor for hole in row.holes)
+    canvases = [Block(size, anchor, causal=False, group=0) for size, anchor in ((8, first), (16, second))]
+    seen = canvas_mask([Block(len(row.ids)), *canvases], len(row.ids))
     assert seen[:, len(row.ids) :].all()
     assert seen[:, : first + 1].all()
     assert not seen[:8, second].any()
@@ -290,7 +296,7 @@ def test_every_budget_leaves_room_for_the_answer(context):
     )
     row = row_of(full, budget=budget)
     assert len(row.ids) + budget.answer <= context
-    assert np.isin([layout.SNIP, layout.OLD_END], row.ids).all()
+    assert np.isin([SNIP, OLD_END], row.ids).all()
     holes = InfillRequest(
         session="test", windows=now.windows, spans=tuple(Span(0, 9 * i, 9 * i + 1, "edit") for i in range(2))
     )
@@ -396,60 +402,10 @@ def test_without_modes_keeps_the_holes_in_place():
         bare = without_modes(row)
         removed = len(row.ids) - len(bare.ids)
         assert removed == len(row.holes)
-        assert not np.isin(bare.ids, layout.MODES).any()
+        assert not np.isin(bare.ids, MODES).any()
         for hole, old in zip(bare.holes, row.holes, strict=True):
             assert bare.ids[hole.anchor] == row.ids[old.anchor]
             assert bare.positions[hole.anchor] == row.positions[old.anchor] - removed
-
-
-def slow_mask(blocks):
-    """Who sees whom, one pair at a time."""
-    rows = [(index, at) for index, block in enumerate(blocks) for at in range(block.size)]
-    owner = [index for index, _ in rows]
-
-    def sees(row, column):
-        index, (theirs, _) = owner[row], rows[column]
-        block, other = blocks[index], blocks[theirs]
-        if index == theirs:
-            return column <= row or not block.causal
-        if block.group >= 0 and block.group == other.group:
-            return True
-        return block.parent >= 0 and (column == block.parent or sees(block.parent, column))
-
-    return np.array([[sees(row, column) for column in range(len(rows))] for row in range(len(rows))])
-
-
-@st.composite
-def block_trees(draw):
-    """A few causal blocks, then canvases on them, alone and in groups."""
-    blocks, rows = [], 0
-    for _ in range(draw(st.integers(1, 4))):
-        blocks.append(Block(draw(st.integers(1, 4)), draw(st.integers(-1, rows - 1))))
-        rows += blocks[-1].size
-    sizes = st.lists(st.integers(1, 3), min_size=1, max_size=3)
-    for group, canvases in enumerate(draw(st.lists(sizes, max_size=3))):
-        for size in canvases:
-            parent = draw(st.integers(0, rows - 1))
-            blocks.append(Block(size, parent, causal=False, group=group if len(canvases) > 1 else -1))
-    return blocks
-
-
-@settings(deadline=None, max_examples=150)
-@given(block_trees(), st.integers(0, 5))
-def test_the_mask_says_who_sees_whom(blocks, cached):
-    expected = slow_mask(blocks)
-    assert canvas_mask(blocks).tolist() == expected.tolist()
-    assert canvas_mask(blocks, cached).tolist() == expected[cached:].tolist()
-    assert visible_ranges(blocks).shape[0] == len(expected)
-
-
-def test_a_fused_keystroke_is_clean_rows_then_a_canvas_that_sees_them():
-    seen = canvas_mask([Block(5), Block(2, parent=4), Block(3, parent=6, causal=False)], first_row=5)
-    assert seen.astype(int).tolist() == [
-        [1, 1, 1, 1, 1, 1, 0, 0, 0, 0],
-        [1, 1, 1, 1, 1, 1, 1, 0, 0, 0],
-        *[[1] * 10] * 3,
-    ]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.tokens.layout import MAXIMUM_PART, SPECIALS
 from mercury_engine.tokens.tokenizer import Tokenizer, TokenizerError
+from mercury_engine.tokens.vocabulary import MAXIMUM_PART, SPECIALS
 
 FILE = Path(__file__).parents[1] / "golden" / "tokenizer.json"
 TOKENIZER = Tokenizer.load(FILE)
@@ -157,8 +157,8 @@ def test_a_file_that_changes_text_is_refused():
 
 def test_a_file_that_splits_otherwise_is_refused():
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-    check_refused(lambda data: data.update(pre_tokenizer=byte_level), "splits otherwise")
-    check_refused(lambda data: data.update(pre_tokenizer=None), "splits otherwise")
+    check_refused(lambda data: data.update(pre_tokenizer=byte_level), "does not split lines")
+    check_refused(lambda data: data.update(pre_tokenizer=None), "does not split lines")
 
 
 def test_a_file_with_additions_is_refused():

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.tokens.layout import SPECIALS
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.corpus.tokenizer_training import bytes_per_token, train_tokenizer
 
 CODE = "def area(width, height):\n        if width > 12:\n            return width * height\n"

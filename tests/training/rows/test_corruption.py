@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import InfillRequest, Span, Window
-from mercury_engine.tokens.layout import EOM, MASK, Budget, answer_ids, freeze, lay_out
+from mercury_engine.tokens.layout import Budget, answer_ids, freeze, lay_out
+from mercury_engine.tokens.vocabulary import EOM, MASK
 from mercury_training.rows import corruption
 from mercury_training.rows.corruption import VISIBLE, answer_canvases, drafted, hidden, pair, text_canvases
 from mercury_training.rows.examples import answered

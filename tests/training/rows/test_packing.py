@@ -5,27 +5,9 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_engine.tokens.layout import (
-    BOS,
-    CUR,
-    EOM,
-    HOLES,
-    LINE,
-    MASK,
-    OLD,
-    PAD,
-    PART,
-    PRE,
-    SPECIALS,
-    SUF,
-    Budget,
-    answer_ids,
-    budget_for,
-    freeze,
-    lay_out,
-    until_end,
-    with_answers,
-)
+from mercury_engine.tokens.blocks import with_answers
+from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out, until_end
+from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, HOLES, LINE, MASK, OLD, PAD, PART, PRE, SPECIALS, SUF
 from mercury_training.rows import examples
 from mercury_training.rows.examples import Cut, Place, completion, left_to_right, next_edit
 from mercury_training.rows.loader import Batches
@@ -290,7 +272,7 @@ def test_every_row_has_the_hints_of_the_path_that_it_sees(kind, monkeypatch):
     assert found
     for example in found:
         ids, base, first = example.stream.ids.tolist(), example.base, example.anchors[0]
-        beyond = example.told[0].beyond_B.tolist()
+        beyond = example.told[0].unread_U.tolist()
         offset, found = len(beyond), []
         for path in (ids[:base], [*ids[: first + 1], *ids[base:]]):
             told = slow_hints([*beyond, *path], offset + first, TOKENIZER.token_bytes)[offset:]

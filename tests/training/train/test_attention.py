@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
-from mercury_engine.tokens.layout import Block, canvas_mask, visible_ranges
+from mercury_engine.tokens.blocks import Block, canvas_mask, visible_ranges
 from mercury_training.train.attention import attend_blocks, attend_dense, attend_tiles, block_mask, dense_mask, tiles
 
 ROWS = (

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from mercury_engine.tokens.layout import EOM, canvas_slots
+from mercury_engine.tokens.blocks import canvas_slots
+from mercury_engine.tokens.vocabulary import EOM
 from mercury_training.rows.corruption import hidden
 from mercury_training.train import losses
 from mercury_training.train.losses import CERTAINTY, LAMBDA, Totals, certainties, linear_cross_entropy, part_of, weigh

@@ -18,20 +18,10 @@ from safetensors.torch import load_file
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.model.config import TINY, ModelConfig
 from mercury_engine.model.network import load
-from mercury_engine.tokens.layout import (
-    EOM,
-    MASK,
-    Block,
-    answer_ids,
-    budget_for,
-    canvas_mask,
-    filled_text,
-    freeze,
-    lay_out,
-    slot_positions,
-    until_end,
-)
-from mercury_engine.tokens.trail import Listener
+from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
+from mercury_engine.tokens.layout import answer_ids, budget_for, filled_text, freeze, lay_out, until_end
+from mercury_engine.tokens.prefix import HintBuilder
+from mercury_engine.tokens.vocabulary import EOM, MASK
 from mercury_training.rows import loader
 from mercury_training.rows.examples import answered
 from mercury_training.rows.packing import Shape, pack, stack
@@ -421,8 +411,8 @@ def logits(model, ids, positions, hints, mask=None):
 
 
 def heard(model, row, ids, positions):
-    listener = Listener.to(row, TOKENIZER, hints=True)
-    return listener.trail(np.array(ids, np.int32), np.array(positions, np.int32))
+    listener = HintBuilder.of(row, TOKENIZER, hints=True)
+    return listener.build(np.array(ids, np.int32), np.array(positions, np.int32))
 
 
 def read_on(model, row):
@@ -443,7 +433,7 @@ def draft(model, row, size=32):
     positions = [*row.positions, *slot_positions(int(row.positions[anchor]), size)]
     mask = torch.from_numpy(canvas_mask([Block(len(row.ids)), Block(size, anchor, causal=False)]))
     trail = heard(model, row, row.ids, row.positions)
-    hints = np.concatenate([trail.hints_RH, trail.hints_ahead(anchor, size)])
+    hints = np.concatenate([trail.hints_RH, trail.canvas_hints(anchor, size)])
     return logits(model, ids, positions, hints, mask).argmax(-1)[anchor:-1].tolist()
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tokenizers import pre_tokenizers, trainers
 
-from mercury_engine.tokens.layout import SPECIALS
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
+from mercury_engine.tokens.vocabulary import SPECIALS
 
 __all__ = ["VOCABULARY", "bytes_per_token", "train_tokenizer"]
 

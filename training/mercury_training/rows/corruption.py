@@ -3,7 +3,8 @@
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.tokens.layout import CANVASES, EOM, MASK, SPECIALS, canvas_slots
+from mercury_engine.tokens.blocks import canvas_slots
+from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, SPECIALS
 from mercury_training.rows.examples import Example
 
 __all__ = ["Canvas", "answer_canvases", "drafted", "hidden", "pair", "text_canvases"]

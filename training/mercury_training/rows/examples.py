@@ -15,24 +15,11 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_engine.tokens.layout import (
-    HOLE_STRIDE,
-    JUMP_LINES,
-    PRE,
-    SUF,
-    Block,
-    Budget,
-    LayoutError,
-    Row,
-    Stream,
-    answer_ids,
-    freeze,
-    lay_out,
-    with_answers,
-    without_modes,
-)
+from mercury_engine.tokens.blocks import Block, Stream, with_answers, without_modes
+from mercury_engine.tokens.layout import JUMP_LINES, Budget, LayoutError, Row, answer_ids, freeze, lay_out
+from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.trail import Listener, Trail
+from mercury_engine.tokens.vocabulary import HOLE_STRIDE, PRE, SUF
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.synthetic import lines_of
 
@@ -59,7 +46,7 @@ class Example(Struct, frozen=True, eq=False):
 
     stream: Stream
     base: int
-    told: tuple[Trail, ...]
+    told: tuple[HintedPrefix, ...]
     anchors: tuple[int, ...] = ()
     answers: tuple[tuple[int, ...], ...] = ()
     drafts: tuple[tuple[int, ...], ...] = ()
@@ -72,8 +59,8 @@ class Example(Struct, frozen=True, eq=False):
     def hints_ahead(self, row: int, size: int) -> np.ndarray:
         """Of a canvas on a row."""
         if row < self.base:
-            return self.told[0].hints_ahead(row, size)
-        return self.told[1].hints_ahead(self.anchors[0] + 1 + row - self.base, size)
+            return self.told[0].canvas_hints(row, size)
+        return self.told[1].canvas_hints(self.anchors[0] + 1 + row - self.base, size)
 
 
 class Place(Struct, frozen=True):
@@ -102,8 +89,8 @@ def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room
     ids = np.concatenate([np.array(header, np.int32), tokens[: room - len(header)].astype(np.int32)])
     size = len(ids)
     positions = np.arange(size, dtype=np.int32)
-    listener = Listener(tokenizer.token_bytes, None, size)
-    return Example(Stream(ids, positions, (Block(size),), ()), size, (listener.trail(ids, positions),))
+    listener = HintBuilder(tokenizer.token_bytes, None, size)
+    return Example(Stream(ids, positions, (Block(size),), ()), size, (listener.build(ids, positions),))
 
 
 def completion(tokenizer: Tokenizer, place: Place, budget: Budget, draw: np.random.Generator) -> Example | None:
@@ -176,10 +163,10 @@ def _example(
 def answered(tokenizer: Tokenizer, row: Row, answers: tuple[tuple[int, ...], ...]) -> Example:
     """A row with its answers, one for each hole."""
     stream, first, base = with_answers(row, answers), row.holes[0].anchor + 1, len(row.ids)
-    listener = Listener.to(row, tokenizer, hints=True)
-    before = listener.trail(row.ids, row.positions)
+    listener = HintBuilder.of(row, tokenizer, hints=True)
+    before = listener.build(row.ids, row.positions)
     ids = np.concatenate([row.ids[:first], stream.ids[base:]])
-    behind = listener.trail(ids, np.concatenate([row.positions[:first], stream.positions[base:]]), before.upto(first))
+    behind = listener.build(ids, np.concatenate([row.positions[:first], stream.positions[base:]]), before.upto(first))
     return Example(
         stream,
         base,

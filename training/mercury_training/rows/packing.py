@@ -18,18 +18,11 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import Snippet, Window
+from mercury_engine.tokens.blocks import Block, slot_positions, visible_ranges
 from mercury_engine.tokens.hints import HINTS
-from mercury_engine.tokens.layout import (
-    CANVASES,
-    PAD,
-    SPECIALS,
-    Block,
-    Budget,
-    budget_for,
-    slot_positions,
-    visible_ranges,
-)
+from mercury_engine.tokens.layout import Budget, budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tokens.vocabulary import CANVASES, PAD, SPECIALS
 from mercury_training.corpus.shards import EditRow, Split, damage_named
 from mercury_training.rows.corruption import Canvas, answer_canvases, text_canvases
 from mercury_training.rows.examples import Example, Place, completion, left_to_right, next_edit

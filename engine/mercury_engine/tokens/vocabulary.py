@@ -1,0 +1,83 @@
+"""The vocabulary that every model shares: the reserved tokens, the languages, and the limits of the layout."""
+
+__all__ = [
+    "BLOCK",
+    "BOS",
+    "CANVASES",
+    "CUR",
+    "EDITS",
+    "EOM",
+    "HOLES",
+    "HOLE_STRIDE",
+    "LANGUAGES",
+    "LANGUAGE_ALIASES",
+    "LAYOUT_VERSION",
+    "LINE",
+    "MASK",
+    "MAXIMUM_PART",
+    "MODES",
+    "MODE_OF",
+    "NEAR",
+    "OLD",
+    "OLD_END",
+    "PAD",
+    "PART",
+    "PATH",
+    "PRE",
+    "REGION",
+    "SNIP",
+    "SPECIALS",
+    "SUF",
+]
+
+LAYOUT_VERSION = 1
+"""Changes whenever a row comes to mean something else; a model names the version that it was trained for."""
+
+CANVASES = (8, 16, 32, 64)
+"""How many slots a canvas may have."""
+
+HOLE_STRIDE = 65
+"""Positions from one anchor to the next: the anchor's own and 64 for its slots, whatever the size of the canvas.
+
+Among several holes a longer answer is continued in a new row that holds the accepted text.
+"""
+
+MAXIMUM_PART = 32
+"""Bytes of a partial word that the canvas spells again (token healing)."""
+
+LANGUAGES = (
+    *("python", "javascript", "typescript", "tsx", "rust", "go", "c", "cpp", "java", "csharp", "ruby", "php"),
+    *("bash", "lua", "json", "html", "css", "markdown", "text", "yaml", "toml", "xml", "sql", "kotlin", "swift"),
+)
+
+SPECIALS = (
+    *("<bos>", "<pad>", "<mask>", "<eom>"),
+    *("<suf>", "<pre>", "<near>", "<cur>", "<snip>", "<path>", "<edits>"),
+    *("<line>", "<block>", "<region>"),
+    "<part>",
+    *(f"<hole{i}>" for i in range(8)),
+    *("<old>", "</old>", "<del>", "<ins>", "<keep>"),
+    *("<tool>", "</tool>", "<result>", "</result>", "<json>", "</json>"),
+    *(f"<lang:{language}>" for language in LANGUAGES),
+    *(f"<reserved{i}>" for i in range(5)),
+)
+"""Ids 0 to 63. The byte tokens behind `<part>` belong to the tokenizer, whose byte-level vocabulary has a symbol for
+each of the 256 bytes."""
+
+BOS, PAD, MASK, EOM = range(4)
+SUF, PRE, NEAR, CUR, SNIP, PATH, EDITS = range(4, 11)
+LINE, BLOCK, REGION = MODES = range(11, 14)
+PART = 14
+HOLES = range(15, 23)
+OLD, OLD_END = 23, 24
+
+MODE_OF = {"line": LINE, "block": BLOCK, "edit": REGION}
+LANGUAGE_ALIASES = {
+    "javascriptreact": "javascript",
+    "jsonc": "json",
+    "sh": "bash",
+    "shellscript": "bash",
+    "typescriptreact": "tsx",
+    "zsh": "bash",
+}
+"""Other names that editors use; an unknown language counts as `text`."""
