@@ -60,11 +60,11 @@ def tokens(text: str) -> list[Token]:
 
 def touches_of(before: str, after: str) -> list[Touch]:
     """The pieces that differ, token by token; all of it where there are too many."""
-    return [*_touches_of(before, after)]
+    return [*cached_touches(before, after)]
 
 
 @lru_cache(maxsize=512)
-def _touches_of(before: str, after: str) -> tuple[Touch, ...]:
+def cached_touches(before: str, after: str) -> tuple[Touch, ...]:
     """Remembered: the last edits are looked at after each keystroke."""
     old, new = tokens(before), tokens(after)
     said = [token.text for token in old], [token.text for token in new]
@@ -72,8 +72,8 @@ def _touches_of(before: str, after: str) -> tuple[Touch, ...]:
         return (Touch(0, len(before), 0, len(after)),)
     matcher = SequenceMatcher(None, *said, autojunk=False)
     return tuple(
-        _trimmed(before, after, Touch(*_gap(before, old, i, j), *_gap(after, new, k, m)))
-        for tag, i, j, k, m in _whole_arguments(matcher.get_opcodes(), old, new)
+        trim_blanks(before, after, Touch(*gap(before, old, i, j), *gap(after, new, k, m)))
+        for tag, i, j, k, m in align_to_arguments(matcher.get_opcodes(), old, new)
         if tag != "equal"
     )
 
@@ -151,7 +151,7 @@ def others(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int, str]]:
         yield found[0], "".join(lines[number] for number in found)
 
 
-def _whole_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token]) -> Iterator[tuple]:
+def align_to_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token]) -> Iterator[tuple]:
     """`f(a, b, c)` from `f(a, c)` came by `, b` or by `b, `, `g(f(a))` from `g(a)` by `f(` or by `(f`: the former each
     time, which does not tear apart what belongs together; and a bracket closes as early as it can."""
     for tag, i, j, k, m in opcodes:
@@ -165,12 +165,12 @@ def _whole_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token
         yield tag, i + by, j + by, k + by, m + by
 
 
-def _gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]:
+def gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]:
     """From the end of the token before to the start of the one after."""
     return found[first - 1].end if first else 0, found[stop].start if stop < len(found) else len(text)
 
 
-def _trimmed(before: str, after: str, touch: Touch) -> Touch:
+def trim_blanks(before: str, after: str, touch: Touch) -> Touch:
     """Without the blanks that both begin and end with, nor those at the edge of what stays."""
     went, came = pieces(before, after, touch)
     blanks = min(len(went) - len(went.lstrip()), len(came) - len(came.lstrip()))

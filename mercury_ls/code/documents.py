@@ -35,18 +35,18 @@ way out, slices are."""
 LONGEST_MARK = 16
 """What ends a lexeme, or begins a longer one, is shorter: nothing further away decides where it ends."""
 
-_PENDING_LIMIT = 64
-_QUICK = 1 << 15
+MAX_PENDING = 64
+QUICK_BYTES = 1 << 15
 """Bytes that are parsed within any patience."""
-_SLICE_SECONDS = 0.01
-_CHUNK = 1 << 16
+SLICE_SECONDS = 0.01
+CHUNK_BYTES = 1 << 16
 """Bytes that the parser reads at once of a text that it has not seen before."""
-_DEEPEST = 256
-_STRIDE = 1024
-_TERMINATOR = re.compile(r"\r\n|\r|\n")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+MAX_DEPTH = 256
+STRIDE = 1024
+TERMINATOR = re.compile(r"\r\n|\r|\n")
+SURROGATE = re.compile(r"[\ud800-\udfff]")
 
-_Range = tuple[int, int, int, int]
+LineRange = tuple[int, int, int, int]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Change(Struct, frozen=True):
     text: str
 
 
-_NOTHING = Change(0, 0, "")
+NO_CHANGE = Change(0, 0, "")
 """Pending, so that the text is parsed though nothing has been typed since."""
 
 
@@ -70,7 +70,7 @@ class Snapshot:
     there twice where what begins at it never ends.
     """
 
-    def __init__(self, document: "Document", lines: "_Lines"):
+    def __init__(self, document: "Document", lines: "LineIndex"):
         self.uri = document.uri
         self.path = document.path
         self.language = document.language
@@ -127,16 +127,16 @@ class Snapshot:
     def byte(self, offset: int) -> int:
         if self.text.isascii():
             return offset
-        anchor = offset // _STRIDE
-        return self._byte_anchors[anchor] + len(self.text[anchor * _STRIDE : offset].encode())
+        anchor = offset // STRIDE
+        return self._byte_anchors[anchor] + len(self.text[anchor * STRIDE : offset].encode())
 
     def offset_of_byte(self, byte: int) -> int:
         """Inside a character is its start."""
         if self.text.isascii():
             return byte
         anchor = bisect_right(self._byte_anchors, byte) - 1
-        piece = self.text[anchor * _STRIDE : (anchor + 1) * _STRIDE].encode()
-        return anchor * _STRIDE + len(piece[: byte - self._byte_anchors[anchor]].decode(errors="ignore"))
+        piece = self.text[anchor * STRIDE : (anchor + 1) * STRIDE].encode()
+        return anchor * STRIDE + len(piece[: byte - self._byte_anchors[anchor]].decode(errors="ignore"))
 
     @cached_property
     def tree(self) -> Tree | None:
@@ -158,8 +158,8 @@ class Snapshot:
     @cached_property
     def _byte_anchors(self) -> "array[int]":
         anchors = array("q", [0])
-        for start in range(0, len(self.text) - _STRIDE + 1, _STRIDE):
-            anchors.append(anchors[-1] + len(self.text[start : start + _STRIDE].encode()))
+        for start in range(0, len(self.text) - STRIDE + 1, STRIDE):
+            anchors.append(anchors[-1] + len(self.text[start : start + STRIDE].encode()))
         return anchors
 
     def is_deep(self, offset: int) -> bool:
@@ -167,10 +167,10 @@ class Snapshot:
         they are in, each step up goes down from the root. Neighbours are about as deep."""
         if self.tree is None:
             return False
-        place = "deep", offset // _DEEPEST
+        place = "deep", offset // MAX_DEPTH
         if place not in self.memory:
             cursor, byte = self.tree.walk(), self.byte(offset)
-            self.memory[place] = all(cursor.goto_first_child_for_byte(byte) is not None for _ in range(_DEEPEST))
+            self.memory[place] = all(cursor.goto_first_child_for_byte(byte) is not None for _ in range(MAX_DEPTH))
         return self.memory[place]
 
 
@@ -209,11 +209,11 @@ class Document:
         self.path = path
         self.language = language
         self.version = version
-        self.text = _encodable(text)
+        self.text = encodable(text)
         self.patience = patience
         self.closed = [0]
         self._grammar = languages.find(language, path)
-        self._lines = _Lines.of(self.text)
+        self._lines = LineIndex.of(self.text)
         self._snapshot: Snapshot | None = None
         self._parsed: tuple[Tree, str] | None = None
         self._pending: list[Change] = []
@@ -222,7 +222,7 @@ class Document:
         if made_of is not None and (tree := made_of[0].tree) is not None:
             self._parsed, self._pending = (tree, made_of[0].text), [made_of[1]]
 
-    def apply(self, changes: Sequence[tuple[_Range | None, str]], version: int, encoding: Encoding) -> list[Change]:
+    def apply(self, changes: Sequence[tuple[LineRange | None, str]], version: int, encoding: Encoding) -> list[Change]:
         """The `contentChanges` of a didChange, in order; no range means the whole text. Answers what really
         changed, each change in offsets of the text that its predecessors left.
         """
@@ -238,7 +238,7 @@ class Document:
 
     def parse(self, snapshot: Snapshot) -> Tree | None:
         """Incremental for the latest text; an older one is parsed from scratch."""
-        if self._grammar is None or not _parseable(snapshot.text):
+        if self._grammar is None or not parseable(snapshot.text):
             return None
         if snapshot.text is not self.text:
             return languages.parser(self._grammar).parse(snapshot.text.encode())
@@ -257,18 +257,18 @@ class Document:
         tree. Whoever asks first begins it, others go on with it, and what is typed meanwhile is pending by then."""
         is_current = self._parsed is not None and not self._pending
         if self._begun is None and not is_current and self._grammar is not None and self._is_long():
-            old = _edited(*self._parsed, self._pending)[0] if self._parsed else None
-            self._parsed, self._pending = (old, self.text) if old else None, [_NOTHING]
+            old = edited_tree(*self._parsed, self._pending)[0] if self._parsed else None
+            self._parsed, self._pending = (old, self.text) if old else None, [NO_CHANGE]
             self._begun, self._slices = self.text, self._parse_in_slices(self.text, self._grammar, old)
         return self._slices
 
     def _is_long(self) -> bool:
-        return len(self.text) > _QUICK and _parseable(self.text)
+        return len(self.text) > QUICK_BYTES and parseable(self.text)
 
     def _parse_in_slices(self, text: str, grammar: Language, old: Tree | None) -> Iterator[None]:
         parser, source = languages.new_parser(grammar), text.encode()
         while self._begun is text:
-            if tree := _parse_slice(parser, source, old):
+            if tree := parse_slice(parser, source, old):
                 self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
                 self._snapshot = None
                 return
@@ -282,17 +282,17 @@ class Document:
             return tree
         if not self._pending:
             return self._parsed[0]
-        old, _ = _edited(*self._parsed, self._pending)
-        tree = _parse(languages.parser(grammar), self.text.encode(), old, self.patience)
+        old, _ = edited_tree(*self._parsed, self._pending)
+        tree = parse_within(languages.parser(grammar), self.text.encode(), old, self.patience)
         # Where it took too long, the old one knows what has changed, and that is parsed with what comes next.
         self._parsed = tree or old, self.text
-        self._pending = [] if tree else [_NOTHING]
+        self._pending = [] if tree else [NO_CHANGE]
         return tree
 
-    def _apply(self, given: _Range | None, text: str, encoding: Encoding) -> Change:
+    def _apply(self, given: LineRange | None, text: str, encoding: Encoding) -> Change:
         start, end = self._offsets(given, encoding) if given else (0, len(self.text))
         # Clients that send the whole text, or a whole line, have mostly changed one word of it.
-        found = difference(self.text[start:end], _encodable(text))
+        found = difference(self.text[start:end], encodable(text))
         change = Change(start + found.start, start + found.end, found.text)
         self.text = self.text[: change.start] + change.text + self.text[change.end :]
         self._lines.replace(change, self.text)
@@ -300,7 +300,7 @@ class Document:
         self._remember(change)
         return change
 
-    def _offsets(self, given: _Range, encoding: Encoding) -> tuple[int, int]:
+    def _offsets(self, given: LineRange, encoding: Encoding) -> tuple[int, int]:
         here = Snapshot(self, self._lines)
         start, end = here.offset(given[0], given[1], encoding), here.offset(given[2], given[3], encoding)
         return min(start, end), max(start, end)
@@ -315,7 +315,7 @@ class Document:
         if self._parsed is None and self._begun is None:
             return
         self._pending.append(change)
-        if len(self._pending) > _PENDING_LIMIT:
+        if len(self._pending) > MAX_PENDING:
             self._parsed = self._begun = None
             self._pending.clear()
 
@@ -328,8 +328,8 @@ def unified(text: str) -> str:
 def difference(before: str, after: str) -> Change:
     """What turns one into the other, without what they begin and end with in common."""
     limit = min(len(before), len(after))
-    head = _common(limit, lambda length: before.startswith(after[:length]))
-    tail = _common(limit - head, lambda length: before.endswith(after[len(after) - length :]))
+    head = common_length(limit, lambda length: before.startswith(after[:length]))
+    tail = common_length(limit - head, lambda length: before.endswith(after[len(after) - length :]))
     return Change(head, len(before) - tail, after[head : len(after) - tail])
 
 
@@ -337,29 +337,29 @@ def reparse(
     tree: Tree, language: Language, before: str, changes: Iterable[Change], patience: float = math.inf
 ) -> Tree | None:
     """The tree of `before` after `changes`, None when it takes longer than `patience`; `tree` stays as it was."""
-    old, text = _edited(tree, before, changes)
-    return _parse(languages.parser(language), text.encode(), old, patience)
+    old, text = edited_tree(tree, before, changes)
+    return parse_within(languages.parser(language), text.encode(), old, patience)
 
 
-def _edited(tree: Tree, before: str, changes: Iterable[Change]) -> tuple[Tree, str]:
+def edited_tree(tree: Tree, before: str, changes: Iterable[Change]) -> tuple[Tree, str]:
     """A copy of the tree that knows where the text changed, and the text by now."""
     tree, text = tree.copy(), before
     for change in changes:
-        start, point = _byte(text, change.start), _point(text, change.start)
+        start, point = byte_of(text, change.start), point_of(text, change.start)
         removed = text[change.start : change.end]
         end, new_end = start + len(removed.encode()), start + len(change.text.encode())
-        tree.edit(start, end, new_end, point, _behind(point, removed), _behind(point, change.text))
+        tree.edit(start, end, new_end, point, point_after(point, removed), point_after(point, change.text))
         text = text[: change.start] + change.text + text[change.end :]
     return tree, text
 
 
-def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
-    if math.isinf(patience) or len(text) <= _QUICK:
+def parse_within(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
+    if math.isinf(patience) or len(text) <= QUICK_BYTES:
         return parser.parse(text, old)
     deadline = time.thread_time() + patience
     try:
         return parser.parse(
-            lambda start, _: _kept(_line_at(text, start)),
+            lambda start, _: interned(line_at(text, start)),
             old,
             progress_callback=lambda *_: time.thread_time() > deadline,
         )
@@ -368,34 +368,35 @@ def _parse(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | No
         return None
 
 
-def _parse_slice(parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
+def parse_slice(parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
     """Goes on where the last slice of this parser ended."""
-    deadline = time.thread_time() + _SLICE_SECONDS
+    deadline = time.thread_time() + SLICE_SECONDS
 
     def is_over(*_: Any) -> bool:
         return time.thread_time() > deadline
 
     try:
         if old is not None:
-            return parser.parse(lambda start, _: _kept(_line_at(text, start)), old, progress_callback=is_over)
+            return parser.parse(lambda start, _: interned(line_at(text, start)), old, progress_callback=is_over)
         return parser.parse(
-            lambda start, _: _kept(text[start : start - start % _CHUNK + _CHUNK]), progress_callback=is_over
+            lambda start, _: interned(text[start : start - start % CHUNK_BYTES + CHUNK_BYTES]),
+            progress_callback=is_over,
         )
     except ValueError:
         return None
 
 
-def _line_at(text: bytes, start: int) -> bytes:
+def line_at(text: bytes, start: int) -> bytes:
     return text[start : text.find(b"\n", start) + 1 or len(text)]
 
 
 @cache
-def _kept(line: bytes) -> bytes:
+def interned(line: bytes) -> bytes:
     """The binding (0.26.1) never lets go of what it is given to read: so the same line is lost only once."""
     return line
 
 
-class _Lines:
+class LineIndex:
     """Where lines start. Entries from the gap on lack `shift`: typing in one place moves no other entry."""
 
     __slots__ = ("_gap", "_shift", "_starts")
@@ -406,11 +407,11 @@ class _Lines:
         self._shift = shift
 
     @classmethod
-    def of(cls, text: str) -> "_Lines":
-        return cls(array("q", [0, *_line_starts(text, 1, len(text))]), 0, 0)
+    def of(cls, text: str) -> "LineIndex":
+        return cls(array("q", [0, *line_starts(text, 1, len(text))]), 0, 0)
 
-    def copy(self) -> "_Lines":
-        return _Lines(self._starts[:], self._gap, self._shift)
+    def copy(self) -> "LineIndex":
+        return LineIndex(self._starts[:], self._gap, self._shift)
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -429,7 +430,7 @@ class _Lines:
         first = self._first_after(max(change.start, 1) - 1)
         last = self._first_after(change.end)
         self._move_gap(last)
-        found = array("q", _line_starts(text, max(change.start, 1), reached))
+        found = array("q", line_starts(text, max(change.start, 1), reached))
         self._starts[first:last] = found
         self._gap = first + len(found)
         self._shift += reached - change.end
@@ -448,39 +449,39 @@ class _Lines:
         self._gap = line
 
 
-def _line_starts(text: str, first: int, last: int) -> list[int]:
+def line_starts(text: str, first: int, last: int) -> list[int]:
     """The line starts in `first..last`, both included."""
-    ends = (match.end() for match in _TERMINATOR.finditer(text, first - 1, last + 1))
+    ends = (match.end() for match in TERMINATOR.finditer(text, first - 1, last + 1))
     return [end for end in ends if end <= last]
 
 
-def _common(limit: int, agree: Callable[[int], bool]) -> int:
+def common_length(limit: int, agree: Callable[[int], bool]) -> int:
     """The longest length up to `limit` that agrees, where every shorter one does too."""
     return bisect_left(range(1, limit + 1), True, key=lambda length: not agree(length))
 
 
-def _encodable(text: str) -> str:
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+def encodable(text: str) -> str:
+    return text if text.isascii() else SURROGATE.sub("\ufffd", text)
 
 
-def _parseable(text: str) -> bool:
+def parseable(text: str) -> bool:
     return len(text) <= TREE_LIMIT and (
         text.isascii() or len(text) * 4 <= TREE_LIMIT or len(text.encode()) <= TREE_LIMIT
     )
 
 
-def _byte(text: str, offset: int) -> int:
+def byte_of(text: str, offset: int) -> int:
     return offset if text.isascii() else len(text[:offset].encode())
 
 
-def _behind(point: Point, text: str) -> Point:
+def point_after(point: Point, text: str) -> Point:
     """Where a text ends that begins at a point."""
     head, line_feed, last = text.rpartition("\n")
     column = len(last.encode())
     return Point(point.row + head.count("\n") + 1, column) if line_feed else Point(point.row, point.column + column)
 
 
-def _point(text: str, offset: int) -> Point:
+def point_of(text: str, offset: int) -> Point:
     """Rows as tree-sitter counts them: by line feeds alone."""
     line_feed = text.rfind("\n", 0, offset)
     return Point(text.count("\n", 0, offset), len(text[line_feed + 1 : offset].encode()))

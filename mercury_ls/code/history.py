@@ -10,17 +10,17 @@ from mercury_ls.code.documents import Change, difference
 
 __all__ = ["History"]
 
-_HUNKS = 64
-_CHARACTERS = 64 << 10
-_FILES = 256
-_LARGEST = _CHARACTERS // 2
-_PAUSE = 1.0
-_LINES = 8
-_TERMINATOR = re.compile(r"\r\n|\r|\n")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+MAX_HUNKS = 64
+MAX_CHARACTERS = 64 << 10
+MAX_FILES = 256
+LARGEST_HUNK = MAX_CHARACTERS // 2
+PAUSE_SECONDS = 1.0
+MAX_LINES = 8
+TERMINATOR = re.compile(r"\r\n|\r|\n")
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-class _Hunk:
+class Hunk:
     """Whole lines: `before` became `after` at `start` of the text as this hunk, the latest but for those behind
     it in the list, left it.
     """
@@ -47,10 +47,10 @@ class _Hunk:
 
     @property
     def lines_grown(self) -> int:
-        return _terminators(self.after) - _terminators(self.before)
+        return terminators(self.after) - terminators(self.before)
 
 
-class _Trace:
+class Trace:
     """`removed` once stood where the current text now has `start:end`, which the user typed."""
 
     __slots__ = ("end", "path", "removed", "start")
@@ -66,8 +66,8 @@ class History:
     """The recent edits of all files. What belongs together becomes one hunk, and what was taken back, none."""
 
     def __init__(self) -> None:
-        self._hunks: list[_Hunk] = []
-        self._traces: list[_Trace] = []
+        self._hunks: list[Hunk] = []
+        self._traces: list[Trace] = []
         self._last: dict[str, float] = {}
         self.mark = 0
         """Moves on with every change: what came `since` a mark can be asked for."""
@@ -81,9 +81,9 @@ class History:
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
         self._follow(path, text_before, change)
         continued = self._continued(path, text_before, change, now)
-        hunk = continued or _hunk(path, text_before, change, now)
+        hunk = continued or hunk_of(path, text_before, change, now)
         hunk.is_own = is_own or (continued is not None and continued.is_own)
-        if len(hunk.before) + len(hunk.after) > _LARGEST:
+        if len(hunk.before) + len(hunk.after) > LARGEST_HUNK:
             # Without it the older hunks of this file no longer fit its text.
             self._hunks = [other for other in self._hunks if other.path != path]
         elif hunk.before != hunk.after:
@@ -103,7 +103,7 @@ class History:
 
     def _edit(self, index: int) -> Edit:
         hunk = self._hunks[index]
-        return Edit(hunk.path, _line_after(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
+        return Edit(hunk.path, current_line(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
 
     def since(self, mark: int) -> int:
         """How many of the user's latest edits were made, or made longer, after that mark."""
@@ -118,7 +118,7 @@ class History:
         if edit.start == edit.end and not edit.text:
             return False
         traces = [trace for trace in self._traces if trace.path == path]
-        return any(_removes(trace, text, edit) or _restores(trace, text, edit) for trace in traces)
+        return any(removes_typed(trace, text, edit) or restores_removed(trace, text, edit) for trace in traces)
 
     def reopened(self, path: str, text: str) -> None:
         """The file may be another one by now, of another branch say: then the places of its edits mean nothing."""
@@ -151,14 +151,14 @@ class History:
         self._last.clear()
         self._lengths.clear()
 
-    def _continued(self, path: str, text: str, change: Change, now: float) -> _Hunk | None:
+    def _continued(self, path: str, text: str, change: Change, now: float) -> Hunk | None:
         """The hunk that this change belongs to, joined with it and taken out of the list."""
-        lines = start, end = _whole_lines(text, change)
-        newer: list[_Hunk] = []
+        lines = start, end = whole_lines(text, change)
+        newer: list[Hunk] = []
         for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
             if start <= hunk.end and end >= hunk.start:
-                latest, below = _commuted(hunk, newer)
-                joined = latest and _joined(latest, text, change, lines, now)
+                latest, below = as_latest(hunk, newer)
+                joined = latest and merged_hunk(latest, text, change, lines, now)
                 if joined:
                     self._take_out(hunk, below)
                 return joined
@@ -167,7 +167,7 @@ class History:
             newer.insert(0, hunk)
         return None
 
-    def _take_out(self, hunk: _Hunk, below: Iterable[_Hunk]) -> None:
+    def _take_out(self, hunk: Hunk, below: Iterable[Hunk]) -> None:
         self._hunks.remove(hunk)
         for other in below:
             other.start -= hunk.grown
@@ -178,58 +178,58 @@ class History:
         mine = [trace for trace in self._traces if trace.path == path]
         removed = text[change.start : change.end]
         continued = (
-            _lengthened(mine[-1:], change, removed)
+            continues_deletion(mine[-1:], change, removed)
             if removed
             else any(trace.start <= change.start <= trace.end for trace in mine)
         )
         for trace in mine:
-            _move(trace, change)
-        if not continued and len(removed) <= _LARGEST:
+            move_trace(trace, change)
+        if not continued and len(removed) <= LARGEST_HUNK:
             end = change.start + len(change.text)
-            self._traces.append(_Trace(path, change.start, end, removed))
+            self._traces.append(Trace(path, change.start, end, removed))
         self._traces = [trace for trace in self._traces if trace.removed or trace.start < trace.end]
 
     def _forget_oldest(self) -> None:
         size = sum(len(hunk.before) + len(hunk.after) for hunk in self._hunks)
-        while len(self._hunks) > _HUNKS or size > _CHARACTERS:
+        while len(self._hunks) > MAX_HUNKS or size > MAX_CHARACTERS:
             oldest = self._hunks.pop(0)
             size -= len(oldest.before) + len(oldest.after)
         size = sum(len(trace.removed) for trace in self._traces)
-        while len(self._traces) > _HUNKS or size > _CHARACTERS:
+        while len(self._traces) > MAX_HUNKS or size > MAX_CHARACTERS:
             size -= len(self._traces.pop(0).removed)
-        while len(self._last) > _FILES:
+        while len(self._last) > MAX_FILES:
             oldest_path = next(iter(self._last))
             del self._last[oldest_path], self._lengths[oldest_path]
 
 
-def _hunk(path: str, text: str, change: Change, now: float) -> _Hunk:
-    start, end = _whole_lines(text, change)
+def hunk_of(path: str, text: str, change: Change, now: float) -> Hunk:
+    start, end = whole_lines(text, change)
     after = text[start : change.start] + change.text + text[change.end : end]
-    return _tight(_Hunk(path, start, _terminators(text, start), text[start:end], after, now))
+    return trimmed(Hunk(path, start, terminators(text, start), text[start:end], after, now))
 
 
-def _joined(hunk: _Hunk, text: str, change: Change, lines: tuple[int, int], now: float) -> _Hunk | None:
+def merged_hunk(hunk: Hunk, text: str, change: Change, lines: tuple[int, int], now: float) -> Hunk | None:
     """One hunk for both, if they belong together: the change touches what the hunk changed, or follows at once
     on the same lines or the next.
     """
     start, end = lines
-    if start > hunk.end or end < hunk.start or not (now - hunk.time <= _PAUSE or _touches(hunk, change)):
+    if start > hunk.end or end < hunk.start or not (now - hunk.time <= PAUSE_SECONDS or touches_hunk(hunk, change)):
         return None
     start, end = min(start, hunk.start), max(end, hunk.end)
     before = text[start : hunk.start] + hunk.before + text[hunk.end : end]
     after = text[start : change.start] + change.text + text[change.end : end]
-    line = hunk.line - _terminators(text[start : hunk.start])
-    joined = _tight(_Hunk(hunk.path, start, line, before, after, now, hunk.is_own))
-    return joined if max(_terminators(joined.before), _terminators(joined.after)) <= _LINES else None
+    line = hunk.line - terminators(text[start : hunk.start])
+    joined = trimmed(Hunk(hunk.path, start, line, before, after, now, hunk.is_own))
+    return joined if max(terminators(joined.before), terminators(joined.after)) <= MAX_LINES else None
 
 
-def _touches(hunk: _Hunk, change: Change) -> bool:
+def touches_hunk(hunk: Hunk, change: Change) -> bool:
     core = difference(hunk.before, hunk.after)
     first = hunk.start + core.start
     return change.start <= first + len(core.text) and change.end >= first
 
 
-def _commuted(hunk: _Hunk, newer: Iterable[_Hunk]) -> tuple[_Hunk | None, list[_Hunk]]:
+def as_latest(hunk: Hunk, newer: Iterable[Hunk]) -> tuple[Hunk | None, list[Hunk]]:
     """The hunk as it would be had it come last, and those of `newer` below it; None where one changed it."""
     start, line, below = hunk.start, hunk.line, []
     for other in newer:
@@ -240,42 +240,42 @@ def _commuted(hunk: _Hunk, newer: Iterable[_Hunk]) -> tuple[_Hunk | None, list[_
             line += other.lines_grown
         else:
             return None, []
-    return _Hunk(hunk.path, start, line, hunk.before, hunk.after, hunk.time, hunk.is_own), below
+    return Hunk(hunk.path, start, line, hunk.before, hunk.after, hunk.time, hunk.is_own), below
 
 
-def _line_after(hunk: _Hunk, newer: Iterable[_Hunk]) -> int:
+def current_line(hunk: Hunk, newer: Iterable[Hunk]) -> int:
     line = hunk.line
     for other in newer:
         if other.path != hunk.path or other.line > line:
             continue
-        if line >= other.line + _terminators(other.before):
+        if line >= other.line + terminators(other.before):
             line += other.lines_grown
         else:
-            line = min(line, other.line + _terminators(other.after))
+            line = min(line, other.line + terminators(other.after))
     return max(line, 0)  # a carriage return typed before a line feed makes one line of two that were counted
 
 
-def _whole_lines(text: str, change: Change) -> tuple[int, int]:
+def whole_lines(text: str, change: Change) -> tuple[int, int]:
     """The lines that the change touches; none beyond it where it takes away and puts whole lines."""
-    start = _line_start(text, change.start)
+    start = line_start(text, change.start)
     whole = start == change.start and (not change.text or change.text[-1] in "\r\n")
-    if whole and _line_start(text, change.end) == change.end:
+    if whole and line_start(text, change.end) == change.end:
         return start, change.end
-    match = _TERMINATOR.search(text, change.end)
+    match = TERMINATOR.search(text, change.end)
     return start, match.end() if match else len(text)
 
 
-def _line_start(text: str, offset: int) -> int:
+def line_start(text: str, offset: int) -> int:
     return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
 
 
-def _terminators(text: str, end: int | None = None) -> int:
+def terminators(text: str, end: int | None = None) -> int:
     return text.count("\n", 0, end) + text.count("\r", 0, end) - text.count("\r\n", 0, end)
 
 
-def _tight(hunk: _Hunk) -> _Hunk:
+def trimmed(hunk: Hunk) -> Hunk:
     """Without the lines at its edges that are as they were."""
-    before, after = _LINE.findall(hunk.before), _LINE.findall(hunk.after)
+    before, after = LINE.findall(hunk.before), LINE.findall(hunk.after)
     shared = min(len(before), len(after))
     head = next((n for n in range(shared) if before[n] != after[n]), shared)
     before, after, shared = before[head:], after[head:], shared - head
@@ -288,7 +288,7 @@ def _tight(hunk: _Hunk) -> _Hunk:
     return hunk
 
 
-def _lengthened(last: list[_Trace], change: Change, removed: str) -> bool:
+def continues_deletion(last: list[Trace], change: Change, removed: str) -> bool:
     """Whether the change goes on deleting where the last one stopped, backwards or forwards."""
     if not last or change.text or not last[0].removed or last[0].start < last[0].end:
         return False
@@ -300,7 +300,7 @@ def _lengthened(last: list[_Trace], change: Change, removed: str) -> bool:
     return trace.start in (change.start, change.end)
 
 
-def _move(trace: _Trace, change: Change) -> None:
+def move_trace(trace: Trace, change: Change) -> None:
     """What is typed within or at the edge of a trace becomes part of it."""
     reached = change.start + len(change.text)
     if trace.start > change.start:
@@ -312,28 +312,28 @@ def _move(trace: _Trace, change: Change) -> None:
     trace.end = max(trace.start, trace.end)
 
 
-def _removes(trace: _Trace, text: str, edit: Change) -> bool:
+def removes_typed(trace: Trace, text: str, edit: Change) -> bool:
     """Takes away some of what was typed, and puts nothing in its place."""
     first, last = max(trace.start, edit.start), min(trace.end, edit.end)
     return not edit.text.strip() and bool(text[first:last].strip())
 
 
-def _restores(trace: _Trace, text: str, edit: Change) -> bool:
+def restores_removed(trace: Trace, text: str, edit: Change) -> bool:
     typed, inserts = text[trace.start : trace.end], edit.start == edit.end
     if typed == trace.removed or (inserts and typed):
         return False
-    if _same(text, edit, Change(trace.start, trace.end, trace.removed)):
+    if same_result(text, edit, Change(trace.start, trace.end, trace.removed)):
         return True
     if inserts:
-        edit = _slid(text, edit, trace.start)
+        edit = slide_insertion(text, edit, trace.start)
     if not trace.removed or edit.start > trace.end or edit.end < trace.start:
         return False
     if inserts:
-        return _begins_again(trace, text, edit) or _is_part(edit.text, trace.removed)
-    return _begins_again(trace, text, edit) or _brings_back(trace, typed, edit)
+        return stands_again(trace, text, edit) or is_part(edit.text, trace.removed)
+    return stands_again(trace, text, edit) or brings_back(trace, typed, edit)
 
 
-def _same(text: str, one: Change, other: Change) -> bool:
+def same_result(text: str, one: Change, other: Change) -> bool:
     """Whether two changes of a text make the same of it."""
     if len(one.text) - one.end + one.start != len(other.text) - other.end + other.start:
         return False
@@ -342,7 +342,7 @@ def _same(text: str, one: Change, other: Change) -> bool:
     return results[0] == results[1]
 
 
-def _slid(text: str, insertion: Change, target: int) -> Change:
+def slide_insertion(text: str, insertion: Change, target: int) -> Change:
     """The insertion that makes the same text, as near to `target` as there is one: `a` after `|a` is `a` before. The
     text may be older than what is remembered, and end before it."""
     at, inserted = insertion.start, insertion.text
@@ -353,32 +353,32 @@ def _slid(text: str, insertion: Change, target: int) -> Change:
     return Change(at, at, inserted)
 
 
-def _begins_again(trace: _Trace, text: str, edit: Change) -> bool:
+def stands_again(trace: Trace, text: str, edit: Change) -> bool:
     """The removed text stands again where it stood, as whole words, whatever follows it now."""
     size = len(trace.removed)
     if edit.start < trace.start or ("\n" in trace.removed and not trace.removed.strip()):
         return False
     result = text[trace.start : edit.start] + edit.text + text[edit.end : edit.end + size + 1]
-    return result.startswith(trace.removed) and not _within_word(result, size)
+    return result.startswith(trace.removed) and not within_word(result, size)
 
 
-def _is_part(text: str, removed: str) -> bool:
+def is_part(text: str, removed: str) -> bool:
     """The first or the last of what was removed; not brackets alone, which new code needs too."""
-    return any(map(_is_word, text)) and (removed.startswith(text) or removed.endswith(text))
+    return any(map(is_word, text)) and (removed.startswith(text) or removed.endswith(text))
 
 
-def _brings_back(trace: _Trace, typed: str, edit: Change) -> bool:
+def brings_back(trace: Trace, typed: str, edit: Change) -> bool:
     """All that was typed instead is replaced, and the removed text is among what replaces it."""
     removed = trace.removed.strip()
     if edit.start > trace.start or edit.end < trace.end or len(removed) < 2 or (typed and typed in edit.text):
         return False
     at = edit.text.find(removed)
-    return at >= 0 and not _within_word(edit.text, at) and not _within_word(edit.text, at + len(removed))
+    return at >= 0 and not within_word(edit.text, at) and not within_word(edit.text, at + len(removed))
 
 
-def _within_word(text: str, offset: int) -> bool:
-    return 0 < offset < len(text) and _is_word(text[offset - 1]) and _is_word(text[offset])
+def within_word(text: str, offset: int) -> bool:
+    return 0 < offset < len(text) and is_word(text[offset - 1]) and is_word(text[offset])
 
 
-def _is_word(character: str) -> bool:
+def is_word(character: str) -> bool:
     return character.isalnum() or character == "_"

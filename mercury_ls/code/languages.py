@@ -51,21 +51,21 @@ class Language(Struct, frozen=True, kw_only=True):
     indents_blocks: bool = False
 
 
-_DOUBLE = Quote('"', '"')
-_SINGLE = Quote("'", "'")
-_TRIPLE = Quote('"""', '"""', multiline=True)
-_SLASHES = ("/*", "*/")
+DOUBLE = Quote('"', '"')
+SINGLE = Quote("'", "'")
+TRIPLE = Quote('"""', '"""', multiline=True)
+SLASHES = ("/*", "*/")
 
-_BRACE_OPENING = (
+BRACE_OPENING = (
     r"(?:\)|=>|\b(?:else|try|do|finally|loop|unsafe|async|move|const|static|get|set|init|default:)"
     r"|^\s*(?:\}\s*else\s+)?(?:if|for|foreach|while|switch|match|select|catch|lock|using|with)\b.*"
     r"|\b(?:class|struct|enum|union|interface|trait|impl|namespace|mod|module|extern|fn|func|function|record)\b[^;{}=]*"
     r"|\)\s*(?:->|:|throws\b|const\b|noexcept\b|override\b|where\b|\w)[^;{}=]*)\s*\{$"
 )
-_C_NOT_A_TYPE = r"(?!\s*(?:return|else|new|throw|case|goto|delete|await|yield|using|import|package)\b)"
-_C_FUNCTION = r"[ \t]*(?:[\w:<>,~*&\[\]?.]+[ \t]+)+[*&]*(?P<function>~?\w[\w:~]*)[ \t]*\([^;]*$"
+C_NOT_A_TYPE = r"(?!\s*(?:return|else|new|throw|case|goto|delete|await|yield|using|import|package)\b)"
+C_FUNCTION = r"[ \t]*(?:[\w:<>,~*&\[\]?.]+[ \t]+)+[*&]*(?P<function>~?\w[\w:~]*)[ \t]*\([^;]*$"
 
-_JS_HEADER = (
+JS_HEADER = (
     r"[ \t]*(?:(?:export|default|declare|abstract|async|const)[ \t]+)*"
     r"(?P<kind>function\b[ \t]*\*?|class|interface|enum|namespace|module)[ \t]+(?P<name>[\w$]+)"
     r"|[ \t]*(?:export[ \t]+)?(?:const|let|var)[ \t]+(?P<function>[\w$]+)[^=]*=[ \t]*"
@@ -74,7 +74,7 @@ _JS_HEADER = (
     r"(?!(?:if|for|while|switch|catch|return|function|with|super|await)\b)(?P<method>[\w$#]+)[^;=(]*\([^;]*\{$"
 )
 
-_C_DEFINITIONS = (
+C_DEFINITIONS = (
     "enum_specifier",
     "function_definition",
     "preproc_def",
@@ -84,7 +84,7 @@ _C_DEFINITIONS = (
     "union_specifier",
 )
 
-_PYTHON = Language(
+PYTHON = Language(
     id="python",
     grammar=("tree_sitter_python", "language"),
     extensions=(".py", ".pyi", ".pyw"),
@@ -109,15 +109,15 @@ _PYTHON = Language(
     ),
     indents_blocks=True,
 )
-_JAVASCRIPT = Language(
+JAVASCRIPT = Language(
     id="javascript",
     grammar=("tree_sitter_javascript", "language"),
     aliases=("javascriptreact", "js", "jsx"),
     extensions=(".js", ".mjs", ".cjs", ".jsx"),
     filenames=("Jakefile",),
     line_comment="//",
-    block_comment=_SLASHES,
-    quotes=(_DOUBLE, _SINGLE, Quote("`", "`", multiline=True, code="${")),
+    block_comment=SLASHES,
+    quotes=(DOUBLE, SINGLE, Quote("`", "`", multiline=True, code="${")),
     comments=("comment", "html_comment"),
     strings=("string", "template_string"),
     interpolations=("template_substitution",),
@@ -138,26 +138,26 @@ _JAVASCRIPT = Language(
         "method_definition",
         "variable_declarator",
     ),
-    header=_JS_HEADER,
-    opening=_BRACE_OPENING,
+    header=JS_HEADER,
+    opening=BRACE_OPENING,
 )
-_TYPESCRIPT = replace(
-    _JAVASCRIPT,
+TYPESCRIPT = replace(
+    JAVASCRIPT,
     id="typescript",
     grammar=("tree_sitter_typescript", "language_typescript"),
     aliases=("ts",),
     extensions=(".ts", ".mts", ".cts"),
     filenames=(),
-    blocks=(*_JAVASCRIPT.blocks, "enum_body", "interface_body"),
+    blocks=(*JAVASCRIPT.blocks, "enum_body", "interface_body"),
     scopes=(
-        *_JAVASCRIPT.scopes,
+        *JAVASCRIPT.scopes,
         "abstract_class_declaration",
         "enum_declaration",
         "interface_declaration",
         "internal_module",
     ),
     definitions=(
-        *_JAVASCRIPT.definitions,
+        *JAVASCRIPT.definitions,
         "abstract_class_declaration",
         "abstract_method_signature",
         "enum_declaration",
@@ -167,20 +167,20 @@ _TYPESCRIPT = replace(
         "type_alias_declaration",
     ),
 )
-_TSX = replace(
-    _TYPESCRIPT,
+TSX = replace(
+    TYPESCRIPT,
     id="tsx",
     grammar=("tree_sitter_typescript", "language_tsx"),
     aliases=("typescriptreact",),
     extensions=(".tsx",),
 )
-_RUST = Language(
+RUST = Language(
     id="rust",
     grammar=("tree_sitter_rust", "language"),
     aliases=("rs",),
     extensions=(".rs",),
     line_comment="//",
-    block_comment=_SLASHES,
+    block_comment=SLASHES,
     quotes=(
         Quote('r#"', '"#', multiline=True, escapes=False),
         Quote('r"', '"', multiline=True, escapes=False),
@@ -208,16 +208,16 @@ _RUST = Language(
         r'[ \t]*(?:(?:pub(?:\([^)]*\))?|async|unsafe|const|default|extern(?:[ \t]+"[^"]*")?)[ \t]+)*'
         r"(?P<kind>fn|struct|enum|trait|impl|mod|union)\b[ \t]*(?:<[^>]*>[ \t]*)?(?P<name>\w+)"
     ),
-    opening=_BRACE_OPENING,
+    opening=BRACE_OPENING,
 )
-_GO = Language(
+GO = Language(
     id="go",
     grammar=("tree_sitter_go", "language"),
     aliases=("golang",),
     extensions=(".go",),
     line_comment="//",
-    block_comment=_SLASHES,
-    quotes=(_DOUBLE, _SINGLE, Quote("`", "`", multiline=True, escapes=False)),
+    block_comment=SLASHES,
+    quotes=(DOUBLE, SINGLE, Quote("`", "`", multiline=True, escapes=False)),
     strings=("interpreted_string_literal", "raw_string_literal", "rune_literal"),
     blocks=(
         "block",
@@ -231,34 +231,34 @@ _GO = Language(
     imports=("import_declaration",),
     definitions=("const_spec", "function_declaration", "method_declaration", "type_alias", "type_spec"),
     header=r"[ \t]*(?P<kind>func|type)[ \t]+(?:\([^)]*\)[ \t]*)?(?P<name>\w+)",
-    opening=_BRACE_OPENING,
+    opening=BRACE_OPENING,
 )
-_C = Language(
+C = Language(
     id="c",
     grammar=("tree_sitter_c", "language"),
     aliases=("objective-c",),
     extensions=(".c", ".h"),
     line_comment="//",
-    block_comment=_SLASHES,
-    quotes=(_DOUBLE, _SINGLE),
+    block_comment=SLASHES,
+    quotes=(DOUBLE, SINGLE),
     strings=("char_literal", "string_literal", "system_lib_string"),
     blocks=("compound_statement", "enumerator_list", "field_declaration_list"),
     scopes=("enum_specifier", "function_definition", "struct_specifier", "union_specifier"),
     imports=("preproc_include",),
-    definitions=_C_DEFINITIONS,
+    definitions=C_DEFINITIONS,
     header=r"[ \t]*(?:typedef[ \t]+)?(?P<kind>struct|enum|union)[ \t]+(?P<name>\w+)[ \t]*\{?$|"
-    + _C_NOT_A_TYPE
-    + _C_FUNCTION,
-    opening=_BRACE_OPENING,
+    + C_NOT_A_TYPE
+    + C_FUNCTION,
+    opening=BRACE_OPENING,
 )
-_CPP = Language(
+CPP = Language(
     id="cpp",
     grammar=("tree_sitter_cpp", "language"),
     aliases=("c++", "cuda-cpp", "objective-cpp"),
     extensions=(".cc", ".cpp", ".cxx", ".cu", ".cuh", ".hh", ".hpp", ".hxx", ".ipp"),
     line_comment="//",
-    block_comment=_SLASHES,
-    quotes=(Quote('R"(', ')"', multiline=True, escapes=False), _DOUBLE, _SINGLE),
+    block_comment=SLASHES,
+    quotes=(Quote('R"(', ')"', multiline=True, escapes=False), DOUBLE, SINGLE),
     strings=("char_literal", "raw_string_literal", "string_literal", "system_lib_string"),
     blocks=("compound_statement", "declaration_list", "enumerator_list", "field_declaration_list"),
     scopes=(
@@ -271,22 +271,22 @@ _CPP = Language(
         "union_specifier",
     ),
     imports=("preproc_include", "using_declaration"),
-    definitions=(*_C_DEFINITIONS, "alias_declaration", "class_specifier", "concept_definition"),
+    definitions=(*C_DEFINITIONS, "alias_declaration", "class_specifier", "concept_definition"),
     header=(
         r"[ \t]*(?:(?:typedef|inline|template[ \t]*<.*>)[ \t]+)*"
         r"(?P<kind>class|struct|enum(?:[ \t]+class)?|union|namespace)[ \t]+(?P<name>\w+)[^;(]*$|"
-        + _C_NOT_A_TYPE
-        + _C_FUNCTION
+        + C_NOT_A_TYPE
+        + C_FUNCTION
     ),
-    opening=_BRACE_OPENING,
+    opening=BRACE_OPENING,
 )
-_JAVA = Language(
+JAVA = Language(
     id="java",
     grammar=("tree_sitter_java", "language"),
     extensions=(".java",),
     line_comment="//",
-    block_comment=_SLASHES,
-    quotes=(_TRIPLE, _DOUBLE, _SINGLE),
+    block_comment=SLASHES,
+    quotes=(TRIPLE, DOUBLE, SINGLE),
     comments=("block_comment", "line_comment"),
     strings=("character_literal", "string_literal"),
     interpolations=("string_interpolation",),
@@ -322,26 +322,26 @@ _JAVA = Language(
     header=(
         r"[ \t]*(?:(?:public|private|protected|static|final|abstract|sealed|non-sealed|strictfp)[ \t]+)*"
         r"(?P<kind>class|interface|@interface|enum|record)[ \t]+(?P<name>\w+)|"
-        + _C_NOT_A_TYPE
-        + _C_FUNCTION
+        + C_NOT_A_TYPE
+        + C_FUNCTION
         + r"|[ \t]+(?P<method>[A-Z]\w*)[ \t]*\([^;]*\{$"
     ),
-    opening=_BRACE_OPENING,
+    opening=BRACE_OPENING,
 )
-_CSHARP = Language(
+CSHARP = Language(
     id="csharp",
     grammar=("tree_sitter_c_sharp", "language"),
     aliases=("c#", "cs"),
     extensions=(".cs", ".csx"),
     line_comment="//",
-    block_comment=_SLASHES,
+    block_comment=SLASHES,
     quotes=(
         Quote('$@"', '"', multiline=True, escapes=False, code="{"),
         Quote('@"', '"', multiline=True, escapes=False),
         Quote('$"', '"', code="{"),
-        _TRIPLE,
-        _DOUBLE,
-        _SINGLE,
+        TRIPLE,
+        DOUBLE,
+        SINGLE,
     ),
     strings=(
         "character_literal",
@@ -380,11 +380,11 @@ _CSHARP = Language(
     ),
     header=(
         r"[ \t]*(?:(?:public|private|protected|internal|static|sealed|abstract|partial|readonly)[ \t]+)*"
-        r"(?P<kind>class|interface|enum|record|struct|namespace)[ \t]+(?P<name>[\w.]+)|" + _C_NOT_A_TYPE + _C_FUNCTION
+        r"(?P<kind>class|interface|enum|record|struct|namespace)[ \t]+(?P<name>[\w.]+)|" + C_NOT_A_TYPE + C_FUNCTION
     ),
-    opening=_BRACE_OPENING,
+    opening=BRACE_OPENING,
 )
-_RUBY = Language(
+RUBY = Language(
     id="ruby",
     grammar=("tree_sitter_ruby", "language"),
     aliases=("rb",),
@@ -405,12 +405,12 @@ _RUBY = Language(
         r"(?!.*\b(?:end|then\s+\S.*)$).*$|^\s*(?:else|begin|ensure)$|\bdo(?:\s*\|[^|]*\|)?$|\{(?:\s*\|[^|]*\|)$"
     ),
 )
-_PHP = Language(
+PHP = Language(
     id="php",
     grammar=("tree_sitter_php", "language_php"),
     extensions=(".php", ".phtml"),
     line_comment="//",
-    block_comment=_SLASHES,
+    block_comment=SLASHES,
     quotes=(Quote('"', '"', multiline=True, code="{$"), Quote("'", "'", multiline=True)),
     strings=("encapsed_string", "heredoc", "nowdoc", "shell_command_expression", "string"),
     blocks=("compound_statement", "declaration_list", "enum_declaration_list", "match_block", "switch_block"),
@@ -438,9 +438,9 @@ _PHP = Language(
         r"[ \t]*(?:(?:public|private|protected|static|final|abstract|readonly)[ \t]+)*"
         r"(?P<kind>function|class|interface|trait|enum|namespace)[ \t]+&?(?P<name>[\w\\]+)"
     ),
-    opening=_BRACE_OPENING,
+    opening=BRACE_OPENING,
 )
-_BASH = Language(
+BASH = Language(
     id="bash",
     grammar=("tree_sitter_bash", "language"),
     aliases=("sh", "shellscript", "zsh"),
@@ -457,13 +457,13 @@ _BASH = Language(
     header=r"[ \t]*(?:function[ \t]+(?P<name>[\w:.-]+)|(?P<function>[\w:.-]+)[ \t]*\([ \t]*\))",
     opening=r"(?:^|[;\s])(?:then|do|else|\{)$|^\s*[^()]+\)$",
 )
-_LUA = Language(
+LUA = Language(
     id="lua",
     grammar=("tree_sitter_lua", "language"),
     extensions=(".lua", ".luau", ".rockspec"),
     line_comment="--",
     block_comment=("--[[", "]]"),
-    quotes=(_DOUBLE, _SINGLE, Quote("[[", "]]", multiline=True, escapes=False)),
+    quotes=(DOUBLE, SINGLE, Quote("[[", "]]", multiline=True, escapes=False)),
     strings=("string",),
     blocks=("block",),
     scopes=("function_declaration", "function_definition"),
@@ -472,35 +472,35 @@ _LUA = Language(
     header=r"[ \t]*(?:local[ \t]+)?(?P<kind>function)[ \t]+(?P<name>[\w.:]+)",
     opening=r"\b(?:then|do|else|repeat)$|\bfunction\b[^()]*\([^()]*\)$",
 )
-_JSON = Language(
+JSON = Language(
     id="json",
     grammar=("tree_sitter_json", "language"),
     aliases=("jsonc",),
     extensions=(".json", ".jsonc", ".ipynb", ".webmanifest"),
     filenames=(".babelrc", ".prettierrc"),
-    quotes=(_DOUBLE,),
+    quotes=(DOUBLE,),
     strings=("string",),
 )
-_HTML = Language(
+HTML = Language(
     id="html",
     grammar=("tree_sitter_html", "language"),
     extensions=(".html", ".htm", ".xhtml"),
     block_comment=("<!--", "-->"),
     strings=("quoted_attribute_value",),
 )
-_CSS = Language(
+CSS = Language(
     id="css",
     grammar=("tree_sitter_css", "language"),
     extensions=(".css",),
-    block_comment=_SLASHES,
-    quotes=(_DOUBLE, _SINGLE),
+    block_comment=SLASHES,
+    quotes=(DOUBLE, SINGLE),
     comments=("comment", "js_comment"),
     strings=("string_value",),
     blocks=("block", "keyframe_block_list"),
     imports=("import_statement",),
     opening=r"\{$",
 )
-_MARKDOWN = Language(
+MARKDOWN = Language(
     id="markdown",
     grammar=("tree_sitter_markdown", "language"),
     aliases=("md",),
@@ -510,24 +510,24 @@ _MARKDOWN = Language(
 )
 
 LANGUAGES: tuple[Language, ...] = (
-    _PYTHON,
-    _JAVASCRIPT,
-    _TYPESCRIPT,
-    _TSX,
-    _RUST,
-    _GO,
-    _C,
-    _CPP,
-    _JAVA,
-    _CSHARP,
-    _RUBY,
-    _PHP,
-    _BASH,
-    _LUA,
-    _JSON,
-    _HTML,
-    _CSS,
-    _MARKDOWN,
+    PYTHON,
+    JAVASCRIPT,
+    TYPESCRIPT,
+    TSX,
+    RUST,
+    GO,
+    C,
+    CPP,
+    JAVA,
+    CSHARP,
+    RUBY,
+    PHP,
+    BASH,
+    LUA,
+    JSON,
+    HTML,
+    CSS,
+    MARKDOWN,
 )
 
 

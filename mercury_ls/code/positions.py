@@ -11,24 +11,24 @@ def units(line: str, column: int, encoding: Encoding) -> int:
     """`units("a😀b", 2, "utf-16") == 3`: what a client calls the place after `column` code points."""
     if encoding == "utf-32" or line.isascii():
         return min(column, len(line))
-    return len(_encode(line[:column], encoding)) // _width(encoding)
+    return len(encode(line[:column], encoding)) // unit_bytes(encoding)
 
 
 def column(line: str, units: int, encoding: Encoding) -> int:
     """`column("a😀b", 2, "utf-16") == 1`: inside a character is its start, past the end is the end."""
     if encoding == "utf-32" or line.isascii():
         return min(units, len(line))
-    reached = _encode(line[:units], encoding)[: units * _width(encoding)]
-    return len(reached.decode(_codec(encoding), "ignore"))
+    reached = encode(line[:units], encoding)[: units * unit_bytes(encoding)]
+    return len(reached.decode(codec(encoding), "ignore"))
 
 
-def _encode(text: str, encoding: Encoding) -> bytes:
-    return text.encode(_codec(encoding), "surrogatepass")
+def encode(text: str, encoding: Encoding) -> bytes:
+    return text.encode(codec(encoding), "surrogatepass")
 
 
-def _codec(encoding: Encoding) -> str:
+def codec(encoding: Encoding) -> str:
     return "utf-8" if encoding == "utf-8" else "utf-16-le"
 
 
-def _width(encoding: Encoding) -> int:
+def unit_bytes(encoding: Encoding) -> int:
     return 1 if encoding == "utf-8" else 2

@@ -26,17 +26,17 @@ __all__ = [
     "problems_after",
 ]
 
-_DEEPEST = 3
-_LONGEST_HEADER = 400
-_LEXEMES = 32
+MAX_DEPTH = 3
+LONGEST_HEADER = 400
+LEXEMES_AT_ONCE = 32
 """Code, comments and strings are gone through so many at a time."""
-_IDENTIFIER = re.compile(
+IDENTIFIER = re.compile(
     r"\b(?!(?:and|const|def|else|for|from|function|if|import|in|let|new|not|or|return|self|this|var)\b)[^\W\d]\w*"
 )
-_IMPORTING = re.compile(r"\s*(?:import|from|use|using|package|extern|#|@import|source\b|\.\s)|.*\b(?:require|include)")
-_CLASS_LIKE = re.compile(r"class|impl|interface|trait|struct|record|enum|module")
-_NO_SCOPE = re.compile(r"\s*(?:#|//|--|\*|/\*|\w+:\s*$)")
-_KINDS = {
+IMPORTING = re.compile(r"\s*(?:import|from|use|using|package|extern|#|@import|source\b|\.\s)|.*\b(?:require|include)")
+CLASS_LIKE = re.compile(r"class|impl|interface|trait|struct|record|enum|module")
+NO_SCOPE = re.compile(r"\s*(?:#|//|--|\*|/\*|\w+:\s*$)")
+KINDS = {
     "constructor": "method",
     "method": "method",
     "function": "function",
@@ -73,12 +73,12 @@ class Definition(Struct, frozen=True):
 @remembered
 def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | None:
     """The open end of a line comment is inside it; the code of an interpolation is code."""
-    language = _parsed(snapshot)
+    language = language_of(snapshot)
     if language is None:
         return None
-    if _sound(snapshot, offset):
-        return _inside_tree(snapshot, language, offset)
-    return _open_at(snapshot.text, language, _closed_before(snapshot, language, offset), offset)
+    if parsed_cleanly(snapshot, offset):
+        return inside_by_tree(snapshot, language, offset)
+    return open_at(snapshot.text, language, closed_before(snapshot, language, offset), offset)
 
 
 def problems(tree: Tree | None) -> int:
@@ -99,7 +99,7 @@ def problems(tree: Tree | None) -> int:
 
 def problems_after(snapshot: Snapshot, start: int, end: int, replacement: str) -> int:
     """As many as can be where the parser takes too long: it does so where it has to give up the rest of the file."""
-    language = _parsed(snapshot)
+    language = language_of(snapshot)
     if language is None or snapshot.tree is None:
         return 0
     change = Change(start, end, replacement)
@@ -111,69 +111,69 @@ def headers(snapshot: Snapshot, offset: int) -> list[tuple[int, int]]:
     """The lines from `class`, `def`, `impl` … to where the body begins, for each scope around `offset`,
     outermost first.
     """
-    language = _parsed(snapshot)
+    language = language_of(snapshot)
     if language is None or not language.scopes:
         return []
-    end = _code_before(snapshot, offset) if language.indents_blocks else offset
-    chain = _ancestors(snapshot, end)
+    end = end_of_code_before(snapshot, offset) if language.indents_blocks else offset
+    chain = ancestors(snapshot, end)
     if snapshot.tree is None or snapshot.is_deep(end) or any(node.is_error for node in chain):
-        return _headers_by_indentation(snapshot, language, offset)
-    ranges = [_header(snapshot, language, node) for node in reversed(chain) if node.type in language.scopes]
+        return headers_by_indentation(snapshot, language, offset)
+    ranges = [header_range(snapshot, language, node) for node in reversed(chain) if node.type in language.scopes]
     if language.indents_blocks:
-        column = _column(snapshot, offset)
-        ranges = [(start, end) for start, end in ranges if _indentation(snapshot.text[start:end]) < column]
+        column = column_of(snapshot, offset)
+        ranges = [(start, end) for start, end in ranges if indentation(snapshot.text[start:end]) < column]
     return [*dict.fromkeys((start, end) for start, end in ranges if end < offset)]
 
 
 @remembered
 def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
     """The import statements at the top level of the file, or in its include guard."""
-    language = _parsed(snapshot)
+    language = language_of(snapshot)
     if language is None or snapshot.tree is None:
         return []
-    found = [node for node in _top(snapshot.tree.root_node) if node.type in language.imports]
+    found = [node for node in top_level(snapshot.tree.root_node) if node.type in language.imports]
     ranges = [(snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)) for node in found]
-    return [(start, end) for start, end in ranges if _IMPORTING.match(snapshot.text, start, end)]
+    return [(start, end) for start, end in ranges if IMPORTING.match(snapshot.text, start, end)]
 
 
 def definitions(snapshot: Snapshot) -> list[Definition]:
     """Functions, classes, methods, types and constants, at most three deep, in the order of the text."""
-    language = _parsed(snapshot)
+    language = language_of(snapshot)
     if language is None or snapshot.tree is None or not language.definitions:
         return []
-    captures = QueryCursor(_definition_query(language)).captures(snapshot.tree.root_node)
-    found = [*_defined(snapshot, captures.get("definition", []))]
+    captures = QueryCursor(definition_query(language)).captures(snapshot.tree.root_node)
+    found = [*definitions_in(snapshot, captures.get("definition", []))]
     for node in captures.get("broken", []):
-        found += _defined_in_broken(snapshot, language, node)
+        found += definitions_in_broken(snapshot, language, node)
     distinct = {(snapshot.line_of(each.start), each.name): each for each in reversed(found)}
     return sorted(distinct.values(), key=lambda each: (each.start, -each.end))
 
 
 def identifiers(text: str) -> list[str]:
     """In order and as often as they occur, without the commonest keywords."""
-    return _IDENTIFIER.findall(text)
+    return IDENTIFIER.findall(text)
 
 
 def block_expected(snapshot: Snapshot, offset: int) -> bool:
     """Whether an empty body begins at the cursor: after `:` or `{`, or on the line below."""
-    language = _parsed(snapshot)
+    language = language_of(snapshot)
     if language is None or not language.opening:
         return False
-    end = _code_before(snapshot, offset)
+    end = end_of_code_before(snapshot, offset)
     line = snapshot.line_of(end)
     head = snapshot.text[snapshot.line_start(line) : end]
     rest = snapshot.text[offset : snapshot.line_end(snapshot.line_of(offset))].strip()
-    if rest.strip(")]};,") or not _opens_block(snapshot, language, head, end, offset):
+    if rest.strip(")]};,") or not opens_block(snapshot, language, head, end, offset):
         return False
-    return rest.startswith("}") or _body_is_empty(snapshot, offset, _indentation(head))
+    return rest.startswith("}") or body_is_empty(snapshot, offset, indentation(head))
 
 
-def _parsed(snapshot: Snapshot) -> Language | None:
+def language_of(snapshot: Snapshot) -> Language | None:
     """The language of a text that is parsed, or would be if the parser had had the time."""
     return languages.find(snapshot.language, snapshot.path) if len(snapshot.text) <= TREE_LIMIT else None
 
 
-def _sound(snapshot: Snapshot, offset: int) -> bool:
+def parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
     """Whether the parser made sense of the statement on this line, and its node is not too deep to be asked."""
     if snapshot.tree is None or snapshot.is_deep(offset):
         return False
@@ -187,7 +187,7 @@ def _sound(snapshot: Snapshot, offset: int) -> bool:
     return node is None
 
 
-def _ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
+def ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
     """The nodes that begin before `offset` and reach it, innermost first; none where there are too many."""
     if snapshot.tree is None or snapshot.is_deep(offset):
         return []
@@ -201,11 +201,11 @@ def _ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
     return chain
 
 
-def _inside_tree(snapshot: Snapshot, language: Language, offset: int) -> Literal["comment", "string"] | None:
+def inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Literal["comment", "string"] | None:
     byte = snapshot.byte(offset)
-    for node in _ancestors(snapshot, offset):
+    for node in ancestors(snapshot, offset):
         if node.type in language.comments:
-            return "comment" if byte < node.end_byte or _ends_with_line(node, language) else None
+            return "comment" if byte < node.end_byte or ends_with_line(node, language) else None
         if node.end_byte == byte:
             continue
         if node.type in language.interpolations:
@@ -215,44 +215,44 @@ def _inside_tree(snapshot: Snapshot, language: Language, offset: int) -> Literal
     return None
 
 
-def _ends_with_line(comment: Node, language: Language) -> bool:
+def ends_with_line(comment: Node, language: Language) -> bool:
     text = comment.text.decode()
     return bool(language.line_comment) and text.startswith(language.line_comment) and text[-1] not in "\r\n"
 
 
-def _inside_lexically(text: str, language: Language) -> Literal["comment", "string"] | None:
+def open_at_end(text: str, language: Language) -> Literal["comment", "string"] | None:
     """At the end of the text."""
-    closed, _ = _lexemes(language)
-    return _open_at(text, language, closed.match(text).end(), len(text))
+    closed, _ = lexemes(language)
+    return open_at(text, language, closed.match(text).end(), len(text))
 
 
-def _closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
+def closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
     """The end of the last lexeme that is closed before `offset`. The text is gone through once, whoever asks."""
-    known, some = snapshot.closed, _some_lexemes(language)
+    known, some = snapshot.closed, several_lexemes(language)
     while known[-1] < offset and known[-1] not in known[-2:-1]:
         known.append(some.match(snapshot.text, known[-1]).end())
     sure = bisect_right(known, offset - LONGEST_MARK)
     if sure == len(known) and known[-1] in known[-2:-1]:
         return known[-1]
     start = known[max(sure, 1) - 1]
-    closed, _ = _lexemes(language)
+    closed, _ = lexemes(language)
     return closed.match(snapshot.text, start, offset).end()
 
 
-def _open_at(text: str, language: Language, start: int, offset: int) -> Literal["comment", "string"] | None:
+def open_at(text: str, language: Language, start: int, offset: int) -> Literal["comment", "string"] | None:
     """What begins at `start` and has not ended before `offset`."""
-    _, opening = _lexemes(language)
+    _, opening = lexemes(language)
     last = opening.match(text, start, offset)
     if last is None:
         return None
     if last.lastgroup in ("line", "block"):
         return "comment"
     quote = language.quotes[int(last.lastgroup[1:])]
-    code = _interpolated(quote, text[max(start - 1, 0) : start], text[last.end() : offset])
-    return "string" if code is None else _inside_lexically(code, language)
+    code = open_interpolation(quote, text[max(start - 1, 0) : start], text[last.end() : offset])
+    return "string" if code is None else open_at_end(code, language)
 
 
-def _interpolated(quote: Quote, before: str, content: str) -> str | None:
+def open_interpolation(quote: Quote, before: str, content: str) -> str | None:
     """The code that is open at the end of the content of an open string, if any."""
     if not quote.code or (quote.after and before not in tuple(quote.after)):
         return None
@@ -264,12 +264,12 @@ def _interpolated(quote: Quote, before: str, content: str) -> str | None:
 
 
 @cache
-def _lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """All code, comments and strings up to what is still open where the text ends; and how that may open."""
-    marks = [*_marks(language)]
+    marks = [*delimiters(language)]
     first = re.escape("".join(sorted({opening[0] for _, opening, _ in marks} | {"'"})))
-    opening = "|".join(f"(?P<{name}>{_alone(mark, marks)})" for name, mark, _ in marks) or r"(?!)"
-    closed = [_alone(mark, marks) + rest for _, mark, rest in marks]
+    opening = "|".join(f"(?P<{name}>{standalone(mark, marks)})" for name, mark, _ in marks) or r"(?!)"
+    closed = [standalone(mark, marks) + rest for _, mark, rest in marks]
     if "'" not in {quote.opening for quote in language.quotes}:
         closed.append(r"'(?:\\[^\r\n]|[^\\'\r\n])'")
     closed = "|".join([f"[^{first}]++", *closed, f"(?!{opening})(?s:.)"])
@@ -277,30 +277,30 @@ def _lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 @cache
-def _some_lexemes(language: Language) -> re.Pattern[str]:
-    closed, _ = _lexemes(language)
-    return re.compile(closed.pattern.removesuffix("*+") + f"{{0,{_LEXEMES}}}+")
+def several_lexemes(language: Language) -> re.Pattern[str]:
+    closed, _ = lexemes(language)
+    return re.compile(closed.pattern.removesuffix("*+") + f"{{0,{LEXEMES_AT_ONCE}}}+")
 
 
-def _marks(language: Language) -> Iterator[tuple[str, str, str]]:
+def delimiters(language: Language) -> Iterator[tuple[str, str, str]]:
     """What opens a comment or string, and a pattern for the rest of it when it is closed."""
     if language.block_comment:
         opening, closing = language.block_comment
         yield "block", opening, f"(?s:.*?){re.escape(closing)}"
     for index, quote in enumerate(language.quotes):
-        yield f"q{index}", quote.opening, _rest(quote)
+        yield f"q{index}", quote.opening, closing_pattern(quote)
     if language.line_comment:
         yield "line", language.line_comment, r"[^\r\n]*+[\r\n]"
 
 
-def _alone(mark: str, marks: list[tuple[str, str, str]]) -> str:
+def standalone(mark: str, marks: list[tuple[str, str, str]]) -> str:
     """A pattern for the mark where it does not begin a longer one; `$#` and `${#` are shell, not comments."""
     longer = [re.escape(other[len(mark) :]) for _, other, _ in marks if other.startswith(mark) and other != mark]
     before = "(?<![${[])" if mark == "#" else ""
     return before + re.escape(mark) + (f"(?!{'|'.join(longer)})" if longer else "")
 
 
-def _rest(quote: Quote) -> str:
+def closing_pattern(quote: Quote) -> str:
     first, more = re.escape(quote.closing[0]), re.escape(quote.closing[1:])
     excluded = first + ("" if quote.multiline else r"\r\n") + (r"\\" if quote.escapes else "")
     body = [f"[^{excluded}]++"]
@@ -312,37 +312,37 @@ def _rest(quote: Quote) -> str:
     return f"(?:{'|'.join(body)})*+{end}"
 
 
-def _code_before(snapshot: Snapshot, offset: int) -> int:
+def end_of_code_before(snapshot: Snapshot, offset: int) -> int:
     """The end of the last code before `offset`, over blank space and line comments."""
-    language = _parsed(snapshot)
+    language = language_of(snapshot)
     while True:
         end = len(snapshot.text[:offset].rstrip())
-        chain = _ancestors(snapshot, end)
+        chain = ancestors(snapshot, end)
         if not chain or language is None or chain[0].type not in language.comments:
             return end
         offset = snapshot.offset_of_byte(chain[0].start_byte)
 
 
-def _column(snapshot: Snapshot, offset: int) -> int:
+def column_of(snapshot: Snapshot, offset: int) -> int:
     """How far the code of the cursor's line is indented, or will be."""
     line = snapshot.line(snapshot.line_of(offset))
-    return _indentation(line) if line.strip() else offset - snapshot.line_start(snapshot.line_of(offset))
+    return indentation(line) if line.strip() else offset - snapshot.line_start(snapshot.line_of(offset))
 
 
-def _indentation(line: str) -> int:
+def indentation(line: str) -> int:
     return len(line) - len(line.lstrip(" \t"))
 
 
-def _header(snapshot: Snapshot, language: Language, node: Node) -> tuple[int, int]:
+def header_range(snapshot: Snapshot, language: Language, node: Node) -> tuple[int, int]:
     first = snapshot.line_of(snapshot.offset_of_byte(node.start_byte))
-    last = snapshot.line_of(_signature_end(snapshot, node))
+    last = snapshot.line_of(end_of_signature(snapshot, node))
     return snapshot.line_start(first), snapshot.line_end(last)
 
 
-def _signature_end(snapshot: Snapshot, node: Node) -> int:
+def end_of_signature(snapshot: Snapshot, node: Node) -> int:
     """Before the body, or at the end of the first line of what has none."""
     start, end = snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)
-    body = _body(node)
+    body = body_of(node)
     before = body and body.prev_sibling
     while before is not None and (before.is_extra or before.is_error):
         before = before.prev_sibling
@@ -351,37 +351,37 @@ def _signature_end(snapshot: Snapshot, node: Node) -> int:
     return min(end, snapshot.line_end(snapshot.line_of(start)))
 
 
-def _body(node: Node) -> Node | None:
+def body_of(node: Node) -> Node | None:
     value = node.child_by_field_name("value")
     return node.child_by_field_name("body") or (value and value.child_by_field_name("body"))
 
 
-def _headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) -> list[tuple[int, int]]:
+def headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) -> list[tuple[int, int]]:
     """Each line above that is indented less than all between; a `)` or `}` leads on to the line it closes."""
     found: list[tuple[int, int]] = []
-    column, last = _column(snapshot, offset), None
+    column, last = column_of(snapshot, offset), None
     for number in range(snapshot.line_of(offset) - 1, -1, -1):
         if column == 0:
             break
         line = snapshot.line(number)
-        if not line.strip() or _indentation(line) >= column or _NO_SCOPE.match(line):
+        if not line.strip() or indentation(line) >= column or NO_SCOPE.match(line):
             continue
-        column = _indentation(line)
+        column = indentation(line)
         if line.lstrip()[0] in ")]}":
             column, last = column + 1, number
             continue
-        if _header_pattern(language).match(line[:_LONGEST_HEADER]):
+        if header_pattern(language).match(line[:LONGEST_HEADER]):
             found.append((snapshot.line_start(number), snapshot.line_end(number if last is None else last)))
         last = None
     return found[::-1]
 
 
 @cache
-def _header_pattern(language: Language) -> re.Pattern[str]:
+def header_pattern(language: Language) -> re.Pattern[str]:
     return re.compile(language.header or r"(?!)")
 
 
-def _top(root: Node) -> Iterator[Node]:
+def top_level(root: Node) -> Iterator[Node]:
     for node in root.children:
         yield node
         if node.type in ("preproc_ifdef", "preproc_if", "ERROR"):
@@ -389,29 +389,29 @@ def _top(root: Node) -> Iterator[Node]:
 
 
 @cache
-def _definition_query(language: Language) -> Query:
+def definition_query(language: Language) -> Query:
     kinds = " ".join(f"({kind})" for kind in language.definitions)
     return Query(languages.parser(language).language, f"[{kinds}] @definition (ERROR) @broken")
 
 
-def _defined(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definition]:
+def definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definition]:
     around: list[Node] = []
     for node in sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)):
         while around and around[-1].end_byte <= node.start_byte:
             around.pop()
-        name = _name(node)
-        if name and len(around) < _DEEPEST and _belongs(node, name, around):
+        name = name_of(node)
+        if name and len(around) < MAX_DEPTH and is_listed(node, name, around):
             yield Definition(
                 name,
-                _kind(node),
+                kind_of(node),
                 snapshot.offset_of_byte(node.start_byte),
                 snapshot.offset_of_byte(node.end_byte),
-                _signature_end(snapshot, node),
+                end_of_signature(snapshot, node),
             )
         around.append(node)
 
 
-def _name(node: Node) -> str:
+def name_of(node: Node) -> str:
     """Down the declarators of C, where the name sits inside its type."""
     while node.type not in ("field_identifier", "identifier", "type_identifier", "constant"):
         inner = (
@@ -427,75 +427,75 @@ def _name(node: Node) -> str:
     return "" if node.child_count and node.type.endswith("pattern") else node.text.decode()
 
 
-def _belongs(node: Node, name: str, around: list[Node]) -> bool:
+def is_listed(node: Node, name: str, around: list[Node]) -> bool:
     """Variables only where others can see them; types of C only where they have a body."""
-    local = any(_is_function(outer) for outer in around)
+    local = any(is_function(outer) for outer in around)
     if node.type in ("assignment", "field_declaration"):
         return name[0].isupper() and not local
     if node.type == "variable_declarator":
-        return name.isidentifier() and (not around or _body(node) is not None)
+        return name.isidentifier() and (not around or body_of(node) is not None)
     if node.type.endswith("_specifier"):
         return node.child_by_field_name("body") is not None
     return name.isprintable() and not name.startswith("(")
 
 
-def _is_function(node: Node) -> bool:
+def is_function(node: Node) -> bool:
     named_so = "function" in node.type or "method" in node.type
-    return named_so or ("declarator" in node.type and _body(node) is not None)
+    return named_so or ("declarator" in node.type and body_of(node) is not None)
 
 
-def _kind(node: Node) -> str:
-    if node.type == "variable_declarator" and _body(node) is not None:
+def kind_of(node: Node) -> str:
+    if node.type == "variable_declarator" and body_of(node) is not None:
         return "function"
-    kind = next((_KINDS[word] for word in node.type.split("_") if word in _KINDS), "constant")
-    return "method" if kind == "function" and _is_member(node) else kind
+    kind = next((KINDS[word] for word in node.type.split("_") if word in KINDS), "constant")
+    return "method" if kind == "function" and is_member(node) else kind
 
 
-def _is_member(node: Node) -> bool:
+def is_member(node: Node) -> bool:
     outer = node.parent
-    while outer is not None and not _is_function(outer):
-        if _CLASS_LIKE.search(outer.type) and not outer.type.endswith("module"):
+    while outer is not None and not is_function(outer):
+        if CLASS_LIKE.search(outer.type) and not outer.type.endswith("module"):
             return True
         outer = outer.parent
     return False
 
 
-def _defined_in_broken(snapshot: Snapshot, language: Language, node: Node) -> Iterator[Definition]:
+def definitions_in_broken(snapshot: Snapshot, language: Language, node: Node) -> Iterator[Definition]:
     """The lines that look like headers: the parser has lost what they begin."""
     first, last = (snapshot.line_of(snapshot.offset_of_byte(byte)) for byte in node.byte_range)
     for number in range(first, last + 1):
-        line = snapshot.line(number)[:_LONGEST_HEADER]
-        match = _header_pattern(language).match(line)
+        line = snapshot.line(number)[:LONGEST_HEADER]
+        match = header_pattern(language).match(line)
         if match is None or match.groupdict().get("kind") == "impl":
             continue
         name = next(match[group] for group in ("name", "function", "method") if match.groupdict().get(group))
         word = (match.groupdict().get("kind") or "function").split()[0].rstrip("*")
         start = snapshot.line_start(number)
         end = start + len(line)
-        yield Definition(name, _KINDS.get(word, "function"), start + _indentation(line), end, end)
+        yield Definition(name, KINDS.get(word, "function"), start + indentation(line), end, end)
 
 
-def _opens_block(snapshot: Snapshot, language: Language, head: str, end: int, offset: int) -> bool:
-    if not head or _inside_lexically(head, language):
+def opens_block(snapshot: Snapshot, language: Language, head: str, end: int, offset: int) -> bool:
+    if not head or open_at_end(head, language):
         return False
     below = snapshot.line_of(offset) > snapshot.line_of(end)
     if not below and head[-1] not in ":{":
         return False
-    chain = _ancestors(snapshot, end)
+    chain = ancestors(snapshot, end)
     if head[-1] == "{" and len(chain) > 1 and not chain[1].is_error:
         return chain[1].type in language.blocks
-    return _opening_pattern(language).search(head) is not None
+    return opening_pattern(language).search(head) is not None
 
 
 @cache
-def _opening_pattern(language: Language) -> re.Pattern[str]:
+def opening_pattern(language: Language) -> re.Pattern[str]:
     return re.compile(language.opening)
 
 
-def _body_is_empty(snapshot: Snapshot, offset: int, column: int) -> bool:
+def body_is_empty(snapshot: Snapshot, offset: int, column: int) -> bool:
     """What follows closes the body, or is no deeper than the line that opens it."""
     for number in range(snapshot.line_of(offset) + 1, snapshot.line_count):
         line = snapshot.line(number)
         if line.strip():
-            return line.lstrip().startswith("}") or _indentation(line) <= column
+            return line.lstrip().startswith("}") or indentation(line) <= column
     return True

@@ -64,7 +64,7 @@ class Status(Struct, frozen=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-_request = msgspec.msgpack.Decoder(InfillRequest)
+request_decoder = msgspec.msgpack.Decoder(InfillRequest)
 
 
 def frame(value: Struct) -> bytes:
@@ -105,7 +105,7 @@ NOT_AN_ENGINE = f"check that the address is a mercury-ls engine server of protoc
 
 def decode_request(body: bytes) -> InfillRequest:
     try:
-        request = _request.decode(body)
+        request = request_decoder.decode(body)
     except msgspec.DecodeError as error:
         raise WireError(f"the body is no msgpack InfillRequest of protocol {PROTOCOL_VERSION}: {error}") from error
     check(request)

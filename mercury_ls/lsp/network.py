@@ -70,15 +70,15 @@ class Doorway:
 # TCP
 
 
-class _Options(Struct):
+class InitializeOptions(Struct):
     token: str = ""
 
 
-class _Params(Struct, rename="camel"):
-    initialization_options: _Options | None = None
+class InitializeParams(Struct, rename="camel"):
+    initialization_options: InitializeOptions | None = None
 
 
-class _Message(Struct):
+class FirstMessage(Struct):
     method: str = ""
     id: int | str | None = None
     params: Any = None
@@ -134,15 +134,15 @@ async def first_message(reader: "StreamReader", token: str, seconds: float = FIR
 
 def check_first(body: bytes, token: str) -> None:
     try:
-        message = msgspec.convert(json.loads(body), _Message)  # as the server reads it: lone surrogates are let in
+        message = msgspec.convert(json.loads(body), FirstMessage)  # as the server reads it: lone surrogates are let in
     except UNREADABLE as error:
         raise RefusedError(f"the first message is not an LSP message: {error}") from None
     if message.method != "initialize":
         raise RefusedError("the first message must be initialize", NOT_INITIALIZED, message.id)
     try:
-        options = msgspec.convert(message.params, _Params).initialization_options or _Options()
+        options = msgspec.convert(message.params, InitializeParams).initialization_options or InitializeOptions()
     except UNREADABLE:
-        options = _Options()
+        options = InitializeOptions()
     if not hmac.compare_digest(options.token.encode(errors="replace"), token.encode()):
         raise RefusedError("initializationOptions.token is missing or wrong", INVALID_PARAMS, message.id)
 

@@ -68,7 +68,7 @@ class Frames:
         self._largest = largest
         self._buffer = bytearray()
         self._expected: int | None = None
-        self._skipping: _Skipping | None = None
+        self._skipping: SkippedBody | None = None
         self._lost = False
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class Frames:
         if self._expected is None:
             return None
         if self._expected > self._largest:
-            self._skipping, self._expected = _Skipping(self._expected), None
+            self._skipping, self._expected = SkippedBody(self._expected), None
             return self._next()
         return self._body(self._expected)
 
@@ -105,7 +105,7 @@ class Frames:
         self._expected = None
         return body
 
-    def _skip(self, skipping: "_Skipping") -> FrameError | None:
+    def _skip(self, skipping: "SkippedBody") -> FrameError | None:
         skipping.take(self._buffer)
         if skipping.left:
             return None
@@ -140,7 +140,7 @@ class Frames:
         return not self._lost
 
 
-class _Skipping:
+class SkippedBody:
     """A body that nobody keeps, but for its ends."""
 
     def __init__(self, length: int) -> None:

@@ -35,16 +35,16 @@ class Rules:
         self.lines = tuple(lines)
         self._flags = (re.IGNORECASE if ignore_case else re.NOFLAG) | re.DOTALL
         self._fold = str.casefold if ignore_case else str
-        self._names, self._paths = _Table(), _Table()
-        self._endings, self._beginnings = _Table(), _Table()
+        self._names, self._paths = RuleTable(), RuleTable()
+        self._endings, self._beginnings = RuleTable(), RuleTable()
         self._others: list[tuple[int, str, Rule]] = []
         self._compiled: dict[int, re.Pattern[str] | None] = {}
-        for rule in _bounded(_rules(self.lines)):
+        for rule in limit_wildcards(parse_rules(self.lines)):
             self._add(rule)
         self._others.reverse()
 
     def _add(self, rule: Rule) -> None:
-        glob, wildcards = self._fold(rule.glob), _wildcards(rule.glob)
+        glob, wildcards = self._fold(rule.glob), wildcards_in(rule.glob)
         if not wildcards:
             (self._paths if rule.anchored else self._names).add(glob, rule)
         elif wildcards == ["*"] and not rule.anchored and glob.startswith("*"):
@@ -52,7 +52,7 @@ class Rules:
         elif wildcards == ["*"] and not rule.anchored and glob.endswith("*"):
             self._beginnings.add(glob[:-1], rule)
         else:
-            self._others.append((rule.line, _longest_text(glob), rule))
+            self._others.append((rule.line, longest_text(glob), rule))
 
     def find(self, path: str, folder: bool = False) -> Rule | None:
         """The rule that decides about exactly this path. Folders above it are for the caller to ask about."""
@@ -75,13 +75,13 @@ class Rules:
 
     def _matches(self, rule: Rule, path: str, name: str) -> bool:
         if rule.line not in self._compiled:
-            regex = _regex(rule.glob)
+            regex = to_regex(rule.glob)
             self._compiled[rule.line] = None if regex is None else re.compile(regex, self._flags)
         pattern = self._compiled[rule.line]
         return pattern is not None and pattern.fullmatch(path if rule.anchored else name) is not None
 
 
-class _Table:
+class RuleTable:
     """The last rule for each text: of those for folders and files, and of all."""
 
     def __init__(self) -> None:
@@ -99,9 +99,9 @@ class _Table:
         return (self._folders if folder else self._any).get(text)
 
 
-def _rules(lines: tuple[str, ...]) -> Iterator[Rule]:
+def parse_rules(lines: tuple[str, ...]) -> Iterator[Rule]:
     for number, line in enumerate(lines, 1):
-        text = _trimmed(line.rstrip("\r\n"))
+        text = trim_trailing_spaces(line.rstrip("\r\n"))
         if not text or text.startswith("#"):
             continue
         glob = text.removeprefix("!")
@@ -117,11 +117,11 @@ def _rules(lines: tuple[str, ...]) -> Iterator[Rule]:
             )
 
 
-def _bounded(rules: Iterable[Rule]) -> Iterator[Rule]:
+def limit_wildcards(rules: Iterable[Rule]) -> Iterator[Rule]:
     """With too many to match in time, all is hidden: rather nothing is read than what somebody wanted hidden."""
     wildcards = 0
     for rule in rules:
-        wildcards += len(_wildcards(rule.glob))
+        wildcards += len(wildcards_in(rule.glob))
         if wildcards > MOST_WILDCARDS:
             text = f"more than {MOST_WILDCARDS} wildcards, so everything is hidden"
             yield Rule(line=rule.line, text=text, glob="*", hides=True, folders_only=False, anchored=False)
@@ -129,50 +129,50 @@ def _bounded(rules: Iterable[Rule]) -> Iterator[Rule]:
         yield rule
 
 
-def _wildcards(glob: str) -> list[str]:
-    return _WILDCARD.findall(glob)
+def wildcards_in(glob: str) -> list[str]:
+    return WILDCARD.findall(glob)
 
 
-_WILDCARD = re.compile(r"[*?\[\\]")
+WILDCARD = re.compile(r"[*?\[\\]")
 
 
-_ODD = re.compile(r"[]\[\\]")
-_SIMPLE_CLASS = re.compile(r"\[[!^]?[^]\[\\/!^][^]\[\\/]*\]")
+BRACKETS = re.compile(r"[]\[\\]")
+SIMPLE_CLASS = re.compile(r"\[[!^]?[^]\[\\/!^][^]\[\\/]*\]")
 
 
-def _longest_text(glob: str) -> str:
+def longest_text(glob: str) -> str:
     """One that stands in whatever the pattern matches. Slashes do not count: `**/` may match none. Nor does what lies
     between the first and the last bracket or backslash, where these nest."""
-    plain = _SIMPLE_CLASS.sub("*", glob)
-    if _ODD.search(plain):
-        odd = [found.end() for found in _ODD.finditer(glob)]
+    plain = SIMPLE_CLASS.sub("*", glob)
+    if BRACKETS.search(plain):
+        odd = [found.end() for found in BRACKETS.finditer(glob)]
         plain = glob[: odd[0] - 1] + "*" + glob[odd[-1] + (glob[odd[-1] - 1] == "\\") :]
     return max(re.split(r"[*?/]+", plain), key=len)
 
 
-def _trimmed(line: str) -> str:
+def trim_trailing_spaces(line: str) -> str:
     """Without trailing spaces, save one that a backslash protects."""
     text = line.rstrip(" ")
     backslashes = len(text) - len(text.rstrip("\\"))
     return text + " " if backslashes % 2 and len(line) > len(text) else text
 
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"(?P<folders>(?:^|(?<=/))\*\*+/)|(?P<rest>(?:^|(?<=/))\*\*+$)|(?P<stars>\*+)|(?P<one>\?)"
     r"|\[(?P<not>[!^]?)(?P<class>\]?(?:\[:\w*:\]|\\.|[^\]\\])*)\]|\\(?P<escaped>.)|(?P<broken>[\[\\])|(?P<plain>.)",
     re.DOTALL,
 )
 
 
-def _regex(glob: str) -> str | None:
+def to_regex(glob: str) -> str | None:
     """None for what git takes for broken: an open bracket, an unknown class, a backslash at the end.
 
     What follows a star is found at its first place and never sought again, so that no ignore file
     in a stranger's repository can make matching slow. Only the last star has to reach the end.
     """
     out: list[str] = []
-    folders, star = _Group(out), _Group(out)
-    for token in _TOKEN.finditer(glob):
+    folders, star = AtomicGroup(out), AtomicGroup(out)
+    for token in TOKEN.finditer(glob):
         match token.lastgroup:
             case "folders":
                 star.close()
@@ -185,7 +185,7 @@ def _regex(glob: str) -> str | None:
                 out.append(".*")
             case "one":
                 out.append("[^/]")
-            case "class" if (regex := _class(token["class"], bool(token["not"]))) is not None:
+            case "class" if (regex := class_regex(token["class"], bool(token["not"]))) is not None:
                 out.append(regex)
             case "class" | "broken":
                 return None
@@ -196,7 +196,7 @@ def _regex(glob: str) -> str | None:
     return "".join(out)
 
 
-class _Group:
+class AtomicGroup:
     """A wildcard and what follows it: atomic, unless it is the last of its kind."""
 
     def __init__(self, out: list[str]) -> None:
@@ -216,7 +216,7 @@ class _Group:
         self._at = None
 
 
-_NAMED = {
+NAMED_CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
     "blank": r" \t",
@@ -230,16 +230,16 @@ _NAMED = {
     "upper": "A-Z",
     "xdigit": "0-9a-fA-F",
 }
-_ITEM = re.compile(r"\[:(?P<name>\w*):\]|(?:\\(.)|(.))(?:-(?:\\(.)|([^\]])))?", re.DOTALL)
+CLASS_ITEM = re.compile(r"\[:(?P<name>\w*):\]|(?:\\(.)|(.))(?:-(?:\\(.)|([^\]])))?", re.DOTALL)
 
 
-def _class(items: str, negated: bool) -> str | None:
+def class_regex(items: str, negated: bool) -> str | None:
     out = []
-    for item in _ITEM.finditer(items):
+    for item in CLASS_ITEM.finditer(items):
         if item["name"] is not None:
-            if item["name"] not in _NAMED:
+            if item["name"] not in NAMED_CLASSES:
                 return None
-            out.append(_NAMED[item["name"]])
+            out.append(NAMED_CLASSES[item["name"]])
             continue
         first = item[2] or item[3]
         last = item[4] or item[5] or first

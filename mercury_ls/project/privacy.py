@@ -103,7 +103,7 @@ RACY_NS = 2_000_000_000
 """A change this soon after a look may leave the time stamp as it was: FAT counts in two seconds."""
 
 
-class _IgnoreFile(Struct, frozen=True):
+class IgnoreFile(Struct, frozen=True):
     """An ignore file as it was when looked at; `error` says why its rules are unknown."""
 
     path: str
@@ -113,12 +113,12 @@ class _IgnoreFile(Struct, frozen=True):
     error: str = ""
 
 
-class _Folder(Struct, frozen=True):
+class Folder(Struct, frozen=True):
     """A folder as it was when looked at. `files`: .gitignore, .mercuryignore, then git's others."""
 
     path: str
     real: str
-    files: tuple[_IgnoreFile, ...]
+    files: tuple[IgnoreFile, ...]
     stamp: tuple[int, ...]
     looked: int
 
@@ -141,7 +141,7 @@ class Privacy:
         self._ignore = Rules(settings.ignore, ignore_case=IGNORES_CASE)
         self._personal = personal_exclude_file()
         self._tops: dict[str, str | None] = {}
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, Folder] = {}
         self._names: dict[tuple[str, bool], str | None] = {}
         self._verdicts: dict[str, tuple[list[Rules], str | None]] = {}
 
@@ -182,7 +182,7 @@ class Privacy:
         if key not in self._names:
             parent = os.path.dirname(path)
             above = self._by_name(parent, True) if parent != path else None
-            _remember(self._names, key, above or self._own_name(path, is_folder))
+            remember(self._names, key, above or self._own_name(path, is_folder))
         return self._names[key]
 
     def _own_name(self, path: str, is_folder: bool) -> str | None:
@@ -194,8 +194,8 @@ class Privacy:
 
     def _last(self, rules: Rules, path: str, is_folder: bool) -> Rule | None:
         """The last rule that matches the path as seen from a root, or from the top of the file system."""
-        places = [_below(root, path) for root in self._roots if _holds(root, path)]
-        seen = [*places, _below(os.path.splitdrive(path)[0] + os.sep, path) if os.path.isabs(path) else path]
+        places = [relative_to(root, path) for root in self._roots if contains(root, path)]
+        seen = [*places, relative_to(os.path.splitdrive(path)[0] + os.sep, path) if os.path.isabs(path) else path]
         found = [rule for place in seen if (rule := rules.find(place, is_folder))]
         return max(found, key=lambda rule: rule.line, default=None)
 
@@ -204,71 +204,71 @@ class Privacy:
         top = self._top(parent)
         if not self._respects_ignore_files or top is None or path == top:
             return None
-        return self._verdict(path, is_folder, [self._folder(folder) for folder in _line_of(top, parent)])
+        return self._verdict(path, is_folder, [self._folder(folder) for folder in folders_between(top, parent)])
 
     def _top(self, folder: str) -> str | None:
         """Where ignore files begin to count: the top of the repository around the root or the folder."""
         if folder not in self._tops:
-            root = next((root for root in self._roots if _holds(root, folder)), None)
-            _remember(self._tops, folder, top_of(root or folder) or root)
+            root = next((root for root in self._roots if contains(root, folder)), None)
+            remember(self._tops, folder, top_of(root or folder) or root)
         return self._tops[folder]
 
-    def _verdict(self, path: str, is_folder: bool, folders: list[_Folder]) -> str | None:
+    def _verdict(self, path: str, is_folder: bool, folders: list[Folder]) -> str | None:
         """Remembered for as long as the same rules stand in all the folders above."""
         rules = [file.rules for folder in folders for file in folder.files]
         known = self._verdicts.get(path)
         if known is None or known[0] != rules:
             above = self._verdict(folders[-1].path, True, folders[:-1]) if len(folders) > 1 else None
-            known = rules, above or _spoken(path, is_folder, folders)
-            _remember(self._verdicts, path, known)
+            known = rules, above or decide(path, is_folder, folders)
+            remember(self._verdicts, path, known)
         return known[1]
 
-    def _folder(self, path: str) -> _Folder:
-        stamp = _stamp(path)
+    def _folder(self, path: str) -> Folder:
+        stamp = stamp_of(path)
         known = self._folders.get(path)
-        if known is None or _changed(known, stamp):
+        if known is None or has_changed(known, stamp):
             folder = self._look(path, stamp, known.files if known else ())
         else:
             folder = self._refreshed(known)
         if folder is not known:
-            _remember(self._folders, path, folder)
+            remember(self._folders, path, folder)
         return folder
 
-    def _look(self, path: str, stamp: tuple[int, ...], before: tuple[_IgnoreFile, ...]) -> _Folder:
+    def _look(self, path: str, stamp: tuple[int, ...], before: tuple[IgnoreFile, ...]) -> Folder:
         looked = self._clock_ns()
         directory = git_directory(path)
         shared = (exclude_file(directory), self._personal) if directory else ()
         known = {file.path: file for file in before}
         names = (*(os.path.join(path, name) for name in IGNORE_FILES), *shared)
-        files = tuple(self._fresh(known.get(name) or _IgnoreFile(name, NO_RULES)) for name in names)
-        return _Folder(path, os.path.realpath(path), files, stamp, looked)
+        files = tuple(self._fresh(known.get(name) or IgnoreFile(name, NO_RULES)) for name in names)
+        return Folder(path, os.path.realpath(path), files, stamp, looked)
 
-    def _refreshed(self, folder: _Folder) -> _Folder:
+    def _refreshed(self, folder: Folder) -> Folder:
         """The folder has neither gained nor lost a file, but one may have been written to."""
         own = (file if not file.stamp else self._fresh(file) for file in folder.files[:2])
         files = (*own, *map(self._fresh, folder.files[2:]))
         return folder if files == folder.files else replace(folder, files=files)
 
-    def _fresh(self, file: _IgnoreFile) -> _IgnoreFile:
-        stamp = _stamp(file.path)
-        if not _changed(file, stamp):
+    def _fresh(self, file: IgnoreFile) -> IgnoreFile:
+        stamp = stamp_of(file.path)
+        if not has_changed(file, stamp):
             return file
         looked = self._clock_ns()
         try:
-            lines, error = _lines(file.path), ""
+            lines, error = read_lines(file.path), ""
         except OSError as problem:
             lines, error = ("*",), f"cannot be read ({problem.strerror or problem}), so nothing beside it is"
         same = lines == file.rules.lines and error == file.error
         rules = file.rules if same else Rules(lines, ignore_case=IGNORES_CASE)
-        return _IgnoreFile(file.path, rules, stamp, looked, error)
+        return IgnoreFile(file.path, rules, stamp, looked, error)
 
 
-def _changed(known: _Folder | _IgnoreFile, stamp: tuple[int, ...]) -> bool:
+def has_changed(known: Folder | IgnoreFile, stamp: tuple[int, ...]) -> bool:
     """Has it, or could it have, changed since it was looked at?"""
     return stamp != known.stamp or bool(stamp and known.looked - stamp[0] < RACY_NS)
 
 
-def _stamp(path: str) -> tuple[int, ...]:
+def stamp_of(path: str) -> tuple[int, ...]:
     try:
         status = os.stat(path)
     except (OSError, ValueError):  # a path from a stranger's file may hold what no path can
@@ -276,7 +276,7 @@ def _stamp(path: str) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
 
-def _lines(path: str) -> tuple[str, ...]:
+def read_lines(path: str) -> tuple[str, ...]:
     try:
         content = read_small(path, LARGEST_IGNORE_FILE)
     except (FileNotFoundError, NotADirectoryError):
@@ -284,32 +284,32 @@ def _lines(path: str) -> tuple[str, ...]:
     return tuple(content.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").split("\n"))
 
 
-def _spoken(path: str, is_folder: bool, folders: list[_Folder]) -> str | None:
+def decide(path: str, is_folder: bool, folders: list[Folder]) -> str | None:
     """What git and what mercury-ls say of this one path. Each has the nearest file that speaks decide."""
     near = [(folder.path, folder.files) for folder in reversed(folders)]
     git = [(base, files[0]) for base, files in near] + [(base, file) for base, files in near for file in files[2:]]
     mercury = [(base, files[1]) for base, files in near]
-    return _first(git, path, is_folder) or _first(mercury, path, is_folder)
+    return first_match(git, path, is_folder) or first_match(mercury, path, is_folder)
 
 
-def _first(files: list[tuple[str, _IgnoreFile]], path: str, is_folder: bool) -> str | None:
+def first_match(files: list[tuple[str, IgnoreFile]], path: str, is_folder: bool) -> str | None:
     for base, file in files:
-        rule = file.rules.find(_below(base, path), is_folder)
+        rule = file.rules.find(relative_to(base, path), is_folder)
         if rule is not None:
             why = file.error or f"line {rule.line}: {rule.text}"
             return f"{file.path} {why}" if rule.hides else None
     return None
 
 
-def _holds(root: str, path: str) -> bool:
+def contains(root: str, path: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
-def _below(base: str, path: str) -> str:
+def relative_to(base: str, path: str) -> str:
     return path[len(base) :].replace(os.sep, "/").lstrip("/")
 
 
-def _line_of(top: str, folder: str) -> list[str]:
+def folders_between(top: str, folder: str) -> list[str]:
     """The folders from `top` down to `folder`."""
     line = [folder]
     while line[-1] != top:
@@ -317,7 +317,7 @@ def _line_of(top: str, folder: str) -> list[str]:
     return line[::-1]
 
 
-def _remember(cache: dict, key: Hashable, value: Any) -> None:
+def remember(cache: dict, key: Hashable, value: Any) -> None:
     if len(cache) >= LARGEST_CACHE:
         cache.clear()
     cache[key] = value

@@ -20,7 +20,7 @@ def git_directory(folder: str) -> str | None:
     dot_git = os.path.join(folder, ".git")
     if os.path.isdir(dot_git):
         return dot_git
-    text = _text(dot_git)
+    text = read_text(dot_git)
     if text is None or not text.startswith("gitdir:") or "\0" in text:
         return None
     return os.path.normpath(os.path.join(folder, text.removeprefix("gitdir:").strip()))
@@ -28,7 +28,7 @@ def git_directory(folder: str) -> str | None:
 
 def exclude_file(directory: str) -> str:
     """`info/exclude` of a git directory. Linked worktrees share that of the repository they came from."""
-    common = _text(os.path.join(directory, "commondir"))
+    common = read_text(os.path.join(directory, "commondir"))
     return os.path.join(os.path.normpath(os.path.join(directory, common or "")), "info", "exclude")
 
 
@@ -37,7 +37,7 @@ def personal_exclude_file() -> str:
     folder = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
     for config in (os.path.expanduser("~/.gitconfig"), os.path.join(folder, "config")):
         named = re.search(
-            r'^\s*excludesfile\s*=\s*"?([^"\n]+)', _text(config, 1 << 18) or "", re.MULTILINE | re.IGNORECASE
+            r'^\s*excludesfile\s*=\s*"?([^"\n]+)', read_text(config, 1 << 18) or "", re.MULTILINE | re.IGNORECASE
         )
         if named:
             return os.path.expanduser(named[1].strip())
@@ -47,10 +47,10 @@ def personal_exclude_file() -> str:
 def head(folder: str) -> str | None:
     """What the working tree has checked out: a branch, or a commit; None outside git."""
     directory = git_directory(folder)
-    return directory and _text(os.path.join(directory, "HEAD"))
+    return directory and read_text(os.path.join(directory, "HEAD"))
 
 
-def _text(path: str, limit: int = 4096) -> str | None:
+def read_text(path: str, limit: int = 4096) -> str | None:
     try:
         return read_small(path, limit).decode("utf-8", "surrogateescape").strip()
     except OSError:

@@ -230,10 +230,10 @@ def merged(rows: Iterable[Row]) -> list[Row]:
     found: dict[tuple[str, str, str], Row] = {}
     for row in rows:
         found[row.key] = total([found[row.key], row]) if row.key in found else row
-    return sorted(found.values(), key=lambda row: (*_backwards(row.day), row.language, row.kind))
+    return sorted(found.values(), key=lambda row: (*newest_first(row.day), row.language, row.kind))
 
 
-def _backwards(day: str) -> tuple[int, ...]:
+def newest_first(day: str) -> tuple[int, ...]:
     return tuple(-int(part) for part in day.split("-"))
 
 

@@ -107,13 +107,13 @@ def load(
 ) -> Loaded:
     """Read everything, always: settings are replaced, never changed. `project_files` go from far to near."""
     sources = [
-        *([_file(user_file, "user file")] if user_file else []),
-        *(_file(path, "project file") for path in project_files),
-        _options(options or {}),
-        *_environment(environ or {}),
-        Source(origin="command line", values=tuple(_leaves(arguments or {})), is_typed=True),
+        *([file_source(user_file, "user file")] if user_file else []),
+        *(file_source(path, "project file") for path in project_files),
+        editor_source(options or {}),
+        *environment_sources(environ or {}),
+        Source(origin="command line", values=tuple(flatten(arguments or {})), is_typed=True),
     ]
-    loading = _Loading()
+    loading = Loading()
     for source in sources:
         loading.read(source)
     loading.forbid_network()
@@ -159,7 +159,7 @@ def is_local(address: str) -> bool:
 # Sources
 
 
-def _file(path: Path, kind: str) -> Source:
+def file_source(path: Path, kind: str) -> Source:
     from mercury_ls.settings import toml
 
     origin = f"{kind} {path}"
@@ -169,52 +169,52 @@ def _file(path: Path, kind: str) -> Source:
         return Source(origin=origin)
     except toml.UnreadableError as error:
         return Source(origin=origin, problems=(Problem(error.where, "", error.remedy, origin),))
-    return Source(origin=origin, values=tuple(_leaves(table)), is_project=kind == "project file")
+    return Source(origin=origin, values=tuple(flatten(table)), is_project=kind == "project file")
 
 
-def _options(options: Mapping[str, Any]) -> Source:
+def editor_source(options: Mapping[str, Any]) -> Source:
     """`{"mercury": {"engine": …}}`, `{"engine": …}` or `{"mercury.engine.model": …}`; camelCase will do.
 
     Beside a `mercury` key stand the sections of other servers: of these only our own groups are read.
     """
     origin = "editor settings"
     if not isinstance(options, Mapping):
-        problem = Problem("", _shown(options), "must be a table of settings", origin)
+        problem = Problem("", shorten(options), "must be a table of settings", origin)
         return Source(origin=origin, problems=(problem,))
-    leaves = list(_leaves(options))
+    leaves = list(flatten(options))
     if any(key.split(".")[0] == "mercury" for key in options):
         bare = [(path, raw) for path, raw in leaves if path.split(".")[0] in Settings.__struct_fields__]
         own = [(path, raw) for path, raw in leaves if path.startswith("mercury.")]
         leaves = bare + [(path.removeprefix("mercury."), raw) for path, raw in own]
     ours = ((path, raw) for path, raw in leaves if path.split(".")[0] not in COPILOT_KEYS)
-    return Source(origin=origin, values=tuple((_snake_case(path), raw) for path, raw in ours))
+    return Source(origin=origin, values=tuple((snake_case_path(path), raw) for path, raw in ours))
 
 
-def _snake_case(path: str) -> str:
+def snake_case_path(path: str) -> str:
     group, _, rest = path.partition(".")
     name, dot, entry = rest.partition(".")
-    return ".".join([group, *([_snake(name) + dot + entry] if rest else [])])
+    return ".".join([group, *([snake_case(name) + dot + entry] if rest else [])])
 
 
-def _snake(name: str) -> str:
+def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
 
 
-def _environment(environ: Mapping[str, str]) -> Iterator[Source]:
+def environment_sources(environ: Mapping[str, str]) -> Iterator[Source]:
     """`MERCURY_ENGINE_MODEL` is `engine.model`. Only likely names are ours, there are other Mercuries."""
     for name in sorted(environ):
         group, _, rest = name.removeprefix("MERCURY_").lower().partition("_")
         path = f"{group}.{rest}"
         is_set = name.startswith("MERCURY_") and environ[name]
-        if is_set and (group in Settings.__struct_fields__ or _nearest(path, 0.85)):
+        if is_set and (group in Settings.__struct_fields__ or nearest_setting(path, 0.85)):
             yield Source(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
 
 
-def _leaves(table: Mapping[str, Any], prefix: str = "", depth: int = DEEPEST) -> Iterator[tuple[str, Any]]:
+def flatten(table: Mapping[str, Any], prefix: str = "", depth: int = DEEPEST) -> Iterator[tuple[str, Any]]:
     """Dotted paths with their values. JSON's null means: not set. What nests deeper than any setting is no setting."""
     for key, value in table.items():
         if isinstance(value, Mapping) and depth:
-            yield from _leaves(value, f"{prefix}{key}.", depth - 1)
+            yield from flatten(value, f"{prefix}{key}.", depth - 1)
         elif value is not None:
             yield f"{prefix}{key}", value
 
@@ -222,7 +222,7 @@ def _leaves(table: Mapping[str, Any], prefix: str = "", depth: int = DEEPEST) ->
 # Values
 
 
-class _Loading:
+class Loading:
     """What has been read so far. A later source replaces a value; lists of patterns add up."""
 
     def __init__(self) -> None:
@@ -244,16 +244,16 @@ class _Loading:
     def _take(self, source: Source, path: str, raw: Any) -> None:
         setting = tree.find(path)
         if setting is None:
-            return self._refuse(source, path, raw, _unknown(path) if self._refused < MOST_PROBLEMS else "")
+            return self._refuse(source, path, raw, unknown_remedy(path) if self._refused < MOST_PROBLEMS else "")
         if source.is_project and setting.personal:
             remedy = "a project file cannot set this; put it in your user file or your editor's settings"
             return self._refuse(source, path, raw, remedy)
         if setting.kind is dict and source.is_typed:
             return self._take_table(source, path, raw)
         try:
-            value = _converted(setting, raw, source.is_typed)
+            value = convert(setting, raw, source.is_typed)
         except msgspec.ValidationError:
-            return self._refuse(source, path, raw, _mismatch(setting, raw))
+            return self._refuse(source, path, raw, mismatch_remedy(setting, raw))
         except (ValueError, OSError) as error:
             return self._refuse(source, path, raw, str(error))
         if setting.kind is tuple:
@@ -263,7 +263,7 @@ class _Loading:
 
     def _take_table(self, source: Source, path: str, raw: Any) -> None:
         """`markdown=false,python=true`"""
-        for entry in _listed(raw):
+        for entry in split_list(raw):
             name, _, value = entry.partition("=")
             self._take(source, f"{path}.{name.strip()}", value.strip())
 
@@ -279,7 +279,7 @@ class _Loading:
     def _refuse(self, source: Source, path: str, value: Any, remedy: str) -> None:
         self._refused += 1
         if self._refused <= MOST_PROBLEMS:
-            self.problems.append(Problem(_cut(path), _shown(value), remedy, source.origin))
+            self.problems.append(Problem(truncate(path), shorten(value), remedy, source.origin))
 
     def forbid_network(self) -> None:
         address = self.values.get("engine.address", "")
@@ -307,18 +307,18 @@ class _Loading:
         return Loaded(Settings(**built), self.origins, tuple(self.problems))
 
 
-def _converted(setting: Setting, raw: Any, is_typed: bool) -> Any:
+def convert(setting: Setting, raw: Any, is_typed: bool) -> Any:
     if is_typed and setting.kind is tuple and isinstance(raw, str):
-        raw = _listed(raw)
+        raw = split_list(raw)
     value = msgspec.convert(raw, setting.annotation, strict=not is_typed)
     if setting.path == "engine.model":
-        return _model(os.path.expanduser(value))
+        return checked_model(os.path.expanduser(value))
     if setting.path == "engine.address":
-        return _address(value)
-    return _absolute(value, is_typed) if setting.file and value else value
+        return checked_address(value)
+    return absolute_path(value, is_typed) if setting.file and value else value
 
 
-def _shown(value: Any) -> str:
+def shorten(value: Any) -> str:
     """As Python writes it, in short: a stranger's value may be of any size and depth."""
     import reprlib
 
@@ -326,20 +326,20 @@ def _shown(value: Any) -> str:
     short.maxlevel = 3
     short.maxstring = short.maxother = LONGEST_SHOWN
     try:
-        return _cut(short.repr(value))
+        return truncate(short.repr(value))
     except ValueError:
         return "a number too long to show"
 
 
-def _cut(text: str) -> str:
+def truncate(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
-def _listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _absolute(path: str, is_typed: bool) -> str:
+def absolute_path(path: str, is_typed: bool) -> str:
     """Only who types a command means the current folder; an editor's is anybody's guess."""
     path = os.path.expanduser(path)
     if is_typed:
@@ -349,7 +349,7 @@ def _absolute(path: str, is_typed: bool) -> str:
     return path
 
 
-def _model(value: str) -> str:
+def checked_model(value: str) -> str:
     """One that is not here would leave every editor of the user without an engine: they share one."""
     from mercury_engine.api import EngineError
     from mercury_ls.settings.models import resolve
@@ -361,7 +361,7 @@ def _model(value: str) -> str:
     return value
 
 
-def _address(value: str) -> str:
+def checked_address(value: str) -> str:
     from urllib.parse import urlsplit
 
     remedy = "must be an address such as http://127.0.0.1:8391 or https://engine.example:443"
@@ -375,27 +375,27 @@ def _address(value: str) -> str:
     return value
 
 
-def _mismatch(setting: Setting, raw: Any) -> str:
+def mismatch_remedy(setting: Setting, raw: Any) -> str:
     import difflib
 
     remedy = f"must be {tree.expected(setting)}"
     choices = get_args(setting.annotation.__origin__) if setting.kind is Literal else ()
-    close = difflib.get_close_matches(_cut(raw) if isinstance(raw, str) else "", choices, 1)
+    close = difflib.get_close_matches(truncate(raw) if isinstance(raw, str) else "", choices, 1)
     return f"{remedy}; did you mean {close[0]}?" if close else remedy
 
 
-def _unknown(path: str) -> str:
+def unknown_remedy(path: str) -> str:
     if path in Settings.__struct_fields__:
         return "is a group of settings; set what is in it, see docs/SETTINGS.md"
-    near = _nearest(path)
+    near = nearest_setting(path)
     return f"is no setting; did you mean {near}?" if near else "is no setting; see docs/SETTINGS.md for those there are"
 
 
-def _nearest(path: str, cutoff: float = 0.6) -> str | None:
+def nearest_setting(path: str, cutoff: float = 0.6) -> str | None:
     """The setting or group whose path, or whose name alone, looks most like this."""
     import difflib
 
     known = [*(() if "." in path else Settings.__struct_fields__), *tree.settings()]
     name = path.rpartition(".")[2]
-    close = difflib.get_close_matches(_cut(path), known, 1, cutoff)
+    close = difflib.get_close_matches(truncate(path), known, 1, cutoff)
     return close[0] if close else next((one for one in known if one.endswith(f".{name}")), None)

@@ -258,11 +258,11 @@ def settings() -> Mapping[str, Setting]:
     return {
         setting.path: setting
         for group in msgspec.structs.fields(Settings)
-        for setting in map(functools.partial(_setting, group.name), msgspec.structs.fields(group.type))
+        for setting in map(functools.partial(setting_of, group.name), msgspec.structs.fields(group.type))
     }
 
 
-def _setting(group: str, field: msgspec.structs.FieldInfo) -> Setting:
+def setting_of(group: str, field: msgspec.structs.FieldInfo) -> Setting:
     notes = {key: value for meta in field.type.__metadata__ for key, value in (meta.extra or {}).items()}
     return Setting(
         path=f"{group}.{field.name}",
@@ -284,7 +284,7 @@ def find(path: str) -> Setting | None:
     return msgspec.structs.replace(table, path=path, annotation=Annotated[bool, Meta()], default=None)
 
 
-_WORDS = {
+TYPE_NAMES = {
     bool: "true or false",
     dict: "a table of true or false by name",
     float: "a number",
@@ -299,4 +299,4 @@ def expected(setting: Setting) -> str:
     if setting.kind is Literal:
         return "one of " + ", ".join(get_args(setting.annotation.__origin__))
     bounds = next(((m.ge, m.le) for m in setting.annotation.__metadata__ if m.ge is not None), None)
-    return _WORDS[setting.kind] + (" from {} to {}".format(*bounds) if bounds else "")
+    return TYPE_NAMES[setting.kind] + (" from {} to {}".format(*bounds) if bounds else "")

@@ -13,7 +13,7 @@ LARGEST_FILE = 1 << 18
 DEEPEST = 32
 MOST_DOTS = 32
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"{3,5}|\\?\Z)|\'\'\'.*?(?:\'{3,5}|\Z)|"(?:\\[^\n]|[^"\\\n])*"?|\'[^\'\n]*\'?|#[^\n]*'
     r"|(?P<mark>[\[{\]}.\n])",
     re.DOTALL,
@@ -55,7 +55,7 @@ def too_deep(text: str) -> int:
     """The line where brackets or dotted keys nest too deep to parse: tomllib recurses into the ones, and needs the
     square of the others' length."""
     depth = dots = 0
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         mark = token["mark"]
         depth += (mark in ("[", "{")) - (mark in ("]", "}") and depth > 0)
         dots = 0 if mark == "\n" else dots + (mark == ".")

@@ -336,7 +336,7 @@ def sliced(document: Document) -> int:
 
 
 def test_a_long_text_is_parsed_in_slices_and_a_short_one_at_once(monkeypatch):
-    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     assert sliced(document) > 10
     assert not document.is_new
@@ -346,7 +346,7 @@ def test_a_long_text_is_parsed_in_slices_and_a_short_one_at_once(monkeypatch):
 
 
 def test_what_is_typed_between_two_slices_is_in_the_tree(monkeypatch):
-    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     for number, _ in enumerate(document.parsing()):
         if number in (1, 3):
@@ -355,7 +355,7 @@ def test_what_is_typed_between_two_slices_is_in_the_tree(monkeypatch):
 
 
 def test_a_snapshot_from_before_the_slices_has_their_tree(monkeypatch):
-    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     snapshot = document.snapshot()
     sliced(document)
@@ -363,7 +363,7 @@ def test_a_snapshot_from_before_the_slices_has_their_tree(monkeypatch):
 
 
 def test_whoever_cannot_wait_for_the_slices_gets_the_tree(monkeypatch):
-    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     slices = document.parsing()
     next(slices)
@@ -385,8 +385,8 @@ def test_a_tree_that_took_too_long_is_parsed_in_slices_for_who_waits():
 
 def test_keystrokes_whose_parse_took_too_long_are_told_to_the_parser_once(monkeypatch):
     told = []
-    edited = documents._edited
-    monkeypatch.setattr(documents, "_edited", lambda t, b, changes: told.append(len(changes)) or edited(t, b, changes))
+    edited = documents.edited_tree
+    monkeypatch.setattr(documents, "edited_tree", lambda t, b, changes: told.append(len(changes)) or edited(t, b, changes))
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     assert document.snapshot().tree
     document.patience = -1.0

@@ -562,9 +562,9 @@ def test_code_that_does_not_parse_is_gone_through_once_with_the_same_answers(lan
     for version in range(2, 5):
         snapshot = document.snapshot()
         for offset in data.draw(st.lists(st.integers(0, len(snapshot.text)), max_size=6)):
-            start = syntax._closed_before(snapshot, language, offset)
-            found = syntax._open_at(snapshot.text, language, start, offset)
-            assert found == syntax._inside_lexically(snapshot.text[:offset], language)
+            start = syntax.closed_before(snapshot, language, offset)
+            found = syntax.open_at(snapshot.text, language, start, offset)
+            assert found == syntax.open_at_end(snapshot.text[:offset], language)
         place = snapshot.position(data.draw(st.integers(0, len(snapshot.text))), "utf-32")
         document.apply([((*place, *place), data.draw(st.sampled_from(LEXEMES)))], version, "utf-32")
 

@@ -302,7 +302,7 @@ def test_a_file_that_cannot_be_understood_takes_nothing_else_with_it(put, monkey
 def test_a_scan_that_fails_is_made_again(put, monkeypatch):
     tree = Tree(put({"a.py": "def a(): pass\n"}))
     with monkeypatch.context() as patch:
-        patch.setattr(workspace, "_entries", lambda folder: 1 / 0)
+        patch.setattr(workspace, "entries_of", lambda folder: 1 / 0)
         tree.settle()
     tree.now += workspace.RESCAN_SECONDS
     assert tree.settle().found("a") == ["a.py: def a(): pass"]
