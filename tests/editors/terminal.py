@@ -27,8 +27,8 @@ ROWS, COLUMNS = 30, 100
 class Screen(pyte.Screen):
     """One that answers what programs ask of a terminal at their start, so that none waits for it in vain."""
 
-    def __init__(self, answer: Callable[[str], None]):
-        super().__init__(COLUMNS, ROWS)
+    def __init__(self, rows: int, columns: int, answer: Callable[[str], None]):
+        super().__init__(columns, rows)
         self.answer = answer
 
     def write_process_input(self, data: str) -> None:
@@ -43,18 +43,25 @@ class Screen(pyte.Screen):
 class Terminal:
     """A running editor. `lines` is what a person would see; `log` is what its language servers of ours have to say."""
 
-    def __init__(self, command: Sequence[str], environment: dict[str, str], folder: Path):
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: dict[str, str],
+        folder: Path,
+        rows: int = ROWS,
+        columns: int = COLUMNS,
+    ):
         self.folder = folder
         self.log = folder / "server.log"
         self.log.touch()
         self._end, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-        size = {"LINES": str(ROWS), "COLUMNS": str(COLUMNS)}
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        size = {"LINES": str(rows), "COLUMNS": str(columns)}
         variables = {**environment, **size, "TERM": "xterm-256color", "MERCURY_LOG_FILE": str(self.log)}
         streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
         self.process = subprocess.Popen(["setsid", "--ctty", *command], env=variables, cwd=folder, **streams)
         os.close(theirs)
-        self.screen = Screen(self.keys)
+        self.screen = Screen(rows, columns, self.keys)
         self._stream = pyte.ByteStream(self.screen)
 
     def keys(self, keys: str) -> None:
@@ -70,7 +77,7 @@ class Terminal:
         return [line.rstrip() for line in self.screen.display]
 
     def until(self, holds: Callable[[], Any], what: str) -> Any:
-        return until(holds, what, self.told, seconds=SECONDS, pause=partial(self._read, 0.02))
+        return until(holds, what, self.told, seconds=SECONDS, pause=partial(self.read, 0.02))
 
     def told(self) -> str:
         return "\n".join(self.lines)
@@ -78,10 +85,10 @@ class Terminal:
     def settle(self) -> None:
         """Until nothing new is painted for a moment."""
         deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline and self._read(MOMENT):
+        while time.monotonic() < deadline and self.read(MOMENT):
             pass
 
-    def _read(self, seconds: float) -> bool:
+    def read(self, seconds: float) -> bool:
         """Whether there was something to read."""
         ready, _, _ = select.select([self._end], [], [], seconds)
         if ready:

@@ -1,0 +1,60 @@
+"""The demo: a function is completed by the model that ships, and a rename reaches two files."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bench.demo import NEW_NAME, OLD_NAME, TYPED, Screen, accepts, diff
+from tests.e2e.environment import home, stop_engine
+
+EDIT = {
+    "range": {"start": {"line": 1, "character": 6}, "end": {"line": 1, "character": 9}},
+    "oldText": "old",
+    "newText": "newer",
+}
+
+
+def check(colours: bool, *expected: str) -> None:
+    assert tuple(diff(Screen(colours), ["one", "print(old)"], [EDIT])) == expected
+
+
+def test_a_diff_is_plain_where_there_are_no_colours():
+    check(False, "   2 - print(old)", "   2 + print(newer)")
+
+
+def test_a_diff_sets_the_changed_word_off():
+    check(
+        True,
+        "\x1b[90m   2 \x1b[0m\x1b[31m- print(\x1b[0m\x1b[1;7;31mold\x1b[0m\x1b[31m)\x1b[0m",
+        "\x1b[90m   2 \x1b[0m\x1b[32m+ print(\x1b[0m\x1b[1;7;32mnewer\x1b[0m\x1b[32m)\x1b[0m",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ghost", "rest", "accepted"),
+    [
+        ("item in items", "item in items)", True),
+        ("item in rows", "item in items)", False),
+        ("ite", "item in items)", False),
+        ("", "item", False),
+    ],
+)
+def test_tab_is_pressed_for_what_was_going_to_be_typed(ghost, rest, accepted):
+    assert accepts(ghost, rest) is accepted
+
+
+@pytest.mark.slow
+def test_the_model_that_ships_does_well_at_the_chosen_moment(tmp_path):
+    variables = home(tmp_path, MERCURY_ENGINE_MODEL="auto", MERCURY_ENGINE_DEADLINE_MS="60000")
+    command = [sys.executable, "-m", "bench.demo"]
+    try:
+        shown = subprocess.run(command, env=variables, check=True, capture_output=True, encoding="utf-8").stdout
+    finally:
+        stop_engine(variables)
+    assert "\x1b" not in shown
+    written, _, renamed = shown.partition("is renamed")
+    assert all(line in written for line in TYPED.splitlines())
+    assert written.count("▏") >= 2
+    assert renamed.count(f"[{OLD_NAME}]") == renamed.count(f"[{NEW_NAME}]") == 3
+    assert "The model bootstrap answered" in renamed
