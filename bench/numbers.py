@@ -1,4 +1,4 @@
-"""The table of numbers in the README, made from what was measured: `python -m bench.numbers` writes it there again."""
+"""The table of numbers in docs/benchmarks, from what was measured: `python -m bench.numbers` writes it again."""
 
 import json
 import re
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FIGURES", "README", "section", "table", "write"]
+__all__ = ["FIGURES", "PAGE", "section", "table", "write"]
 
 HERE = Path(__file__).parents[1]
-FIGURES, README = HERE / "docs/benchmarks/figures.json", HERE / "README.md"
+FIGURES, PAGE = HERE / "docs/benchmarks/figures.json", HERE / "docs/benchmarks/README.md"
 BEGIN, END = "<!-- numbers: written by `make bench` -->", "<!-- end of numbers -->"
 
 Figures = Mapping[str, Any]
@@ -33,25 +33,25 @@ PEERS = {
 
 
 def main() -> None:
-    write(README, json.loads(FIGURES.read_bytes()))
+    write(PAGE, json.loads(FIGURES.read_bytes()))
 
 
-def write(readme: Path, found: Figures) -> None:
-    before, _, after = parts(readme.read_text(encoding="utf-8"))
-    readme.write_text(before + section(found) + after, encoding="utf-8")
+def write(page: Path, found: Figures) -> None:
+    before, _, after = parts(page.read_text(encoding="utf-8"))
+    page.write_text(before + section(found) + after, encoding="utf-8")
 
 
 def parts(text: str) -> tuple[str, str, str]:
     """Up to the numbers, the numbers, and what follows them."""
     found = re.fullmatch(f"(.*{re.escape(BEGIN)}\n)(.*)({re.escape(END)}.*)", text, re.DOTALL)
     if found is None:
-        raise ValueError(f"README.md: the numbers have no place; put {BEGIN} and {END} where they belong")
+        raise ValueError(f"{PAGE.name}: the numbers have no place; put {BEGIN} and {END} where they belong")
     return found[1], found[2], found[3]
 
 
 def section(found: Figures) -> str:
     machine = of(found, "quality").get("machine", "a machine that did not say what it is")
-    told = f"Measured on {machine}. Shares have the range in which they lie 19 times in 20."
+    told = f"Measured on {machine}. Shares have a 95 % confidence interval."
     return f"\n{told}\n\n{table(found)}\n\n"
 
 

@@ -4,7 +4,7 @@
     python -m bench.report --draw        the tables and plots again, from what was measured before
 
 Each measurement is a command of its own whose last line is JSON; all of it is kept in figures.json. One that fails is
-said to have failed, and the report is made without it. The README's numbers are those in docs/benchmarks.
+said to have failed, and the report is made without it.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from bench import plot
 from bench.asking.contenders import model_folder
-from bench.numbers import README, table, write
+from bench.numbers import PAGE, table, write
 from bench.replay import SHIPPED
 from bench.server import children_cpu
 
@@ -35,7 +35,7 @@ CROWD = tuple(str(SESSIONS / f"{name}.jsonl") for name in ("neovim-lua", "mercur
 """Two of them in which the model is asked often."""
 
 TAIL = 400
-READING = "Times are of this machine; shares have the range in which they lie 19 times in 20."
+READING = "Times are of this machine; shares have a 95 % confidence interval."
 PATIENCE_SECONDS = 1200
 
 MODEL = {"local": SHIPPED}
@@ -87,7 +87,7 @@ def main() -> None:
         kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     draw(found, given.out)
     if given.out == OUT:
-        write(README, found)
+        write(PAGE, found)
     print(table(found))
     failed = {name: run["error"] for name, run in found.items() if "error" in run}
     for name, error in failed.items():

@@ -176,7 +176,7 @@ def lacking_for_gpu() -> str:
     if not shutil.which("nvidia-smi"):
         return "there is no nvidia-smi, so no NVIDIA driver"
     if importlib.util.find_spec("torch") is None:
-        return "torch is missing, which `pip install '.[gpu]'` in a clone of mercury-ls brings"
+        return "torch is missing, which `pip install '.[train]'` in a clone of mercury-ls brings"
     return ""
 
 

@@ -1,25 +1,49 @@
-"""The README, the public names and the house rules are what they say."""
+"""The README, the generated tree, the public names and what is declared are what they say."""
 
 import ast
 import re
 import subprocess
+import tomllib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from tests.house import BLOCK, FOLDERS, README, ROOT, modules, sentence, tree
+from tests.house import PAGE, ROOT, about, folders, modules, page, sentence
 
-PACKAGES = [folder for folder in FOLDERS if folder != "bench"]
-SOURCES = [path for folder in FOLDERS for path in modules(ROOT / folder)]
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs/picture.svg"
+SOURCES = [path for folder in folders() for path in modules(folder)]
+
+KIB = 1 << 10
+MODULES = {"llama-cpp-python": "llama_cpp"}
+"""What is imported under another name than the distribution's."""
+
+COMMANDS = {"ruff": "`make check` and `make fix` run it"}
+"""What is declared without being imported anywhere, and why."""
 
 
 def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_the_readmes_tree_is_the_tree():
-    (drawn,) = BLOCK.findall(README.read_text(encoding="utf-8"))
-    assert drawn == tree(), "run `make fix`"
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [path for name in listed.splitlines() if (path := ROOT / name).exists()]
+
+
+def test_the_tree_is_the_tree():
+    assert read(PAGE) == page(), "run `make fix`"
+
+
+@pytest.mark.parametrize("folder", folders(), ids=named)
+def test_a_folder_says_what_it_holds(folder):
+    assert len(about(folder)) > 10, "one sentence in its __init__.py, or in tests/house.py below bench"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)
@@ -27,9 +51,9 @@ def test_a_file_opens_with_a_sentence(path):
     assert len(sentence(path)) > 10
 
 
-@pytest.mark.parametrize("path", [p for folder in PACKAGES for p in modules(ROOT / folder)], ids=named)
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.relative_to(ROOT).parts[0] != "bench"], ids=named)
 def test_public_names_exist(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(read(path))
     for node in tree.body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
             names = ast.literal_eval(node.value)
@@ -44,20 +68,88 @@ def defined(tree: ast.Module) -> set[str]:
     return names | {alias.asname or alias.name for node in imports for alias in node.names}
 
 
-def test_the_commands_of_the_readme_exist():
-    readme = README.read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    assert set(re.findall(r"(?:^|`)make ([\w-]+)", readme, re.MULTILINE)) <= targets
-    for module in re.findall(r"python -m ((?:bench|mercury_\w+)[\w.]*)", readme):
-        assert list(ROOT.glob(f"**/{module.replace('.', '/')}.py")), module
+def test_the_readme_is_short():
+    assert README.stat().st_size <= 6 * KIB
+
+
+def test_the_picture_plays_inside_an_img():
+    assert PICTURE.stat().st_size <= 300 * KIB
+    assert f'src="{named(PICTURE)}"' in read(README)
+    picture = read(PICTURE)
+    tags = {node.tag.rpartition("}")[2] for node in ElementTree.fromstring(picture).iter()}
+    assert not tags & {"script", "foreignObject", "image"}
+    assert re.findall(r"https?://[^\"]*", picture) == ["http://www.w3.org/2000/svg"]
+
+
+PAGES = tracked("*.md")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=named)
+def test_links_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)\s]+)\)|\bsrc=\"([^\"]+)\"|\bsrcset=\"([^\"]+)\"", read(path))
+    for link in filter(None, (part for parts in links for part in parts)):
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        assert re.match(r"\w+:", link) or target.exists(), link
+        assert not anchor or anchor in anchors(read(target)), link
+
+
+def anchors(page: str) -> set[str]:
+    """Its headings, as GitHub names them."""
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_screenshot_is_linked():
+    shown = "".join(read(path) for path in PAGES)
+    assert [named(path) for path in tracked("docs/screenshots") if path.name not in shown] == []
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md"], ids=named)
+def test_commands_that_are_told_exist(page):
+    targets = set(re.findall(r"^([\w-]+):", read(ROOT / "Makefile"), re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([\w-]+)", read(page), re.MULTILINE)) <= targets
+    for module in re.findall(r"python -m ((?:bench|tests|mercury_\w+)[\w.]*)", read(page)):
+        path = module.replace(".", "/")
+        assert [*ROOT.glob(f"**/{path}.py"), *ROOT.glob(f"**/{path}/__main__.py")], module
+
+
+def declared() -> dict[str, list[str]]:
+    project = tomllib.loads(read(ROOT / "pyproject.toml"))["project"]
+    groups = {"dependencies": project["dependencies"], **project["optional-dependencies"]}
+    return {group: [re.match(r"[\w.-]+", each)[0] for each in given] for group, given in groups.items()}
+
+
+def imported() -> set[str]:
+    """Modules that are imported, or named in a text of their own: grammars are imported by name."""
+    found = set()
+    for path in tracked("*.py"):
+        for node in ast.walk(ast.parse(read(path))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+            elif isinstance(node, ast.Constant) and str(node.value).startswith("tree_sitter_"):
+                found.add(node.value)
+    return found
+
+
+def test_what_is_declared_is_imported():
+    used = imported()
+    for group, names in declared().items():
+        unused = [name for name in names if MODULES.get(name, name.replace("-", "_")) not in used]
+        assert set(unused) <= COMMANDS.keys(), group
+
+
+def test_every_extra_is_explained():
+    told = read(ROOT / "docs/DEPENDENCIES.md")
+    assert [group for group in declared() if group != "dependencies" and f"| `{group}` |" not in told] == []
 
 
 def test_no_placeholder_is_left():
-    for page in [README, *(ROOT / "docs").glob("*.md"), ROOT / "ARCHITECTURE.md"]:
-        assert "@@" not in page.read_text(encoding="utf-8").replace("@@ ", ""), page
+    for path in PAGES:
+        assert "@@" not in read(path).replace("@@ ", ""), path
 
 
 def test_nothing_large_or_private_is_tracked():
-    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-    large = [f for f in files if f and (ROOT / f).exists() and (ROOT / f).stat().st_size > 17 << 20]
-    assert large == []
+    assert [named(path) for path in tracked() if path.stat().st_size > 17 << 20] == []

@@ -361,7 +361,7 @@ def open_runtime(
     if resources.device == "gpu":
         raise EngineError(
             "engine.device is 'gpu', and torch finds none; "
-            "`pip install '.[gpu]'` in a clone of mercury-ls, or choose 'auto'"
+            "`pip install '.[train]'` in a clone of mercury-ls, or choose 'auto'"
         )
     from mercury_engine.model import openvino_runtime
 

@@ -1,0 +1,1 @@
+"""Source text as data: documents, positions, syntax trees, differences and edit history."""

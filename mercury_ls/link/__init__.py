@@ -1,0 +1,1 @@
+"""The language server's connection to the engine server."""

@@ -1,0 +1,1 @@
+"""The protocol: transport, handlers and messages. Nothing else knows LSP."""

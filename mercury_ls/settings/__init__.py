@@ -1,0 +1,1 @@
+"""The settings, their sources, and what is wrong with them."""

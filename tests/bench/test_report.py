@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench import plot, report
-from bench.numbers import BEGIN, END, FIGURES, README, parts, section, table, write
+from bench.numbers import BEGIN, END, FIGURES, PAGE, parts, section, table, write
 from bench.report import Run, draw, measured, page, runs
 
 QUALITY = {
@@ -115,22 +115,22 @@ def test_memory_is_drawn_of_the_sessions_of_the_largest_crowd_and_of_the_rows():
 
 
 def test_numbers_go_between_their_marks_and_nothing_else_is_touched(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write(readme, FOUND)
-    assert parts(readme.read_text()) == (f"before\n{BEGIN}\n", section(FOUND), f"{END}\nafter\n")
-    assert "old" not in readme.read_text()
+    page = tmp_path / "README.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write(page, FOUND)
+    assert parts(page.read_text()) == (f"before\n{BEGIN}\n", section(FOUND), f"{END}\nafter\n")
+    assert "old" not in page.read_text()
 
 
-def test_a_readme_without_a_place_for_numbers_is_refused(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text("nothing")
+def test_a_page_without_a_place_for_numbers_is_refused(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("nothing")
     with pytest.raises(ValueError, match="have no place"):
-        write(readme, FOUND)
+        write(page, FOUND)
 
 
-def test_the_readme_says_what_was_measured():
-    assert parts(README.read_text(encoding="utf-8"))[1] == section(json.loads(FIGURES.read_bytes()))
+def test_the_page_says_what_was_measured():
+    assert parts(PAGE.read_text(encoding="utf-8"))[1] == section(json.loads(FIGURES.read_bytes()))
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -142,7 +142,7 @@ def test_every_measurement_is_of_a_part_of_the_table_and_reads_what_is_committed
         *("server", "documents", "engine_call", "replay", "replay_busy", "load", "decode", "peers", "quality")
     ]
     named = [part for run in planned for part in run.arguments if part.endswith(".jsonl")]
-    assert all((README.parent / name).exists() for name in named)
+    assert all(Path(name).exists() for name in named)
 
 
 def measure(code: str) -> dict:

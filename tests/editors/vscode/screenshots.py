@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from tests.e2e.environment import COMMAND, home, stop_engine
+from tests.editors.models import SHIPPED, named
 from tests.editors.tools import found
 from tests.editors.vscode.codeserver import CodeServer, Window
 from tests.editors.vscode.package import made
@@ -17,16 +18,6 @@ from tests.editors.vscode.package import made
 OUT = Path(__file__).parents[3] / "docs/screenshots"
 SCRIPTED = str(Path(__file__).parents[1] / "nvim/scripted_server.py")
 THEMES = {"light": "Default Light Modern", "dark": "Default Dark Modern"}
-
-GHOST = """\
-def load(path):
-    with open(path) as file:
-        text = file.read()
-        return text
-
-
-def load_again(path):
-"""
 
 EDITS = """\
 def area(width, height):
@@ -40,32 +31,13 @@ def volume(width, height, depth):
 print(aera(2, 3))
 """
 
-LINES = """\
-import os
 
-def load(path):
-    file = open(path)
-    text = file.read()
-    return text
+def edit(line: int, start: int, stop: int, text: str) -> dict:
+    places = ({"line": line, "character": character} for character in (start, stop))
+    return {"range": dict(zip(("start", "end"), places, strict=True)), "newText": text, "display": "diff"}
 
 
-print(load("basket.txt"))
-"""
-
-
-def edit(line: int, start: int, stop: int, text: str, to: int | None = None) -> dict:
-    end = {"line": line if to is None else to, "character": stop}
-    return {"range": {"start": {"line": line, "character": start}, "end": end}, "newText": text, "display": "diff"}
-
-
-OFFERS = {
-    "next-edit": (EDITS, [edit(1, 19, 24, "height"), edit(5, 11, 15, "area"), edit(8, 6, 10, "area")]),
-    "next-edit-lines": (
-        LINES,
-        [edit(3, 0, 0, "    with open(path) as file:\n        return file.read()\n", to=6)],
-    ),
-    "next-edit-below": (LINES, [edit(0, 11, 11, "\nfrom pathlib import Path\nfrom typing import Any")]),
-}
+OFFER = [edit(1, 19, 24, "height"), edit(5, 11, 15, "area"), edit(8, 6, 10, "area")]
 
 
 def main() -> None:
@@ -87,10 +59,9 @@ def main() -> None:
 def take(browser, folder: Path, theme: str, out: Path) -> None:
     project = folder / "basket"
     project.mkdir(parents=True)
-    variables = home(folder, PYTHONPATH=os.getcwd())
+    variables = home(folder, MERCURY_ENGINE_MODEL=named(SHIPPED), PYTHONPATH=os.getcwd())
     settings = {
         "editor.minimap.enabled": False,
-        "mercury.suggest.multiLine": "always",
         "window.autoDetectColorScheme": False,
         "workbench.colorTheme": THEMES[theme],
     }
@@ -107,11 +78,7 @@ def take(browser, folder: Path, theme: str, out: Path) -> None:
 
 def real(window: Window, theme: str, out: Path) -> None:
     window.ready()
-    window.open(GHOST, "shelf.py")
-    window.type("    with")
-    window.first_ghost("h", "\n")
-    shoot(window, out / f"vscode-ghost-{theme}.png")
-    window.run("editor.action.inlineSuggest.hide")
+    window.open(EDITS, "shapes.py")
     window.page.locator(".statusbar-item[id='mercury-ls.mercury-ls.mercury-ls']").click()
     window.page.locator(".quick-input-list-entry").first.wait_for()
     shoot(window, out / f"vscode-menu-{theme}.png")
@@ -119,10 +86,9 @@ def real(window: Window, theme: str, out: Path) -> None:
 
 
 def told(window: Window, theme: str, out: Path) -> None:
-    for name, (text, edits) in OFFERS.items():
-        offer(window, f"{name}.py", text, edits)
-        window.until(lambda: window.marks, name)
-        shoot(window, out / f"vscode-{name}-{theme}.png")
+    offer(window, "shapes.py", EDITS, OFFER)
+    window.until(lambda: window.marks, "the next edit")
+    shoot(window, out / f"vscode-next-edit-{theme}.png")
 
 
 def offer(window: Window, name: str, text: str, edits: list[dict]) -> None:

@@ -1,0 +1,1 @@
+"""From public repositories to a corpus with licences and provenance."""

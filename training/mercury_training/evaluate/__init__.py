@@ -1,0 +1,1 @@
+"""Evaluation rows, peers, metrics and the sandbox."""

@@ -1,0 +1,1 @@
+"""From documents and edits to rows of tokens to learn from."""

@@ -1,0 +1,1 @@
+"""The training run: schedule, loss, optimizer, checkpoints."""

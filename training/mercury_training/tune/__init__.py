@@ -1,0 +1,1 @@
+"""Learning one project on the user's machine."""
