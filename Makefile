@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: help demo check fix test test-editors vscode bench clean
 
 help:
-	@echo "make demo    type into a sample file and watch suggestions being drafted and revised"
+	@echo "make demo    watch the server complete a function and carry a rename through two files"
 	@echo "make test    check and run every test that needs no real editor, as CI does"
 	@echo "make test-editors  bring real editors into ~/.cache, or MERCURY_LS_EDITORS, and drive them"
 	@echo "make vscode  build and check the VS Code extension; Node comes along"

@@ -14,10 +14,10 @@ BEGIN, END = "<!-- numbers: written by `make bench` -->", "<!-- end of numbers -
 
 Figures = Mapping[str, Any]
 Row = tuple[str, str, str]
-"""What, the number, and the command that prints it, whose options are in index.html."""
+"""What, the number, and the command that prints it; index.html has the options."""
 
 REPLAYED = {
-    "line_exact_share": "the line as the person wrote it",
+    "line_exact_share": "the line the person then wrote",
     "kept_after_30_s_share": "still there after 30 s",
     "characters_saved_share": "keystrokes saved",
 }
@@ -25,8 +25,8 @@ REPLAYED = {
 PEERS = {
     "ar": "the same engine, token by token",
     "ar+copy": "the same engine, token by token with copies",
-    "llama": "llama.cpp with the same weights, without hints and echo",
-    "transformers": "`generate` of transformers, same weights, without hints and echo, reading the context each time",
+    "llama": "llama.cpp with the same weights, without n-gram hints and copy bias",
+    "transformers": "transformers' `generate`, without hints and copy bias, reading the context each time",
     "copy": "no model, copying the longest match",
     "ngram": "no model, n-grams",
 }
@@ -50,7 +50,7 @@ def parts(text: str) -> tuple[str, str, str]:
 
 
 def section(found: Figures) -> str:
-    machine = of(found, "quality").get("machine", "a machine that did not say what it is")
+    machine = of(found, "quality").get("machine", "an unknown machine")
     told = f"Measured on {machine}. Shares have a 95 % confidence interval."
     return f"\n{told}\n\n{table(found)}\n\n"
 
@@ -65,22 +65,22 @@ def table(found: Figures) -> str:
 def server(found: Figures) -> Iterator[Row]:
     if given := of(found, "server"):
         command = given["command"]
-        yield "`initialize` answered, CPU time from spawn", f"{given['initialize_cpu_s']:.2f} s", command
-        what = f"language server, resident, with a 5,000-line file after {given['keystrokes']:,} keystrokes"
+        yield "`initialize` answered: CPU time since the start", f"{given['initialize_cpu_s']:.2f} s", command
+        what = f"memory of the language server with a 5,000-line file, after {given['keystrokes']:,} keystrokes"
         yield what, f"{given['server_rss_mb']:.0f} MB", command
 
 
 def documents(found: Figures) -> Iterator[Row]:
     if given := of(found, "documents"):
-        what = "a keystroke in that file: text, then its syntax tree when asked for"
+        what = "one keystroke in that file: updating the text; updating the syntax tree"
         yield what, f"{given['didChange_p50_ms']:.2f} ms, {given['tree_p50_ms']:.2f} ms", given["command"]
         worst = f"{given['didChange_p50_ms_worst']:.2f} ms, {given['tree_p50_ms_worst']:.1f} ms"
-        yield "the same when every edit is somewhere else", worst, given["command"]
+        yield "the same with every edit at a random place", worst, given["command"]
 
 
 def engine_call(found: Figures) -> Iterator[Row]:
     if given := of(found, "engine_call"):
-        what = "a call to the engine server, beyond the engine itself"
+        what = "overhead of a call to the engine server"
         yield what, f"{given['engine_call_p50_ms']:.1f} ms", given["command"]
 
 
@@ -88,36 +88,40 @@ def replay(found: Figures) -> Iterator[Row]:
     if given := of(found, "replay"):
         command, shown = given["command"], given["inline_answers"]
         what = f"{given['inline_requests']} requests while typing, as {given['client']} sends them"
-        yield f"{what}: p50, p90, p99 of {shown} shown by the model", milliseconds(levels(given, "inline")), command
-        what = f"of all {given['model_answers']} that the model answered, shown or silent"
+        yield (
+            f"{what}: latency of the {shown} suggestions shown by the model, p50, p90, p99",
+            milliseconds(levels(given, "inline")),
+            command,
+        )
+        what = f"latency of all {given['model_answers']} answers of the model, shown or not"
         yield what, milliseconds(levels(given, "model")), command
-        yield "of those, in a file just opened", milliseconds(levels(given, "cold")), command
+        yield "latency of those in a newly opened file", milliseconds(levels(given, "cold")), command
         yield from busy(found)
         if given["type_through_share"] is not None:
-            what = "of what is shown, typed through without asking the model: share; p50, p90, p99"
+            what = "of what is shown, typed through without asking the model: share; latency"
             yield what, f"{given['type_through_share']:.0%}; {milliseconds(levels(given, 'cached'), 1)}", command
-        yield "next edits shown: p50, p90, p99", milliseconds(levels(given, "next_edit")), command
+        yield "latency of next edits shown", milliseconds(levels(given, "next_edit")), command
         shares = [f"{given[name]:.0%}" for name in REPLAYED if given[name] is not None]
         if len(shares) == len(REPLAYED):
-            yield f"of {given['shown']} shown: {', '.join(REPLAYED.values())}", "; ".join(shares), command
+            yield f"of {given['shown']} shown: {'; '.join(REPLAYED.values())}", "; ".join(shares), command
 
 
 def busy(found: Figures) -> Iterator[Row]:
     if given := of(found, "replay_busy"):
         value = f"{milliseconds(levels(given, 'inline'))}; {milliseconds(levels(given, 'model'))}"
         shown, answered = given["inline_answers"], given["model_answers"]
-        what = f"with one core busy: of {shown} shown by the model; of {answered} that it answered"
+        what = f"with one core busy: latency of {shown} shown by the model; of all {answered} answers"
         yield what, value, given["command"]
 
 
 def load(found: Figures) -> Iterator[Row]:
     if given := of(found, "load"):
         crowds, command = given["crowds"], given["command"]
-        what = f"{', '.join(crowds)} editors at once: nine of ten answers of the model within"
+        what = f"{', '.join(crowds)} editors at once: latency of the model's answers, p90"
         yield what, milliseconds([crowd["p90_ms"] for crowd in crowds.values()]), command
         number, last = list(crowds.items())[-1]
         if last["p90_ratio"] is not None:
-            what = f"{number} editors: times as long as one alone; starved; requests lost"
+            what = f"{number} editors: p90 relative to one editor; editors starved; requests lost"
             yield what, f"{last['p90_ratio']:.1f}; {last['starved']}; {last['lost']}", command
 
 
@@ -133,15 +137,15 @@ def milliseconds(levels: Sequence[float | None], digits: int = 0) -> str:
 def decode(found: Figures) -> Iterator[Row]:
     if given := of(found, "decode"):
         command = given["command"]
-        shape = f"random weights of {given['model']}'s shape"
+        shape = f"{given['model']}'s shape, random weights"
         busy = f"{given['keystroke_p50_ms']:.0f} ms; {given['keystroke_one_core_busy_ms']:.0f} ms with one core busy"
-        yield f"{shape}: from a typed character to a drafted and verified line of nine tokens", busy, command
+        yield f"{shape}: keystroke to a drafted and verified line of nine tokens", busy, command
         yield f"{shape}: the same, token by token", f"{given['keystroke_ar_ms']:.0f} ms", command
         started = f"{given['cold_start_s']:.1f} s; {given['engine_rss_mb']} MB"
         yield f"{shape}: start to first answer; resident memory", started, command
         ratios = [given[f"speedup_k{forwards}_s64"] for forwards in (1, 2, 4)]
         if all(ratios):
-            what = "llama.cpp, same shape, 64 tokens: times as long as one, two, four of our forwards"
+            what = "llama.cpp, same shape, 64 tokens: time relative to one, two, four of our forward passes"
             yield what, ", ".join(f"{ratio:.1f}" for ratio in ratios), command
 
 
@@ -150,19 +154,17 @@ def completions(found: Figures) -> Iterator[Row]:
     for name, contenders in given.get("fim", {}).items():
         part = next(iter(contenders.values()))
         command = given["command"]
-        what = (
-            f"{name}, {part['n']} rows, {given['engine']}: shown under the default bar; right when shown; begun right"
-        )
+        what = f"{name}, {part['n']} rows, {given['engine']}: shown by default; of those exact, beginning right"
         values = [share(part[figure]) for figure in ("shown", "right_when_shown", "begins_when_shown")]
         yield what, "; ".join(values), command
         kinds = ", ".join(f"{kind} {share(each['exact'])}" for kind, each in part["by_kind"].items())
-        yield f"{name}: exact, asked outright", f"{share(part['exact'])} ({kinds})", command
+        yield f"{name}: exact, on explicit request", f"{share(part['exact'])} ({kinds})", command
         if part["pass_at_1"]:
             yield f"{name}: pass@1", share(part["pass_at_1"]), command
         if part["ece"] is not None:
             yield f"{name}: calibration error of P(accept)", str(part["ece"]), command
         if part["passes"] is not None:
-            what = f"{name}: passes for an answer; characters a pass"
+            what = f"{name}: passes per answer; characters per pass"
             yield what, f"{part['passes']:.1f}; {part['characters_per_pass']:.1f}", command
 
 
@@ -180,7 +182,8 @@ def peers(found: Figures) -> Iterator[Row]:
         for by, part in contenders.items():
             if time := part.get("times_our_time"):
                 who = PEERS.get(by, by)
-                what = f"{who}, on {part['n']} rows of {name}, exact {share(part['exact'])}: time and passes ÷ ours"
+                rows = f"{part['n']} rows of {name}, exact {share(part['exact'])}"
+                what = f"{who}, on {rows}: time, passes relative to ours"
                 value = f"{time[0]:.2f} [{time[1]:.2f} {time[2]:.2f}]; {part['times_our_passes']}"
                 yield what, value, given["command"]
 

@@ -43,10 +43,10 @@ FOUND = {
 
 def test_the_table_has_what_was_measured_with_its_command():
     found = table(FOUND)
-    shown = "shown under the default bar; right when shown; begun right"
+    shown = "shown by default; of those exact, beginning right"
     shares = "50% [20% 80%]; 100% [30% 100%]; 90% [25% 100%]"
     assert f"| sets/fim, 4 rows, fake: {shown} | {shares}" in found
-    what = "the same engine, token by token, on 4 rows of sets/fim, exact 50% [20% 80%]: time and passes ÷ ours"
+    what = "the same engine, token by token, on 4 rows of sets/fim, exact 50% [20% 80%]: time, passes relative to ours"
     assert f"| {what} | 2.00 [1.50 2.50]; 4.0 | `python -m bench.quality` |" in found
     assert "initialize" not in found
 
@@ -70,10 +70,13 @@ REPLAY = LEVELS | {
 
 def test_what_was_replayed_is_told_quiet_and_with_a_core_busy():
     found = table({"replay": REPLAY, "replay_busy": REPLAY | {"inline_p50_ms": None}})
-    asked = "40 requests while typing, as neovim-0.12 sends them: p50, p90, p99 of 5 shown by the model"
-    assert f"| {asked} | 150, 270, 297 ms | `python -m bench.replay` |" in found
-    assert "| of what is shown, typed through without asking the model: share; p50, p90, p99 | 26%; 150.0, " in found
-    assert "with one core busy: of 5 shown by the model; of 20 that it answered | none, 270, 297 ms; 150, 270" in found
+    asked = "40 requests while typing, as neovim-0.12 sends them"
+    latency = "latency of the 5 suggestions shown by the model, p50, p90, p99"
+    assert f"| {asked}: {latency} | 150, 270, 297 ms | `python -m bench.replay` |" in found
+    assert "| of what is shown, typed through without asking the model: share; latency | 26%; 150.0, " in found
+    assert (
+        "with one core busy: latency of 5 shown by the model; of all 20 answers | none, 270, 297 ms; 150, 270" in found
+    )
     assert "of 9 shown" not in found
 
 
@@ -81,8 +84,8 @@ def test_a_crowd_is_told_beside_one_editor_alone():
     alone = {"p90_ms": 50.0, "p90_ratio": 1.0, "starved": 0, "lost": 0}
     crowds = {"1": alone, "8": {"p90_ms": 120.0, "p90_ratio": 2.4, "starved": 0, "lost": 0}}
     found = table({"load": {"command": "python -m bench.load x.jsonl", "crowds": crowds}})
-    assert "| 1, 8 editors at once: nine of ten answers of the model within | 50, 120 ms |" in found
-    assert "| 8 editors: times as long as one alone; starved; requests lost | 2.4; 0; 0 |" in found
+    assert "| 1, 8 editors at once: latency of the model's answers, p90 | 50, 120 ms |" in found
+    assert "| 8 editors: p90 relative to one editor; editors starved; requests lost | 2.4; 0; 0 |" in found
 
 
 def test_the_page_says_what_failed_and_escapes_what_it_shows():
