@@ -106,7 +106,7 @@ def css(frames: Sequence[Frame], step: int) -> str:
         f"text{{font:{SIZE}px {FONT};white-space:pre;fill:{FOREGROUND}}}"
         f".f{{transform:translateY({-poster * step}px);animation:f {total:.2f}s step-end infinite}}"
         f"@keyframes f{{{''.join(stops)}}}"
-        "@media(prefers-reduced-motion:reduce){{.f{animation:none}}"
+        "@media(prefers-reduced-motion:reduce){.f{animation:none}}"
     )
 
 

@@ -25,6 +25,12 @@ def test_each_frame_has_its_share_of_the_time():
     assert [f"{share}%{{" in drawn for share in ("0.000", "16.667", "50.000")] == [True] * 3
 
 
+def test_where_nothing_moves_the_longest_frame_is_seen():
+    drawn = filmed("one", "two", "three")
+    assert ".f{transform:translateY(-172px);animation:" in drawn
+    assert "@media(prefers-reduced-motion:reduce){.f{animation:none}}</style>" in drawn
+
+
 def test_what_stands_in_several_frames_is_drawn_once():
     assert filmed("one", "two", "one").count(">one</text>") == 1
 
