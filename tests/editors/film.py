@@ -15,8 +15,18 @@ FONT = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberatio
 BACKGROUND, FOREGROUND, CHROME, CURSOR = "#1e1e2e", "#cdd6f4", "#181825", "#f5e0dc"
 KEY, CAPTION = "#313244", "#bac2de"
 LIGHTS = ("#f38ba8", "#f9e2af", "#a6e3a1")
-NAMED = {"default": "", "red": "#f38ba8", "green": "#a6e3a1", "brown": "#f9e2af", "blue": "#89b4fa"}
-"""The few of the terminal's own colours that an editor with true colours uses."""
+NAMED = {
+    "default": "",
+    "black": "#585b70",
+    "red": "#f38ba8",
+    "green": "#a6e3a1",
+    "brown": "#f9e2af",
+    "blue": "#89b4fa",
+    "magenta": "#f5c2e7",
+    "cyan": "#94e2d5",
+    "white": "#bac2de",
+}
+"""The terminal's own colours, bright or not."""
 
 
 class Style(NamedTuple):
@@ -64,7 +74,7 @@ def styled(cell: pyte.screens.Char) -> Style:
 
 
 def colour(name: str) -> str:
-    return NAMED.get(name, f"#{name}")
+    return NAMED.get(name.removeprefix("bright"), f"#{name}")
 
 
 def draw(frames: Sequence[Frame], title: str) -> str:
