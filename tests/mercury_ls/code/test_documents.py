@@ -386,7 +386,9 @@ def test_a_tree_that_took_too_long_is_parsed_in_slices_for_who_waits():
 def test_keystrokes_whose_parse_took_too_long_are_told_to_the_parser_once(monkeypatch):
     told = []
     edited = documents.edited_tree
-    monkeypatch.setattr(documents, "edited_tree", lambda t, b, changes: told.append(len(changes)) or edited(t, b, changes))
+    monkeypatch.setattr(
+        documents, "edited_tree", lambda t, b, changes: told.append(len(changes)) or edited(t, b, changes)
+    )
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
     assert document.snapshot().tree
     document.patience = -1.0
