@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
+from mercury_training import jsonl
 from mercury_training.corpus.history import commit_rows, edit_rows, made_up
 from mercury_training.corpus.shards import EditRow
 from mercury_training.corpus.sources import Source, git, language_of
@@ -61,7 +61,7 @@ def build(repository: str, revision: str, out: Path) -> dict[Path, int]:
     }
     out.mkdir(parents=True, exist_ok=True)
     for name, members in rows.items():
-        (out / name).write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in members))
+        jsonl.write(out / name, members)
     return {out / name: len(members) for name, members in rows.items()}
 
 

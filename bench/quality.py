@@ -14,7 +14,6 @@ import asyncio
 import json
 import os
 import platform
-import random
 import statistics
 import sys
 import time
@@ -40,7 +39,7 @@ from mercury_training.evaluate.contestants import Suggestion
 from mercury_training.evaluate.metrics import Interval, bootstrap, ece, exact, reliability, similarity, wilson
 from mercury_training.evaluate.sandbox import Sandbox, SandboxError
 from mercury_training.evaluate.scores import Result, score
-from mercury_training.rows.fim_rows import FimRow, program, read_rows
+from mercury_training.rows.fim_rows import FimRow, program, read_rows, sample
 
 __all__ = ["Answered", "Watch", "Work", "figures", "measure", "next_edit_figures"]
 
@@ -154,11 +153,6 @@ def machine() -> str:
 
 def set_name(path: Path) -> str:
     return f"{path.resolve().parent.name}/{path.stem}"
-
-
-def sample(rows: Sequence[Any], limit: int | None) -> list[Any]:
-    """Shuffled, so that a limit takes some of everything."""
-    return random.Random(0).sample(rows, len(rows))[:limit]
 
 
 # Rows without their middle

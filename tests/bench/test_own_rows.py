@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench.edit_cases import cases
 from bench.own_rows import PER_CLASS, PER_KIND, File, build, fim_rows
-from mercury_training.evaluate.metrics import problems
+from mercury_training.corpus.syntax import count_errors
 from mercury_training.rows.fim_rows import read_rows
 
 KINDS = ("single_line", "multi_line", "random_span")
@@ -49,6 +49,6 @@ def test_the_committed_rows_are_whole():
     rows = read_rows(SETS / "fim.jsonl")
     wanted = {(language, kind): count for language, count in PER_KIND.items() for kind in KINDS}
     assert Counter((row.language, row.kind) for row in rows) == wanted
-    assert not any(problems(row.language, row.prefix + row.middle + row.suffix) for row in rows)
+    assert not any(count_errors(row.language, row.prefix + row.middle + row.suffix) for row in rows)
     edits = Counter(case.kind for case in cases(SETS / "next_edit.jsonl"))
     assert all(0 < edits[name] <= most for name, most in PER_CLASS.items())

@@ -20,8 +20,9 @@ from transformers import (
 from mercury_engine.model.network import load
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, MASK, PRE, SPECIALS
-from mercury_training.adapt import AdaptError, adapt, config_of, recode, vocabulary_of
+from mercury_training.adapt import adapt, config_of, recode, vocabulary_of
 from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split
+from mercury_training.errors import TrainingError
 from mercury_training.rows.packing import Shape
 from mercury_training.train import run as train
 from mercury_training.train.run import Recipe, Settings
@@ -85,7 +86,7 @@ def logits_of(model, ids):
 
 
 def refused(folder, *words):
-    with pytest.raises(AdaptError) as caught:
+    with pytest.raises(TrainingError) as caught:
         adapt(folder, folder / "adapted")
     assert [word for word in (str(folder), *words) if word not in str(caught.value)] == []
 
@@ -256,7 +257,7 @@ def test_training_refuses_a_corpus_of_another_vocabulary(tmp_path):
     model = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
     recipe = Recipe(model.config, Shape(64, 24), Shape(128, 48), 256)
     settings = Settings(data=tmp_path / "corpus", out=tmp_path / "run", recipe=recipe, model=tmp_path / "ours", steps=1)
-    with pytest.raises(train.state.StateError, match="adapt --corpus"):
+    with pytest.raises(TrainingError, match="adapt --corpus"):
         train.run(settings)
 
 

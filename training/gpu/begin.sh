@@ -11,7 +11,7 @@ python3 -c "import msgspec" 2> /dev/null || python3 -m pip install --quiet --no-
 python3 -c "
 import sys
 from pathlib import Path
-from mercury_training.pack import unpack
+from mercury_training.corpus.pack import unpack
 unpack(*map(Path, sys.argv[1:]))" "$TRIP/corpus.tar" "$PLACE/corpus"
 
 # What an earlier try left says nothing of this one; what it learned stays beside it.

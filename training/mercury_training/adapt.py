@@ -32,8 +32,9 @@ from mercury_engine.model.network import CONFIG_FILE, Model, save
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
 from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split
+from mercury_training.errors import TrainingError, reported
 
-__all__ = ["AdaptError", "Vocabulary", "adapt", "config_of", "main", "recode", "their_name", "vocabulary_of"]
+__all__ = ["Vocabulary", "adapt", "config_of", "main", "recode", "their_name", "vocabulary_of"]
 
 CONTEXT = 2048
 FAMILIES = {
@@ -76,10 +77,6 @@ LIKE = {
 """Tokens of others that mean what ours mean: ours begin as they are. The rest begin as the mean of all tokens."""
 
 
-class AdaptError(Exception):
-    """The checkpoint has something that our model has not. The message names the file, the value and the remedy."""
-
-
 class Vocabulary(Struct, frozen=True):
     """A tokenizer file in the layout's form. `kept` are the source's ids behind our specials, in order; `like` is, for
     some special tokens of ours, the source's id that they begin as."""
@@ -96,15 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="write this corpus in the model's vocabulary")
     parser.add_argument("--context", type=int, default=CONTEXT, help=f"tokens that it will read (default: {CONTEXT})")
     options = parser.parse_args(arguments)
-    try:
+    with reported("mercury_training.adapt"):
         if options.corpus:
             recode(options.corpus, options.source, options.target)
         else:
             model = adapt(options.source, options.target, options.context)
             size = sum(weight.numel() for weight in model.parameters())
             print(f"{options.target}: {size / 1e6:.1f} M parameters, vocabulary {model.config.vocabulary}")
-    except AdaptError as error:
-        raise SystemExit(f"mercury_training.adapt: {error}") from error
 
 
 def adapt(source: Path, target: Path, context: int = CONTEXT) -> Model:
@@ -145,7 +140,7 @@ def config_of(path: Path, name: str, vocabulary: int, context: int = CONTEXT) ->
     found = _json(path)
     family = next((kind for kind in found.get("architectures") or [] if kind in FAMILIES), None)
     if family is None:
-        raise AdaptError(
+        raise TrainingError(
             f"{path}: architectures is {found.get('architectures')}; choose a checkpoint of {', '.join(FAMILIES)}"
         )
     _refuse_what_we_lack(path, found)
@@ -171,7 +166,7 @@ def config_of(path: Path, name: str, vocabulary: int, context: int = CONTEXT) ->
 def _size(path: Path, found: Mapping[str, Any], name: str) -> int:
     value = found.get(name)
     if not isinstance(value, int) or value < 1:
-        raise AdaptError(f"{path}: {name} is {value!r}, not a number from 1 on; download the checkpoint again")
+        raise TrainingError(f"{path}: {name} is {value!r}, not a number from 1 on; download the checkpoint again")
     return value
 
 
@@ -182,9 +177,9 @@ def vocabulary_of(path: Path) -> Vocabulary:
     alphabet = set(pre_tokenizers.ByteLevel.alphabet())
     symbols = model.get("vocab")
     if model.get("type") != "BPE" or not isinstance(symbols, dict) or model.get("byte_fallback"):
-        raise AdaptError(f"{path}: model.type is {model.get('type')!r}, not a byte-level BPE; {OTHER_VOCABULARY}")
+        raise TrainingError(f"{path}: model.type is {model.get('type')!r}, not a byte-level BPE; {OTHER_VOCABULARY}")
     if missing := alphabet - symbols.keys():
-        raise AdaptError(f"{path}: {len(missing)} of 256 byte symbols are missing; {OTHER_VOCABULARY}")
+        raise TrainingError(f"{path}: {len(missing)} of 256 byte symbols are missing; {OTHER_VOCABULARY}")
     added = {token["content"]: token["id"] for token in found.get("added_tokens") or []}
     spelled = [symbol for symbol in symbols if symbol not in added and alphabet.issuperset(symbol)]
     ordered = sorted(spelled, key=symbols.__getitem__)
@@ -226,7 +221,7 @@ def _refuse_what_we_lack(path: Path, found: Mapping[str, Any]) -> None:
     }
     for name, value in wrong.items():
         if value is not None and (name, value) != ("partial_rotary_factor", 1.0):
-            raise AdaptError(f"{path}: {name} is {value!r}, which our model has not; choose a checkpoint without")
+            raise TrainingError(f"{path}: {name} is {value!r}, which our model has not; choose a checkpoint without")
 
 
 def _weights(source: Path, config: ModelConfig) -> dict[str, Tensor]:
@@ -235,7 +230,7 @@ def _weights(source: Path, config: ModelConfig) -> dict[str, Tensor]:
     for name, read in _stored(source).items():
         mine = _name(name)
         if mine is None:
-            raise AdaptError(f"{source}: {name} is no weight of this architecture; choose another checkpoint")
+            raise TrainingError(f"{source}: {name} is no weight of this architecture; choose another checkpoint")
         if mine and not (mine == "head.weight" and config.tied):
             weights[mine] = read()
     return weights
@@ -270,21 +265,21 @@ def _stored(source: Path) -> dict[str, Callable[[], Tensor]]:
     found: dict[str, Callable[[], Tensor]] = {}
     for name in names:
         if Path(name).name != name or not name.endswith(".safetensors"):
-            raise AdaptError(f"{index}: {name!r} is no .safetensors file beside it; download the checkpoint again")
+            raise TrainingError(f"{index}: {name!r} is no .safetensors file beside it; download the checkpoint again")
         if not (source / name).exists():
-            raise AdaptError(f"{source / name}: not there; only .safetensors are read: convert or download them")
+            raise TrainingError(f"{source / name}: not there; only .safetensors are read: convert or download them")
         try:
             with safe_open(source / name, framework="pt") as file:
                 found |= {key: _reader(source / name, key) for key in file.keys()}  # noqa: SIM118
         except (SafetensorError, OSError) as error:
-            raise AdaptError(f"{source / name}: damaged ({error}); download the checkpoint again") from error
+            raise TrainingError(f"{source / name}: damaged ({error}); download the checkpoint again") from error
     return found
 
 
 def _named(index: Path) -> list[str]:
     weights = _json(index).get("weight_map")
     if not isinstance(weights, dict):
-        raise AdaptError(f"{index}: weight_map is {weights!r}, which names no files; download the checkpoint again")
+        raise TrainingError(f"{index}: weight_map is {weights!r}, which names no files; download the checkpoint again")
     return sorted(set(map(str, weights.values())))
 
 
@@ -310,7 +305,7 @@ def _check(weights: Mapping[str, Tensor], model: Model, source: Path) -> None:
     odd = sorted(name for name in expected.keys() | weights.keys() if expected.get(name) != _shape(weights.get(name)))
     if odd:
         name = odd[0]
-        raise AdaptError(
+        raise TrainingError(
             f"{source}: {name} is {_shape(weights.get(name)) or 'missing'}, its config says "
             f"{expected.get(name) or 'there is none'}; download the checkpoint again"
         )
@@ -335,9 +330,9 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         return _json_of(path.read_bytes())
     except OSError as error:
-        raise AdaptError(f"{path}: cannot be read ({error}); name the folder of a checkpoint") from error
+        raise TrainingError(f"{path}: cannot be read ({error}); name the folder of a checkpoint") from error
     except msgspec.DecodeError as error:
-        raise AdaptError(f"{path}: {error}; download the checkpoint again") from error
+        raise TrainingError(f"{path}: {error}; download the checkpoint again") from error
 
 
 def _json_of(data: bytes | str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ half tells how well that works; then all of them fit what is written. No echo is
 """
 
 import argparse
-import random
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +14,6 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import EngineError
 from mercury_engine.decode import confidence, echo
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.choice import Chooser
@@ -31,14 +29,14 @@ from mercury_engine.tokens.layout import Row, answer_ids, budget_for, freeze, la
 from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
+from mercury_training.errors import TrainingError, reported
 from mercury_training.evaluate.metrics import ece, exact
 from mercury_training.fit.logistic import newton, sigmoid
-from mercury_training.rows.fim_rows import FimRow, RowsError, read_rows, request
+from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 
 __all__ = ["Observation", "fit_confidence", "fit_echo", "listen", "main", "observe"]
 
 RIDGE = 1.0
-SEED = 0
 LONGEST = 64
 """Tokens of a true answer that are listened along."""
 WORTH = 0.01
@@ -70,21 +68,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", type=Path, required=True, metavar="DIR", help="a folder with a fim.jsonl")
     parser.add_argument("--limit", type=int, metavar="N", help="N rows, drawn at random, always the same")
     options = parser.parse_args(arguments)
-    try:
+    with reported("mercury_training.calibrate"):
         _calibrate(options.model, options.set, options.limit)
-    except (EngineError, RowsError) as error:
-        raise SystemExit(f"mercury_training.calibrate: {error}") from error
 
 
 def _calibrate(model: Path, folder: Path, limit: int | None) -> None:
-    rows = read_rows(folder / "fim.jsonl")
-    rows = random.Random(SEED).sample(rows, len(rows))[:limit]
+    rows = sample(read_rows(folder / "fim.jsonl"), limit)
     runtime, tokenizer = open_runtime(model), Tokenizer.load(model / TOKENIZER_FILE)
     halves = rows[::2], rows[1::2]
     leaning = _leaning(*(list(listen(runtime, tokenizer, half)) for half in halves))
     fitting, judged = (list(observe(runtime, tokenizer, leaning, half)) for half in halves)
     if not fitting or not judged:
-        raise RowsError(f"{folder}: {len(rows)} rows are too few; name a larger set")
+        raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
     print(report(fitting, judged))
     _write(model / ECHO_FILE, leaning)
     _write(model / CALIBRATION_FILE, fit_confidence([*fitting, *judged]))

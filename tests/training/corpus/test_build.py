@@ -10,7 +10,8 @@ from mercury_training.corpus import build as corpus
 from mercury_training.corpus import collection, manifest
 from mercury_training.corpus.contamination import code_runs
 from mercury_training.corpus.pack import unpack
-from mercury_training.corpus.shards import Corpus, CorpusError
+from mercury_training.corpus.shards import Corpus
+from mercury_training.errors import TrainingError
 
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software. " * 4
 
@@ -171,7 +172,7 @@ def test_a_recipe_without_a_source_is_refused(built, tmp_path):
     (tmp_path / "reserved.txt").write_text("")
     (tmp_path / "mirrors").mkdir()
     (tmp_path / "empty.toml").write_text('reserved = "reserved.txt"\nevaluation = []\nmirrors = ["mirrors"]\n')
-    with pytest.raises(CorpusError, match="no source"):
+    with pytest.raises(TrainingError, match="no source"):
         corpus.build(tmp_path / "empty.toml", tmp_path / "out", tmp_path / "work")
 
 

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from mercury_training.corpus.contamination import Evaluation, code_runs
+from mercury_training.errors import TrainingError
 
 ANSWER = "def spread(values):\n    low, high = min(values), max(values)\n    return (high - low) / len(values)\n"
 
@@ -60,5 +61,5 @@ def test_documents_opened_in_a_session_count_and_its_keystrokes_do_not(tmp_path)
 
 
 def test_a_file_that_holds_no_evaluation_rows_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"rows\.jsonl: a row with \['question'\]"):
+    with pytest.raises(TrainingError, match=r"rows\.jsonl: a row with \['question'\]"):
         evaluation(tmp_path, {"question": "?"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mercury_training.corpus.filters import Judge
+from mercury_training.corpus.filters import reason_to_drop
 
 CODE = (
     "def area(width: float, height: float) -> float:\n    return width * height\n\n\nclass Shape:\n    sides = None\n"
@@ -11,7 +11,7 @@ CODE = (
 
 def check(path: str, text: str | bytes, expected: str | None, language: str = "python") -> None:
     data = text if isinstance(text, bytes) else text.encode()
-    assert Judge().reason(path, language, data) == expected
+    assert reason_to_drop(path, language, data) == expected
 
 
 @pytest.mark.parametrize("path", ["shape.py", "src/geometry/shape.py", "tests/test_shape.py"])

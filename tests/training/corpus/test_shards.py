@@ -6,7 +6,6 @@ import pytest
 from mercury_engine.api import Edit
 from mercury_training.corpus.shards import (
     Corpus,
-    CorpusError,
     Document,
     EditRow,
     Replacement,
@@ -16,6 +15,7 @@ from mercury_training.corpus.shards import (
     write_edits,
     write_split,
 )
+from mercury_training.errors import TrainingError
 from tests.training.small import write_corpus
 
 
@@ -50,7 +50,7 @@ def test_documents_of_a_repository_are_neighbours(split):
 def test_an_index_of_other_tokens_is_refused(split, tmp_path):
     with (tmp_path / "train.u16").open("ab") as tokens:
         tokens.write(b"\0\0")
-    with pytest.raises(ValueError, match=r"train\.u16: 6 tokens"):
+    with pytest.raises(TrainingError, match=r"train\.u16: 6 tokens"):
         Split.open(tmp_path, "train")
 
 
@@ -91,12 +91,12 @@ def damaged(folder, name):
 
 @pytest.mark.parametrize("name", ["train.index", "train.u16", "edits.jsonl.xz"])
 def test_a_damaged_corpus_says_which_file_and_what_to_do(tmp_path, name):
-    with pytest.raises(CorpusError, match=rf"{name}: .*build (it|the corpus) again"):
+    with pytest.raises(TrainingError, match=rf"{name}: .*build (it|the corpus) again"):
         list(Corpus.open(damaged(tmp_path, name)).edits())
 
 
 def test_a_folder_that_is_no_corpus_is_named(tmp_path):
-    with pytest.raises(CorpusError, match=r"train\.index: cannot be read .* name a corpus folder"):
+    with pytest.raises(TrainingError, match=r"train\.index: cannot be read .* name a corpus folder"):
         Corpus.open(tmp_path)
 
 
@@ -105,5 +105,5 @@ def test_tokens_of_another_vocabulary_are_refused(tmp_path):
     write_corpus(tmp_path)
     tokens = np.fromfile(tmp_path / "train.u16", np.uint16)
     (tokens + 1).tofile(tmp_path / "train.u16")
-    with pytest.raises(CorpusError, match=r"tokenizer\.json: not the vocabulary"):
+    with pytest.raises(TrainingError, match=r"tokenizer\.json: not the vocabulary"):
         Corpus.open(tmp_path)

@@ -16,7 +16,6 @@ from mercury_training.evaluate.metrics import (
     ece,
     exact,
     exact_first_line,
-    problems,
     reliability,
     similarity,
     wilson,
@@ -207,28 +206,3 @@ def test_calibration_is_the_slow_one(predictions):
         if inside:
             error += abs(sum(c for c, _ in inside) - sum(r for _, r in inside)) / len(predictions)
     assert ece([c for c, _ in predictions], [r for _, r in predictions]) == pytest.approx(error)
-
-
-@pytest.mark.parametrize(
-    ("language", "good", "bad"),
-    [
-        ("python", "def f():\n    return 1\n", "def f(:\n    return 1\n"),
-        ("typescript", "const x: number = 1;\n", "const x: = ;\n"),
-        ("tsx", "const x = <div>1</div>;\n", "const x = <div>1</di;\n"),
-        ("javascript", "let x = 1;\n", "let = = 1;\n"),
-        ("go", "package a\n\nfunc f() {}\n", "package a\n\nfunc f( {}\n"),
-        ("rust", "fn f() {}\n", "fn f( {}\n"),
-        ("c", "int f(void) { return 1; }\n", "int f(void) { return 1; \n"),
-        ("cpp", "int f() { return 1; }\n", "int f() { return 1; \n"),
-        ("java", "class A {}\n", "class A {\n"),
-        ("bash", "echo 1\n", "if true; then\n"),
-        ("lua", "local x = 1\n", "local = = 1\n"),
-    ],
-)
-def test_problems_are_counted(language, good, bad):
-    assert problems(language, good) == 0
-    assert problems(language, bad) > 0
-
-
-def test_a_language_without_a_grammar_is_not_judged():
-    assert problems("brainfuck", "+") is None

@@ -11,6 +11,7 @@ import pytest
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.model.config import TINY
 from mercury_training import calibrate
+from mercury_training.errors import TrainingError
 from mercury_training.evaluate import contestants
 from mercury_training.evaluate import run as evaluate
 from mercury_training.evaluate import sets as evaluation_sets
@@ -205,7 +206,7 @@ def test_results_of_another_model_are_not_mixed_in(folder, tmp_path, monkeypatch
     evaluate.evaluate(run)
     other = Subject(Knowing("x").info(), "other", None, {"policy": Contestant("policy", Knowing("x"))})
     monkeypatch.setattr(evaluate, "open_subject", lambda model: other)
-    with pytest.raises(ValueError, match="name another file"):
+    with pytest.raises(TrainingError, match="name another file"):
         evaluate.evaluate(run)
 
 
@@ -232,7 +233,7 @@ def test_where_answers_are_run_only_the_model_alone_is_a_rival(monkeypatch):
 
 
 def test_a_folder_without_rows_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"neither fim\.jsonl"):
+    with pytest.raises(TrainingError, match=r"neither fim\.jsonl"):
         evaluate.evaluate(Run(model="fake", sets=(tmp_path,)))
 
 
@@ -242,7 +243,7 @@ def test_a_folder_without_rows_is_named(tmp_path):
         (evaluate, ["--set", "{}"], r"evaluate: .*: neither fim\.jsonl .*; name a folder with one"),
         (evaluate, ["--model", "{}/none", "--set", "{}"], r"evaluate: .*none"),
         (calibrate, ["--model", "{}/none", "--set", "{}"], r"calibrate: .*fim\.jsonl: cannot be read"),
-        (evaluation_sets, ["build", "--corpus", "{}", "--out", "{}/sets"], r"evaluation_sets: .*: cannot be read"),
+        (evaluation_sets, ["build", "--corpus", "{}", "--out", "{}/sets"], r"evaluate\.sets: .*: cannot be read"),
     ],
 )
 def test_what_a_user_can_mend_is_said_in_one_line(module, arguments, said, tmp_path):
@@ -251,7 +252,7 @@ def test_what_a_user_can_mend_is_said_in_one_line(module, arguments, said, tmp_p
 
 
 def test_the_fake_decodes_in_one_way(folder):
-    with pytest.raises(ValueError, match="--decode ar out"):
+    with pytest.raises(TrainingError, match="--decode ar out"):
         evaluate.evaluate(Run(model="fake", decode="ar", sets=(folder,)))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from mercury_engine.api import Edit
 from mercury_training.corpus.shards import Document, EditRow, Replacement, write_edits, write_split
+from mercury_training.errors import TrainingError
 from mercury_training.evaluate import sets as evaluation_sets
 from mercury_training.evaluate.sets import Training, build
 from mercury_training.rows.fim_rows import read_rows
@@ -117,7 +118,7 @@ def test_a_share_of_three_lines_is_a_near_copy():
 
 def test_sets_are_not_written_into_a_repository(tmp_path):
     (tmp_path / ".git").mkdir()
-    with pytest.raises(ValueError, match="outside of it"):
+    with pytest.raises(TrainingError, match="outside of it"):
         build(corpus(tmp_path / "corpus"), tmp_path / "sets")
 
 

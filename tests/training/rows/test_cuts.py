@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mercury_training.evaluate.metrics import problems
+from mercury_training.corpus.syntax import count_errors
 from mercury_training.rows.cuts import Cut, cuts, is_copy, surroundings
 
 PYTHON = '''"""Shapes: nothing in here may be asked for."""
@@ -131,7 +131,7 @@ def test_cuts_are_what_they_are_called(language):
         assert cut.sub == "line_tail" or not head.strip(), "it begins behind the indentation"
         if cut.kind == "multi_line":
             closing = {"python": "pass", "go": "", "rust": "", "typescript": "", "tsx": ""}[language]
-            assert problems(language, before + closing + after) == 0, "whole statements, which others can replace"
+            assert count_errors(language, before + closing + after) == 0, "whole statements, which others can replace"
 
 
 @pytest.mark.parametrize("language", FILES)

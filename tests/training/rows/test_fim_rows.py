@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from mercury_engine.api import Span
+from mercury_training.errors import TrainingError
 from mercury_training.evaluate.sandbox import Limits, Sandbox
 from mercury_training.rows.fim_rows import HUMANEVAL, FimRow, program, read_humaneval, read_rows, request
 
@@ -52,7 +53,7 @@ def test_rows_are_read(tmp_path):
 def test_a_bad_row_is_named(tmp_path):
     path = tmp_path / "fim.jsonl"
     path.write_bytes(msgspec.json.encode(ROW) + b'\n{"id": "2"}\n')
-    with pytest.raises(ValueError, match=r"fim\.jsonl:2: .*format"):
+    with pytest.raises(TrainingError, match=r"fim\.jsonl:2: .*format"):
         read_rows(path)
 
 
@@ -83,7 +84,7 @@ def test_humaneval_is_read_from_its_file_its_folder_or_a_clone(tmp_path):
         subprocess.run([*git, *command], check=True)
     subprocess.run(["git", "clone", "-q", "--bare", str(tmp_path / "clone"), str(tmp_path / "bare")], check=True)
     assert read_humaneval(tmp_path / "bare", "single-line") == [row]
-    with pytest.raises(ValueError, match="clone of openai/human-eval-infilling"):
+    with pytest.raises(TrainingError, match="clone of openai/human-eval-infilling"):
         read_humaneval(tmp_path, "single-line")
 
 
@@ -139,5 +140,5 @@ def test_no_tests_do_not_pass(sandbox):
 
 def test_an_unknown_way_to_run_is_named():
     row = msgspec.structs.replace(ROW, exec={"type": "nose"})
-    with pytest.raises(ValueError, match=r"'nose'.*doctest"):
+    with pytest.raises(TrainingError, match=r"'nose'.*doctest"):
         program(row, "x")

@@ -22,15 +22,15 @@ from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
 from mercury_engine.tokens.layout import answer_ids, budget_for, filled_text, freeze, lay_out, until_end
 from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.vocabulary import EOM, MASK
+from mercury_training.errors import TrainingError
 from mercury_training.rows import loader
 from mercury_training.rows.examples import answered
 from mercury_training.rows.packing import Shape, pack, stack
 from mercury_training.train import run as train
 from mercury_training.train import state, trainer
 from mercury_training.train.optimizer import Rates
-from mercury_training.train.run import DivergedError, Recipe, Settings, run
+from mercury_training.train.run import Recipe, Settings, run
 from mercury_training.train.schedule import has_canvases, is_decaying, rate_factor
-from mercury_training.train.state import StateError
 from mercury_training.train.trainer import Trainer
 from tests.training.small import TOKENIZER, write_corpus
 
@@ -154,9 +154,9 @@ def test_a_run_may_learn_to_read_hints_where_another_had_none(corpus, tmp_path):
 
 def test_a_run_is_not_begun_over_another_nor_resumed_from_nothing(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=1))
-    with pytest.raises(StateError, match="--resume"):
+    with pytest.raises(TrainingError, match="--resume"):
         run(settings(corpus, tmp_path, steps=1))
-    with pytest.raises(StateError, match="leave out --resume"):
+    with pytest.raises(TrainingError, match="leave out --resume"):
         run(settings(corpus, tmp_path / "new", resume=True))
 
 
@@ -184,7 +184,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_a_run_that_goes_on(corpus,
 
     with monkeypatch.context() as full:
         full.setattr(state, "save_file", half)
-        with pytest.raises(StateError, match=r"00000004: .*No space.*--resume"):
+        with pytest.raises(TrainingError, match=r"00000004: .*No space.*--resume"):
             run(settings(corpus, tmp_path, steps=4, stage="stable", resume=True))
     run(settings(corpus, tmp_path, steps=3, stage="stable", resume=True))
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["00000002", "00000003"]
@@ -193,7 +193,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_a_run_that_goes_on(corpus,
 def test_a_damaged_checkpoint_is_named(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     (tmp_path / "checkpoints/00000002/optimizer.safetensors").write_bytes(b"half")
-    with pytest.raises(StateError, match=r"00000002: damaged .* from the checkpoint before"):
+    with pytest.raises(TrainingError, match=r"00000002: damaged .* from the checkpoint before"):
         run(settings(corpus, tmp_path, steps=3, stage="stable", resume=True))
 
 
@@ -251,7 +251,7 @@ def test_an_update_without_a_finite_gradient_is_left_out(corpus, tmp_path, monke
 def test_a_run_that_learns_nothing_any_more_keeps_its_last_good_checkpoint(corpus, tmp_path, monkeypatch):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     without_a_norm(monkeypatch, *range(1, 100))
-    with pytest.raises(DivergedError, match="go on from it with --resume"):
+    with pytest.raises(TrainingError, match="go on from it with --resume"):
         run(settings(corpus, tmp_path, steps=100, stage="stable", resume=True))
     assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == ["00000002"]
 

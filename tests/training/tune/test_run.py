@@ -15,9 +15,10 @@ from mercury_engine.model.config import TINY
 from mercury_engine.model.export import export
 from mercury_engine.model.network import create, save
 from mercury_engine.tuning_data import Figure, File, Material, Tuning
+from mercury_training.errors import TrainingError
 from mercury_training.tune import project as projects
 from mercury_training.tune import run as tuning
-from mercury_training.tune.project import ProjectError, history_of, split
+from mercury_training.tune.project import history_of, split
 from mercury_training.tune.run import Mark, Plan, tune
 from tests.training.small import GOLDEN, TOKENIZER, source
 
@@ -145,12 +146,12 @@ def test_without_a_history_files_alone_are_kept_back(tmp_path):
 
 
 def test_a_project_that_is_too_small_is_refused():
-    with pytest.raises(ProjectError, match="3 of 4 readable files"):
+    with pytest.raises(TrainingError, match="3 of 4 readable files"):
         split([File(f"part{seed}.py", text_of(seed)) for seed in range(3)] + [File("notes.txt", "x" * 200)], None)
 
 
 def test_copies_do_not_make_a_project_large():
-    with pytest.raises(ProjectError, match="1 of 20 readable files"):
+    with pytest.raises(TrainingError, match="1 of 20 readable files"):
         split([File(f"part{number}.py", text_of(0)) for number in range(20)], None)
 
 
@@ -239,7 +240,7 @@ def test_what_it_cannot_be_judged_by_is_said_before():
 
 
 def test_what_could_not_be_installed_is_not_begun():
-    with pytest.raises(ProjectError, match="7 questions of 2 files kept back, and it takes 8 of 2 files: nothing"):
+    with pytest.raises(TrainingError, match="7 questions of 2 files kept back, and it takes 8 of 2 files: nothing"):
         tuning.outlook({tuning.TEXT: ["a.py"] * 6 + ["b.py"]})
 
 

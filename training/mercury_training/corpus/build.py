@@ -24,9 +24,10 @@ from mercury_training.corpus.collection import Kept, collect, collected, select,
 from mercury_training.corpus.contamination import Evaluation
 from mercury_training.corpus.manifest import Manifest, entry_of, grouped, report, with_tables
 from mercury_training.corpus.pack import pack, unpack
-from mercury_training.corpus.shards import CorpusError, Document
+from mercury_training.corpus.shards import Document
 from mercury_training.corpus.sources import Source, discover, reserved_names
 from mercury_training.corpus.tokenizer_training import train_tokenizer
+from mercury_training.errors import TrainingError, reported
 
 __all__ = ["Folder", "Recipe", "build", "main"]
 
@@ -67,7 +68,7 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
         try:
             return msgspec.convert(tomllib.loads(path.read_text("utf-8")), cls)
         except (OSError, ValueError) as error:
-            raise CorpusError(f"{path}: cannot be read ({error}); training/README.md shows a sources file") from error
+            raise TrainingError(f"{path}: cannot be read ({error}); training/README.md shows a sources file") from error
 
 
 class Encoded(Struct, frozen=True):
@@ -79,10 +80,8 @@ class Encoded(Struct, frozen=True):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
-    try:
+    with reported("mercury_training.corpus"):
         _run(options)
-    except (CorpusError, OSError) as error:
-        raise SystemExit(f"mercury_training.corpus: {error}") from error
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -104,7 +103,7 @@ def build(sources_file: Path, out: Path, work: Path) -> Manifest:
     reserved = reserved_names((root / recipe.reserved).read_text("utf-8"))
     sources = _sources(recipe, root, reserved)
     if not sources:
-        raise CorpusError(f"{sources_file}: no source in what it names; mirrors lie as owner+name/repo")
+        raise TrainingError(f"{sources_file}: no source in what it names; mirrors lie as owner+name/repo")
     out.mkdir(parents=True, exist_ok=True)
     dropped = collect(sources, recipe.stated, reserved, work)
     evaluation = Evaluation(path for pattern in recipe.evaluation for path in sorted(root.glob(pattern)))
@@ -145,7 +144,7 @@ def _check(recipe: Recipe, root: Path) -> None:
     missing = [name for name in named if not (root / name).exists()]
     missing += [pattern for pattern in recipe.evaluation if not any(root.glob(pattern))]
     if missing:
-        raise CorpusError(f"{root / missing[0]}: not there; correct the sources file, whose paths are relative to it")
+        raise TrainingError(f"{root / missing[0]}: not there; correct the sources file, whose paths are relative to it")
 
 
 def _sources(recipe: Recipe, root: Path, reserved: frozenset[str]) -> list[Source]:
@@ -161,7 +160,7 @@ def _sources(recipe: Recipe, root: Path, reserved: frozenset[str]) -> list[Sourc
     ]
     found = [source for source in found if source.name.lower() not in left_out]
     if missing := set(recipe.held_out) - {source.name for source in found}:
-        raise CorpusError(f"held_out: {sorted(missing)} are no sources; correct their names or add their mirrors")
+        raise TrainingError(f"held_out: {sorted(missing)} are no sources; correct their names or add their mirrors")
     return sorted(found, key=lambda source: source.name not in recipe.held_out)
 
 

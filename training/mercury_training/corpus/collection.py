@@ -16,7 +16,7 @@ from msgspec import Struct
 from mercury_training.corpus import licences
 from mercury_training.corpus.contamination import Evaluation
 from mercury_training.corpus.dedup import Seen, digest, signature
-from mercury_training.corpus.filters import Judge
+from mercury_training.corpus.filters import reason_to_drop
 from mercury_training.corpus.sources import Source, files, is_reserved
 
 __all__ = ["Candidate", "Collected", "Kept", "collect", "collected", "filtered", "select", "shown", "texts", "write"]
@@ -49,18 +49,17 @@ class Kept(Struct, frozen=True):
 
 def collect(sources: Sequence[Source], stated: Mapping[str, str], reserved: frozenset[str], work: Path) -> Counter[str]:
     """Filter every source that was not filtered before; what was dropped is counted by reason."""
-    judge = Judge()
     dropped: Counter[str] = Counter()
     for source in shown("collect", sources):
         path = _path(work, source)
         if not path.exists():
-            found = filtered(source, stated.get(source.name), judge, reserved)
+            found = filtered(source, stated.get(source.name), reserved)
             write(path, zlib.compress(msgspec.msgpack.encode(found), 1))
         dropped.update(collected(work, source).dropped)
     return dropped
 
 
-def filtered(source: Source, stated: str | None, judge: Judge, reserved: frozenset[str]) -> Collected:
+def filtered(source: Source, stated: str | None, reserved: frozenset[str]) -> Collected:
     candidates: list[Candidate] = []
     dropped: Counter[str] = Counter()
     for file in files(source, stated):
@@ -68,7 +67,7 @@ def filtered(source: Source, stated: str | None, judge: Judge, reserved: frozens
             dropped["reserved"] += 1
         elif file.licence is None:
             dropped["licence"] += 1
-        elif reason := judge.reason(file.path, file.language, file.data):
+        elif reason := reason_to_drop(file.path, file.language, file.data):
             dropped[reason] += 1
         elif (licence := licences.of_file(text := file.data.decode(), file.licence)) is None:
             dropped["licence"] += 1

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from mercury_training.errors import TrainingError
+
 __all__ = ["Evaluation", "code_runs"]
 
 SHORTEST_RUN = 60
@@ -47,7 +49,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
             if row.get("ev", "open") != "open":
                 continue
             if not (texts := _texts(row)):
-                raise ValueError(f"{path}: a row with {sorted(row)} is no evaluation row; name other files")
+                raise TrainingError(f"{path}: a row with {sorted(row)} is no evaluation row; name other files")
             yield texts
 
 

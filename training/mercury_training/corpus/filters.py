@@ -1,12 +1,11 @@
-"""Why a file is not worth learning from: secrets, generated, vendored, minified, data, or broken."""
+"""Which files are not worth training on: secrets, generated, vendored, minified, data, or broken."""
 
 import re
 from pathlib import PurePosixPath
 
-import tree_sitter_python
-from tree_sitter import Language, Parser
+from mercury_training.corpus.syntax import parser
 
-__all__ = ["Judge", "reason_to_drop"]
+__all__ = ["reason_to_drop"]
 
 LARGEST = 300_000
 SMALLEST = 80
@@ -52,28 +51,14 @@ LETTERS_AT_LEAST = 0.35
 DIGITS_AT_MOST = 0.2
 
 
-class Judge:
-    """Owns the parser; `reason(path, language, data)` is None for a file to keep."""
-
-    def __init__(self) -> None:
-        self._python = Parser(Language(tree_sitter_python.language()))
-
-    def reason(self, path: str, language: str, data: bytes) -> str | None:
-        if len(data) > LARGEST:
-            return "over 300 KB"
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            return "not UTF-8"
-        if found := reason_to_drop(path, text):
-            return found
-        if language == "python" and self._python.parse(data).root_node.has_error:
-            return "syntax error"
-        return None
-
-
-def reason_to_drop(path: str, text: str) -> str | None:
-    """The first reason against a file's text, cheap ones first."""
+def reason_to_drop(path: str, language: str, data: bytes) -> str | None:
+    """The first reason against a file, cheap ones first; None for a file to keep."""
+    if len(data) > LARGEST:
+        return "over 300 KB"
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "not UTF-8"
     if len(text) < SMALLEST:
         return "tiny"
     folders = {part.lower() for part in PurePosixPath(path).parts[:-1]}
@@ -85,7 +70,9 @@ def reason_to_drop(path: str, text: str) -> str | None:
         return "long lines"
     if _is_data(text):
         return "data"
-    return "secret" if SECRET.search(text) else None
+    if SECRET.search(text):
+        return "secret"
+    return "syntax error" if language == "python" and parser(language).parse(data).root_node.has_error else None
 
 
 def _has_long_lines(text: str) -> bool:

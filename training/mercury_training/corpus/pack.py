@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from mercury_training.corpus.shards import Corpus, Document, EditRow, read_edits
+from mercury_training.errors import TrainingError
 
 __all__ = ["pack", "unpack"]
 
@@ -27,7 +28,7 @@ def pack(folder: Path, file: Path, size: int) -> int:
     training tokens that fit."""
     corpus = Corpus.open(folder)
     if corpus.train.tokens.dtype != np.uint16:
-        raise ValueError(f"{folder}: tokens of 32 bits are not packed; pack the corpus that it was recoded from")
+        raise TrainingError(f"{folder}: tokens of 32 bits are not packed; pack the corpus that it was recoded from")
     fixed = [
         *((name, (folder / name).read_bytes()) for name in ("tokenizer.json", "manifest.json")),
         *_edits(folder / "held_out_edits.jsonl.xz", int(size * EDITS_SHARE / 10)),

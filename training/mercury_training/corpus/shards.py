@@ -23,10 +23,10 @@ from msgspec import Struct
 
 from mercury_engine.api import Edit
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training.errors import TrainingError
 
 __all__ = [
     "Corpus",
-    "CorpusError",
     "Document",
     "EditRow",
     "Replacement",
@@ -40,10 +40,6 @@ __all__ = [
 
 WIDE, NARROW = np.dtype(np.uint32), np.dtype(np.uint16)
 SUFFIX = {WIDE: "u32", NARROW: "u16"}
-
-
-class CorpusError(ValueError):
-    """A corpus, or what it is to be made from, is not there or not whole. The message says what to do."""
 
 
 class Document(Struct, frozen=True, array_like=True):
@@ -102,12 +98,14 @@ class Split:
         try:
             documents = msgspec.msgpack.decode(index.read_bytes(), type=list[Document])
         except (OSError, msgspec.DecodeError) as error:
-            raise CorpusError(f"{index}: cannot be read ({error}); name a corpus folder, or build it again") from error
+            raise TrainingError(
+                f"{index}: cannot be read ({error}); name a corpus folder, or build it again"
+            ) from error
         kind = WIDE if (folder / f"{name}.{SUFFIX[WIDE]}").exists() else NARROW
         path = folder / f"{name}.{SUFFIX[kind]}"
         size = path.stat().st_size // kind.itemsize
         if size != (documents[-1].stop if documents else 0):
-            raise CorpusError(f"{path}: {size} tokens, its index has another number; build the corpus again")
+            raise TrainingError(f"{path}: {size} tokens, its index has another number; build the corpus again")
         return cls(np.memmap(path, kind, "r") if size else np.zeros(0, kind), documents)
 
     def __len__(self) -> int:
@@ -131,7 +129,7 @@ class Corpus:
         self.tokenizer = Tokenizer.load(folder / "tokenizer.json")
         for split in (self.train, self.held_out):
             if len(split) and not _is_spelled_by(self.tokenizer, split.tokens_of(0)):
-                raise CorpusError(
+                raise TrainingError(
                     f"{folder / 'tokenizer.json'}: not the vocabulary that the tokens beside it were written in; put "
                     "that one back, or build the corpus again"
                 )
@@ -183,7 +181,7 @@ def damage_named(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, lzma.LZMAError, msgspec.DecodeError) as error:
-        raise CorpusError(f"{path}: cannot be unpacked ({error}); make room, or build the corpus again") from error
+        raise TrainingError(f"{path}: cannot be unpacked ({error}); make room, or build the corpus again") from error
 
 
 def write_edits(path: Path, rows: Iterable[EditRow]) -> int:

@@ -1,14 +1,11 @@
-"""How good an answer is, and how sure one may be of such figures."""
+"""Scores of an answer, and confidence intervals of such scores."""
 
-import importlib
 import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from msgspec import Struct
-from tree_sitter import Language, Parser
 
 __all__ = [
     "Bin",
@@ -19,8 +16,6 @@ __all__ = [
     "ece",
     "exact",
     "exact_first_line",
-    "parser",
-    "problems",
     "reliability",
     "similarity",
     "wilson",
@@ -29,21 +24,7 @@ __all__ = [
 ORDERS = range(1, 7)
 BETA = 2
 Z = 1.959964
-"""Intervals hold the truth 19 times in 20."""
-
-GRAMMARS = {
-    "python": ("tree_sitter_python", "language"),
-    "typescript": ("tree_sitter_typescript", "language_typescript"),
-    "tsx": ("tree_sitter_typescript", "language_tsx"),
-    "javascript": ("tree_sitter_javascript", "language"),
-    "go": ("tree_sitter_go", "language"),
-    "rust": ("tree_sitter_rust", "language"),
-    "c": ("tree_sitter_c", "language"),
-    "cpp": ("tree_sitter_cpp", "language"),
-    "java": ("tree_sitter_java", "language"),
-    "bash": ("tree_sitter_bash", "language"),
-    "lua": ("tree_sitter_lua", "language"),
-}
+"""Of the normal distribution: intervals are 95 % confidence intervals."""
 
 Grams = Counter[str]
 
@@ -89,26 +70,6 @@ def delta_chrf(before: str, answer: str, truth: str) -> float:
     if "".join(answer.split()) == "".join(truth.split()):
         return 100.0
     return _f_score([_changes(before, answer, truth, order) for order in ORDERS])
-
-
-def problems(language: str, text: str) -> int | None:
-    """Errors and missing tokens in the syntax tree; None for a language without a grammar here."""
-    if language not in GRAMMARS:
-        return None
-    tree = parser(language).parse(text.encode("utf-8", "replace"))
-    count, stack = 0, [tree.root_node]
-    while stack:
-        node = stack.pop()
-        count += node.is_error or node.is_missing
-        if node.has_error:
-            stack += node.children
-    return count
-
-
-@cache
-def parser(language: str) -> Parser:
-    module, function = GRAMMARS[language]
-    return Parser(Language(getattr(importlib.import_module(module), function)()))
 
 
 def wilson(successes: int, count: int) -> Interval:

@@ -5,7 +5,6 @@ evaluation goes on where it stopped. After the table the last line is JSON; docs
 """
 
 import argparse
-import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,14 +14,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from mercury_engine.api import EngineError
-from mercury_training.corpus.shards import Corpus, CorpusError
+from mercury_training.corpus.shards import Corpus
+from mercury_training.errors import TrainingError, reported
 from mercury_training.evaluate import held_out
 from mercury_training.evaluate.contestants import BASELINES, DECODES, Contestant, Subject, open_subject, suggest
 from mercury_training.evaluate.held_out import Reading
 from mercury_training.evaluate.sandbox import Limits, Sandbox, SandboxError
 from mercury_training.evaluate.scores import Evaluated, Result, figures, score, table
-from mercury_training.rows.fim_rows import HUMANEVAL, FimRow, RowsError, program, read_humaneval, read_rows
+from mercury_training.rows.fim_rows import HUMANEVAL, FimRow, program, read_humaneval, read_rows, sample
 
 __all__ = ["Ledger", "Run", "check", "evaluate", "main"]
 
@@ -81,7 +80,7 @@ class Ledger:
         if found is None:
             self._write(identity)
         elif found != identity:
-            raise RowsError(f"{path}: holds results of {found}, this is {identity}; name another file")
+            raise TrainingError(f"{path}: holds results of {found}, this is {identity}; name another file")
         for entry in entries:
             self._take(entry)
 
@@ -104,13 +103,11 @@ class Ledger:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
     run = _run(options)
-    try:
+    with reported("mercury_training.evaluate"):
         if options.check:
             print(check(_sets(run)))
             return
         found = evaluate(run)
-    except (CorpusError, EngineError, RowsError) as error:
-        raise SystemExit(f"mercury_training.evaluate: {error}") from error
     print(table(found))
     print(msgspec.json.encode(figures(found)).decode())
 
@@ -118,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def evaluate(run: Run) -> Evaluated:
     subject = open_subject(run.model)
     if run.decode not in subject.contestants:
-        raise RowsError(f"{run.model} decodes in one way; leave --decode {run.decode} out")
+        raise TrainingError(f"{run.model} decodes in one way; leave --decode {run.decode} out")
     reasons = _reasons(run, subject)
     ledger = Ledger(run.results, Identity(subject.info.model, subject.weights))
     sets = _sets(run)
@@ -185,11 +182,11 @@ def _sets(run: Run) -> dict[str, list[FimRow]]:
     for folder in run.sets:
         files = [folder / name for name in FILES if (folder / name).exists()]
         if not files:
-            raise RowsError(f"{folder}: neither {' nor '.join(FILES)} in it; name a folder with one")
+            raise TrainingError(f"{folder}: neither {' nor '.join(FILES)} in it; name a folder with one")
         sets |= {f"{folder.resolve().name}/{path.stem}": read_rows(path) for path in files}
     for name in run.humaneval_kinds if run.humaneval else ():
         sets[f"humaneval/{name}"] = read_humaneval(run.humaneval, name)
-    return {name: random.Random(0).sample(rows, len(rows))[: run.limit] for name, rows in sets.items()}
+    return {name: sample(rows, run.limit) for name, rows in sets.items()}
 
 
 def _executor(

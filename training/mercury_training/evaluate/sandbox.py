@@ -21,6 +21,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from mercury_training.errors import TrainingError
 from mercury_training.evaluate import jail
 
 __all__ = ["Limits", "Outcome", "Sandbox", "SandboxError"]
@@ -33,7 +34,7 @@ FIRST_USER, USERS = 61_184, 4_096
 """Ids that nobody has and that fit a user namespace; two sandboxes rarely get the same."""
 
 
-class SandboxError(Exception):
+class SandboxError(TrainingError):
     """Programs cannot be isolated here."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
+from mercury_training.corpus.syntax import count_errors
 from mercury_training.evaluate.contestants import BASELINES, Suggestion
 from mercury_training.evaluate.held_out import Reading
 from mercury_training.evaluate.metrics import (
@@ -15,7 +16,6 @@ from mercury_training.evaluate.metrics import (
     ece,
     exact,
     exact_first_line,
-    problems,
     reliability,
     similarity,
     wilson,
@@ -270,8 +270,8 @@ def _per_forward(results: Sequence[Result]) -> float | None:
 
 
 def _parses(row: FimRow, answer: str) -> bool | None:
-    truth = problems(row.language, row.prefix + row.middle + row.suffix)
-    return None if truth is None else problems(row.language, row.prefix + answer + row.suffix) <= truth
+    truth = count_errors(row.language, row.prefix + row.middle + row.suffix)
+    return None if truth is None else count_errors(row.language, row.prefix + answer + row.suffix) <= truth
 
 
 def _percent(results: Sequence[Result], field: str) -> str:

@@ -21,10 +21,12 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from mercury_training import jsonl
 from mercury_training.corpus.contamination import code_runs
-from mercury_training.corpus.shards import Corpus, CorpusError, Document, EditRow, Split
+from mercury_training.corpus.shards import Corpus, Document, EditRow, Split
+from mercury_training.errors import TrainingError, reported
 from mercury_training.rows.cuts import KINDS, Cut, cuts, row_of, surroundings
-from mercury_training.rows.fim_rows import FimRow, RowsError
+from mercury_training.rows.fim_rows import FimRow
 from mercury_training.rows.next_edit_rows import class_of, next_edit_row
 
 __all__ = ["Training", "build", "fim_rows", "main", "next_edit_rows"]
@@ -95,10 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command.add_argument("--apart-from", type=Path, action="append", default=[], metavar="SET", help=APART)
     command.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    try:
+    with reported("mercury_training.evaluate.sets"):
         found = build(options.corpus, options.out, options.against, options.apart_from, options.seed)
-    except (CorpusError, RowsError) as error:
-        raise SystemExit(f"mercury_training.evaluate.sets: {error}") from error
     print(json.dumps(found["counts"], indent=1))
 
 
@@ -108,7 +108,7 @@ def build(
     """Returns the manifest, which is also written. `against`: corpora whose training files are compared, too;
     `apart_from`: other sets, none of whose files is used again."""
     if repository := next((str(parent) for parent in out.resolve().parents if (parent / ".git").exists()), None):
-        raise RowsError(f"{out}: lies in the repository {repository}; choose a folder outside of it")
+        raise TrainingError(f"{out}: lies in the repository {repository}; choose a folder outside of it")
     corpus = Corpus.open(folder)
     sources = msgspec.json.decode((folder / "manifest.json").read_bytes(), type=Sources)
     commits = {source.name: source.revision for source in sources.sources}
@@ -124,7 +124,7 @@ def build(
     fim = _first((row for row in fim if row.id not in training.seen), _fim_group, lambda group: PER_KIND)
     fresh = (row for row in edits if row["id"] not in training.seen)
     edits = _first(fresh, _edit_group, lambda group: PER_CLASS[group[1]])
-    files = dict(zip(FILES, (_lines(fim), _lines(edits)), strict=True))
+    files = dict(zip(FILES, (jsonl.encode(fim), jsonl.encode(edits)), strict=True))
     manifest = {
         "corpus": {"tokens": sources.tokens, "sha256": _digest((folder / "manifest.json").read_bytes())},
         "seed": seed,
@@ -200,9 +200,7 @@ def _fim_row(document: Document, commit: str, text: str, cut: Cut) -> FimRow:
 
 def _files_of(folder: Path) -> set[tuple[str, str]]:
     """Repositories and paths of all rows of a set."""
-    decoder = msgspec.json.Decoder(Taken)
-    rows = [decoder.decode(line) for name in FILES for line in (folder / name).read_bytes().splitlines()]
-    return {(row.repo, row.path) for row in rows}
+    return {(row.repo, row.path) for name in FILES for row in jsonl.read(folder / name, Taken)}
 
 
 def _read_files(corpora: Sequence[Corpus], training: Training) -> None:
@@ -252,10 +250,6 @@ def _edit_group(row: dict) -> tuple[str, str]:
 
 def _counts(groups: Iterable[tuple[str, str]]) -> dict[str, int]:
     return dict(sorted(Counter(map("/".join, groups)).items()))
-
-
-def _lines(rows: Iterable[object]) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
 def _digest(data: bytes) -> str:

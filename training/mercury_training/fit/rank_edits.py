@@ -22,6 +22,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_training import jsonl
 from mercury_training.fit.logistic import newton, sigmoid
 
 __all__ = [
@@ -105,9 +106,7 @@ def main() -> None:
 
 
 def read(path: Path) -> list[Candidate]:
-    decoder = msgspec.json.Decoder(Candidate)
-    with path.open("rb") as lines:
-        return [decoder.decode(line) for line in lines]
+    return list(jsonl.read(path, Candidate))
 
 
 def joined(files: Iterable[Sequence[Candidate]]) -> list[Candidate]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 from tree_sitter import Node, Tree
 
-from mercury_training.evaluate.metrics import parser, problems
+from mercury_training.corpus.syntax import count_errors, parser
 from mercury_training.rows.fim_rows import FimRow, Kind
 
 __all__ = ["KINDS", "Cut", "cuts", "is_copy", "row_of", "surroundings"]
@@ -43,7 +43,7 @@ class Cut(Struct, frozen=True):
 
 def cuts(language: str, text: str, draw: random.Random) -> list[Cut]:
     """A few of each kind, in code and not in comments or strings; none in files that do not parse."""
-    if not SHORTEST_FILE <= len(text) <= LARGEST_FILE or "\r" in text or problems(language, text):
+    if not SHORTEST_FILE <= len(text) <= LARGEST_FILE or "\r" in text or count_errors(language, text):
         return []
     tree = parser(language).parse(text.encode())
     found: list[Cut] = []

@@ -1,16 +1,22 @@
 """Rows of the evaluation sets: read from where they lie, asked as an editor would ask, checked by running them."""
 
 import gzip
+import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from mercury_engine.api import InfillRequest, Span, Window
+from mercury_training import jsonl
 from mercury_training.corpus.sources import git
+from mercury_training.errors import TrainingError
 
-__all__ = ["HUMANEVAL", "FimRow", "Kind", "RowsError", "program", "read_humaneval", "read_rows", "request"]
+__all__ = ["HUMANEVAL", "FimRow", "Kind", "program", "read_humaneval", "read_rows", "request", "sample"]
+
+T = TypeVar("T")
 
 Kind = Literal["single_line", "multi_line", "random_span"]
 
@@ -54,23 +60,13 @@ class Problem(Struct, frozen=True):
     test: str
 
 
-class RowsError(ValueError):
-    """Rows that cannot be asked, or not so. The message says what to do."""
-
-
 def read_rows(path: Path) -> list[FimRow]:
-    decoder = msgspec.json.Decoder(FimRow)
-    rows = []
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise RowsError(f"{path}: cannot be read ({error.strerror}); name a folder with rows") from error
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(decoder.decode(line))
-        except msgspec.DecodeError as error:
-            raise RowsError(f"{path}:{number}: {error}; name a file in the format of the development set") from error
-    return rows
+    return list(jsonl.read(path, FimRow))
+
+
+def sample(rows: Sequence[T], limit: int | None = None) -> list[T]:
+    """Shuffled, the same way every time, so that a limit takes some of everything."""
+    return random.Random(0).sample(rows, len(rows))[:limit]
 
 
 def read_humaneval(source: Path, name: str) -> list[FimRow]:
@@ -98,7 +94,7 @@ def program(row: FimRow, middle: str) -> str:
     source = row.prefix + middle + row.suffix
     how = row.exec["type"]
     if how not in PROGRAMS:
-        raise RowsError(f"{row.id}: exec.type is {how!r}; known are {', '.join(PROGRAMS)}")
+        raise TrainingError(f"{row.id}: exec.type is {how!r}; known are {', '.join(PROGRAMS)}")
     return PROGRAMS[how](source, row.exec)
 
 
@@ -110,7 +106,7 @@ def _stored(source: Path, file: str) -> bytes:
             return (folder / file).read_bytes()
     if (source / "HEAD").is_file() or (source / ".git").exists():
         return git(str(source), "show", f"HEAD:data/{file}")
-    raise RowsError(f"{source}: no {file} here; name it, its folder, or a clone of openai/human-eval-infilling")
+    raise TrainingError(f"{source}: no {file} here; name it, its folder, or a clone of openai/human-eval-infilling")
 
 
 def _row(problem: Problem, kind: Kind) -> FimRow:

@@ -8,7 +8,8 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from mercury_training.corpus.shards import Corpus, CorpusError
+from mercury_training.corpus.shards import Corpus
+from mercury_training.errors import TrainingError
 from mercury_training.rows.packing import EditTable, Packed, Rows, Shape, stack
 
 __all__ = ["Batches", "held_out", "open_rows"]
@@ -76,7 +77,9 @@ def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Pac
     """The same rows every time, of what is never trained on."""
     opened = Corpus.open(corpus)
     if not len(opened.held_out.tokens):
-        raise CorpusError(f"{corpus}: held_out.u16 is empty; name held-out sources, or pack the corpus into more room")
+        raise TrainingError(
+            f"{corpus}: held_out.u16 is empty; name held-out sources, or pack the corpus into more room"
+        )
     edits = EditTable.open(corpus / "held_out_edits.jsonl.xz", scratch)
     rows = Rows(opened.held_out, edits, opened.tokenizer, HELD_OUT_SEED)
     return stack([rows.packed(number, shape) for number in range(rows_wanted)])

@@ -22,10 +22,9 @@ import torch
 import torch.distributed as distributed
 from msgspec import Struct
 
-from mercury_engine.api import EngineError
 from mercury_engine.model import network as models
 from mercury_engine.model.config import BOOTSTRAP, QUICKSILVER, TINY, ModelConfig, read_config
-from mercury_training.corpus.shards import CorpusError
+from mercury_training.errors import TrainingError, reported
 from mercury_training.rows import loader
 from mercury_training.rows.packing import Packed, Shape
 from mercury_training.train import lora, processes, schedule, state
@@ -35,7 +34,7 @@ from mercury_training.train.schedule import Stage
 from mercury_training.train.state import Place
 from mercury_training.train.trainer import Negatives, Trainer
 
-__all__ = ["RECIPES", "DivergedError", "Recipe", "Settings", "main", "run"]
+__all__ = ["RECIPES", "Recipe", "Settings", "main", "run"]
 
 TOKENIZER = "tokenizer.json"
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -158,10 +157,6 @@ class Session:
         self._asked_to_end = True
 
 
-class DivergedError(Exception):
-    """There is nothing to learn from any more."""
-
-
 class Interval:
     """Owns when something was done last."""
 
@@ -216,7 +211,7 @@ def _train(trainer: Trainer, session: Session, batches: loader.Batches, held_out
         entry = _step(trainer, session, batches, progress)
         skipped = 0 if entry["norm"] is not None else skipped + 1
         if skipped == SKIPPED:
-            raise DivergedError(
+            raise TrainingError(
                 f"{settings.out}: the gradients of {SKIPPED} updates in a row were no numbers; the newest checkpoint "
                 "is from before them: go on from it with --resume and lower rates, or --precision float32"
             )
@@ -274,7 +269,7 @@ def _given(settings: Settings) -> models.Model | None:
     if settings.model is None:
         return None
     if (settings.model / TOKENIZER).read_bytes() != (settings.data / TOKENIZER).read_bytes():
-        raise state.StateError(
+        raise TrainingError(
             f"{settings.data}: its vocabulary is not that of {settings.model}; write it anew with "
             "`python -m mercury_training.adapt --corpus`"
         )
@@ -286,7 +281,7 @@ def _begin(trainer: Trainer, settings: Settings) -> Place:
     """From nothing, from this run's newest checkpoint, or from one of another run, with or without its moments."""
     if not settings.resume and settings.start is None:
         if (settings.out / "checkpoints").exists():
-            raise state.StateError(f"{settings.out}: holds a run already; add --resume, or name another --out")
+            raise TrainingError(f"{settings.out}: holds a run already; add --resume, or name another --out")
         return Place(stage=settings.stage, warm=settings.model is not None)
     folder = state.latest(settings.out) if settings.resume else settings.start
     place, weights, moments = state.read(folder)
@@ -347,12 +342,10 @@ def _fitting_micro(trainer: Trainer, batch: Packed, recipe: Recipe, world: int) 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    try:
+    with reported("mercury_training.train"):
         settings, threads = _settings(arguments)
         torch.set_num_threads(threads)
         _launch(settings)
-    except (CorpusError, DivergedError, EngineError, OSError, state.StateError) as error:
-        raise SystemExit(f"mercury_training.train: {error}") from error
 
 
 def _launch(settings: Settings) -> None:

@@ -17,16 +17,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from mercury_engine.tokens import hints
+from mercury_training.errors import TrainingError
 from mercury_training.train.schedule import Stage
 
-__all__ = ["Place", "StateError", "latest", "read", "write"]
+__all__ = ["Place", "latest", "read", "write"]
 
 KEPT = 2
 WEIGHTS, MOMENTS = "weights.safetensors", "optimizer.safetensors"
-
-
-class StateError(Exception):
-    """There is nothing to go on from, or it belongs to something else."""
 
 
 class Place(Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +49,7 @@ def write(folder: Path, place: Place, weights: Mapping[str, Tensor], moments: Ma
         save_file({name: moment.contiguous() for name, moment in moments.items()}, partial / MOMENTS)
         (partial / "state.json").write_bytes(msgspec.json.encode(place))
     except (OSError, SafetensorError) as error:
-        raise StateError(
+        raise TrainingError(
             f"{folder}: cannot be written ({error}); make room, and go on from the checkpoint before with --resume"
         ) from error
     shutil.rmtree(folder, ignore_errors=True)
@@ -65,12 +62,12 @@ def read(folder: Path) -> tuple[Place, dict[str, Tensor], dict[str, Tensor]]:
     try:
         place = msgspec.json.decode((folder / "state.json").read_bytes(), type=Place)
     except (OSError, msgspec.DecodeError) as error:
-        raise StateError(f"{folder}: no checkpoint ({error}); name a folder with state.json in it") from error
+        raise TrainingError(f"{folder}: no checkpoint ({error}); name a folder with state.json in it") from error
     try:
         weights = load_file(folder / WEIGHTS)
         return place, weights, load_file(folder / MOMENTS) if (folder / MOMENTS).exists() else {}
     except (OSError, SafetensorError) as error:
-        raise StateError(f"{folder}: damaged ({error}); remove it, and go on from the checkpoint before") from error
+        raise TrainingError(f"{folder}: damaged ({error}); remove it, and go on from the checkpoint before") from error
 
 
 def grown(kept: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -82,7 +79,7 @@ def grown(kept: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, 
 def latest(out: Path) -> Path:
     found = _numbered(out / "checkpoints")
     if not found:
-        raise StateError(f"{out}/checkpoints: empty; leave out --resume to begin a run")
+        raise TrainingError(f"{out}/checkpoints: empty; leave out --resume to begin a run")
     return found[-1]
 
 

@@ -18,14 +18,15 @@ from mercury_engine.tuning_data import File
 from mercury_training.corpus import history
 from mercury_training.corpus.contamination import code_runs
 from mercury_training.corpus.dedup import Seen, digest, signature
-from mercury_training.corpus.filters import Judge
+from mercury_training.corpus.filters import reason_to_drop
 from mercury_training.corpus.shards import EditRow
 from mercury_training.corpus.sources import Source, git, language_of
-from mercury_training.evaluate.metrics import GRAMMARS
+from mercury_training.corpus.syntax import GRAMMARS
+from mercury_training.errors import TrainingError
 from mercury_training.rows.cuts import KINDS, PER_FILE, cuts, row_of, surroundings
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["Project", "ProjectError", "Text", "history_of", "split"]
+__all__ = ["Project", "Text", "history_of", "split"]
 
 LEAST_FILES = 8
 HELD_OUT = 0.12
@@ -38,10 +39,6 @@ EDITS = 3000
 LATER_EDITS = 64
 PLACES = 96
 SYNTHETIC = frozenset({"rename", "signature", "import"})
-
-
-class ProjectError(Exception):
-    """There is too little to learn from, or to judge by. The message says what is missing."""
 
 
 class Text(Struct, frozen=True):
@@ -95,7 +92,7 @@ def split(files: Sequence[File], source: Source | None, seed: int = 0) -> Projec
     held_out = [text for text in texts if text.path in chosen and not _is_copy(text, seen)]
     train = [text for text in texts if text.path not in chosen and not _is_copy(text, seen)]
     if len(held_out) + len(train) < LEAST_FILES or not train:
-        raise ProjectError(
+        raise TrainingError(
             f"{len(held_out) + len(train)} of {len(files)} readable files are source code worth learning from and no "
             f"copies of each other; it takes {LEAST_FILES}: tune a larger project"
         )
@@ -110,11 +107,10 @@ def split(files: Sequence[File], source: Source | None, seed: int = 0) -> Projec
 
 def _worthwhile(files: Iterable[File]) -> list[Text]:
     """Sorted by path, so that the same project is split in the same way."""
-    judge = Judge()
     found = []
     for file in sorted(files, key=lambda file: file.path):
         language, text = language_of(file.path), file.text.replace("\r\n", "\n")
-        if language and judge.reason(file.path, language, text.encode("utf-8", "replace")) is None:
+        if language and reason_to_drop(file.path, language, text.encode("utf-8", "replace")) is None:
             found.append(Text(file.path, language, text))
     return found
 

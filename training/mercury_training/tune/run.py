@@ -27,7 +27,7 @@ from mercury_engine.api import Window
 from mercury_engine.decode.policy import Costs, calibrate
 from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine
 from mercury_engine.model.adapter import ADAPTER_FILE, DELTA, WEIGHTS_FILE, adapted, dequantized, identity
-from mercury_engine.model.config import ModelConfig, ModelError
+from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import Weights, read
 from mercury_engine.model.network import assemble
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime, native_precision
@@ -35,7 +35,9 @@ from mercury_engine.model.runtime import Runtime
 from mercury_engine.tokens.layout import budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tuning_data import Figure, Material, Tuning, receive
+from mercury_training import jsonl
 from mercury_training.corpus.shards import Document, EditRow, Split
+from mercury_training.errors import TrainingError, reported
 from mercury_training.evaluate import held_out
 from mercury_training.evaluate.contestants import Contestant, suggest
 from mercury_training.evaluate.metrics import bootstrap, exact, similarity
@@ -46,7 +48,7 @@ from mercury_training.train import lora
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.schedule import rate_factor
 from mercury_training.train.trainer import Trainer
-from mercury_training.tune.project import Project, ProjectError, Text, history_of, split
+from mercury_training.tune.project import Project, Text, history_of, split
 
 __all__ = ["EDITS", "EXACT", "LIKENESS", "TEXT", "Plan", "main", "tune", "verdict"]
 
@@ -144,10 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     material = receive(sys.stdin.buffer)
     rank = 0 if options.full else RANK
     plan = Plan(model=options.model, out=options.out, minutes=options.minutes, rank=rank, threads=options.threads)
-    try:
+    with reported("mercury-ls tune"):
         tune(material, plan, say=lambda line: print(line, file=sys.stderr, flush=True))
-    except (ModelError, ProjectError) as error:
-        raise SystemExit(f"mercury-ls tune: {error}") from error
 
 
 def tune(material: Material, plan: Plan, say: Callable[[str], None] = lambda line: None) -> Tuning:
@@ -206,7 +206,7 @@ def outlook(paths: Mapping[str, Sequence[str]]) -> list[str]:
     file of each question, by what it measures."""
     lacking = {name: of for name, of in paths.items() if len(of) < ENOUGH or len(set(of)) < FILES}
     if TEXT in lacking:
-        raise ProjectError(f"{_too_few(TEXT, lacking[TEXT])}: nothing would be installed, so tune a larger project")
+        raise TrainingError(f"{_too_few(TEXT, lacking[TEXT])}: nothing would be installed, so tune a larger project")
     judged = [f"{name} ({_better(name)})" for name in paths if name not in lacking]
     return [f"it is judged by {', '.join(judged)}", *(_too_few(name, of) for name, of in lacking.items())]
 
@@ -286,7 +286,7 @@ def _rows(project: Project, tokenizer: Tokenizer, scratch: Path, seed: int) -> t
         parts.append(tokens)
         start += len(tokens)
     path = scratch / "edits.jsonl"
-    path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in project.edits))
+    jsonl.write(path, project.edits)
     return Rows(Split(np.concatenate(parts), documents), EditTable(path), tokenizer, seed), start
 
 
