@@ -22,7 +22,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from bench import plot
 from bench.agreement import ROWS, SHIPPED, agreement
 from bench.answers import compare, read
 from bench.openvino_shapes import filled, ids, random_model, started
@@ -36,6 +35,7 @@ from mercury_engine.model.openvino_runtime import OpenvinoRuntime, load
 from mercury_engine.model.runtime import Cache, Rows
 from mercury_engine.tokens.layout import budget_for, freeze, lay_out
 from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_training import plot
 
 EDITS = ROWS.with_name("next_edit.jsonl")
 CONTEXT = 1024

@@ -20,11 +20,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from bench import plot
 from bench.asking.contenders import model_folder
 from bench.numbers import PAGE, table, write
 from bench.replay import SHIPPED
 from bench.server import children_cpu
+from mercury_training import plot
 
 __all__ = ["Run", "draw", "page", "runs"]
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import plot, report
+from bench import report
 from bench.numbers import BEGIN, END, FIGURES, PAGE, parts, section, table, write
 from bench.report import Run, draw, measured, page, runs
+from mercury_training import plot
 
 QUALITY = {
     "n": 4,

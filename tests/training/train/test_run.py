@@ -116,7 +116,7 @@ def test_a_run_reads_first_then_drafts_and_decays(corpus, tmp_path):
     assert found[-1]["clean"] < found[0]["clean"]
     load(tmp_path / "model")
     assert (tmp_path / "model/tokenizer.json").exists()
-    assert (tmp_path / "curve.svg").read_text().count("<polyline") == 4
+    assert (tmp_path / "curve.svg").read_text().count('fill="none" stroke="#') == 2
 
 
 def test_a_stable_run_is_gone_on_with_and_decayed_later(corpus, tmp_path):

@@ -46,7 +46,7 @@ class Journal:
 
     def plot(self) -> None:
         if not self._silent:
-            curve.plot(self._log, self._picture)
+            curve.draw(self._log, self._picture)
 
     def _print(self, text: str) -> None:
         if not self._silent:

@@ -1,4 +1,4 @@
-"""Line plots as small SVG texts: what the benchmarks draw into docs/."""
+"""Line plots as small SVG files: the curve of a training run, the figures of the benchmarks."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -22,17 +22,17 @@ class Axis:
         self.ticks = ticks
 
 
-def write(path: Path, title: str, x: str, y: str, lines: Lines, *, logarithmic: bool = False) -> None:
-    """One line for each name. The axes begin at zero, so that nothing looks steeper than it is; only values of very
-    different size stand on a logarithmic one."""
+def write(path: Path, title: str, x: str, y: str, lines: Lines, **axes: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(draw(title, x, y, lines, logarithmic=logarithmic), encoding="utf-8")
+    path.write_text(draw(title, x, y, lines, **axes), encoding="utf-8")
 
 
-def draw(title: str, x: str, y: str, lines: Lines, *, logarithmic: bool = False) -> str:
-    points = [point for line in lines.values() for point in line]
+def draw(title: str, x: str, y: str, lines: Lines, *, logarithmic: bool = False, zoomed: bool = False) -> str:
+    """One line for each name. Axes begin at zero, so that nothing looks steeper than it is, unless x is logarithmic,
+    for values of very different size, or y is zoomed in on the values that there are."""
+    points = [point for line in lines.values() for point in line] or [(1.0, 1.0)]
     across = decades([point[0] for point in points]) if logarithmic else from_zero([point[0] for point in points])
-    up = from_zero([point[1] for point in points])
+    up = (between if zoomed else from_zero)([point[1] for point in points])
     parts = [text(LEFT, 16, title, size=15), *grid(across, up), *labels(x, y)]
     for number, (name, line) in enumerate(lines.items()):
         colour = COLOURS[number % len(COLOURS)]
@@ -53,6 +53,13 @@ def from_zero(values: Sequence[float]) -> Axis:
     return Axis(lambda value: value / most, [most * step / 4 for step in range(5)])
 
 
+def between(values: Sequence[float]) -> Axis:
+    """From the least value to the largest, however little lies between."""
+    low = min(values)
+    width = max(max(values) - low, 1e-9)
+    return Axis(lambda value: (value - low) / width, [low + width * step / 4 for step in range(5)])
+
+
 def decades(values: Sequence[float]) -> Axis:
     """From a power of ten to a power of ten; nothing lies left of a ten thousandth of the largest value."""
     last = math.ceil(math.log10(max(values)))
@@ -69,7 +76,7 @@ def grid(across: Axis, up: Axis) -> list[str]:
     for value in up.ticks:
         (left, y), (right, _) = place(0, up.place(value)), place(1, up.place(value))
         parts.append(f'<path d="M{left:.1f} {y:.1f}H{right:.1f}" stroke="#ddd"/>')
-        parts.append(text(left - 8, y + 4, f"{value:g}", anchor="end"))
+        parts.append(text(left - 8, y + 4, f"{value:.4g}", anchor="end"))
     for value in across.ticks:
         x, bottom = place(across.place(value), 0)
         parts.append(text(x, bottom + 18, f"{value:g}", anchor="middle"))
