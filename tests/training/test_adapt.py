@@ -25,7 +25,7 @@ from mercury_training.corpus.shards import Corpus, Document, Split, token_type, 
 from mercury_training.errors import TrainingError
 from mercury_training.rows.packing import Shape
 from mercury_training.train import run as train
-from mercury_training.train.run import Recipe, Settings
+from mercury_training.train.settings import Recipe, Settings, Start
 from tests.training.small import write_corpus
 
 CLASSES = {
@@ -240,9 +240,8 @@ def test_training_goes_on_from_an_adapted_model(rank, tmp_path):
     before = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
     recode(tmp_path / "corpus", tmp_path / "ours", tmp_path / "again")
     recipe = Recipe(before.config, Shape(64, 24), Shape(128, 48), 256)
-    settings = Settings(
-        data=tmp_path / "again", out=tmp_path / "run", recipe=recipe, model=tmp_path / "ours", rank=rank, steps=3
-    )
+    start = Start(model=tmp_path / "ours", rank=rank)
+    settings = Settings(data=tmp_path / "again", out=tmp_path / "run", recipe=recipe, start=start, steps=3)
     assert train.run(settings).step == 3
     after = load(tmp_path / "run/model")
     assert after.config == before.config
@@ -256,7 +255,9 @@ def test_training_refuses_a_corpus_of_another_vocabulary(tmp_path):
     checkpoint(tmp_path / "theirs")
     model = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
     recipe = Recipe(model.config, Shape(64, 24), Shape(128, 48), 256)
-    settings = Settings(data=tmp_path / "corpus", out=tmp_path / "run", recipe=recipe, model=tmp_path / "ours", steps=1)
+    settings = Settings(
+        data=tmp_path / "corpus", out=tmp_path / "run", recipe=recipe, start=Start(model=tmp_path / "ours"), steps=1
+    )
     with pytest.raises(TrainingError, match="adapt --corpus"):
         train.run(settings)
 

@@ -11,7 +11,15 @@ from mercury_engine.tokens.blocks import canvas_slots
 from mercury_engine.tokens.vocabulary import EOM
 from mercury_training.rows.corruption import hidden
 from mercury_training.train import losses
-from mercury_training.train.losses import CERTAINTY, LAMBDA, Totals, certainties, linear_cross_entropy, part_of, weigh
+from mercury_training.train.losses import (
+    CERTAINTY,
+    LAMBDA,
+    Totals,
+    entropy_weights,
+    linear_cross_entropy,
+    row_weights,
+    sample_vocabulary,
+)
 
 
 def drawn(rows, width=8, vocabulary=37, seed=0):
@@ -62,21 +70,21 @@ def test_what_is_trusted_of_a_hint_is_added_to_its_logit(others, monkeypatch):
     monkeypatch.setitem(losses.LOGITS, "cpu", 50 * 37)
     hidden_RD, weight_VD, targets, weights = drawn(60)
     hints_RH = torch.randint(37, (60, 3), generator=torch.Generator().manual_seed(1))
-    trusted_RH = torch.randn(60, 3, generator=torch.Generator().manual_seed(2), requires_grad=True)
-    leaves = hidden_RD, weight_VD, trusted_RH
+    hint_logits_RH = torch.randn(60, 3, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    leaves = hidden_RD, weight_VD, hint_logits_RH
     if others is None:
         arguments = hidden_RD, weight_VD, targets, weights
-        found, *_ = linear_cross_entropy(*arguments, hints_RH=hints_RH, trusted_RH=trusted_RH)
+        found, *_ = linear_cross_entropy(*arguments, hints_RH=hints_RH, hint_logits_RH=hint_logits_RH)
     else:
-        part = part_of(37, targets, others, np.random.default_rng(0), hints_RH)
-        arguments = hidden_RD, weight_VD[part.ids_P], part.targets_R, weights
-        told = {"hints_RH": part.hints_RH, "trusted_RH": trusted_RH}
-        found, *_ = linear_cross_entropy(*arguments, shift_V=part.shift_P, **told)
+        sample = sample_vocabulary(37, targets, others, np.random.default_rng(0), hints_RH)
+        arguments = hidden_RD, weight_VD[sample.ids_S], sample.targets_R, weights
+        told = {"hints_RH": sample.hints_RH, "hint_logits_RH": hint_logits_RH}
+        found, *_ = linear_cross_entropy(*arguments, shift_V=sample.shift_S, **told)
     (3 * found).backward()
     gradients = [leaf.grad.clone() for leaf in leaves]
     for leaf in leaves:
         leaf.grad = None
-    added_RV = torch.zeros(60, 37).scatter_add(1, hints_RH, trusted_RH)
+    added_RV = torch.zeros(60, 37).scatter_add(1, hints_RH, hint_logits_RH)
     expected = slow(hidden_RD, weight_VD, targets, weights, torch.zeros(60), None, added_RV)
     (3 * expected).backward()
     torch.testing.assert_close(found, expected)
@@ -106,9 +114,9 @@ def test_half_precision_gradients_stay_close():
         assert (half.grad.float() - full.grad).norm() / full.grad.norm() < 0.03
 
 
-def over_part(hidden_RD, weight_VD, targets, weights, others, draw):
-    part = part_of(len(weight_VD), targets, others, draw)
-    return linear_cross_entropy(hidden_RD, weight_VD[part.ids_P], part.targets_R, weights, shift_V=part.shift_P)
+def over_sample(hidden_RD, weight_VD, targets, weights, others, draw):
+    sample = sample_vocabulary(len(weight_VD), targets, others, draw)
+    return linear_cross_entropy(hidden_RD, weight_VD[sample.ids_S], sample.targets_R, weights, shift_V=sample.shift_S)
 
 
 def test_a_part_that_is_the_whole_vocabulary_changes_nothing():
@@ -117,7 +125,7 @@ def test_a_part_that_is_the_whole_vocabulary_changes_nothing():
     whole.backward()
     gradients = hidden_RD.grad, weight_VD.grad
     hidden_RD.grad = weight_VD.grad = None
-    part, rows, right = over_part(hidden_RD, weight_VD, targets, weights, 99, np.random.default_rng(0))
+    part, rows, right = over_sample(hidden_RD, weight_VD, targets, weights, 99, np.random.default_rng(0))
     part.backward()
     torch.testing.assert_close((part, rows, right), (whole, whole_rows, whole_right))
     torch.testing.assert_close((hidden_RD.grad, weight_VD.grad), gradients)
@@ -128,7 +136,7 @@ def test_a_part_stands_for_the_whole_on_average():
     draw = np.random.default_rng(0)
     with torch.no_grad():
         whole = linear_cross_entropy(hidden_RD, weight_VD, targets, weights)[1]
-        parts = [over_part(hidden_RD, weight_VD, targets, weights, 60, draw)[1] for _ in range(500)]
+        parts = [over_sample(hidden_RD, weight_VD, targets, weights, 60, draw)[1] for _ in range(500)]
         aside = hidden_RD @ weight_VD.T
     chosen = aside.gather(1, targets[:, None])[:, 0]
     sums = torch.stack([(rows + chosen).exp() for rows in parts]).mean(0)
@@ -138,10 +146,10 @@ def test_a_part_stands_for_the_whole_on_average():
 def test_a_step_weighs_clean_rows_as_one_and_canvas_rows_as_lambda():
     weights = torch.rand(2, 12)
     totals = Totals(float(weights[:, :8].sum()), float(weights[:, 8:].sum()))
-    scaled = weigh(weights, 8, totals)
+    scaled = row_weights(weights, 8, totals)
     assert scaled[:, :8].sum().item() == pytest.approx(1)
     assert scaled[:, 8:].sum().item() == pytest.approx(LAMBDA)
-    certain = certainties(scaled, 8)
+    certain = entropy_weights(scaled, 8)
     assert not certain[:, :8].any()
     assert certain.sum().item() == pytest.approx(CERTAINTY)
 
@@ -159,7 +167,7 @@ def test_micro_batches_add_up_to_the_batch():
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 20), st.sampled_from([8, 16, 32]), st.booleans())
 def test_the_canvas_loss_is_shifted_and_all_ends_weigh_one_token(length, size, ended):
-    """Row j is compared with slot j + 1, the last row with nothing, and all the ends together weigh 1."""
+    """Row j is compared with slot j + 1, the last row with nothing, and all the ends together row_weights 1."""
     answer = [*range(100, 100 + length), *([EOM] if ended else [])]
     slots, slot_weights = canvas_slots(answer[:size] if not ended else answer, size)
     canvas = hidden(5, slots, slot_weights, np.full(size, 2, np.int32))

@@ -26,11 +26,12 @@ from mercury_training.errors import TrainingError
 from mercury_training.rows import loader
 from mercury_training.rows.examples import answered
 from mercury_training.rows.packing import Shape, pack, stack
+from mercury_training.train import command, state, trainer
 from mercury_training.train import run as train
-from mercury_training.train import state, trainer
 from mercury_training.train.optimizer import Rates
-from mercury_training.train.run import Recipe, Settings, run
-from mercury_training.train.schedule import has_canvases, is_decaying, rate_factor
+from mercury_training.train.run import run
+from mercury_training.train.schedule import Phase, phase_at, rate_factor
+from mercury_training.train.settings import Hardware, Recipe, Settings, Start
 from mercury_training.train.trainer import Trainer
 from tests.training.small import TOKENIZER, write_corpus
 
@@ -63,8 +64,17 @@ def corpus(tmp_path_factory):
     return write_corpus(tmp_path_factory.mktemp("corpus"))
 
 
-def settings(corpus, out, **changed):
-    return Settings(data=corpus, out=out, **{"recipe": RECIPE, "steps": 8, "micro": 256} | changed)
+def settings(corpus, out, *, hardware=None, start=None, **changed):
+    return Settings(
+        data=corpus,
+        out=out,
+        hardware=Hardware(**{"micro": 256} | (hardware or {})),
+        start=Start(**start or {}),
+        **{"recipe": RECIPE, "steps": 8} | changed,
+    )
+
+
+RESUME = {"resume": True}
 
 
 def entries(out):
@@ -87,23 +97,23 @@ def same(first, second):
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("options", [{}, {"precision": "bfloat16"}, {"negatives": 50}])
-def test_a_resumed_run_is_the_uninterrupted_run_to_the_bit(corpus, tmp_path, options, monkeypatch):
+@pytest.mark.parametrize("changed", [{}, {"hardware": {"precision": "bfloat16"}}, {"sampled_softmax": 50}])
+def test_a_resumed_run_is_the_uninterrupted_run_to_the_bit(corpus, tmp_path, changed, monkeypatch):
     whole, halves = tmp_path / "whole", tmp_path / "halves"
-    run(settings(corpus, whole, **options))
+    run(settings(corpus, whole, **changed))
     with monkeypatch.context() as patched:
-        patched.setattr(train.Session, "progress", ending_at(3))
-        run(settings(corpus, halves, **options))
+        patched.setattr(train.Progress, "share", ending_at(3))
+        run(settings(corpus, halves, **changed))
     assert [entry["step"] for entry in steps(halves)] == [1, 2, 3]
-    run(settings(corpus, halves, resume=True, **options))
+    run(settings(corpus, halves, start=RESUME, **changed))
     assert [entry["clean"] for entry in steps(halves)] == [entry["clean"] for entry in steps(whole)]
     assert same(newest(whole), newest(halves))
     assert same(weights(whole), weights(halves))
 
 
 def ending_at(step):
-    progress = train.Session.progress
-    return lambda session: 1.0 if session.place.step == step else progress(session)
+    share = train.Progress.share
+    return lambda progress: 1.0 if progress.state.step == step else share(progress)
 
 
 def test_a_run_reads_first_then_drafts_and_decays(corpus, tmp_path):
@@ -121,10 +131,10 @@ def test_a_run_reads_first_then_drafts_and_decays(corpus, tmp_path):
 
 def test_a_stable_run_is_gone_on_with_and_decayed_later(corpus, tmp_path):
     stable, decayed = tmp_path / "stable", tmp_path / "decayed"
-    place = run(settings(corpus, stable, stage="stable", steps=4))
+    found = run(settings(corpus, stable, stage="stable", steps=4))
     assert steps(stable)[-1]["factor"] == 1
-    checkpoint = stable / "checkpoints" / f"{place.step:08d}"
-    run(settings(corpus, decayed, stage="decay", steps=4, start=checkpoint))
+    checkpoint = stable / "checkpoints" / f"{found.step:08d}"
+    run(settings(corpus, decayed, stage="decay", steps=4, start={"checkpoint": checkpoint}))
     found = steps(decayed)
     assert [entry["factor"] for entry in found] == [1, 0.75, 0.5, 0.25]
     assert found[0]["step"] == 5
@@ -132,10 +142,10 @@ def test_a_stable_run_is_gone_on_with_and_decayed_later(corpus, tmp_path):
 
 
 def test_weights_alone_are_enough_to_go_on_from(corpus, tmp_path):
-    place = run(settings(corpus, tmp_path / "first", stage="stable", steps=2))
-    checkpoint = tmp_path / "first/checkpoints" / f"{place.step:08d}"
+    found = run(settings(corpus, tmp_path / "first", stage="stable", steps=2))
+    checkpoint = tmp_path / "first/checkpoints" / f"{found.step:08d}"
     (checkpoint / "optimizer.safetensors").unlink()
-    run(settings(corpus, tmp_path / "second", stage="stable", steps=3, start=checkpoint))
+    run(settings(corpus, tmp_path / "second", stage="stable", steps=3, start={"checkpoint": checkpoint}))
     found = steps(tmp_path / "second")
     assert found[-1]["clean"] < steps(tmp_path / "first")[0]["clean"]
     assert all(entry["canvas"] for entry in found)
@@ -146,7 +156,7 @@ def test_a_run_may_learn_to_read_hints_where_another_had_none(corpus, tmp_path):
     run(settings(corpus, tmp_path / "before", recipe=without, stage="stable", steps=3))
     assert not {"hint.weight", "trust.weight"} & newest(tmp_path / "before").keys()
     begun = tmp_path / "before/checkpoints/00000003"
-    run(settings(corpus, tmp_path / "after", stage="stable", steps=2, start=begun))
+    run(settings(corpus, tmp_path / "after", stage="stable", steps=2, start={"checkpoint": begun}))
     learned = newest(tmp_path / "after")
     assert learned["hint.weight"].any()
     assert learned["trust.weight"].any()
@@ -157,7 +167,7 @@ def test_a_run_is_not_begun_over_another_nor_resumed_from_nothing(corpus, tmp_pa
     with pytest.raises(TrainingError, match="--resume"):
         run(settings(corpus, tmp_path, steps=1))
     with pytest.raises(TrainingError, match="leave out --resume"):
-        run(settings(corpus, tmp_path / "new", resume=True))
+        run(settings(corpus, tmp_path / "new", start=RESUME))
 
 
 def test_only_two_checkpoints_are_kept(corpus, tmp_path):
@@ -170,7 +180,7 @@ def test_a_run_goes_on_behind_a_line_of_the_log_that_was_cut_off(corpus, tmp_pat
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     log = tmp_path / "log.jsonl"
     log.write_text(log.read_text() + '{"step": 3, "posi')
-    run(settings(corpus, tmp_path, steps=4, stage="stable", resume=True))
+    run(settings(corpus, tmp_path, steps=4, stage="stable", start=RESUME))
     assert [entry["step"] for entry in steps(tmp_path)] == [1, 2, 3, 4]
     assert "</svg>" in (tmp_path / "curve.svg").read_text()
 
@@ -185,8 +195,8 @@ def test_a_full_disk_leaves_the_checkpoint_before_and_a_run_that_goes_on(corpus,
     with monkeypatch.context() as full:
         full.setattr(state, "save_file", half)
         with pytest.raises(TrainingError, match=r"00000004: .*No space.*--resume"):
-            run(settings(corpus, tmp_path, steps=4, stage="stable", resume=True))
-    run(settings(corpus, tmp_path, steps=3, stage="stable", resume=True))
+            run(settings(corpus, tmp_path, steps=4, stage="stable", start=RESUME))
+    run(settings(corpus, tmp_path, steps=3, stage="stable", start=RESUME))
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["00000002", "00000003"]
 
 
@@ -194,19 +204,19 @@ def test_a_damaged_checkpoint_is_named(corpus, tmp_path):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     (tmp_path / "checkpoints/00000002/optimizer.safetensors").write_bytes(b"half")
     with pytest.raises(TrainingError, match=r"00000002: damaged .* from the checkpoint before"):
-        run(settings(corpus, tmp_path, steps=3, stage="stable", resume=True))
+        run(settings(corpus, tmp_path, steps=3, stage="stable", start=RESUME))
 
 
 def test_what_a_user_can_mend_is_said_in_one_line(tmp_path):
     with pytest.raises(SystemExit, match=r"mercury_training\.train: .*nowhere/train\.index: cannot be read"):
-        train.main(["--data", str(tmp_path / "nowhere"), "--preset", "tiny", "--steps", "1", "--out", str(tmp_path)])
+        command.main(["--data", str(tmp_path / "nowhere"), "--preset", "tiny", "--steps", "1", "--out", str(tmp_path)])
 
 
 def test_a_budget_in_minutes_ends_the_schedule_in_time(corpus, tmp_path):
-    place = run(settings(corpus, tmp_path, steps=None, minutes=1 / 60))
-    assert place.seconds >= 1
+    found = run(settings(corpus, tmp_path, steps=None, minutes=1 / 60))
+    assert found.seconds >= 1
     assert [entry["progress"] for entry in steps(tmp_path)] == sorted(e["progress"] for e in steps(tmp_path))
-    assert steps(tmp_path)[-1]["seconds"] == pytest.approx(place.seconds, abs=0.01)
+    assert steps(tmp_path)[-1]["seconds"] == pytest.approx(found.seconds, abs=0.01)
 
 
 def test_a_paused_run_waits_and_a_terminated_one_ends_with_a_checkpoint(corpus, tmp_path, monkeypatch):
@@ -220,9 +230,9 @@ def test_a_paused_run_waits_and_a_terminated_one_ends_with_a_checkpoint(corpus, 
 
     monkeypatch.setattr(train.time, "sleep", wait)
     before = signal.getsignal(signal.SIGTERM)
-    place = run(settings(corpus, tmp_path))
+    found = run(settings(corpus, tmp_path))
     assert len(waits) == 3
-    assert place.step == 1
+    assert found.step == 1
     assert (tmp_path / "checkpoints/00000001").exists()
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -251,8 +261,8 @@ def test_an_update_without_a_finite_gradient_is_left_out(corpus, tmp_path, monke
 def test_a_run_that_learns_nothing_any_more_keeps_its_last_good_checkpoint(corpus, tmp_path, monkeypatch):
     run(settings(corpus, tmp_path, steps=2, stage="stable"))
     without_a_norm(monkeypatch, *range(1, 100))
-    with pytest.raises(TrainingError, match="go on from it with --resume"):
-        run(settings(corpus, tmp_path, steps=100, stage="stable", resume=True))
+    with pytest.raises(TrainingError, match="continue from it with --resume"):
+        run(settings(corpus, tmp_path, steps=100, stage="stable", start=RESUME))
     assert [folder.name for folder in (tmp_path / "checkpoints").iterdir()] == ["00000002"]
 
 
@@ -267,9 +277,9 @@ def under_torchrun(folder, body):
     script = folder / "script.py"
     script.write_text(
         "import sys; sys.path.insert(0, '.')\n"
-        "from torch import distributed; from mercury_training.train import run as train\n"
+        "from torch import distributed; from mercury_training.train import command\n"
         "from tests.training.train import test_run as test_train\n"
-        f"train.RECIPES.update(test_train.RECIPES)\n{body}"
+        f"command.RECIPES.update(test_train.RECIPES)\n{body}"
     )
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     launch += ["--local-addr", "127.0.0.1", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", script]
@@ -278,7 +288,7 @@ def under_torchrun(folder, body):
     assert done.returncode == 0, done.stderr[-4000:]
 
 
-def command(corpus, out, *more):
+def options(corpus, out, *more):
     fixed = ["--data", corpus, "--device", "cpu", "--no-compile", "--micro", 256, "--update", 1024, "--out", out]
     return [str(part) for part in (*fixed, *more)]
 
@@ -295,7 +305,7 @@ def same_steps(first, second, tolerance):
 def test_two_processes_take_the_steps_of_one(corpus, tmp_path):
     alone, together = tmp_path / "alone", tmp_path / "together"
     run(settings(corpus, alone, steps=6))
-    under_torchrun(tmp_path, f"train.main({command(corpus, together, '--preset', 'small', '--steps', 6)})")
+    under_torchrun(tmp_path, f"command.main({options(corpus, together, '--preset', 'small', '--steps', 6)})")
     assert len(steps(alone)) == 6
     same_steps(steps(alone), steps(together), 2e-3)
 
@@ -308,13 +318,13 @@ def shared(corpus, tmp_path_factory):
     stable = ["--shard", "--stage", "stable", *uneven]
     runs = {"whole": [*uneven, 6], "parts": [*uneven, 6, "--shard"], "thin": thin, "thin-parts": [*thin, "--shard"]}
     runs |= {"through": [*stable, 4], "halves": [*stable, 2]}
-    commands = [command(corpus, folder / name, *more) for name, more in runs.items()]
-    commands += [command(corpus, folder / "halves", *stable, 4, "--resume")]
+    commands = [options(corpus, folder / name, *more) for name, more in runs.items()]
+    commands += [options(corpus, folder / "halves", *stable, 4, "--resume")]
     under_torchrun(
         folder,
         "distributed.init_process_group('gloo')\n"
-        f"for command in {commands}:\n"
-        "    train.run(train._settings(command)[0], distributed.get_rank(), distributed.get_world_size())\n"
+        f"for line in {commands}:\n"
+        "    command.run(command.settings_of(command._parser().parse_args(line)))\n"
         "distributed.destroy_process_group()\n",
     )
     return folder
@@ -332,14 +342,14 @@ def test_weights_in_parts_learn_as_whole_ones_do(shared):
 def test_a_run_in_parts_is_resumed_to_the_bit_and_by_any_number_of_processes(corpus, shared, tmp_path):
     assert same(newest(shared / "through"), newest(shared / "halves"))
     shutil.copytree(shared / "halves/checkpoints/00000002", tmp_path / "checkpoints/00000002")
-    alone = settings(corpus, tmp_path, recipe=RECIPES["uneven"], stage="stable", steps=4, resume=True)
+    alone = settings(corpus, tmp_path, recipe=RECIPES["uneven"], stage="stable", steps=4, start=RESUME)
     assert run(alone).step == 4
     torch.testing.assert_close(newest(shared / "through"), newest(tmp_path), atol=1e-4, rtol=1e-3)
 
 
 def test_one_process_alone_has_nobody_to_share_weights_with(corpus, tmp_path):
     with pytest.raises(SystemExit, match="torchrun"):
-        train.main(command(corpus, tmp_path, "--preset", "tiny", "--shard"))
+        command.main(options(corpus, tmp_path, "--preset", "tiny", "--shard"))
 
 
 def test_what_measures_a_gpus_memory_leaves_no_gradients(corpus, tmp_path, monkeypatch):
@@ -357,7 +367,11 @@ def test_a_gpus_micro_batch_is_a_power_of_two_of_rows_that_fits(free, tokens, mo
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 1 << 20))
     trainer = SimpleNamespace(device=torch.device("cuda"), footprint=lambda batch, shape: 30)
     recipe = msgspec.structs.replace(RECIPE, update=4096)
-    assert train._fitting_micro(trainer, None, recipe, 1) == tokens
+    assert train._fitting_micro(trainer, None, recipe) == tokens
+
+
+def phase(progress, stage="whole", **changed):
+    return phase_at(progress, stage, RECIPE.shape, RECIPE.decay_shape, **changed)
 
 
 def test_the_schedule():
@@ -365,11 +379,19 @@ def test_the_schedule():
     assert rate_factor(0.5, "whole") == rate_factor(0.9, "stable") == rate_factor(0.0, "decay") == 1
     assert rate_factor(0.875, "whole") == 0.5
     assert rate_factor(1.0, "whole") == rate_factor(1.0, "decay") == 0
-    assert [has_canvases(p, "whole") for p in (0.1, 0.2)] == [False, True]
-    assert has_canvases(0, "decay")
-    assert has_canvases(0, "stable", warm=True)
-    assert is_decaying(0.8, "whole")
-    assert not is_decaying(0.8, "stable")
+    assert phase(0.1) == Phase(RECIPE.shape, 1.0, canvases=False)
+    assert phase(0.1).seen == Shape(256, 0)
+    assert phase(0.2, lr_scale=0.5) == Phase(RECIPE.shape, 0.5)
+    assert phase(0.0, "decay") == Phase(RECIPE.decay_shape, 1.0, decaying=True)
+    assert phase(0.8).shape == RECIPE.decay_shape
+    assert phase(0.8, "stable", warm=True).shape == RECIPE.shape
+    assert phase(0, "stable", warm=True).canvases
+
+
+def test_the_end_of_the_decay_is_over_the_whole_vocabulary():
+    found = [phase(progress, sampled_softmax=50) for progress in (0.5, 0.8, 0.95)]
+    assert [each.sampled_softmax for each in found] == [50, 50, None]
+    assert [each.certainty for each in found] == [False, False, True]
 
 
 TEN_LINES = """\
@@ -446,9 +468,9 @@ def test_ten_lines_are_learned_by_heart_and_filled_in_by_reading_and_by_drafting
     known = [answered(TOKENIZER, row, (tuple(answer),)) for row, answer in pieces]
     for step in range(UPDATES):
         batch = stack([pack(known, shape, TOKENIZER.vocabulary, draw)])
-        figures, _ = trainer.step([batch], shape, min(1.0, 2 * (1 - step / UPDATES)), certainty=False)
-    assert figures.clean < 0.1
-    assert figures.right > 0.8
+        losses, _ = trainer.step([batch], Phase(shape, min(1.0, 2 * (1 - step / UPDATES))))
+    assert losses.clean < 0.1
+    assert losses.right > 0.8
     with torch.no_grad():
         for (row, answer), (missing, _) in zip(pieces, CUTS, strict=True):
             assert read_on(trainer.model, row) == answer

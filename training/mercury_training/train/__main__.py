@@ -1,3 +1,3 @@
-from mercury_training.train.run import main
+from mercury_training.train.command import main
 
 main()

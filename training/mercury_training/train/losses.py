@@ -1,6 +1,6 @@
-"""What is minimised: cross entropy of every row that predicts something, and certainty where it is right already.
+"""The loss: cross entropy of every row that predicts something, and the entropy of canvas rows that are right already.
 
-Shapes: R rows, D width, V vocabulary, C rows of a chunk.
+Shapes: R rows, D width, V vocabulary, S tokens sampled from it, H hints, C rows of a chunk.
 """
 
 import math
@@ -11,16 +11,25 @@ from msgspec import Struct
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["CERTAINTY", "LAMBDA", "Part", "Totals", "certainties", "linear_cross_entropy", "part_of", "weigh"]
+__all__ = [
+    "CERTAINTY",
+    "LAMBDA",
+    "SampledVocabulary",
+    "Totals",
+    "entropy_weights",
+    "linear_cross_entropy",
+    "row_weights",
+    "sample_vocabulary",
+]
 
 LAMBDA = 0.5
-"""What the canvas rows weigh together, the clean rows together weighing 1."""
+"""The weight of all canvas rows together; the clean rows together weigh 1."""
 
 CERTAINTY = 0.05
-"""What the mean entropy of rightly predicted canvas slots weighs in the decay."""
+"""The weight, in the decay, of the mean entropy of correctly predicted canvas slots."""
 
 LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
-"""Held at once: what a CPU's cache holds, and what keeps a GPU busy."""
+"""Computed at once: what fits into a CPU's cache, and what keeps a GPU busy."""
 
 
 class Totals(Struct, frozen=True):
@@ -30,46 +39,46 @@ class Totals(Struct, frozen=True):
     canvas: float
 
 
-def weigh(weights_BT: Tensor, clean: int, totals: Totals) -> Tensor:
-    """Row weights with which a step's sum is the mean over clean rows plus `LAMBDA` times that over canvases."""
+def row_weights(weights_BT: Tensor, clean: int, totals: Totals) -> Tensor:
+    """Weights whose sum over a step is the mean over clean rows plus `LAMBDA` times the mean over canvas rows."""
     scaled = weights_BT.clone()
     scaled[:, :clean] /= max(1.0, totals.clean)
     scaled[:, clean:] *= LAMBDA / max(1.0, totals.canvas)
     return scaled
 
 
-def certainties(scaled_BT: Tensor, clean: int) -> Tensor:
-    """What the entropy of each row weighs if it is right: as in the canvas loss, and nothing for clean rows."""
+def entropy_weights(scaled_BT: Tensor, clean: int) -> Tensor:
+    """The weight of each row's entropy if the row is right: in proportion to its loss, and 0 for clean rows."""
     weights = scaled_BT * (CERTAINTY / LAMBDA)
     weights[:, :clean] = 0
     return weights
 
 
-class Part(Struct, frozen=True):
-    """Some tokens of the vocabulary that stand for all of it: their ids, what is added to the logit of each, and
-    where among them the targets are."""
+class SampledVocabulary(Struct, frozen=True):
+    """Tokens that stand for the whole vocabulary: their ids, what is added to the logit of each, and where the targets
+    and the hints are among them."""
 
-    ids_P: Tensor
-    shift_P: Tensor
+    ids_S: Tensor
+    shift_S: Tensor
     targets_R: Tensor
     hints_RH: Tensor | None = None
 
 
-def part_of(
+def sample_vocabulary(
     vocabulary: int, targets_R: Tensor, others: int, draw: np.random.Generator, hints_RH: Tensor | None = None
-) -> Part:
-    """Every target and every hint, and some of the other tokens, each of which stands for several.
+) -> SampledVocabulary:
+    """Sampled softmax: every target and every hint, and some of the other tokens, each of which stands for several.
 
-    The sum of exponentials over the part is on average the sum over the vocabulary.
+    The sum of exponentials over the sample is on average the sum over the vocabulary (Bengio & Senécal 2008).
     """
     present = torch.unique(targets_R if hints_RH is None else torch.cat([targets_R, hints_RH.flatten()]))
     absent = np.setdiff1d(np.arange(vocabulary), present.numpy(), assume_unique=True)
     drawn = draw.choice(absent, min(others, len(absent)), replace=False)
-    shift_P = torch.zeros(len(present) + len(drawn))
-    shift_P[len(present) :] = math.log(max(1, len(absent)) / max(1, len(drawn)))
-    ids_P = torch.cat([present, torch.from_numpy(drawn)])
+    shift_S = torch.zeros(len(present) + len(drawn))
+    shift_S[len(present) :] = math.log(max(1, len(absent)) / max(1, len(drawn)))
+    ids_S = torch.cat([present, torch.from_numpy(drawn)])
     found = None if hints_RH is None else torch.searchsorted(present, hints_RH)
-    return Part(ids_P, shift_P, torch.searchsorted(present, targets_R), found)
+    return SampledVocabulary(ids_S, shift_S, torch.searchsorted(present, targets_R), found)
 
 
 def linear_cross_entropy(
@@ -77,19 +86,19 @@ def linear_cross_entropy(
     weight_VD: Tensor,
     targets_R: Tensor,
     weights_R: Tensor,
-    certainties_R: Tensor | None = None,
+    entropy_weights_R: Tensor | None = None,
     softcap: float | None = None,
     compiled: bool = False,
     shift_V: Tensor | None = None,
     hints_RH: Tensor | None = None,
-    trusted_RH: Tensor | None = None,
+    hint_logits_RH: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The weighted sum, and without gradients each row's cross entropy and whether it is right.
 
     Logits exist one chunk of rows at a time: gradients are formed in the forward and scaled in the backward.
     """
-    rows = hidden_RD, weight_VD, targets_R, weights_R, certainties_R
-    return LinearCrossEntropy.apply(*rows, softcap, compiled, shift_V, hints_RH, trusted_RH)
+    rows = hidden_RD, weight_VD, targets_R, weights_R, entropy_weights_R
+    return LinearCrossEntropy.apply(*rows, softcap, compiled, shift_V, hints_RH, hint_logits_RH)
 
 
 class LinearCrossEntropy(torch.autograd.Function):
@@ -100,51 +109,51 @@ class LinearCrossEntropy(torch.autograd.Function):
         weight_VD,
         targets_R,
         weights_R,
-        certainties_R,
+        entropy_weights_R,
         softcap,
         compiled,
         shift_V,
         hints_RH,
-        trusted_RH,
+        hint_logits_RH,
     ):
         step = torch.compile(chunk, dynamic=False) if compiled else chunk
         total = torch.zeros((), device=hidden_RD.device)
         hidden_gradient_RD = torch.empty_like(hidden_RD)
         weight_gradient_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
-        trusted_gradient_RH = None if trusted_RH is None else torch.empty_like(trusted_RH)
+        hint_gradient_RH = None if hint_logits_RH is None else torch.empty_like(hint_logits_RH)
         losses, rights = [], []
         size = max(1, LOGITS[hidden_RD.device.type] // len(weight_VD))
         for start in range(0, len(targets_R), size):
             rows = slice(start, start + size)
             hidden_CD = hidden_RD[rows]
-            certainties_C = None if certainties_R is None else certainties_R[rows]
+            entropy_weights_C = None if entropy_weights_R is None else entropy_weights_R[rows]
             logits_CV = functional.linear(hidden_CD, weight_VD, shift_V)
-            if trusted_RH is not None:
-                logits_CV.scatter_add_(1, hints_RH[rows], trusted_RH[rows])
+            if hint_logits_RH is not None:
+                logits_CV.scatter_add_(1, hints_RH[rows], hint_logits_RH[rows])
             loss, gradient_CV, losses_C, right_C = step(
-                logits_CV, targets_R[rows], weights_R[rows], certainties_C, softcap
+                logits_CV, targets_R[rows], weights_R[rows], entropy_weights_C, softcap
             )
             total += loss
             hidden_gradient_RD[rows] = gradient_CV @ weight_VD
             weight_gradient_VD += gradient_CV.T @ hidden_CD
-            if trusted_RH is not None:
-                trusted_gradient_RH[rows] = gradient_CV.gather(1, hints_RH[rows])
+            if hint_logits_RH is not None:
+                hint_gradient_RH[rows] = gradient_CV.gather(1, hints_RH[rows])
             losses.append(losses_C)
             rights.append(right_C)
-        context.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype), trusted_gradient_RH)
+        context.save_for_backward(hidden_gradient_RD, weight_gradient_VD.to(weight_VD.dtype), hint_gradient_RH)
         outputs = total, torch.cat(losses), torch.cat(rights)
         context.mark_non_differentiable(*outputs[1:])
         return outputs
 
     @staticmethod
     def backward(context, scale, _losses, _rights):
-        hidden_gradient_RD, weight_gradient_VD, trusted_gradient_RH = context.saved_tensors
-        trusted = None if trusted_gradient_RH is None else trusted_gradient_RH * scale
+        hidden_gradient_RD, weight_gradient_VD, hint_gradient_RH = context.saved_tensors
+        trusted = None if hint_gradient_RH is None else hint_gradient_RH * scale
         return hidden_gradient_RD * scale, weight_gradient_VD * scale, *[None] * 7, trusted
 
 
 def chunk(
-    logits_CV: Tensor, targets_C: Tensor, weights_C: Tensor, certainties_C: Tensor | None, softcap: float | None
+    logits_CV: Tensor, targets_C: Tensor, weights_C: Tensor, entropy_weights_C: Tensor | None, softcap: float | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """A chunk's loss, its gradient for the logits in their precision, and each row's loss and correctness.
 
@@ -156,10 +165,10 @@ def chunk(
     losses_C = -logs_CV.gather(-1, targets_C[:, None])[:, 0]
     right_C = losses_C == -logs_CV.amax(-1)
     loss = (losses_C * weights_C).sum()
-    if certainties_C is None:
+    if entropy_weights_C is None:
         gradient_CV = logs_CV.exp_().mul_(weights_C[:, None])
     else:
-        certain_C = certainties_C * right_C
+        certain_C = entropy_weights_C * right_C
         chances_CV = logs_CV.exp()
         entropy_C = -(chances_CV * logs_CV).sum(-1)
         loss = loss + (entropy_C * certain_C).sum()

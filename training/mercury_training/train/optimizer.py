@@ -1,7 +1,7 @@
 """Muon for the hidden matrices, AdamW for everything else, clipping, and the running mean of the weights.
 
-Weights, gradients and moments are float32; `newton_schulz` runs in the precision that it is told. Where weights are in
-parts, every process steps its own; the matrices that Muon makes orthogonal are gathered for that, one shape at a time.
+Weights, gradients and moments are float32; `newton_schulz` runs in the given precision. If weights are sharded, every
+process steps its own part; the matrices that Muon orthogonalises are gathered for that, one shape at a time.
 """
 
 import math
@@ -12,7 +12,7 @@ from msgspec import Struct
 from torch import Tensor
 
 from mercury_training.train.lora import is_factor
-from mercury_training.train.processes import joined_norm, local, part, whole, wrapped
+from mercury_training.train.processes import global_norm, local, part, whole, wrapped
 
 __all__ = ["Optimizer", "Rates", "clip", "is_hidden_matrix", "newton_schulz"]
 
@@ -24,7 +24,7 @@ EMA = 0.995
 
 
 class Rates(Struct, frozen=True):
-    """Learning rates at full height, and what belongs to them."""
+    """Peak learning rates, momenta and weight decay."""
 
     muon: float = 0.02
     adam: float = 3e-3
@@ -47,7 +47,7 @@ class Optimizer:
         self.begin()
 
     def begin(self) -> None:
-        """Without a past, from the weights as they are."""
+        """Forget all moments; the running mean begins with the weights as they are."""
         self.steps = 0
         self._momentum = {name: torch.zeros_like(self._weights[name]) for name in self._matrices}
         self._first = {name: torch.zeros_like(self._weights[name]) for name in self._others}
@@ -71,7 +71,7 @@ class Optimizer:
         torch._foreach_lerp_(list(self._mean.values()), [self._weights[name] for name in self._mean], share)
 
     def skip(self) -> None:
-        """An update that cannot be made counts all the same: a resumed run knows no better."""
+        """Count an update that could not be made: a resumed run counts it, too."""
         self.steps += 1
 
     def state(self) -> dict[str, Tensor]:
@@ -131,7 +131,7 @@ def clip(gradients: Iterable[Tensor], limit: float, *, sharded: bool = False) ->
     """Scale all gradients so that their common norm is at most `limit`; returns the norm that they had."""
     here = [local(gradient) for gradient in gradients]
     found = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(here)))
-    norm = float(joined_norm(found) if sharded else found)
+    norm = float(global_norm(found) if sharded else found)
     torch._foreach_mul_(here, min(1.0, limit / (norm + 1e-6)))
     return norm
 

@@ -1,7 +1,7 @@
-"""What the processes of one run share: sums, decisions and, where each holds only a part of them, the weights.
+"""Communication between the processes of one run: sums, decisions and, if they are sharded, the weights.
 
-A tensor in parts is a DTensor, divided by rows; every other is whole, and the same in all processes. Where there is
-one process alone, nothing is exchanged.
+A sharded tensor is a DTensor, divided by rows; every other tensor is whole, and the same in all processes. A single
+process exchanges nothing.
 """
 
 import warnings
@@ -17,29 +17,30 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from mercury_engine.model.network import Model
 
 __all__ = [
-    "agreed",
+    "all_reduce",
+    "all_reduce_min",
+    "broadcast",
     "gathered",
-    "joined_norm",
-    "least",
+    "global_norm",
     "local",
     "part",
     "rank",
     "release",
     "shard",
-    "sum_up",
     "whole",
+    "world",
     "wrapped",
 ]
 
 
 def shard(model: Model, device: torch.device, precision: torch.dtype, *, compiled: bool) -> Model:
     """Every process keeps a part of each weight, and of the sum of its gradients, in float32. A layer's weights are
-    gathered, in `precision`, for as long as it computes; those outside the layers from the forward to the end of the
+    gathered, in `precision`, while the layer computes; those outside the layers from the forward to the end of the
     backward."""
-    # Layers return views, their keys and values, and nobody writes into these.
+    # Layers return views, their keys and values, but nothing writes into these.
     warnings.filterwarnings("ignore", message=r"FSDP2-wrapped module \(\w+\) returned a view tensor", module="torch")
     mesh = init_device_mesh(device.type, (distributed.get_world_size(),))
-    # Casting what is handed to a layer would round the rotations.
+    # Casting the inputs of a layer would round the rotations.
     policy = MixedPrecisionPolicy(precision, reduce_dtype=torch.float32, cast_forward_inputs=False)
     for layer in model.layers:
         if compiled:
@@ -54,18 +55,18 @@ def shard(model: Model, device: torch.device, precision: torch.dtype, *, compile
 
 
 def release(model: Model) -> None:
-    """Drop what is gathered of the weights: a forward without a backward leaves it there."""
+    """Free the gathered weights, which a forward without a backward leaves in memory."""
     if isinstance(model, FSDPModule):
         model.reshard()
 
 
 def local(tensor: Tensor) -> Tensor:
-    """What of it is here; writing into it writes into the tensor."""
+    """This process' part; writing into it writes into the tensor."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def wrapped(here: Tensor, like: Tensor) -> Tensor:
-    """What is here of a tensor that is in parts if `like` is, as that tensor."""
+    """The tensor, sharded like `like`, of which `here` is this process' part."""
     if not isinstance(like, DTensor):
         return here
     return DTensor.from_local(
@@ -74,7 +75,7 @@ def wrapped(here: Tensor, like: Tensor) -> Tensor:
 
 
 def part(tensor: Tensor, like: Tensor) -> Tensor:
-    """What is here of a tensor, whole or in parts, if it is divided as `like`."""
+    """This process' part of a tensor, whole or sharded, when divided like `like`."""
     if isinstance(tensor, DTensor) or not isinstance(like, DTensor):
         return local(tensor)
     device = like.device_mesh.device_type
@@ -82,12 +83,12 @@ def part(tensor: Tensor, like: Tensor) -> Tensor:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """All processes have to ask."""
+    """All processes have to call this."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def gathered(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Whole, one after the other, in the first process' own memory; the others get nothing, but have to ask."""
+    """Whole, one after the other, in the first process' CPU memory; the others get nothing, but have to call this."""
     found = {}
     for name, tensor in tensors.items():
         complete = whole(tensor)
@@ -100,8 +101,13 @@ def rank() -> int:
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 
-def sum_up(tensors: Sequence[Tensor]) -> None:
-    """Each becomes the sum over all processes."""
+def world() -> int:
+    """How many processes there are."""
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+def all_reduce(tensors: Sequence[Tensor]) -> None:
+    """In place: each tensor becomes its sum over all processes."""
     if not distributed.is_initialized():
         return
     flat = torch.cat([tensor.flatten() for tensor in tensors])
@@ -110,15 +116,15 @@ def sum_up(tensors: Sequence[Tensor]) -> None:
         tensor.copy_(summed.view_as(tensor))
 
 
-def joined_norm(norm: Tensor) -> Tensor:
-    """Of all parts, from that of the part that is here."""
+def global_norm(norm: Tensor) -> Tensor:
+    """The norm of all parts, from that of this process' part."""
     squared = norm.square()
     distributed.all_reduce(squared)
     return squared.sqrt()
 
 
-def agreed(values: Sequence[float], device: torch.device) -> list[float]:
-    """What the first process says."""
+def broadcast(values: Sequence[float], device: torch.device) -> list[float]:
+    """The values of the first process, in all of them."""
     if not distributed.is_initialized():
         return list(values)
     shared = torch.tensor(values, dtype=torch.float64, device=device)
@@ -126,7 +132,8 @@ def agreed(values: Sequence[float], device: torch.device) -> list[float]:
     return shared.tolist()
 
 
-def least(value: int, device: torch.device) -> int:
+def all_reduce_min(value: int, device: torch.device) -> int:
+    """The least value of any process."""
     if not distributed.is_initialized():
         return value
     shared = torch.tensor(value, device=device)

@@ -2,19 +2,68 @@
 
 from typing import Literal
 
-__all__ = ["CANVAS_FROM", "DECAY_FROM", "Stage", "has_canvases", "is_decaying", "is_ending", "rate_factor"]
+from msgspec import Struct
+
+from mercury_training.rows.packing import Shape
+
+__all__ = ["Phase", "Stage", "phase_at", "rate_factor"]
 
 Stage = Literal["whole", "stable", "decay"]
-"""A whole run; one that never decays, to be gone on with; the decay of such a one."""
+"""A whole run; one that never decays, to be continued later; the decay of such a run."""
 
 WARM_UP = 0.02
 CANVAS_FROM = 0.2
 DECAY_FROM = 0.75
 ENDING = 0.3
+"""The factor below which, in the decay, losses are taken over the whole vocabulary in any case."""
+
+
+class Phase(Struct, frozen=True):
+    """How one update is made: the shape of its rows, the factor on all learning rates, whether canvases are trained,
+    and over how many tokens besides the targets the softmax is taken (None: over all)."""
+
+    shape: Shape
+    rate: float
+    canvases: bool = True
+    decaying: bool = False
+    sampled_softmax: int | None = None
+
+    @property
+    def seen(self) -> Shape:
+        """The part of each row that is trained on."""
+        return self.shape if self.canvases else Shape(self.shape.clean, 0)
+
+    @property
+    def certainty(self) -> bool:
+        """Whether entropy is in the loss, which takes the whole vocabulary."""
+        return self.decaying and self.sampled_softmax is None
+
+
+def phase_at(
+    progress: float,
+    stage: Stage,
+    shape: Shape,
+    decay_shape: Shape,
+    *,
+    warm: bool = False,
+    lr_scale: float = 1.0,
+    sampled_softmax: int | None = None,
+) -> Phase:
+    """The phase at `progress`, 0 to 1. Reading alone comes first; a `warm` run, which continues another, drafts at
+    once. The decay has longer rows."""
+    decaying = stage == "decay" or (stage == "whole" and progress >= DECAY_FROM)
+    rate = rate_factor(progress, stage)
+    return Phase(
+        shape=decay_shape if decaying else shape,
+        rate=rate * lr_scale,
+        canvases=stage == "decay" or warm or progress >= CANVAS_FROM,
+        decaying=decaying,
+        sampled_softmax=None if decaying and rate < ENDING else sampled_softmax or None,
+    )
 
 
 def rate_factor(progress: float, stage: Stage) -> float:
-    """What the learning rates are multiplied with at `progress`, 0 to 1."""
+    """What the learning rates are multiplied by."""
     if stage == "decay":
         return max(0.0, 1 - progress)
     if progress < WARM_UP:
@@ -22,18 +71,3 @@ def rate_factor(progress: float, stage: Stage) -> float:
     if stage == "stable" or progress < DECAY_FROM:
         return 1.0
     return max(0.0, (1 - progress) / (1 - DECAY_FROM))
-
-
-def has_canvases(progress: float, stage: Stage, *, warm: bool = False) -> bool:
-    """Reading alone comes first; a `warm` run, one that goes on from another, drafts at once."""
-    return stage == "decay" or warm or progress >= CANVAS_FROM
-
-
-def is_decaying(progress: float, stage: Stage) -> bool:
-    """Longer rows, and certainty in the loss."""
-    return stage == "decay" or (stage == "whole" and progress >= DECAY_FROM)
-
-
-def is_ending(progress: float, stage: Stage) -> bool:
-    """The last part of the decay: losses are over the whole vocabulary, whatever they were before."""
-    return is_decaying(progress, stage) and rate_factor(progress, stage) < ENDING

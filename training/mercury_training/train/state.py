@@ -1,7 +1,7 @@
-"""Checkpoints of a run: weights, moments and the place in the data, whole or not there at all.
+"""Checkpoints of a run: weights, moments and the position in the data, complete or not there at all.
 
 out/checkpoints/00001200/   weights.safetensors  optimizer.safetensors  state.json
-out/pre-decay/              the same, kept: what a longer run goes on from
+out/pre-decay/              the same, kept for a longer run to continue from
 out/model/                  what the engine loads
 """
 
@@ -20,14 +20,14 @@ from mercury_engine.tokens import hints
 from mercury_training.errors import TrainingError
 from mercury_training.train.schedule import Stage
 
-__all__ = ["Place", "latest", "read", "write"]
+__all__ = ["TrainState", "latest", "read", "write"]
 
 KEPT = 2
 WEIGHTS, MOMENTS = "weights.safetensors", "optimizer.safetensors"
 
 
-class Place(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a run stands: `row` is the next packed row, `seconds` and `stage_steps` count within the stage."""
+class TrainState(Struct, frozen=True, forbid_unknown_fields=True):
+    """How far a run is: `row` is the next packed row; `seconds` and `stage_steps` count within the stage."""
 
     stage: Stage
     step: int = 0
@@ -38,8 +38,8 @@ class Place(Struct, frozen=True, forbid_unknown_fields=True):
     warm: bool = False
 
 
-def write(folder: Path, place: Place, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]) -> None:
-    """All or nothing: written beside its place, then renamed. What was not finished before goes."""
+def write(folder: Path, state: TrainState, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor]) -> None:
+    """All or nothing: written beside the folder, then renamed. Unfinished checkpoints are removed."""
     for stale in folder.parent.glob("*.partial"):
         shutil.rmtree(stale)
     partial = folder.with_name(f"{folder.name}.partial")
@@ -47,39 +47,41 @@ def write(folder: Path, place: Place, weights: Mapping[str, Tensor], moments: Ma
         partial.mkdir(parents=True)
         save_file({name: weight.detach().contiguous() for name, weight in weights.items()}, partial / WEIGHTS)
         save_file({name: moment.contiguous() for name, moment in moments.items()}, partial / MOMENTS)
-        (partial / "state.json").write_bytes(msgspec.json.encode(place))
+        (partial / "state.json").write_bytes(msgspec.json.encode(state))
     except (OSError, SafetensorError) as error:
         raise TrainingError(
-            f"{folder}: cannot be written ({error}); make room, and go on from the checkpoint before with --resume"
+            f"{folder}: cannot be written ({error}); make room, and continue from the checkpoint before with --resume"
         ) from error
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
     _thin(folder.parent)
 
 
-def read(folder: Path) -> tuple[Place, dict[str, Tensor], dict[str, Tensor]]:
-    """The place, the weights, and the moments: none where only weights were kept."""
+def read(folder: Path) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]]:
+    """The state, the weights, and the moments, which are empty if only weights were kept."""
     try:
-        place = msgspec.json.decode((folder / "state.json").read_bytes(), type=Place)
+        state = msgspec.json.decode((folder / "state.json").read_bytes(), type=TrainState)
     except (OSError, msgspec.DecodeError) as error:
-        raise TrainingError(f"{folder}: no checkpoint ({error}); name a folder with state.json in it") from error
+        raise TrainingError(f"{folder}: not a checkpoint ({error}); name a folder with a state.json") from error
     try:
         weights = load_file(folder / WEIGHTS)
-        return place, weights, load_file(folder / MOMENTS) if (folder / MOMENTS).exists() else {}
+        return state, weights, load_file(folder / MOMENTS) if (folder / MOMENTS).exists() else {}
     except (OSError, SafetensorError) as error:
-        raise TrainingError(f"{folder}: damaged ({error}); remove it, and go on from the checkpoint before") from error
+        raise TrainingError(
+            f"{folder}: damaged ({error}); remove it, and continue from the checkpoint before"
+        ) from error
 
 
 def grown(kept: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What was kept; and where that is of a model that had no hints yet, nothing for what is to read them."""
+    """What was kept; for a model that had no hints yet, with zeros for the weights that read them."""
     new = {name for name in begun if name.endswith(hints.WEIGHTS) and name not in kept}
     return {name: torch.zeros_like(begun[name]) if name in new else kept[name] for name in begun}
 
 
-def latest(out: Path) -> Path:
-    found = _numbered(out / "checkpoints")
+def latest(folder: Path) -> Path:
+    found = _numbered(folder)
     if not found:
-        raise TrainingError(f"{out}/checkpoints: empty; leave out --resume to begin a run")
+        raise TrainingError(f"{folder}: empty; leave out --resume to begin a run")
     return found[-1]
 
 

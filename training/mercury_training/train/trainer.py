@@ -1,8 +1,8 @@
-"""One step: micro-batches to gradients, summed over processes, to new weights; the same for CPU and GPU.
+"""One step: micro-batches to gradients, summed over processes, to new weights; the same on CPU and GPU.
 
-Weights, gradients and moments are float32. What is computed in another precision is computed by a cast copy of the
-model, so that the precision of every tensor can be read off its dtype. Where the weights are in parts, there is no such
-copy: what is gathered for a layer is cast on the way.
+Weights, gradients and moments are float32. Another precision is computed in by a cast copy of the model, so that the
+precision of every tensor can be read off its dtype. Sharded weights have no such copy: they are cast while they are
+gathered for a layer.
 """
 
 import copy
@@ -20,32 +20,26 @@ from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.network import Model
 from mercury_training.rows.packing import Packed, Shape
 from mercury_training.train import attention, processes
-from mercury_training.train.losses import Totals, certainties, linear_cross_entropy, part_of, weigh
+from mercury_training.train.losses import Totals, entropy_weights, linear_cross_entropy, row_weights, sample_vocabulary
 from mercury_training.train.optimizer import Optimizer, Rates, clip
+from mercury_training.train.schedule import Phase
 
-__all__ = ["Figures", "Negatives", "Trainer"]
+__all__ = ["Losses", "Trainer"]
 
 CLIP = 1.0
 
 
-class Figures(Struct, frozen=True):
-    """Mean cross entropies, and the share of canvas slots that are right; None where nothing was drafted."""
+class Losses(Struct, frozen=True):
+    """Mean cross entropies, and the share of canvas slots that are right; None if there were no canvases."""
 
     clean: float
     canvas: float | None = None
     right: float | None = None
 
 
-class Negatives(Struct, frozen=True):
-    """How many tokens besides the targets a loss is taken over, and what draws them."""
-
-    count: int
-    draw: np.random.Generator
-
-
 class Computation(Struct, frozen=True):
-    """A way to run the model: the forward, what makes its mask of ranges and the number of clean rows, and what
-    attends under that mask."""
+    """A way to run the model: the forward, the function that makes a mask of ranges and the number of clean rows, and
+    the attention under that mask."""
 
     forward: Callable
     mask: Callable[[Tensor, int], object]
@@ -55,8 +49,8 @@ class Computation(Struct, frozen=True):
 class Trainer:
     """Owns the weights and their optimiser, and the copy of the model that computes.
 
-    Goes on from `model` where one is given; weights of it that need no gradient stay as they are. `sharded`, each of
-    several processes holds a part of every weight; else each holds all of them.
+    Trains `model` if one is given; its weights that need no gradient stay as they are. If `sharded`, each of several
+    processes holds a part of every weight, else all of them.
     """
 
     def __init__(
@@ -84,55 +78,50 @@ class Trainer:
         self._fast = self._computation()
 
     def step(
-        self,
-        batches: Sequence[Packed],
-        shape: Shape,
-        factor: float,
-        *,
-        certainty: bool,
-        negatives: Negatives | None = None,
-    ) -> tuple[Figures, float]:
-        """One update. Rows beyond the shape are left out. Returns what was seen and the gradient's norm; where that is
-        no number, nothing is learned."""
-        totals = self._totals(batches, shape)
+        self, batches: Sequence[Packed], phase: Phase, draw: np.random.Generator | None = None
+    ) -> tuple[Losses, float]:
+        """One update; `draw` draws the tokens of a sampled softmax. Returns the losses and the norm of the gradient;
+        if that is not finite, the weights stay as they are."""
+        totals = self._totals(batches, phase.seen)
         for weight in self.weights.values():
             weight.grad = None
         sums = torch.zeros(5, device=self.device)
         for batch in batches:
-            loss, seen = self._loss(self._fast, batch, shape, totals, certainty=certainty, negatives=negatives)
+            loss, seen = self._loss(self._fast, batch, phase, totals, draw)
             loss.backward()
             sums += seen
             self._gather()
         gradients = {name: weight.grad for name, weight in self.weights.items()}
-        processes.sum_up([sums] if self.sharded else [*gradients.values(), sums])
+        processes.all_reduce([sums] if self.sharded else [*gradients.values(), sums])
         norm = clip(gradients.values(), CLIP, sharded=self.sharded)
         if not math.isfinite(norm):
             self.optimizer.skip()
-            return _figures(sums), norm
-        self.optimizer.step(gradients, factor)
+            return _mean_losses(sums), norm
+        self.optimizer.step(gradients, phase.rate)
         self._cast()
-        return _figures(sums), norm
+        return _mean_losses(sums), norm
 
     @torch.no_grad()
-    def evaluate(self, batch: Packed, shape: Shape) -> Figures:
+    def evaluate(self, batch: Packed, shape: Shape) -> Losses:
         """Row by row, whatever the batch's size."""
         sums = torch.zeros(5, device=self.device)
         for row in range(len(batch.ids)):
-            sums += self._loss(self._plain, _only(batch, row), shape, Totals(1, 1))[1]
+            sums += self._loss(self._plain, _only(batch, row), Phase(shape, 0.0), Totals(1, 1))[1]
         processes.release(self.model)
-        return _figures(sums)
+        return _mean_losses(sums)
 
     def footprint(self, batch: Packed, shape: Shape) -> int:
-        """Bytes of GPU memory that the batch's first row takes, uncompiled: compiled rows take less."""
+        """Bytes of GPU memory that the batch's first row takes uncompiled; compiled, rows take less."""
         torch.cuda.reset_peak_memory_stats(self.device)
         before = torch.cuda.memory_allocated(self.device)
-        self._loss(self._plain, _only(batch, 0), shape, Totals(1, 1), certainty=True)[0].backward()
+        phase = Phase(shape, 0.0, decaying=True)
+        self._loss(self._plain, _only(batch, 0), phase, Totals(1, 1))[0].backward()
         self.computing.zero_grad()
         return torch.cuda.max_memory_allocated(self.device) - before
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """From whole weights, or from some that are divided as these are."""
+        """From whole weights, or from weights that are sharded as these are."""
         for name, weight in self.weights.items():
             processes.local(weight).copy_(processes.part(weights[name], weight))
         self._cast()
@@ -146,13 +135,12 @@ class Trainer:
         self,
         by: Computation,
         batch: Packed,
-        shape: Shape,
+        phase: Phase,
         totals: Totals,
-        *,
-        certainty: bool = False,
-        negatives: Negatives | None = None,
+        draw: np.random.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """A micro-batch's share of the step's loss, and sums for `Figures`."""
+        """A micro-batch's share of the step's loss, and the sums for `Losses`."""
+        shape = phase.seen
         ids, hints, positions, ranges, targets, weights = self._tensors(batch, shape)
         drafting = None
         if self.config.role_scalars:
@@ -160,27 +148,27 @@ class Trainer:
         hints = hints if self.config.hints else None
         mask = by.mask(ranges, shape.clean)
         hidden_BTD, _ = by.forward(ids, positions, mask, drafting_BT=drafting, attend=by.attend, hints_BTH=hints)
-        scaled = weigh(weights, shape.clean, totals)
+        scaled = row_weights(weights, shape.clean, totals)
         head = self.computing.embedding if self.config.tied else self.computing.head
-        hints_RH, trusted_RH = None, None
+        hints_RH, hint_logits_RH = None, None
         if hints is not None:
             hints_RH = hints.flatten(0, 1)
-            trusted_RH = self.computing.trusted(hidden_BTD.flatten(0, 1), hints_RH)
-        part = None
-        if negatives is not None:
-            part = part_of(self.config.vocabulary, targets.flatten(), negatives.count, negatives.draw, hints_RH)
-            hints_RH = part.hints_RH
+            hint_logits_RH = self.computing.trusted(hidden_BTD.flatten(0, 1), hints_RH)
+        sample = None
+        if phase.sampled_softmax is not None:
+            sample = sample_vocabulary(self.config.vocabulary, targets.flatten(), phase.sampled_softmax, draw, hints_RH)
+            hints_RH = sample.hints_RH
         loss, losses, right = linear_cross_entropy(
             hidden_BTD.flatten(0, 1),
-            head.weight if part is None else head.weight[part.ids_P],
-            targets.flatten() if part is None else part.targets_R,
+            head.weight if sample is None else head.weight[sample.ids_S],
+            targets.flatten() if sample is None else sample.targets_R,
             scaled.flatten(),
-            certainties(scaled, shape.clean).flatten() if certainty else None,
+            entropy_weights(scaled, shape.clean).flatten() if phase.certainty else None,
             self.config.softcap,
             compiled=self.compiled,
-            shift_V=None if part is None else part.shift_P.to(head.weight.dtype),
+            shift_V=None if sample is None else sample.shift_S.to(head.weight.dtype),
             hints_RH=hints_RH,
-            trusted_RH=trusted_RH,
+            hint_logits_RH=hint_logits_RH,
         )
         return loss, _sums(weights, losses.view_as(weights), right.view_as(weights), shape.clean)
 
@@ -199,7 +187,7 @@ class Trainer:
         return [*(found.long() for found in numbers), weights]
 
     def _sent(self, array: np.ndarray) -> Tensor:
-        """On the device. A GPU fetches from pinned memory by itself; from any other it would have to be done first."""
+        """On the device. A GPU copies from pinned memory by itself, while the program goes on."""
         found = torch.from_numpy(np.ascontiguousarray(array))
         if self.device.type == "cuda":
             found = found.pin_memory()
@@ -207,14 +195,14 @@ class Trainer:
 
     @torch.no_grad()
     def _cast(self) -> None:
-        """The weights as they are now go into the computing copy."""
+        """Copy the weights as they are now into the computing copy."""
         if self.computing is self.model:
             return
         for name, weight in self._computing():
             weight.copy_(self.weights[name])
 
     def _gather(self) -> None:
-        """The gradients of the computing copy are summed in float32."""
+        """Sum the gradients of the computing copy in float32."""
         if self.computing is self.model:
             return
         for name, weight in self._computing():
@@ -223,14 +211,14 @@ class Trainer:
             weight.grad = None
 
     def _computing(self) -> Iterator[tuple[str, Tensor]]:
-        """What learns, as the copy that computes has it."""
+        """The weights that learn, in the computing copy."""
         return ((name, weight) for name, weight in self.computing.named_parameters() if name in self.weights)
 
     def _totals(self, batches: Sequence[Packed], shape: Shape) -> Totals:
         clean = sum(float(batch.weights[:, : shape.clean].sum()) for batch in batches)
         canvas = sum(float(batch.weights[:, shape.clean : shape.rows].sum()) for batch in batches)
         found = torch.tensor([clean, canvas], device=self.device)
-        processes.sum_up([found])
+        processes.all_reduce([found])
         return Totals(*found.tolist())
 
 
@@ -252,8 +240,8 @@ def _sums(weights_BT: Tensor, losses_BT: Tensor, right_BT: Tensor, clean: int) -
     )
 
 
-def _figures(sums: Tensor) -> Figures:
+def _mean_losses(sums: Tensor) -> Losses:
     clean, clean_weight, canvas, canvas_weight, right = sums.tolist()
     if not canvas_weight:
-        return Figures(clean / clean_weight)
-    return Figures(clean / clean_weight, canvas / canvas_weight, right / canvas_weight)
+        return Losses(clean / clean_weight)
+    return Losses(clean / clean_weight, canvas / canvas_weight, right / canvas_weight)

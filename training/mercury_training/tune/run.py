@@ -46,7 +46,7 @@ from mercury_training.rows.fim_rows import FimRow
 from mercury_training.rows.packing import EditTable, Rows, Shape, stack
 from mercury_training.train import lora
 from mercury_training.train.optimizer import Rates
-from mercury_training.train.schedule import rate_factor
+from mercury_training.train.schedule import Phase, rate_factor
 from mercury_training.train.trainer import Trainer
 from mercury_training.tune.project import Project, Text, history_of, split
 
@@ -263,11 +263,11 @@ def _steps(
     step = 0
     while (progress := max(step / most, _elapsed(began, deadline))) < 1:
         batches = [stack([rows.packed(step * count + number, shape)]) for number in range(count)]
-        figures, _ = trainer.step(batches, shape, rate_factor(progress, "whole"), certainty=False)
+        losses, _ = trainer.step(batches, Phase(shape, rate_factor(progress, "whole")))
         step += 1
         if time.monotonic() - told > PAUSE:
             told = time.monotonic()
-            say(f"{progress:4.0%}  update {step}, loss {figures.clean:.3f} reading, {figures.canvas:.3f} drafting")
+            say(f"{progress:4.0%}  update {step}, loss {losses.clean:.3f} reading, {losses.canvas:.3f} drafting")
     return step
 
 

@@ -1,0 +1,104 @@
+"""Trains a model: `python -m mercury_training.train --data CORPUS --preset quicksilver --minutes 25 --out DIR`.
+
+Runs on a CPU, on a GPU, or on several under torchrun, where gradients are summed and every process holds the whole
+model or, with --shard, a part of every weight. A file PAUSE in the run's folder holds it; SIGTERM ends it with a
+checkpoint, and --resume continues it.
+"""
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import torch
+import torch.distributed as distributed
+
+from mercury_training.errors import TrainingError, reported
+from mercury_training.train.run import run
+from mercury_training.train.schedule import Stage
+from mercury_training.train.settings import PRECISIONS, RECIPES, Hardware, Settings, Start, recipe_for
+
+__all__ = ["main", "settings_of"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parser().parse_args(arguments)
+    with reported("mercury_training.train"):
+        settings = settings_of(options)
+        torch.set_num_threads(options.threads)
+        _launch(settings)
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    recipe = RECIPES[options.preset] if options.preset else recipe_for(options.model, options.lora)
+    if options.update is not None:
+        recipe = msgspec.structs.replace(recipe, update=options.update)
+    return Settings(
+        data=options.data,
+        out=options.out,
+        recipe=recipe,
+        stage=options.stage,
+        minutes=options.minutes,
+        steps=options.steps,
+        start=Start(options.resume, options.start, options.model, options.lora),
+        hardware=Hardware(
+            options.device, options.precision, options.compile, options.shard, options.micro, options.workers
+        ),
+        sampled_softmax=options.sampled_softmax,
+        lr_scale=options.lr_scale,
+        seed=options.seed,
+        checkpoint_minutes=options.checkpoint_minutes,
+        evaluate_minutes=options.evaluate_minutes,
+    )
+
+
+def _launch(settings: Settings) -> None:
+    """This process' part of the run."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        if settings.hardware.sharded:
+            raise TrainingError("--shard: only one process is running; start several with torchrun")
+        run(settings)
+        return
+    on_gpu = settings.hardware.device.startswith("cuda")
+    if on_gpu:
+        hardware = msgspec.structs.replace(settings.hardware, device=f"cuda:{os.environ['LOCAL_RANK']}")
+        settings = msgspec.structs.replace(settings, hardware=hardware)
+        torch.cuda.set_device(hardware.device)
+    distributed.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        run(settings)
+    finally:
+        distributed.destroy_process_group()
+
+
+def _parser() -> argparse.ArgumentParser:
+    on_gpu = torch.cuda.is_available()
+    parser = argparse.ArgumentParser(prog="mercury_training.train", description=__doc__.split("\n")[0])
+    option = parser.add_argument
+    option("--data", type=Path, required=True, metavar="DIR", help="a corpus folder")
+    option("--out", type=Path, required=True, metavar="DIR", help="the run: log, curve, checkpoints, model")
+    begin = parser.add_mutually_exclusive_group(required=True)
+    begin.add_argument("--preset", choices=RECIPES)
+    begin.add_argument("--model", type=Path, metavar="DIR", help="train an existing model, as `adapt` writes them")
+    option("--lora", type=int, default=0, metavar="RANK", help="with --model: learn only products of this rank")
+    option("--minutes", type=float, default=10.0, help="the budget, over which the schedule runs (default: 10)")
+    option("--steps", type=int, help="a budget in updates instead")
+    option("--stage", choices=get_args(Stage), default="whole", help="stable: no decay; decay: only that")
+    option("--resume", action="store_true", help="continue from the newest checkpoint of --out")
+    option("--start", type=Path, metavar="DIR", help="continue from a checkpoint of another run")
+    option("--device", default="cuda" if on_gpu else "cpu")
+    option("--precision", choices=PRECISIONS, default="bfloat16" if on_gpu else "float32")
+    option("--compile", action=argparse.BooleanOptionalAction, default=on_gpu)
+    option("--shard", action="store_true", help="each of several processes holds a part of the weights")
+    option("--micro", type=int, metavar="TOKENS", help="clean tokens at once (default: as memory allows)")
+    option("--update", type=int, metavar="TOKENS", help="clean tokens in an update (default: the preset's)")
+    option("--workers", type=int, default=12 if on_gpu else 0, help="processes that lay out rows")
+    option("--sampled-softmax", type=int, metavar="N", help="tokens besides the targets in a loss (default: all)")
+    option("--lr-scale", type=float, default=1.0, help="factor on all rates, to decay from the middle of another decay")
+    option("--threads", type=int, default=1)
+    option("--seed", type=int, default=0)
+    option("--checkpoint-minutes", type=float, default=5.0)
+    option("--evaluate-minutes", type=float, default=15.0)
+    return parser

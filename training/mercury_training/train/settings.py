@@ -1,0 +1,95 @@
+"""What a training run is asked to do."""
+
+from pathlib import Path
+
+import msgspec
+import torch
+from msgspec import Struct
+
+from mercury_engine.model.config import BOOTSTRAP, QUICKSILVER, TINY, ModelConfig, read_config
+from mercury_engine.model.network import CONFIG_FILE
+from mercury_training.rows.packing import Shape
+from mercury_training.train.optimizer import Rates
+from mercury_training.train.schedule import Stage
+
+__all__ = ["PRECISIONS", "RECIPES", "Hardware", "Recipe", "Settings", "Start", "recipe_for"]
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+ADAPTATION = Rates(muon=2e-3, adam=1e-4)
+LOW_RANK = Rates(adam=1e-3)
+"""For weights that know much already."""
+
+
+class Recipe(Struct, frozen=True):
+    """A model, the shape of its rows before and in the decay, and how many clean tokens make an update."""
+
+    config: ModelConfig
+    shape: Shape
+    decay_shape: Shape
+    update: int
+    rates: Rates = Rates()
+
+
+RECIPES = {
+    "quicksilver": Recipe(QUICKSILVER, Shape(1024, 384), Shape(2048, 768), 262_144),
+    "bootstrap": Recipe(BOOTSTRAP, Shape(512, 192), Shape(1024, 384), 8192),
+    "tiny": Recipe(msgspec.structs.replace(TINY, vocabulary=16_384), Shape(256, 96), Shape(512, 192), 2048),
+}
+
+
+class Start(Struct, frozen=True):
+    """What a run begins with: the newest checkpoint of its own folder, a checkpoint of another run, or the weights of
+    a model, which with a `rank` stay as they are while a product of that rank beside each matrix learns."""
+
+    resume: bool = False
+    checkpoint: Path | None = None
+    model: Path | None = None
+    rank: int = 0
+
+
+class Hardware(Struct, frozen=True):
+    """What the run computes on. `micro` is the clean tokens of a micro-batch, None for what memory allows. Sharded,
+    each of several processes holds a part of every weight."""
+
+    device: str = "cpu"
+    precision: str = "float32"
+    compiled: bool = False
+    sharded: bool = False
+    micro: int | None = None
+    workers: int = 0
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """The budget is `steps` if given, else `minutes`. With `sampled_softmax`, losses before the end of the decay are
+    taken over the tokens that occur and that many others, drawn anew for each update. All learning rates are
+    multiplied by `lr_scale`."""
+
+    data: Path
+    out: Path
+    recipe: Recipe
+    stage: Stage = "whole"
+    minutes: float = 10.0
+    steps: int | None = None
+    start: Start = Start()
+    hardware: Hardware = Hardware()
+    sampled_softmax: int | None = None
+    lr_scale: float = 1.0
+    seed: int = 0
+    checkpoint_minutes: float = 5.0
+    evaluate_minutes: float = 15.0
+
+    @property
+    def scratch(self) -> Path:
+        return self.out / "scratch"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.out / "checkpoints"
+
+
+def recipe_for(model: Path, rank: int) -> Recipe:
+    """For an existing model: half of its context, all of it in the decay, at careful rates."""
+    config = read_config(model / CONFIG_FILE)
+    half = Shape(config.context // 2, 3 * config.context // 16)
+    whole = Shape(2 * half.clean, 2 * half.canvas)
+    return Recipe(config, half, whole, 32 * half.clean, LOW_RANK if rank else ADAPTATION)

@@ -1,0 +1,61 @@
+"""How a run begins: from nothing, from a model, from its own newest checkpoint, or from one of another run."""
+
+import msgspec
+import torch
+
+from mercury_engine.model import network
+from mercury_engine.model.export import TOKENIZER_FILE
+from mercury_training.errors import TrainingError
+from mercury_training.train import lora, state
+from mercury_training.train.settings import PRECISIONS, Settings
+from mercury_training.train.state import TrainState
+from mercury_training.train.trainer import Trainer
+
+__all__ = ["make_trainer", "restore"]
+
+
+def make_trainer(settings: Settings) -> Trainer:
+    recipe, hardware = settings.recipe, settings.hardware
+    return Trainer(
+        recipe.config,
+        recipe.rates,
+        seed=settings.seed,
+        device=hardware.device,
+        precision=PRECISIONS[hardware.precision],
+        compiled=hardware.compiled,
+        sharded=hardware.sharded,
+        model=_model(settings),
+    )
+
+
+def restore(trainer: Trainer, settings: Settings) -> TrainState:
+    """Load the checkpoint that the run continues, with its moments if it has any, and return where that stands."""
+    start = settings.start
+    if not start.resume and start.checkpoint is None:
+        if settings.checkpoints.exists():
+            raise TrainingError(f"{settings.out}: already holds a run; add --resume, or name another --out")
+        return TrainState(stage=settings.stage, warm=start.model is not None)
+    folder = state.latest(settings.checkpoints) if start.resume else start.checkpoint
+    found, weights, moments = state.read(folder)
+    trainer.load(state.grown(weights, trainer.weights))
+    if moments:
+        trainer.optimizer.restore(state.grown(moments, trainer.optimizer.state()), found.step)
+    else:
+        trainer.optimizer.begin()
+    if start.resume and found.stage == settings.stage:
+        return found
+    return msgspec.structs.replace(found, stage=settings.stage, seconds=0.0, stage_steps=0, warm=True)
+
+
+def _model(settings: Settings) -> network.Model | None:
+    """The model whose training continues, with gradients for the part of it that learns."""
+    folder, rank = settings.start.model, settings.start.rank
+    if folder is None:
+        return None
+    if (folder / TOKENIZER_FILE).read_bytes() != (settings.data / TOKENIZER_FILE).read_bytes():
+        raise TrainingError(
+            f"{settings.data}: its vocabulary is not that of {folder}; write it anew with "
+            "`python -m mercury_training.adapt --corpus`"
+        )
+    model = network.load(folder, torch.float32).train().requires_grad_(True)
+    return lora.attach(model, rank, settings.seed) if rank else model
