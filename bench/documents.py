@@ -15,7 +15,7 @@ import time
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Document
 from mercury_ls.code.history import History
-from mercury_ls.session.session import PARSE_SECONDS
+from mercury_ls.session.open_files import PARSE_SECONDS
 
 LINES = 5000
 BODY = '''\

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from bench.edit_cases import Case, of_commit, of_repository, verdict
 from bench.next_edit import engine_of, question_of
 from mercury_engine.api import Engine
-from mercury_ls.completion.targets import Silence, next_edit
+from mercury_ls.completion.target import Silence, next_edit
 from mercury_ls.next_edit import candidates
 from mercury_ls.next_edit.pipeline import admissible, opinions, regions_of, requests
 from mercury_training.corpus.shards import EditRow, read_edits

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit
 from mercury_ls.code.differences import on_the_way, tokens
-from mercury_ls.code.documents import Change, Document, Snapshot, difference
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.edits import TextEdit, applied, difference
 from mercury_ls.code.history import History
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_training.corpus.history import hunks_between
@@ -38,8 +39,8 @@ class Case(Struct, frozen=True):
     snapshot: Snapshot
     offset: int
     history: History
-    expected: tuple[Change, ...]
-    also_ok: tuple[Change, ...]
+    expected: tuple[TextEdit, ...]
+    also_ok: tuple[TextEdit, ...]
 
 
 def cases(path: Path, mirrors: Path | None = None, every: int = 1) -> Iterator[Case]:
@@ -52,20 +53,14 @@ def cases(path: Path, mirrors: Path | None = None, every: int = 1) -> Iterator[C
         yield from (of_commit(json.loads(line)) for line in islice(lines, 0, None, every))
 
 
-def applied(text: str, changes: Sequence[Change]) -> str:
-    for change in sorted(changes, key=lambda each: (each.start, each.end), reverse=True):
-        text = text[: change.start] + change.text + text[change.end :]
-    return text
-
-
-def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[Change]) -> tuple[bool, bool]:
+def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[TextEdit]) -> tuple[bool, bool]:
     """Right: a part of what the author changed on these lines, and nothing else. Without a text: these lines change."""
     first = snapshot.line_start(snapshot.line_of(candidate.start))
     end = snapshot.line_end(snapshot.line_of(max(candidate.end - 1, candidate.start)))
     touched = [each for each in wanted if each.start <= end + 1 and each.end >= first]
     if candidate.text is None:
         return any(each.start <= end and each.end > first for each in touched), False
-    proposal = Change(candidate.start, candidate.end, candidate.text)
+    proposal = TextEdit(candidate.start, candidate.end, candidate.text)
     for each in touched:
         start, stop = min(first, each.start), max(end, each.end)
         before = snapshot.text[start:stop]
@@ -77,7 +72,7 @@ def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[Change]) 
     return False, False
 
 
-def applied_within(text: str, start: int, change: Change) -> str:
+def applied_within(text: str, start: int, change: TextEdit) -> str:
     return text[: change.start - start] + change.text + text[change.end - start :]
 
 
@@ -150,7 +145,7 @@ def history_of(path: str, made: Sequence[tuple[int, Edit | tuple[str, str]]]) ->
         lines, at, before = absent[step.path], max(step.line, 0), lines_of(step.before)
         lines[at : at + len(before)] = before
         start = sum(map(len, lines[:at]))
-        change = Change(start, start + len(step.before), step.after)
+        change = TextEdit(start, start + len(step.before), step.after)
         history.record(step.path, "".join(lines), change, PAUSE * number)
         lines[at : at + len(before)] = lines_of(step.after)
     return history
@@ -179,12 +174,12 @@ def hunks(diff: str) -> Iterator[tuple[int, list[str], list[str]]]:
         grown += len(after) - len(before)
 
 
-def change_of(snapshot: Snapshot, edit: dict) -> Change:
+def change_of(snapshot: Snapshot, edit: dict) -> TextEdit:
     start, end = (
         snapshot.offset(edit["range"][name]["line"], edit["range"][name]["character"], "utf-16")
         for name in ("start", "end")
     )
-    return Change(start, end, edit["newText"])
+    return TextEdit(start, end, edit["newText"])
 
 
 def record(history: History, path: str, before: str, after: str, number: int) -> None:
@@ -262,7 +257,7 @@ def of_row(row: EditRow) -> Case:
     history = history_of(row.path, made)
     snapshot = Document("file:///now", row.path, row.language, 1, row.window).snapshot()
     expected = tuple(
-        Change(line_start(snapshot, each.first), line_start(snapshot, each.stop), each.text) for each in row.expected
+        TextEdit(line_start(snapshot, each.first), line_start(snapshot, each.stop), each.text) for each in row.expected
     )
     next_one = expected[row.next : row.next + 1]
     rest = tuple(each for each in expected if each not in next_one)

@@ -210,13 +210,13 @@ async def long_session(edits: int) -> list[Cost]:
 
 async def edited(session: Session, kind: str, chance: Random) -> Cost:
     """One edit of the document and the answer that follows."""
-    text = session.documents[URI].text
+    text = session.files.documents[URI].text
     edit = next(KINDS[kind](text, chance))
     offset = edit.start + len(edit.text)
 
     async def answer() -> bool:
         changed(session, edit)
-        return (await session.proposals.ask(URI, offset)).offer is not None
+        return (await session.next_edits.ask(URI, offset)).offer is not None
 
     return await cost(answer())
 
@@ -226,12 +226,12 @@ async def inline(lines: int, rounds: int) -> dict[str, list[Cost]]:
     session, chance = opened(sample(lines), Terse()), Random(0)
     costs: dict[str, list[Cost]] = {"inline, elsewhere": [], "inline, next letter": []}
     for _ in range(rounds + 1):
-        text = session.documents[URI].text
+        text = session.files.documents[URI].text
         match = shuffled(STATEMENT, text, chance)[0]
         margin, at = text[match.start() : match.start("name")], match.start()
         for name, edit in zip(costs, (Edit(at, at, f"{margin}value = \n"), Edit(at, at, "")), strict=True):
             if not edit.text:
-                end = session.documents[URI].text.index("\n", at)
+                end = session.files.documents[URI].text.index("\n", at)
                 edit = Edit(end, end, "q")
             offset = edit.start + len(edit.text.rstrip("\n"))
             costs[name].append(await cost(suggested(session, edit, offset)))
@@ -250,7 +250,7 @@ async def first_answers(text: str) -> list[Cost]:
 
     async def followed() -> bool:
         changed(session, Edit(at, at + len("value = "), "return 1;"))
-        return (await session.proposals.ask(URI, at + len("return 1;"))).offer is not None
+        return (await session.next_edits.ask(URI, at + len("return 1;"))).offer is not None
 
     costs = [await cost(answered()), await cost(followed())]
     await session.end()
@@ -261,7 +261,7 @@ async def suggested(session: Session, edit: Edit, offset: int) -> bool:
     changed(session, edit)
     async with aclosing(session.inline(Ask(uri=URI, offset=offset))) as replies:
         shown = [reply async for reply in replies]
-    return bool(shown[-1].items)
+    return bool(shown[-1].offers)
 
 
 def opened(text: str, engine: Terse) -> Session:
@@ -274,7 +274,7 @@ def opened(text: str, engine: Terse) -> Session:
 
 
 def changed(session: Session, edit: Edit) -> None:
-    document = session.documents[URI]
+    document = session.files.documents[URI]
     snapshot = document.snapshot()
     ends = (*snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16"))
     session.change(URI, document.version + 1, [(ends, edit.text)], "utf-16")

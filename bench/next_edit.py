@@ -28,14 +28,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.edit_cases import Case, applied, cases, verdict
+from bench.edit_cases import Case, cases, verdict
 from mercury_engine.api import Draft, Engine, InfillRequest, Worth
 from mercury_engine.fake import FakeEngine
-from mercury_ls.code.documents import Change, Document, Snapshot
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Infill
-from mercury_ls.completion.targets import Silence, next_edit
-from mercury_ls.next_edit.pipeline import NextAnswer, NextQuestion, answers, next_edits
+from mercury_ls.completion.target import Silence, next_edit
+from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.pipeline import NextQuestion, answers, next_edits
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_training.evaluate.metrics import delta_chrf, exact, wilson
@@ -140,7 +143,7 @@ async def measure_parts(rows: Iterable[Case], engine: Local | None, bar: float) 
     return outcomes
 
 
-def answers_of(question: NextQuestion, engine: Infill | None, part: str) -> AsyncGenerator[NextAnswer]:
+def answers_of(question: NextQuestion, engine: Infill | None, part: str) -> AsyncGenerator[Answer]:
     if part != "model":
         return next_edits(question, engine if part == "both" else None)
     found = next_edit(question.snapshot, question.offset, question.history.edits(question.recent_edits))
@@ -148,8 +151,8 @@ def answers_of(question: NextQuestion, engine: Infill | None, part: str) -> Asyn
     return answers(question, places, engine)
 
 
-async def last_of(given: AsyncGenerator[NextAnswer]) -> NextAnswer:
-    answer = NextAnswer(silence="no answer")
+async def last_of(given: AsyncGenerator[Answer]) -> Answer:
+    answer = Answer(silence="no answer")
     async with aclosing(given):
         async for latest in given:
             answer = latest
@@ -164,10 +167,10 @@ async def outcome(case: Case, engine: Local | None, bar: float, part: str = "bot
     began = time.perf_counter()
     answer = await last_of(answers_of(question, engine, part))
     elapsed = (time.perf_counter() - began) * 1000
-    changes = [Change(edit.start, edit.end, edit.text) for edit in answer.edits]
     due = (*case.expected, *case.also_ok)
-    known = {"rank": rank(question, due), "label": answer.label, "silence": answer.silence}
-    found = assessed(case, changes, answer.p_accept, elapsed, lost=lost(case, question, changes, due), **known)
+    label, p_accept = (answer.offer.label, answer.offer.p_accept) if answer.offer else ("", 0.0)
+    known = {"rank": rank(question, due), "label": label, "silence": answer.silence}
+    found = assessed(case, answer.edits, p_accept, elapsed, lost=lost(case, question, answer.edits, due), **known)
     if engine is None:
         return found
     spent = (engine.processor_seconds - seconds) * 1000
@@ -176,7 +179,7 @@ async def outcome(case: Case, engine: Local | None, bar: float, part: str = "bot
 
 def assessed(
     case: Case,
-    changes: Sequence[Change],
+    changes: Sequence[TextEdit],
     p_accept: float,
     milliseconds: float,
     *,
@@ -217,7 +220,7 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
     )
 
 
-def is_exact(text: str, changes: Sequence[Change], due: Sequence[Change]) -> bool:
+def is_exact(text: str, changes: Sequence[TextEdit], due: Sequence[TextEdit]) -> bool:
     """The document after the answer is that after one or more of the edits due."""
     if not changes or not due:
         return False
@@ -226,21 +229,21 @@ def is_exact(text: str, changes: Sequence[Change], due: Sequence[Change]) -> boo
     return exact(after, applied(text, chosen)) or any(exact(after, applied(text, [each])) for each in due)
 
 
-def touched(text: str, changes: Sequence[Change], due: Sequence[Change]) -> list[Change]:
+def touched(text: str, changes: Sequence[TextEdit], due: Sequence[TextEdit]) -> list[TextEdit]:
     """The edits due that the answer is about."""
     lines = [(text.rfind("\n", 0, c.start) + 1, text.find("\n", c.end)) for c in changes]
     reach = [(start, end if end >= 0 else len(text)) for start, end in lines]
     return [each for each in due if any(each.start <= end + 1 and each.end >= start for start, end in reach)]
 
 
-def near(snapshot: Snapshot, change: Change, due: Change) -> bool:
+def near(snapshot: Snapshot, change: TextEdit | Candidate, due: TextEdit) -> bool:
     """They touch the same lines; an insertion counts as the lines on either side."""
     first, last = snapshot.line_of(change.start), snapshot.line_of(change.end)
     start, end = snapshot.line_of(due.start), snapshot.line_of(max(due.end - 1, due.start))
     return first <= end and last >= start - (due.start == due.end)
 
 
-def lost(case: Case, question: NextQuestion, changes: Sequence[Change], due: Sequence[Change]) -> str:
+def lost(case: Case, question: NextQuestion, changes: Sequence[TextEdit], due: Sequence[TextEdit]) -> str:
     """Empty where nothing was due, or what was due is shown."""
     if not due or is_exact(case.snapshot.text, changes, due):
         return ""
@@ -253,25 +256,24 @@ def lost(case: Case, question: NextQuestion, changes: Sequence[Change], due: Seq
         return "shown incomplete" if located and right else "shown wrong text" if located else "shown wrong place"
     if right:
         return "below the bar"
-    places = [each for each in found if any(near(question.snapshot, Change(each.start, each.end, ""), o) for o in due)]
+    places = [each for each in found if any(near(question.snapshot, each, other) for other in due)]
     if any(each.text is not None for each in places):
         return "candidate with another text"
     return "place without a text" if places else "no candidate"
 
 
-def rank(question: NextQuestion, due: Sequence[Change]) -> int:
+def rank(question: NextQuestion, due: Sequence[TextEdit]) -> int:
     """0 where no place found is one that changes."""
     found = next_edit(question.snapshot, question.offset, question.history.edits(question.recent_edits))
     if isinstance(found, Silence):
         return 0
     for number, each in enumerate(found, 1):
-        change = Change(each.start, each.end, "")
-        if any(near(question.snapshot, change, other) for other in due):
+        if any(near(question.snapshot, each, other) for other in due):
             return number
     return 0
 
 
-def likeness(case: Case, changes: Sequence[Change]) -> float:
+def likeness(case: Case, changes: Sequence[TextEdit]) -> float:
     if not changes:
         return 0.0
     text = case.snapshot.text

@@ -23,12 +23,14 @@ from typing import Literal
 from bench.next_edit import engine_of, last_of
 from bench.renames import NoEngine
 from mercury_engine.api import Worth
-from mercury_ls.code.documents import Document, Snapshot, difference
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Infill
-from mercury_ls.completion.targets import Silence, next_edit
-from mercury_ls.next_edit.pipeline import NextAnswer, NextQuestion, admissible, answers, edits_of, next_edits
+from mercury_ls.completion.target import Silence, next_edit
+from mercury_ls.next_edit.pipeline import NextQuestion, admissible, answers, edits_of, next_edits
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session import next_edits as proposals
@@ -96,7 +98,7 @@ async def over_a_project(folder: Path, given: argparse.Namespace) -> None:
         session.open(home.as_uri(), str(home), "python", 1, text)
         session.change(home.as_uri(), 2, [((0, 4, 0, 4 + len(OLD)), NEW)], "utf-16")
         began = time.perf_counter()
-        offer = (await session.proposals.ask(home.as_uri(), 4 + len(NEW))).offer
+        offer = (await session.next_edits.ask(home.as_uri(), 4 + len(NEW))).offer
         times.append((time.perf_counter() - began) * 1000)
         places = len(offer.edits) if offer else 0
         if places != 2 + 3 * given.users:
@@ -125,11 +127,11 @@ async def timed(question: NextQuestion, engine: Infill | None, is_warm: bool) ->
     answer = await last_of(way(question, engine))
     elapsed = (time.perf_counter() - began) * 1000
     if len(answer.edits) != PLACES:
-        raise ValueError(f"{len(answer.edits)} edits instead of {PLACES}: {answer.silence or answer.label}")
+        raise ValueError(f"{len(answer.edits)} edits instead of {PLACES}: {answer.silence}")
     return elapsed
 
 
-def checked(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
+def checked(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
     """What the rules say, put to a model; nothing else is asked."""
     found = next_edit(question.snapshot, question.offset, edits_of(question), question.others)
     assert not isinstance(found, Silence), "a rename is due"

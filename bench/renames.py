@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_ls.code.documents import Document
-from mercury_ls.completion.pending import PendingEdits
+from mercury_ls.completion.offers import Offer
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session import next_edits as proposals
@@ -191,12 +191,12 @@ async def renamed(symbol: Symbol, checkout: Path, workspace: Workspace, truth: T
     session = Session(settings, NoEngine(), Privacy(settings.privacy, [checkout]), workspace, NoRecorder())
     uri, text = Path(symbol.path).as_uri(), workspace.text(symbol.path) or ""
     session.open(uri, symbol.path, "python", 1, text)
-    snapshot = session.documents[uri].snapshot()
+    snapshot = session.files.documents[uri].snapshot()
     at = snapshot.line_start(symbol.line - 1) + symbol.column
     where = *snapshot.position(at, "utf-16"), *snapshot.position(at + len(symbol.name), "utf-16")
     session.change(uri, 2, [(where, symbol.anew)], "utf-16")
     began = time.perf_counter()
-    said = await session.proposals.ask(uri, at + len(symbol.anew))
+    said = await session.next_edits.ask(uri, at + len(symbol.anew))
     elapsed = (time.perf_counter() - began) * 1000
     references = truth.references(symbol)
     offered = spots_of(said.offer, symbol)
@@ -204,29 +204,29 @@ async def renamed(symbol: Symbol, checkout: Path, workspace: Workspace, truth: T
     after: frozenset[Spot] = frozenset()
     if said.offer is not None:
         take(session, said.offer)
-        again = (await session.proposals.ask(uri, at + len(symbol.anew), invoked=True)).offer
+        again = (await session.next_edits.ask(uri, at + len(symbol.anew), invoked=True)).offer
         after = spots_of(same_name(again, symbol), symbol, raw=True)
-    session.proposals.end()
+    session.next_edits.end()
     await session.end()
     due = references - {symbol.spot}
     return Renamed(symbol, offered, after, due, frozenset(wrong), elapsed, said.silence)
 
 
-def same_name(offer: PendingEdits | None, symbol: Symbol) -> PendingEdits | None:
+def same_name(offer: Offer | None, symbol: Symbol) -> Offer | None:
     """What would still change this name: other names that have it as a part may follow."""
     if offer is None:
         return None
     edits = (each for each in offer.edits if symbol.anew in each.text)
-    lines = {each: offer.texts[each.uri][each.start - 1 : each.end + 1] for each in edits}
+    lines = {each: offer.base[each.uri].text[each.start - 1 : each.end + 1] for each in edits}
     same = tuple(each for each, line in lines.items() if re.search(rf"\b{symbol.name}\b", line))
     return replace(offer, edits=same)
 
 
-def spots_of(offer: PendingEdits | None, symbol: Symbol, *, raw: bool = False) -> frozenset[Spot]:
+def spots_of(offer: Offer | None, symbol: Symbol, *, raw: bool = False) -> frozenset[Spot]:
     """The places of an offer in the texts as they are on the disk."""
     found: set[Spot] = set()
     for edit in offer.edits if offer else ():
-        text = offer.texts[edit.uri] if offer else ""
+        text = offer.base[edit.uri].text if offer else ""
         snapshot = Document("", "", "", 0, text).snapshot()
         path = proposals.path_of(edit.uri)
         line = snapshot.line_of(edit.start)
@@ -236,13 +236,13 @@ def spots_of(offer: PendingEdits | None, symbol: Symbol, *, raw: bool = False) -
     return frozenset(found)
 
 
-def take(session: Session, offer: PendingEdits) -> None:
+def take(session: Session, offer: Offer) -> None:
     """As an editor does it: files that are not open are opened for it."""
-    for uri in offer.texts:
-        if uri not in session.documents:
-            session.open(uri, proposals.path_of(uri), "python", 1, offer.texts[uri])
+    for uri in offer.base:
+        if uri not in session.files.documents:
+            session.open(uri, proposals.path_of(uri), "python", 1, offer.base[uri].text)
         for edit in sorted((each for each in offer.edits if each.uri == uri), key=lambda each: -each.start):
-            snapshot = session.documents[uri].snapshot()
+            snapshot = session.files.documents[uri].snapshot()
             where = *snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16")
             session.change(uri, snapshot.version + 1, [(where, edit.text)], "utf-16")
     session.accepted(offer.id)

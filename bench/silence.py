@@ -22,7 +22,8 @@ from msgspec import Struct
 from bench.edit_cases import PAUSE, Case
 from bench.next_edit import Outcome, cost_of, engine_of, measure
 from mercury_ls.code import languages, syntax
-from mercury_ls.code.documents import Document, difference
+from mercury_ls.code.documents import Document
+from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.next_edit.propagation import KEYWORDS
 from mercury_ls.settings.schema import SuggestSettings

@@ -307,7 +307,7 @@ def server_command(options: argparse.Namespace) -> list[str]:
 
 def connector(options: argparse.Namespace) -> Any:
     """Makes the server for one client, given where its messages go."""
-    from mercury_ls.lsp.server import create_server
+    from mercury_ls.lsp.app import create_server
     from mercury_ls.session import stats
     from mercury_ls.session.wiring import Wiring
 

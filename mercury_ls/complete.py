@@ -9,7 +9,8 @@ from typing import Any
 from mercury_ls.code import languages
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.files import read_small
-from mercury_ls.session.session import Ask, Reply, Session
+from mercury_ls.completion.offers import Answer
+from mercury_ls.session.session import Ask, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.wording import counted
 
@@ -31,33 +32,33 @@ async def complete(path: str, line: int, column: int, **wiring: Any) -> dict[str
     maker = Wiring(**wiring)
     session = maker.session([str(project_of(file))], {}, lambda status: waiting.set())
     try:
-        reply = await asked(session, file, (line, column), waiting)
+        answer = await asked(session, file, (line, column), waiting)
         status = session.engine.status
         other = [status.detail] if status.state == "ready" and status.detail else []
-        return described(reply, session, [*map(str, maker.problems), *other])
+        return described(answer, session, [*map(str, maker.problems), *other])
     finally:
         await session.end()
 
 
-async def asked(session: Session, file: Path, place: tuple[int, int], changed: asyncio.Event) -> Reply:
+async def asked(session: Session, file: Path, place: tuple[int, int], changed: asyncio.Event) -> Answer:
     """A place that does not exist is refused before an engine is waited for."""
-    if reason := session.privacy.why_hidden(str(file)):
-        return Reply(silence=f"the file is private: {reason}")
+    if reason := session.files.privacy.why_hidden(str(file)):
+        return Answer(silence=f"the file is private: {reason}")
     ask = Ask(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
     await session.engine.start()
     await read_around(session)
     await until_settled(session, changed)
-    reply = Reply(silence="no answer")
+    answer = Answer(silence="no answer")
     async for latest in session.inline(ask):
-        reply = latest
-    return reply
+        answer = latest
+    return answer
 
 
 async def read_around(session: Session) -> None:
     """What a session in an editor knows of the project by the time that somebody asks; all of it where that takes no
     longer than an engine takes to start."""
     ends = time.monotonic() + READING_SECONDS
-    while session.workspace.step(time.monotonic()) and time.monotonic() < ends:
+    while session.files.workspace.step(time.monotonic()) and time.monotonic() < ends:
         await asyncio.sleep(0)
 
 
@@ -69,7 +70,7 @@ def opened(session: Session, file: Path) -> Snapshot:
         raise PlaceError(f"{file} cannot be read ({reason}): name a file of text") from error
     language = languages.find("", str(file))
     session.open(file.as_uri(), str(file), language.id if language else "plaintext", 1, text)
-    return session.documents[file.as_uri()].snapshot()
+    return session.files.documents[file.as_uri()].snapshot()
 
 
 def offset_of(snapshot: Snapshot, line: int, column: int) -> int:
@@ -94,15 +95,17 @@ async def until_settled(session: Session, changed: asyncio.Event) -> None:
         raise TimeoutError(f"the engine is {state} for {PATIENCE_SECONDS:.0f} s: ask `mercury-ls doctor`") from error
 
 
-def described(reply: Reply, session: Session, problems: list[str]) -> dict[str, Any]:
+def described(answer: Answer, session: Session, problems: list[str]) -> dict[str, Any]:
     info = session.engine.status.info
     return {
         "engine": info.engine if info else "",
         "model": info.model if info else "",
-        "silence": reply.silence,
+        "silence": answer.silence,
         "problems": problems,
         "items": [
-            {"start": i.start, "end": i.end, "text": i.text, "p_accept": round(i.p_accept, 4)} for i in reply.items
+            {"start": edit.start, "end": edit.end, "text": edit.text, "p_accept": round(offer.p_accept, 4)}
+            for offer in answer.offers
+            for edit in offer.edits
         ],
     }
 

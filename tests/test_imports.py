@@ -98,6 +98,6 @@ def test_only_lsp_knows_lsp():
 
 
 def test_the_language_server_starts_light():
-    code = f"import sys, mercury_ls.lsp.server; print(*({HEAVY!r} & sys.modules.keys()))"
+    code = f"import sys, mercury_ls.lsp.app; print(*({HEAVY!r} & sys.modules.keys()))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.split() == []

@@ -13,8 +13,9 @@ from bench.asking.projects import Project
 from bench.edit_cases import Case
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
-from mercury_ls.code.documents import Change
-from mercury_ls.session.session import Ask, Item, Reply, Session
+from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.completion.offers import Answer
+from mercury_ls.session.session import Ask, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
 from mercury_training.rows.fim_rows import FimRow
@@ -117,7 +118,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 class Proposal(Struct, frozen=True):
     """A next edit on offer after the last edit has settled, or why there is none."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[TextEdit, ...]
     p_accept: float
     milliseconds: float
     label: str = ""
@@ -128,15 +129,15 @@ async def complete(contender: Contender, row: FimRow, project: Project | None = 
     """Typed up to the place, then asked for outright; nothing of the second answer counts towards the cost."""
     session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix, project)
     place = Ask(uri=uri, offset=len(row.prefix))
-    typed = await last_reply(session, place)
+    typed = await last_answer(session, place)
     cost = contender.meter.taken() if contender.meter else None
-    outright = await last_reply(session, replace(place, invoked=True))
+    outright = await last_answer(session, replace(place, invoked=True))
     again = contender.meter.taken() if contender.meter else None
-    best = outright.items[0] if outright.items else None
+    best = outright.offer
     return Asked(
-        shown=filled(row, typed.items[0]) if typed.items else None,
+        shown=filled(row, typed.offer.edit) if typed.offer else None,
         silence=typed.silence,
-        answer=filled(row, best) if best else "",
+        answer=filled(row, best.edit) if best else "",
         p_accept=best.p_accept if best else 0.0,
         cost=cost,
         whole=again is None or again.whole,
@@ -147,16 +148,15 @@ async def next_edit(contender: Contender, case: Case) -> Proposal:
     """The session remembers the row's edits as `didChange` leaves them, a minute apart, and is asked once."""
     given = case.snapshot
     session, uri = await opened(contender, given.path, given.language, given.text)
-    session.history = case.history
+    session.files.history = case.history
     # The tree is made while the user types: it is there before anything is asked.
-    _ = session.documents[uri].snapshot().tree
+    _ = session.files.documents[uri].snapshot().tree
     began = time.perf_counter()
-    proposed = await session.proposals.ask(uri, case.offset)
+    proposed = await session.next_edits.ask(uri, case.offset)
     elapsed = (time.perf_counter() - began) * 1000
     if proposed.offer is None:
         return Proposal((), 0.0, elapsed, silence=proposed.silence)
-    changes = tuple(Change(edit.start, edit.end, edit.text) for edit in proposed.offer.edits)
-    return Proposal(changes, proposed.offer.p_accept, elapsed, proposed.offer.label)
+    return Proposal(proposed.offer.edits, proposed.offer.p_accept, elapsed, proposed.offer.label)
 
 
 async def opened(
@@ -164,9 +164,9 @@ async def opened(
 ) -> tuple[Session, str]:
     wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)
     session = wiring.session([project.root] if project else [], {}, lambda status: None)
-    session.settings = steady(session.settings)
+    session.questions.settings = steady(session.settings)
     if project:
-        path, session.workspace = f"{project.root}/{path}", project.workspace
+        path, session.files.workspace = f"{project.root}/{path}", project.workspace
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     return session, uri
@@ -178,21 +178,21 @@ def steady(settings: Settings) -> Settings:
     return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1))
 
 
-async def last_reply(session: Session, ask: Ask) -> Reply:
-    reply = Reply(silence="no answer")
-    async with aclosing(session.inline(ask)) as replies:
-        async for latest in replies:
-            reply = latest
-    return reply
+async def last_answer(session: Session, ask: Ask) -> Answer:
+    answer = Answer(silence="no answer")
+    async with aclosing(session.inline(ask)) as answers:
+        async for latest in answers:
+            answer = latest
+    return answer
 
 
-def filled(row: FimRow, item: Item) -> str:
-    """What stands between prefix and suffix once the item is accepted; its own text where it changes either."""
+def filled(row: FimRow, edit: TextEdit) -> str:
+    """What stands between prefix and suffix once the edit is made; its own text where it changes either."""
     before = row.prefix + row.suffix
-    after = before[: item.start] + item.text + before[item.end :]
+    after = applied(before, [edit])
     if after.startswith(row.prefix) and after.endswith(row.suffix) and len(after) >= len(before):
         return after[len(row.prefix) : len(after) - len(row.suffix)]
-    return item.text
+    return edit.text
 
 
 def seen(drafts: Sequence[str], passes: int) -> str:

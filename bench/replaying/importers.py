@@ -36,7 +36,8 @@ from bench.replaying.session import (
 )
 from bench.replaying.typing_model import Stroke, TypingModel, draw, kind_of, load
 from mercury_ls.code import languages
-from mercury_ls.code.documents import Document, difference
+from mercury_ls.code.documents import Document
+from mercury_ls.code.edits import difference
 from mercury_training.corpus.history import Hunk, hunks_between, in_plausible_order
 from mercury_training.corpus.sources import blobs, git
 

@@ -4,29 +4,31 @@ import math
 import re
 import time
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from msgspec import Struct
 from tree_sitter import Parser, Point, Tree
 
 from mercury_ls.code import languages, positions
+from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import Language
 from mercury_ls.code.positions import Encoding
 
 __all__ = [
+    "CLOSED",
     "LONGEST_MARK",
     "TREE_LIMIT",
-    "Change",
     "Document",
     "Snapshot",
-    "difference",
     "remembered",
     "reparse",
     "unified",
 ]
+
+CLOSED = -1
+"""The version of a file that is not open in an editor."""
 
 TREE_LIMIT = 1 << 20
 """Bytes. A larger text takes the parser more than a tenth of a second, which holds the interpreter lock: threads are no
@@ -51,15 +53,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Change(Struct, frozen=True):
-    """`text` replaces `start:end` of the text before; nothing at either edge is replaced by itself."""
-
-    start: int
-    end: int
-    text: str
-
-
-NO_CHANGE = Change(0, 0, "")
+NO_CHANGE = TextEdit(0, 0, "")
 """Pending, so that the text is parsed though nothing has been typed since."""
 
 
@@ -148,7 +142,7 @@ class Snapshot:
         """How long a parse of a variant of this text may take."""
         return self._document.patience
 
-    def changed(self, change: Change) -> "Snapshot":
+    def changed(self, change: TextEdit) -> "Snapshot":
         """A variant of this text, parsed from its tree."""
         text = self.text[: change.start] + change.text + self.text[change.end :]
         return Document(
@@ -203,7 +197,7 @@ class Document:
         version: int,
         text: str,
         patience: float = math.inf,
-        made_of: tuple[Snapshot, Change] | None = None,
+        made_of: tuple[Snapshot, TextEdit] | None = None,
     ):
         self.uri = uri
         self.path = path
@@ -216,13 +210,15 @@ class Document:
         self._lines = LineIndex.of(self.text)
         self._snapshot: Snapshot | None = None
         self._parsed: tuple[Tree, str] | None = None
-        self._pending: list[Change] = []
+        self._pending: list[TextEdit] = []
         self._begun: str | None = None
         self._slices: Iterator[None] = iter(())
         if made_of is not None and (tree := made_of[0].tree) is not None:
             self._parsed, self._pending = (tree, made_of[0].text), [made_of[1]]
 
-    def apply(self, changes: Sequence[tuple[LineRange | None, str]], version: int, encoding: Encoding) -> list[Change]:
+    def apply(
+        self, changes: Sequence[tuple[LineRange | None, str]], version: int, encoding: Encoding
+    ) -> list[TextEdit]:
         """The `contentChanges` of a didChange, in order; no range means the whole text. Answers what really
         changed, each change in offsets of the text that its predecessors left.
         """
@@ -289,11 +285,11 @@ class Document:
         self._pending = [] if tree else [NO_CHANGE]
         return tree
 
-    def _apply(self, given: LineRange | None, text: str, encoding: Encoding) -> Change:
+    def _apply(self, given: LineRange | None, text: str, encoding: Encoding) -> TextEdit:
         start, end = self._offsets(given, encoding) if given else (0, len(self.text))
         # Clients that send the whole text, or a whole line, have mostly changed one word of it.
         found = difference(self.text[start:end], encodable(text))
-        change = Change(start + found.start, start + found.end, found.text)
+        change = TextEdit(start + found.start, start + found.end, found.text)
         self.text = self.text[: change.start] + change.text + self.text[change.end :]
         self._lines.replace(change, self.text)
         self._reopen(change.start)
@@ -311,7 +307,7 @@ class Document:
         if self.closed[-1] in self.closed[-2:-1]:
             self.closed.pop()
 
-    def _remember(self, change: Change) -> None:
+    def _remember(self, change: TextEdit) -> None:
         if self._parsed is None and self._begun is None:
             return
         self._pending.append(change)
@@ -325,23 +321,15 @@ def unified(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def difference(before: str, after: str) -> Change:
-    """What turns one into the other, without what they begin and end with in common."""
-    limit = min(len(before), len(after))
-    head = common_length(limit, lambda length: before.startswith(after[:length]))
-    tail = common_length(limit - head, lambda length: before.endswith(after[len(after) - length :]))
-    return Change(head, len(before) - tail, after[head : len(after) - tail])
-
-
 def reparse(
-    tree: Tree, language: Language, before: str, changes: Iterable[Change], patience: float = math.inf
+    tree: Tree, language: Language, before: str, changes: Iterable[TextEdit], patience: float = math.inf
 ) -> Tree | None:
     """The tree of `before` after `changes`, None when it takes longer than `patience`; `tree` stays as it was."""
     old, text = edited_tree(tree, before, changes)
     return parse_within(languages.parser(language), text.encode(), old, patience)
 
 
-def edited_tree(tree: Tree, before: str, changes: Iterable[Change]) -> tuple[Tree, str]:
+def edited_tree(tree: Tree, before: str, changes: Iterable[TextEdit]) -> tuple[Tree, str]:
     """A copy of the tree that knows where the text changed, and the text by now."""
     tree, text = tree.copy(), before
     for change in changes:
@@ -422,7 +410,7 @@ class LineIndex:
     def line_of(self, offset: int) -> int:
         return self._first_after(offset) - 1
 
-    def replace(self, change: Change, text: str) -> None:
+    def replace(self, change: TextEdit, text: str) -> None:
         """Whether a line starts at an offset depends on the two characters around it alone: in `text`, which
         is the text after the change, only the offsets from its start to its end, both included, can differ.
         """
@@ -453,11 +441,6 @@ def line_starts(text: str, first: int, last: int) -> list[int]:
     """The line starts in `first..last`, both included."""
     ends = (match.end() for match in TERMINATOR.finditer(text, first - 1, last + 1))
     return [end for end in ends if end <= last]
-
-
-def common_length(limit: int, agree: Callable[[int], bool]) -> int:
-    """The longest length up to `limit` that agrees, where every shorter one does too."""
-    return bisect_left(range(1, limit + 1), True, key=lambda length: not agree(length))
 
 
 def encodable(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls.code.documents import Change, difference
+from mercury_ls.code.edits import TextEdit, difference
 
 __all__ = ["History"]
 
@@ -73,7 +73,7 @@ class History:
         """Moves on with every change: what came `since` a mark can be asked for."""
         self._lengths: dict[str, int] = {}
 
-    def record(self, path: str, text_before: str, change: Change, now: float, is_own: bool = True) -> None:
+    def record(self, path: str, text_before: str, change: TextEdit, now: float, is_own: bool = True) -> None:
         """The change of one file from `text_before`; changes of a file come in the order in which they happened. Those
         that an accepted offer makes are not the user's own."""
         self._last.pop(path, None)
@@ -151,7 +151,7 @@ class History:
         self._last.clear()
         self._lengths.clear()
 
-    def _continued(self, path: str, text: str, change: Change, now: float) -> Hunk | None:
+    def _continued(self, path: str, text: str, change: TextEdit, now: float) -> Hunk | None:
         """The hunk that this change belongs to, joined with it and taken out of the list."""
         lines = start, end = whole_lines(text, change)
         newer: list[Hunk] = []
@@ -173,7 +173,7 @@ class History:
             other.start -= hunk.grown
             other.line -= hunk.lines_grown
 
-    def _follow(self, path: str, text: str, change: Change) -> None:
+    def _follow(self, path: str, text: str, change: TextEdit) -> None:
         """Keep the traces on the text that they speak of, and add that of this change."""
         mine = [trace for trace in self._traces if trace.path == path]
         removed = text[change.start : change.end]
@@ -202,13 +202,13 @@ class History:
             del self._last[oldest_path], self._lengths[oldest_path]
 
 
-def hunk_of(path: str, text: str, change: Change, now: float) -> Hunk:
+def hunk_of(path: str, text: str, change: TextEdit, now: float) -> Hunk:
     start, end = whole_lines(text, change)
     after = text[start : change.start] + change.text + text[change.end : end]
     return trimmed(Hunk(path, start, terminators(text, start), text[start:end], after, now))
 
 
-def merged_hunk(hunk: Hunk, text: str, change: Change, lines: tuple[int, int], now: float) -> Hunk | None:
+def merged_hunk(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int], now: float) -> Hunk | None:
     """One hunk for both, if they belong together: the change touches what the hunk changed, or follows at once
     on the same lines or the next.
     """
@@ -223,7 +223,7 @@ def merged_hunk(hunk: Hunk, text: str, change: Change, lines: tuple[int, int], n
     return joined if max(terminators(joined.before), terminators(joined.after)) <= MAX_LINES else None
 
 
-def touches_hunk(hunk: Hunk, change: Change) -> bool:
+def touches_hunk(hunk: Hunk, change: TextEdit) -> bool:
     core = difference(hunk.before, hunk.after)
     first = hunk.start + core.start
     return change.start <= first + len(core.text) and change.end >= first
@@ -255,7 +255,7 @@ def current_line(hunk: Hunk, newer: Iterable[Hunk]) -> int:
     return max(line, 0)  # a carriage return typed before a line feed makes one line of two that were counted
 
 
-def whole_lines(text: str, change: Change) -> tuple[int, int]:
+def whole_lines(text: str, change: TextEdit) -> tuple[int, int]:
     """The lines that the change touches; none beyond it where it takes away and puts whole lines."""
     start = line_start(text, change.start)
     whole = start == change.start and (not change.text or change.text[-1] in "\r\n")
@@ -288,7 +288,7 @@ def trimmed(hunk: Hunk) -> Hunk:
     return hunk
 
 
-def continues_deletion(last: list[Trace], change: Change, removed: str) -> bool:
+def continues_deletion(last: list[Trace], change: TextEdit, removed: str) -> bool:
     """Whether the change goes on deleting where the last one stopped, backwards or forwards."""
     if not last or change.text or not last[0].removed or last[0].start < last[0].end:
         return False
@@ -300,7 +300,7 @@ def continues_deletion(last: list[Trace], change: Change, removed: str) -> bool:
     return trace.start in (change.start, change.end)
 
 
-def move_trace(trace: Trace, change: Change) -> None:
+def move_trace(trace: Trace, change: TextEdit) -> None:
     """What is typed within or at the edge of a trace becomes part of it."""
     reached = change.start + len(change.text)
     if trace.start > change.start:
@@ -312,17 +312,17 @@ def move_trace(trace: Trace, change: Change) -> None:
     trace.end = max(trace.start, trace.end)
 
 
-def removes_typed(trace: Trace, text: str, edit: Change) -> bool:
+def removes_typed(trace: Trace, text: str, edit: TextEdit) -> bool:
     """Takes away some of what was typed, and puts nothing in its place."""
     first, last = max(trace.start, edit.start), min(trace.end, edit.end)
     return not edit.text.strip() and bool(text[first:last].strip())
 
 
-def restores_removed(trace: Trace, text: str, edit: Change) -> bool:
+def restores_removed(trace: Trace, text: str, edit: TextEdit) -> bool:
     typed, inserts = text[trace.start : trace.end], edit.start == edit.end
     if typed == trace.removed or (inserts and typed):
         return False
-    if same_result(text, edit, Change(trace.start, trace.end, trace.removed)):
+    if same_result(text, edit, TextEdit(trace.start, trace.end, trace.removed)):
         return True
     if inserts:
         edit = slide_insertion(text, edit, trace.start)
@@ -333,7 +333,7 @@ def restores_removed(trace: Trace, text: str, edit: Change) -> bool:
     return stands_again(trace, text, edit) or brings_back(trace, typed, edit)
 
 
-def same_result(text: str, one: Change, other: Change) -> bool:
+def same_result(text: str, one: TextEdit, other: TextEdit) -> bool:
     """Whether two changes of a text make the same of it."""
     if len(one.text) - one.end + one.start != len(other.text) - other.end + other.start:
         return False
@@ -342,7 +342,7 @@ def same_result(text: str, one: Change, other: Change) -> bool:
     return results[0] == results[1]
 
 
-def slide_insertion(text: str, insertion: Change, target: int) -> Change:
+def slide_insertion(text: str, insertion: TextEdit, target: int) -> TextEdit:
     """The insertion that makes the same text, as near to `target` as there is one: `a` after `|a` is `a` before. The
     text may be older than what is remembered, and end before it."""
     at, inserted = insertion.start, insertion.text
@@ -350,10 +350,10 @@ def slide_insertion(text: str, insertion: Change, target: int) -> Change:
         at, inserted = at + 1, inserted[1:] + inserted[0]
     while at > target and text[at - 1] == inserted[-1]:
         at, inserted = at - 1, inserted[-1] + inserted[:-1]
-    return Change(at, at, inserted)
+    return TextEdit(at, at, inserted)
 
 
-def stands_again(trace: Trace, text: str, edit: Change) -> bool:
+def stands_again(trace: Trace, text: str, edit: TextEdit) -> bool:
     """The removed text stands again where it stood, as whole words, whatever follows it now."""
     size = len(trace.removed)
     if edit.start < trace.start or ("\n" in trace.removed and not trace.removed.strip()):
@@ -367,7 +367,7 @@ def is_part(text: str, removed: str) -> bool:
     return any(map(is_word, text)) and (removed.startswith(text) or removed.endswith(text))
 
 
-def brings_back(trace: Trace, typed: str, edit: Change) -> bool:
+def brings_back(trace: Trace, typed: str, edit: TextEdit) -> bool:
     """All that was typed instead is replaced, and the removed text is among what replaces it."""
     removed = trace.removed.strip()
     if edit.start > trace.start or edit.end < trace.end or len(removed) < 2 or (typed and typed in edit.text):

@@ -11,7 +11,8 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor, Tree
 
 from mercury_ls.code import languages
-from mercury_ls.code.documents import LONGEST_MARK, TREE_LIMIT, Change, Snapshot, remembered, reparse
+from mercury_ls.code.documents import LONGEST_MARK, TREE_LIMIT, Snapshot, remembered, reparse
+from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import Language, Quote
 
 __all__ = [
@@ -102,7 +103,7 @@ def problems_after(snapshot: Snapshot, start: int, end: int, replacement: str) -
     language = language_of(snapshot)
     if language is None or snapshot.tree is None:
         return 0
-    change = Change(start, end, replacement)
+    change = TextEdit(start, end, replacement)
     tree = reparse(snapshot.tree, language, snapshot.text, [change], snapshot.patience)
     return sys.maxsize if tree is None else problems(tree)
 

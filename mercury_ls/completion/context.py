@@ -9,16 +9,16 @@ from msgspec import Struct
 from mercury_engine.api import Edit, Effort, InfillRequest, Snippet, Span, Window
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, remembered
-from mercury_ls.completion.targets import Target
+from mercury_ls.completion.target import Target
 
-__all__ = ["HEARD", "Budget", "Related", "build", "relate", "window"]
+__all__ = ["SNIPPET_CHARACTERS", "Budget", "Related", "build", "relate", "window"]
 
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
 NEAR_LINES = 16
 DUPLICATE = 0.7
 LARGEST_NEIGHBOUR = 200_000
-HEARD = 16_000
+SNIPPET_CHARACTERS = 16_000
 """Characters of related code. What a row has no room for is heard: it tells what followed the same tokens before."""
 
 
@@ -180,7 +180,7 @@ def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
 
 def within(snippets: Sequence[Snippet], budget: Budget) -> list[Snippet]:
     """The best ones, so many as are wanted and can be heard. Which of them are read, the engine decides."""
-    room = HEARD
+    room = SNIPPET_CHARACTERS
     kept: list[Snippet] = []
     for snippet in snippets:
         if len(kept) < budget.snippets and len(snippet.text) <= room:

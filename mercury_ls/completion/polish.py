@@ -1,17 +1,16 @@
-"""From a model's text to an edit worth showing: minimal, in the file's manner, parsing no worse, undoing nothing."""
+"""From a model's text to an edit worth showing: minimal, in the file's style, parsing no worse, undoing nothing."""
 
 import re
 from functools import lru_cache
 
-from msgspec import Struct
-
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, unified
+from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
-from mercury_ls.completion.targets import Silence, Target
+from mercury_ls.completion.target import Silence, Target
 from mercury_ls.next_edit.places import line_break
 
-__all__ = ["Proposal", "is_scrap", "polish"]
+__all__ = ["in_the_files_style", "is_scrap", "polish", "without_sentinels"]
 
 SENTINELS = re.compile(
     r"<\|[\w▁ ]{1,40}\|>|<(?:fim_|file_sep|EOT|eom>|mask>|hole\d>|cur>|near>|suf>)\S{0,20}|</?old>|[░▒▓]+"
@@ -26,38 +25,30 @@ SHORTEST_SCRAP = 4
 LONGEST_CALL = 4000
 
 
-class Proposal(Struct, frozen=True):
-    """Replace `[start, end)` of the snapshot by `text`."""
-
-    start: int
-    end: int
-    text: str
-
-
 def polish(
     snapshot: Snapshot, target: Target, text: str, history: History, *, complete: bool = True
-) -> Proposal | Silence:
-    """What of a text is worth showing. One that is not `complete` is the beginning of something: no statement yet."""
+) -> TextEdit | Silence:
+    """The part of a text that is worth showing. A text that is not `complete` need not parse yet."""
     text = without_sentinels(text, snapshot.text)
-    text = in_the_files_manner(text, snapshot)
+    text = in_the_files_style(text, snapshot)
     text = within_target(text, snapshot, target)
     text = without_repetition(text)
     text = without_suffix_overlap(text, snapshot.text[target.end :])
     text = with_brackets_balanced(text, snapshot, target).rstrip(" \t\r\n")
     if not text.strip():
-        return Silence("nothing is left of the suggestion after polishing")
+        return Silence("nothing is left of the suggestion after cleaning it up")
     before = snapshot.text[: target.start]
     if is_scrap(text, before):
-        return Silence("only the end of a word or punctuation is left of the suggestion")
+        return Silence("only the end of a word, or punctuation, is left of the suggestion")
     if repeats_neighbours(text, snapshot, target):
-        return Silence("it repeats the lines around the cursor")
+        return Silence("the suggestion repeats the lines around the cursor")
     if history.reverses(snapshot.path, snapshot.text, target.start, target.end, text):
-        return Silence("it would undo what you have just done")
+        return Silence("the suggestion would undo what you have just done")
     if ends_argument(text, before):
-        return Silence("it goes on behind an argument that may not be complete")
+        return Silence("the suggestion continues after an argument that may not be complete")
     if complete and parses_worse(snapshot, target, text):
         return Silence("the file would parse worse than before")
-    return Proposal(target.start, target.end, text)
+    return TextEdit(target.start, target.end, text, snapshot.uri)
 
 
 def is_scrap(text: str, before: str) -> bool:
@@ -98,7 +89,7 @@ def without_sentinels(text: str, document: str) -> str:
     return text
 
 
-def in_the_files_manner(text: str, snapshot: Snapshot) -> str:
+def in_the_files_style(text: str, snapshot: Snapshot) -> str:
     """The file's own line ends, and its tabs or spaces."""
     text = unified(text)
     if "\n" not in text:

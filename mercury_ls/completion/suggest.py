@@ -1,6 +1,6 @@
-"""The straight path, behind every face: from a text and a cursor to suggestions, or to the reason for none."""
+"""The straight path of an inline completion: from a text and a cursor to offers, or to the reason for none."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Protocol
 
@@ -9,17 +9,19 @@ from msgspec import Struct
 from mercury_engine.api import Draft, Effort, InfillRequest
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
-from mercury_ls.completion import context, targets
+from mercury_ls.completion import context, target
 from mercury_ls.completion.context import Budget, Related
-from mercury_ls.completion.polish import Proposal, polish
-from mercury_ls.completion.targets import Silence, Target
+from mercury_ls.completion.offers import Answer, Offer
+from mercury_ls.completion.polish import polish
+from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 
-__all__ = ["Answer", "Infill", "Question", "Suggestion", "suggest"]
+__all__ = ["NO_DRAFT", "Infill", "Question", "suggest"]
 
+NO_DRAFT = Answer(silence="the engine returned no draft")
 
-WORTH_READING = 20.0
-"""Times the bar: keystrokes that the beginning of an answer must save on average, five where nothing was set. Nobody
+MIN_EXPECTED_SAVING = 20.0
+"""Keystrokes that an unfinished suggestion must save on average, times the bar: five with the default bar. Nobody
 needs to be told that an `if` comes next."""
 
 
@@ -47,43 +49,27 @@ class Question(Struct, frozen=True, kw_only=True):
     deadline_ms: float | None = None
 
 
-class Suggestion(Struct, frozen=True):
-    proposal: Proposal
-    p_accept: float
-
-
-class Answer(Struct, frozen=True):
-    """Suggestions, best first; or none and why. `draft` is the raw text of the pass it was made from, in `tokens`."""
-
-    suggestions: tuple[Suggestion, ...] = ()
-    silence: str = ""
-    step: int = 0
-    draft: str = ""
-    tokens: int = 0
-    final: bool = False
-
-
 async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
-    """Answers as the drafts improve; the last is final and the only one that an editor needs."""
-    target = where(question)
-    if isinstance(target, Silence):
-        yield Answer(silence=target.reason, final=True)
+    """Answers as the drafts improve; the last one is final, and the only one that an editor needs."""
+    span = where(question)
+    if isinstance(span, Silence):
+        yield Answer(silence=span.reason, final=True)
         return
-    answer = Answer(silence="the engine gave no draft")
-    found: list[Suggestion] = []
+    answer = NO_DRAFT
+    found: list[Offer] = []
     for seed in range(question.alternatives):
-        async with aclosing(engine.infill(request(question, target, seed))) as drafts:
+        async with aclosing(engine.infill(request(question, span, seed))) as drafts:
             async for draft in drafts:
-                answer = judged(question, target, draft)
+                answer = answered(question, span, draft)
                 if seed == 0 and not draft.final:
                     yield answer
-        found += [s for s in answer.suggestions if s.proposal not in [f.proposal for f in found]]
-    yield finished(answer, found)
+        found += [each for each in answer.offers if each.edits not in [other.edits for other in found]]
+    yield best(answer, found)
 
 
 def where(question: Question) -> Target | Silence:
     settings = question.settings
-    return targets.at_cursor(
+    return target.at_cursor(
         question.snapshot,
         question.offset,
         invoked=question.invoked,
@@ -93,10 +79,10 @@ def where(question: Question) -> Target | Silence:
     )
 
 
-def request(question: Question, target: Target, seed: int) -> InfillRequest:
+def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
     return context.build(
         question.snapshot,
-        [target],
+        [span],
         question.related,
         question.history.edits(question.recent_edits),
         question.budget,
@@ -107,22 +93,22 @@ def request(question: Question, target: Target, seed: int) -> InfillRequest:
     )
 
 
-def judged(question: Question, target: Target, draft: Draft) -> Answer:
-    """Gate first, since it is cheap; polish what passes."""
+def answered(question: Question, span: Target, draft: Draft) -> Answer:
+    """The gate comes first, since it is cheap; what passes is polished."""
     filled = draft.spans[0]
     known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}
     if not question.invoked and filled.p_accept < question.bar:
         return Answer(silence=f"unsure: {filled.p_accept:.0%} is under the bar of {question.bar:.0%}", **known)
-    proposal = polish(question.snapshot, target, filled.text, question.history, complete=filled.complete)
-    if isinstance(proposal, Silence):
-        return Answer(silence=proposal.reason, **known)
-    saved = filled.p_accept * len(proposal.text.strip())
-    if not (question.invoked or filled.complete) and saved < WORTH_READING * question.bar:
+    edit = polish(question.snapshot, span, filled.text, question.history, complete=filled.complete)
+    if isinstance(edit, Silence):
+        return Answer(silence=edit.reason, **known)
+    saved = filled.p_accept * len(edit.text.strip())
+    if not (question.invoked or filled.complete) and saved < MIN_EXPECTED_SAVING * question.bar:
         return Answer(silence=f"unsure how it goes on: it would save {saved:.1f} keystrokes on average", **known)
-    return Answer(suggestions=(Suggestion(proposal, filled.p_accept),), **known)
+    return Answer((Offer((edit,), filled.p_accept, {edit.uri: question.snapshot}),), **known)
 
 
-def finished(last: Answer, found: Sequence[Suggestion]) -> Answer:
-    best = tuple(sorted(found, key=lambda s: -s.p_accept))
-    silence = "" if best else last.silence
-    return Answer(suggestions=best, silence=silence, step=last.step, draft=last.draft, tokens=last.tokens, final=True)
+def best(last: Answer, found: list[Offer]) -> Answer:
+    offers = tuple(sorted(found, key=lambda offer: -offer.p_accept))
+    silence = "" if offers else last.silence
+    return Answer(offers, silence, step=last.step, draft=last.draft, tokens=last.tokens, final=True)

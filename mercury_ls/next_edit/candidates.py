@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit
 from mercury_ls.code import syntax
 from mercury_ls.code.differences import touches_of
-from mercury_ls.code.documents import Snapshot
-from mercury_ls.completion.pending import CLOSED
+from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.next_edit import imports, occurrences, ranking, templates
 from mercury_ls.next_edit.features import Surroundings, features_of, ranges_of_locals, unknown_names
 from mercury_ls.next_edit.habits import COPIED, stands_alone

@@ -3,7 +3,7 @@
 import re
 
 from mercury_ls.code.differences import tokens
-from mercury_ls.code.documents import Change, difference
+from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.next_edit.propagation import KEYWORDS, PARTS, changed_part, shape
 
 __all__ = ["MARK", "bounded", "cased", "changed_words", "closing", "indentation", "is_word", "minimal"]
@@ -63,7 +63,7 @@ def indentation(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def minimal(old: str, new: str) -> Change:
+def minimal(old: str, new: str) -> TextEdit:
     """The difference, widened to whole words and operators."""
     change = difference(old, new)
     start, end, text = change.start, change.end, change.text
@@ -73,7 +73,7 @@ def minimal(old: str, new: str) -> Change:
     while end < len(old) and (glued(old[end - 1 : end], old[end]) or glued(text[-1:], old[end])):
         text += old[end]
         end += 1
-    return Change(start, end, text)
+    return TextEdit(start, end, text)
 
 
 def glued(left: str, right: str) -> bool:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit
 from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import tokens
-from mercury_ls.code.documents import Document, Snapshot, difference
+from mercury_ls.code.documents import CLOSED, Document, Snapshot
+from mercury_ls.code.edits import difference
 from mercury_ls.code.scopes import whole
-from mercury_ls.completion.pending import CLOSED
 from mercury_ls.next_edit import columns, imports, mirrors
 from mercury_ls.next_edit.arguments import (
     ArgumentChange,

@@ -19,12 +19,14 @@ from msgspec.structs import replace
 from mercury_engine.api import Draft, InfillRequest, Span, Window, Worth
 from mercury_ls.code import syntax
 from mercury_ls.code.differences import on_the_way
-from mercury_ls.code.documents import Change, Snapshot, remembered, reparse
+from mercury_ls.code.documents import Snapshot, remembered, reparse
+from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
-from mercury_ls.completion import targets
-from mercury_ls.completion.polish import in_the_files_manner, without_sentinels
+from mercury_ls.completion import target
+from mercury_ls.completion.offers import Answer, Offer
+from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.completion.suggest import Infill, Question
-from mercury_ls.completion.targets import Silence
+from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.candidates import Candidate, distinct, permitted
 from mercury_ls.next_edit.imports import Diagnosed
@@ -34,8 +36,6 @@ from mercury_ls.next_edit.propagation import rules
 from mercury_ls.next_edit.renames import Renames
 
 __all__ = [
-    "NextAnswer",
-    "NextEdit",
     "NextQuestion",
     "Opinion",
     "admissible",
@@ -81,30 +81,6 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     fresh: int = 0
 
 
-class NextEdit(Struct, frozen=True):
-    """Replace `[start, end)` of the file by `text`. An insertion at the cursor can be shown as ghost text."""
-
-    uri: str
-    start: int
-    end: int
-    text: str
-    p_accept: float
-    display: Literal["ghost", "diff"] = "diff"
-
-
-class NextAnswer(Struct, frozen=True):
-    """All edits belong together and are taken or left together, in the order in which a user would make them."""
-
-    edits: tuple[NextEdit, ...] = ()
-    label: str = ""
-    kind: str = ""
-    p_accept: float = 0.0
-    versions: dict[str, int] = {}
-    silence: str = ""
-    step: int = 0
-    final: bool = False
-
-
 class Region(Struct, frozen=True):
     """Whole lines of a file that a model is asked to write again, what the rules would make of them, whether the model
     has to find something there itself, and how likely it is that they change."""
@@ -133,13 +109,13 @@ class Opinion(Struct, frozen=True):
         return ranking.checked(worth, self.candidate.p_edit, self.p_model, self.agreement)
 
 
-async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[NextAnswer]:
+async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
     """What the rules know at once, then what a model makes of it as its drafts improve."""
     edits = edits_of(question)
     known = question.others, question.diagnosed, question.project, question.history.accepted()
-    found = await in_turns(targets.searching(question.snapshot, question.offset, edits, *known))
+    found = await in_turns(target.searching(question.snapshot, question.offset, edits, *known))
     if isinstance(found, Silence):
-        yield NextAnswer(silence=found.reason, final=True)
+        yield Answer(silence=found.reason, final=True)
         return
     async with aclosing(answers(question, admissible(question, found), engine)) as given:
         async for answer in given:
@@ -159,9 +135,7 @@ async def in_turns(work: Generator[None, None, T]) -> T:
             began = time.thread_time()
 
 
-async def answers(
-    question: NextQuestion, found: Sequence[Candidate], engine: Infill | None
-) -> AsyncGenerator[NextAnswer]:
+async def answers(question: NextQuestion, found: Sequence[Candidate], engine: Infill | None) -> AsyncGenerator[Answer]:
     """What these edits come to at once, then as the model has it."""
     known = ranking.load()
     answer = await checked(question, found, known.bar)
@@ -204,7 +178,7 @@ def admissible(question: NextQuestion, found: Iterable[Candidate]) -> list[Candi
     return [each for each in found if each.rule is None or each.rule not in taken_back]
 
 
-def reverses(question: NextQuestion, snapshot: Snapshot, edit: Candidate | Change) -> bool:
+def reverses(question: NextQuestion, snapshot: Snapshot, edit: Candidate | TextEdit) -> bool:
     text = edit.text or ""
     return question.history.reverses(snapshot.path, snapshot.text, edit.start, edit.end, text)
 
@@ -254,7 +228,7 @@ def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
     return candidate.uri, files(question)[candidate.uri].line_of(candidate.start)
 
 
-async def checked(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> NextAnswer:
+async def checked(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> Answer:
     """The answer, after the parser has been asked all that it will be asked, one text at a time."""
     chosen = group(question, found, fitted)
     await in_turns(parses(question, chosen))
@@ -271,25 +245,19 @@ def parses(question: NextQuestion, chosen: Sequence[Candidate]) -> Generator[Non
             yield
 
 
-def answered(
-    question: NextQuestion, found: Sequence[Candidate], chosen: Sequence[Candidate], fitted: float
-) -> NextAnswer:
+def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequence[Candidate], fitted: float) -> Answer:
     """The chosen edits, without those that would leave a file parsing worse than before."""
     if not chosen:
-        return NextAnswer(silence=unsure(question, found, fitted))
+        return Answer(silence=unsure(question, found, fitted))
     known = files(question)
     kept = [each for uri, snapshot in known.items() for each in parsing(snapshot, [c for c in chosen if c.uri == uri])]
     if not kept:
-        return NextAnswer(silence="the file would parse worse than before")
-    edits = tuple(edit_of(question, each) for each in kept)
+        return Answer(silence="the file would parse worse than before")
+    edits = tuple(TextEdit(each.start, each.end, each.text or "", each.uri) for each in kept)
     leader = max(kept, key=lambda each: each.p_edit)
-    return NextAnswer(
-        edits=edits,
-        label=what(leader),
-        kind=leader.kind,
-        p_accept=sum(each.p_edit for each in kept) / len(kept),
-        versions={uri: known[uri].version for uri in dict.fromkeys(edit.uri for edit in edits)},
-    )
+    p_accept = sum(each.p_edit for each in kept) / len(kept)
+    base = {edit.uri: known[edit.uri] for edit in edits}
+    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=what(leader)),))
 
 
 def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> str:
@@ -301,14 +269,6 @@ def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) ->
     if bar * likeliest.p_due <= fitted:  # what counts is whether anything is due at all
         chance, bar = chance * likeliest.p_due, fitted
     return f"unsure: {what(likeliest)} is {chance:.0%} likely, under the bar of {bar:.0%}"
-
-
-def edit_of(question: NextQuestion, candidate: Candidate) -> NextEdit:
-    here = candidate.uri == question.snapshot.uri
-    ghost = here and candidate.start == candidate.end == question.offset
-    text = candidate.text or ""
-    shown: Literal["ghost", "diff"] = "ghost" if ghost else "diff"
-    return NextEdit(candidate.uri, candidate.start, candidate.end, text, candidate.p_edit, shown)
 
 
 def parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
@@ -328,12 +288,12 @@ def in_order(chosen: Iterable[Candidate]) -> list[Candidate]:
 
 
 def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate], patience: int = 1) -> bool:
-    changes = tuple(Change(each.start, each.end, each.text or "") for each in reversed(chosen))
+    changes = tuple(TextEdit(each.start, each.end, each.text or "") for each in reversed(chosen))
     return bool(changes) and _parses_worse(snapshot, changes, patience)
 
 
 @remembered
-def _parses_worse(snapshot: Snapshot, changes: tuple[Change, ...], patience: int) -> bool:
+def _parses_worse(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: int) -> bool:
     """Most drafts say the same."""
     language = find(snapshot.language, snapshot.path)
     if language is None or snapshot.tree is None:
@@ -490,7 +450,7 @@ def opinions(
     """Of every edit of the regions that a rule proposes, and of those that the model writes where it was asked."""
     given = []
     for each, filled in zip(regions, draft.spans, strict=True):
-        text = in_the_files_manner(without_sentinels(filled.text, each.snapshot.text), each.snapshot)
+        text = in_the_files_style(without_sentinels(filled.text, each.snapshot.text), each.snapshot)
         given += [Opinion(one, filled.p_accept, agreement(each, one, text)) for one in each.candidates]
         if filled.complete and (edit := written_edit(question, each, text, found)):
             given.append(Opinion(edit, filled.p_accept, 0.0))

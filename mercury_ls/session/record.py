@@ -33,7 +33,7 @@ class NoRecorder:
     def changed(self, document: Document, version: int, changes: Sequence[tuple], encoding: str) -> None: ...
     def saved(self, document: Document) -> None: ...
     def closed(self, document: Document) -> None: ...
-    def answered(self, ask: Any, reply: Any, milliseconds: float) -> None: ...
+    def answered(self, ask: Any, answer: Any, milliseconds: float) -> None: ...
     def accepted(self, id: str, length: int | None = None) -> None: ...
     def rejected(self, id: str) -> None: ...
     def close(self) -> None: ...
@@ -106,17 +106,18 @@ class Recorder(NoRecorder):
         self._hold(self._event("close", d=self._number(document.uri)))
         self._release()
 
-    def answered(self, ask: Any, reply: Any, milliseconds: float) -> None:
+    def answered(self, ask: Any, answer: Any, milliseconds: float) -> None:
         known = self._texts.get(ask.uri)
         items = [
             {
-                "id": item.id,
-                "start": item.start,
-                "end": item.end,
-                "text": known.masked_in(item.start, item.text) if known else "*" * len(item.text),
-                "p": round(item.p_accept, 4),
+                "id": offer.id,
+                "start": edit.start,
+                "end": edit.end,
+                "text": known.masked_in(edit.start, edit.text) if known else "*" * len(edit.text),
+                "p": round(offer.p_accept, 4),
             }
-            for item in reply.items
+            for offer in answer.offers
+            for edit in offer.edits
         ]
         self._hold(
             self._event(
@@ -125,8 +126,8 @@ class Recorder(NoRecorder):
                 at=ask.offset,
                 invoked=ask.invoked,
                 ms=round(milliseconds, 2),
-                source=reply.source,
-                silence=reply.silence,
+                source=answer.source,
+                silence=answer.silence,
                 items=items,
             )
         )

@@ -101,14 +101,14 @@ class Wiring:
         settings = self.load()
         self._seen = tuple(self.roots)
         if (seen, before.privacy, before.context) == (self._seen, settings.privacy, settings.context):
-            session.adopt(settings, session.privacy, session.workspace)
+            session.adopt(settings)
             return
         privacy = Privacy(settings.privacy, self.roots)
         session.adopt(settings, privacy, Workspace(self.roots, privacy, settings.context))
 
     async def renew_engine(self, session: Session) -> None:
         """A client for the engine that the settings name by now; what the old one still answers, it ends."""
-        before, session.engine = session.engine, self._engine(session.settings.engine)
+        before, session.questions.engine = session.engine, self._engine(session.settings.engine)
         try:
             await before.close()
         finally:
@@ -122,15 +122,16 @@ class Wiring:
     def files_changed(self, session: Session, changed: Sequence[str], removed: Sequence[str]) -> None:
         """Follow the file system: definitions, branches, and the project's settings."""
         gone = set(removed)
-        session.workspace.removed(removed)
-        session.workspace.changed([path for path in changed if path not in gone])
-        if session.workspace.branch_switched():
+        workspace = session.files.workspace
+        workspace.removed(removed)
+        workspace.changed([path for path in changed if path not in gone])
+        if workspace.branch_switched():
             session.branch_switched()
         names = {Path(path).name for path in changed}
         if config.PROJECT_FILE in names:
             self.rebuild(session)
         elif not names.isdisjoint(IGNORE_FILES):
-            session.judge_again()
+            session.files.hide_again()
 
 
 def stamp(path: Path) -> int | None:

@@ -2,7 +2,8 @@
 
 from bench.answers import ratios, request
 from bench.edit_cases import Case
-from mercury_ls.code.documents import Change, Document
+from mercury_ls.code.documents import Document
+from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
 
 
@@ -10,7 +11,7 @@ def test_an_edit_is_asked_for_with_the_lines_beside_it():
     text = "".join(f"line {number}\n" for number in range(100))
     snapshot = Document("file:///a.py", "a.py", "python", 1, text).snapshot()
     at = text.index("line 50")
-    case = Case("repeat", snapshot, 0, History(), (Change(at, at + 4, "row"),), ())
+    case = Case("repeat", snapshot, 0, History(), (TextEdit(at, at + 4, "row"),), ())
     asked = request(case, "session")
     (window,), (span,) = asked.windows, asked.spans
     assert window.text[span.start : span.end] == "line 49\nline 50\nline 51\n"
@@ -21,7 +22,7 @@ def test_an_edit_is_asked_for_with_the_lines_beside_it():
 
 def test_an_edit_at_the_end_of_a_file_without_a_last_line_end():
     snapshot = Document("file:///a.py", "a.py", "python", 1, "a\nb").snapshot()
-    case = Case("repeat", snapshot, 0, History(), (Change(2, 3, "c"),), ())
+    case = Case("repeat", snapshot, 0, History(), (TextEdit(2, 3, "c"),), ())
     asked = request(case, "session")
     assert asked.windows[0].text[asked.spans[0].start : asked.spans[0].end] == "a\nb"
 

@@ -11,19 +11,20 @@ from bench.next_edit import outcome as outcome_of
 from bench.rename_latency import renaming, spread, timed
 from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
-from mercury_ls.code.documents import Change, Document, difference
+from mercury_ls.code.documents import Document
+from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
 from mercury_ls.next_edit.ranking import Ranking
 from mercury_training.corpus.shards import EditRow, Replacement, write_edits
 from mercury_training.fit.rank_edits import Candidate, due_chances
 
 TEXT = "a = old(1)\nb = old(2)\nc = old(3)\n"
-SECOND, THIRD = Change(11, 22, "b = new(2)\n"), Change(22, 33, "c = new(3)\n")
+SECOND, THIRD = TextEdit(11, 22, "b = new(2)\n"), TextEdit(22, 33, "c = new(3)\n")
 
 
-def changed(number: int, word: str = "new") -> Change:
+def changed(number: int, word: str = "new") -> TextEdit:
     start = 11 * number + 4
-    return Change(start, start + 3, word)
+    return TextEdit(start, start + 3, word)
 
 
 def test_some_of_what_is_due_and_nothing_else_is_exact():
@@ -92,7 +93,7 @@ def test_a_row_of_history_becomes_a_document_with_its_edits(tmp_path):
         Edit("other.py", 6, "x = old(0)\n", "x = new(0)\n"),
         Edit("a.py", 0, "a = old(1)\n", "a = new(1)\n"),
     )
-    assert found.expected == (Change(11, 22, "b = new(2)\n"),)
+    assert found.expected == (TextEdit(11, 22, "b = new(2)\n"),)
     assert found.offset == 10
     assert len(list(cases(written(tmp_path, row, times=5), every=2))) == 3
 
@@ -164,7 +165,7 @@ def drawn_case() -> Case:
     now = before.replace("old", "new", 1)
     history.record("a.py", before, difference(before, now), 0.0)
     snapshot = Document("file:///a.py", "a.py", "python", 1, now).snapshot()
-    return Case("repeat", snapshot, 12, history, (Change(18, 34, "b = new_name(2)\n"),), ())
+    return Case("repeat", snapshot, 12, history, (TextEdit(18, 34, "b = new_name(2)\n"),), ())
 
 
 async def test_each_part_answers_alone_and_both_together():
@@ -179,9 +180,9 @@ async def test_each_part_answers_alone_and_both_together():
 @pytest.mark.parametrize(
     ("expected", "stage"),
     [
-        (Change(18, 34, "b = new_name(2)\n"), "below the bar"),
-        (Change(18, 34, "b = other(2)\n"), "candidate with another text"),
-        (Change(16, 17, "import os\n"), "no candidate"),
+        (TextEdit(18, 34, "b = new_name(2)\n"), "below the bar"),
+        (TextEdit(18, 34, "b = other(2)\n"), "candidate with another text"),
+        (TextEdit(16, 17, "import os\n"), "no candidate"),
     ],
 )
 async def test_a_row_says_where_its_edit_was_lost(expected, stage):

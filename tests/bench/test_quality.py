@@ -10,10 +10,10 @@ from bench.next_edit import Outcome
 from bench.quality import Answered, Watch, Work, answered, beside, executor, figures, fim_set, next_edit_figures, tables
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.fake import FakeEngine
-from mercury_ls.code.documents import Change, Document, difference
+from mercury_ls.code.documents import Document
+from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
 from mercury_ls.serve.in_process import InProcessClient
-from mercury_ls.session.session import Item
 from mercury_training.rows.fim_rows import FimRow
 
 
@@ -81,9 +81,9 @@ def test_the_steps_of_an_engine_that_keeps_no_count_are_its_passes():
 def test_what_is_filled_in_stands_between_prefix_and_suffix():
     call = row("print(len($0)\n", "names)")
     before = len(call.prefix)
-    assert filled(call, Item("", before, before, "names)", 1.0)) == "names)"
-    assert filled(call, Item("", before, before + 1, "names))", 1.0)) == "names)"
-    assert filled(call, Item("", 6, before + 1, "sum(names)", 1.0)) == "sum(names)"
+    assert filled(call, TextEdit(before, before, "names)")) == "names)"
+    assert filled(call, TextEdit(before, before + 1, "names))")) == "names)"
+    assert filled(call, TextEdit(6, before + 1, "sum(names)")) == "sum(names)"
 
 
 def renamed() -> Case:
@@ -94,7 +94,7 @@ def renamed() -> Case:
     history.record("a.py", before, difference(before, after), 0.0)
     snapshot = Document("file:///a.py", "a.py", "python", 1, after).snapshot()
     uses = [after.index("total"), after.rindex("total")]
-    due = [Change(start, start + 5, "count") for start in uses]
+    due = [TextEdit(start, start + 5, "count") for start in uses]
     return Case("propagate", snapshot, 5, history, tuple(due[:1]), tuple(due[1:]))
 
 

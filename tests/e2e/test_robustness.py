@@ -201,7 +201,7 @@ def noisy_site(project):
 import sys
 
 def noise(event, arguments):
-    if event == "import" and arguments[0] == "mercury_ls.lsp.server":
+    if event == "import" and arguments[0] == "mercury_ls.lsp.app":
         print("noise", flush=True)
 
 sys.addaudithook(noise)

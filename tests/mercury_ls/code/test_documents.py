@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from tree_sitter import Node, Tree
 
 from mercury_ls.code import documents, languages
-from mercury_ls.code.documents import TREE_LIMIT, Change, Document, Snapshot, remembered
+from mercury_ls.code.documents import TREE_LIMIT, Document, Snapshot, remembered
+from mercury_ls.code.edits import TextEdit
 
 ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
 AWKWARD = ["\n", "\r", "\r\n", "\n\r", "\f", "\v", "\x1c", "\x85", "\u2028", "\t", "é", "中", "😀", "e\u0301"]
@@ -91,7 +92,7 @@ def parsed(text: str, language: str = "python") -> Tree:
     return languages.parser(languages.find(language, "")).parse(text.encode())
 
 
-def check(before: str, changes: list, after: str, encoding: str = "utf-16") -> list[Change]:
+def check(before: str, changes: list, after: str, encoding: str = "utf-16") -> list[TextEdit]:
     document = opened(before)
     document.snapshot()
     applied = document.apply(changes, 2, encoding)
@@ -230,9 +231,9 @@ def test_deleting_what_stands_between_joins_a_terminator():
 
 
 def test_a_minimal_change_may_split_a_terminator():
-    assert check("a\r\nb", [(None, "a\rb")], "a\rb") == [Change(2, 3, "")]
-    assert check("a\r\nb", [(None, "a\nb")], "a\nb") == [Change(1, 2, "")]
-    assert check("a\r\nb", [(None, "a\rX\nb")], "a\rX\nb") == [Change(2, 2, "X")]
+    assert check("a\r\nb", [(None, "a\rb")], "a\rb") == [TextEdit(2, 3, "")]
+    assert check("a\r\nb", [(None, "a\nb")], "a\nb") == [TextEdit(1, 2, "")]
+    assert check("a\r\nb", [(None, "a\rX\nb")], "a\rX\nb") == [TextEdit(2, 2, "X")]
 
 
 def test_a_position_past_the_end_is_clamped():
@@ -262,8 +263,8 @@ def test_the_same_text_again_changes_nothing():
 
 
 def test_a_whole_text_is_answered_as_what_differs():
-    assert check("one two three", [(None, "one 2 three")], "one 2 three") == [Change(4, 7, "2")]
-    assert check("aa", [(None, "aaa")], "aaa") == [Change(2, 2, "a")]
+    assert check("one two three", [(None, "one 2 three")], "one 2 three") == [TextEdit(4, 7, "2")]
+    assert check("aa", [(None, "aaa")], "aaa") == [TextEdit(2, 2, "a")]
 
 
 def test_a_lone_surrogate_is_replaced_by_a_character_of_its_length():
@@ -400,7 +401,7 @@ def test_keystrokes_whose_parse_took_too_long_are_told_to_the_parser_once(monkey
 
 def test_a_variant_of_a_text_is_parsed_from_its_tree():
     snapshot = Document("file:///a.py", "a.py", "python", 1, "a = 1\nb = 2\n").snapshot()
-    variant = snapshot.changed(Change(4, 5, "f(1)"))
+    variant = snapshot.changed(TextEdit(4, 5, "f(1)"))
     assert variant.text == "a = f(1)\nb = 2\n"
     assert shape(variant.tree) == shape(parsed(variant.text))
     assert snapshot.text == "a = 1\nb = 2\n"

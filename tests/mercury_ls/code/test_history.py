@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_ls.code.documents import Change, difference
+from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
 
 
@@ -19,7 +19,7 @@ class Editor:
     def change(self, start: int, end: int, text: str, pause: float = 10.0) -> "Editor":
         self.now += pause
         before, self.text = self.text, self.text[:start] + text + self.text[end:]
-        self.history.record(self.path, before, Change(start, end, text), self.now)
+        self.history.record(self.path, before, TextEdit(start, end, text), self.now)
         return self
 
     def replace(self, old: str, new: str, pause: float = 10.0) -> "Editor":
@@ -223,7 +223,7 @@ def test_undoing_the_last_edit_is_always_a_reversal(edits):
         edit = difference(before[start : start + length], inserted)
         if not (edit.text + before[start + edit.start : start + edit.end]).strip():
             continue
-        edit = Change(start + edit.start, start + edit.end, edit.text)
+        edit = TextEdit(start + edit.start, start + edit.end, edit.text)
         editor.change(edit.start, edit.end, edit.text)
         assert editor.history.reverses(
             "a", editor.text, edit.start, edit.start + len(edit.text), before[edit.start : edit.end]

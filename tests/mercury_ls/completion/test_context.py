@@ -1,7 +1,7 @@
 from mercury_engine.api import Snippet
 from mercury_ls.code.documents import Document
-from mercury_ls.completion.context import HEARD, Budget, Related, build, relate, window
-from mercury_ls.completion.targets import Target
+from mercury_ls.completion.context import SNIPPET_CHARACTERS, Budget, Related, build, relate, window
+from mercury_ls.completion.target import Target
 from tests.marked import marked
 
 
@@ -76,7 +76,7 @@ def test_what_is_told_is_bounded():
     others = [opened(f"/project/f{n}.py", body.format(n, "." * 90)) for n in range(30)]
     snapshot, offset = marked("load_config(path, read$0)\n")
     chosen = relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=64), 0.0).snippets
-    assert HEARD - 2000 < sum(len(s.text) for s in chosen) <= HEARD
+    assert SNIPPET_CHARACTERS - 2000 < sum(len(s.text) for s in chosen) <= SNIPPET_CHARACTERS
     assert len(relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=3), 0.0).snippets) == 3
     assert relate(snapshot, offset, others, lambda names, near: [], Budget(snippets=0), 0.0).snippets == ()
 

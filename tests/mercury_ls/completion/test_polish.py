@@ -1,6 +1,7 @@
+from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
-from mercury_ls.completion.polish import Proposal, first_lines, polish
-from mercury_ls.completion.targets import Silence, Target
+from mercury_ls.completion.polish import first_lines, polish
+from mercury_ls.completion.target import Silence, Target
 from tests.marked import marked
 
 
@@ -14,7 +15,7 @@ def check(
         assert expected.startswith("- "), found.reason
         assert found.reason.startswith(expected[2:]), found.reason
         return
-    assert isinstance(found, Proposal)
+    assert isinstance(found, TextEdit)
     before, after = snapshot.text[: found.start], snapshot.text[found.end :]
     assert f"{before}«{found.text}»{after}" == expected
 
@@ -86,8 +87,8 @@ def test_stutter_is_cut():
 
 
 def test_the_neighbouring_line_is_no_suggestion():
-    check("    $0\n    return value\n", "return value", "- it repeats the lines")
-    check("self.total = total\n$0\n", "self.total = total", "- it repeats the lines")
+    check("    $0\n    return value\n", "return value", "- the suggestion repeats the lines")
+    check("self.total = total\n$0\n", "self.total = total", "- the suggestion repeats the lines")
 
 
 def test_the_files_indentation_is_kept():
@@ -130,11 +131,9 @@ def test_an_unfinished_file_may_stay_unfinished():
 
 
 def test_a_deletion_of_the_users_is_not_undone():
-    from mercury_ls.code.documents import Change
-
     before = "x = call(a, b)\n"
     history = History()
-    history.record("/project/file.py", before, Change(len("x = call(a"), len("x = call(a, b"), ""), 0.0)
+    history.record("/project/file.py", before, TextEdit(len("x = call(a"), len("x = call(a, b"), ""), 0.0)
     snapshot, offset = marked("x = call(a$0)\n")
     found = polish(snapshot, Target(offset, offset, "line"), ", b", history)
     assert isinstance(found, Silence)
@@ -159,11 +158,11 @@ def test_what_is_short_but_a_word_of_its_own_is_shown():
 
 
 def test_it_does_not_go_on_behind_an_argument():
-    check("serve(request, root$0\n", ", media_list,", "- it goes on behind", complete=False)
-    check("serve(root[0]$0\n", ", media_list)", "- it goes on behind")
-    check("serve('a'$0\n", ") + tail", "- it goes on behind")
-    check("def serve(request$0\n", ", media_list):", "- it goes on behind", complete=False)
-    check("serve(\n    one,\n    two$0\n", ", media_list)", "- it goes on behind")
+    check("serve(request, root$0\n", ", media_list,", "- the suggestion continues after", complete=False)
+    check("serve(root[0]$0\n", ", media_list)", "- the suggestion continues after")
+    check("serve('a'$0\n", ") + tail", "- the suggestion continues after")
+    check("def serve(request$0\n", ", media_list):", "- the suggestion continues after", complete=False)
+    check("serve(\n    one,\n    two$0\n", ", media_list)", "- the suggestion continues after")
 
 
 def test_elsewhere_a_comma_or_bracket_may_come_first():

@@ -33,7 +33,7 @@ async def check(
         invoked=invoked,
     )
     *_, last = [answer async for answer in suggest(question, Says(Filled(text, (p,), p, complete)))]
-    shown = [suggestion.proposal.text for suggestion in last.suggestions]
+    shown = [offer.edit.text for offer in last.offers]
     if expected.startswith("- "):
         assert not shown, shown
         assert last.silence.startswith(expected[2:])

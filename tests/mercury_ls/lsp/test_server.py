@@ -11,7 +11,7 @@ from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.client import Status
-from mercury_ls.lsp.server import create_server
+from mercury_ls.lsp.app import create_server
 from mercury_ls.lsp.transport import OversizedError
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.wiring import Wiring
@@ -185,7 +185,7 @@ async def test_a_notification_with_an_id_is_refused_and_not_done(client):
     document = {"uri": "untitled:a", "languageId": "python", "version": 1, "text": ""}
     reply = await client.request("textDocument/didOpen", {"textDocument": document})
     assert reply["error"]["code"] == -32600
-    assert client.server.session.documents == {}
+    assert client.server.session.files.documents == {}
 
 
 async def test_initialize_is_answered_once(client):
@@ -244,7 +244,7 @@ async def test_renamed_files_are_followed(client):
     client.send({"method": "textDocument/didClose", "params": {"textDocument": {"uri": uri}}})
     files = [{"oldUri": uri, "newUri": uri.replace("a.py", "b.py")}]
     client.send({"method": "workspace/didRenameFiles", "params": {"files": files}})
-    assert client.server.session.neighbours("untitled:x") == []
+    assert client.server.session.files.neighbours("untitled:x") == []
 
 
 async def test_the_status_compares_texts_by_digest_for_who_asks(client):

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from mercury_ls.code.documents import Change
+from mercury_ls.code.edits import TextEdit
 from mercury_ls.next_edit.lexemes import bounded, cased, closing, minimal
 
 
@@ -31,5 +31,5 @@ def test_brackets_in_strings_close_nothing():
 
 
 def test_a_difference_is_of_whole_words_and_operators():
-    assert minimal("x = read(a)\n", "x = reads(a)\n") == Change(4, 8, "reads")
-    assert minimal("if a < b:\n", "if a <= b:\n") == Change(5, 6, "<=")
+    assert minimal("x = read(a)\n", "x = reads(a)\n") == TextEdit(4, 8, "reads")
+    assert minimal("if a < b:\n", "if a <= b:\n") == TextEdit(5, 6, "<=")

@@ -7,13 +7,15 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Filled, Worth
 from mercury_engine.fake import FakeEngine
-from mercury_ls.code.documents import Document, Snapshot, difference
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.offers import Answer
 from mercury_ls.next_edit import candidates
 from mercury_ls.next_edit import pipeline as next_edit
 from mercury_ls.next_edit.imports import Diagnosed
-from mercury_ls.next_edit.pipeline import NextAnswer, NextQuestion, next_edits
+from mercury_ls.next_edit.pipeline import NextQuestion, next_edits
 from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import SUFFIX
 from tests.mercury_ls.next_edit.next_edit_scenarios import ASKED, SCENARIOS, Scenario
@@ -78,13 +80,13 @@ def question_of(drawn: str | tuple[str, ...], language: str, **known) -> NextQue
     return NextQuestion(snapshot=snapshot, offset=offset, history=history, **{**given, **known})
 
 
-async def last_of(question: NextQuestion, engine=None) -> NextAnswer:
+async def last_of(question: NextQuestion, engine=None) -> Answer:
     answers = [answer async for answer in next_edits(question, engine)]
     assert [answer.final for answer in answers] == [False] * (len(answers) - 1) + [True]
     return answers[-1]
 
 
-def drawn_after(snapshot: Snapshot, answer: NextAnswer) -> str:
+def drawn_after(snapshot: Snapshot, answer: Answer) -> str:
     text = snapshot.text
     for edit in sorted(answer.edits, key=lambda each: each.start, reverse=True):
         if edit.uri == snapshot.uri:
@@ -141,11 +143,9 @@ def other_file(text: str) -> Snapshot:
 
 async def test_an_answer_names_what_it_does_and_the_versions_that_it_is_for():
     answer = await last_of(question_of(RENAME, "python"))
-    assert answer.label == "rename `w` → `width`"
-    assert answer.versions == {"file:///project/file.py": 7}
-    assert 0.25 <= answer.p_accept <= 1.0
-    assert all(0.25 <= edit.p_accept <= 1.0 for edit in answer.edits)
-    assert {edit.display for edit in answer.edits} == {"diff"}
+    assert answer.offer.label == "rename `w` → `width`"
+    assert {uri: each.version for uri, each in answer.offer.base.items()} == {"file:///project/file.py": 7}
+    assert 0.25 <= answer.offer.p_accept <= 1.0
 
 
 async def test_other_files_are_part_of_the_same_answer():
@@ -153,8 +153,9 @@ async def test_other_files_are_part_of_the_same_answer():
     others = (other_file("from file import fetch\n\nresult = fetch(2)\n"),)
     answer = await last_of(question_of(drawn, "python", others=others, bar=0.05, invoked=True))
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py", "file:///project/other.py"}
-    assert answer.versions == {"file:///project/file.py": 7, "file:///project/other.py": 3}
-    assert answer.label == "rename `fetch` → `load`"
+    versions = {uri: each.version for uri, each in answer.offer.base.items()}
+    assert versions == {"file:///project/file.py": 7, "file:///project/other.py": 3}
+    assert answer.offer.label == "rename `fetch` → `load`"
 
 
 async def test_a_header_follows_the_implementation():
@@ -173,7 +174,7 @@ async def test_a_local_of_this_file_is_none_of_another():
 async def test_an_insertion_at_the_cursor_can_be_ghost_text():
     drawn = 'a = ⟦→await ⟧fetch("a")\nb = ⟦→await ⟧fetch("b")\nc = $0fetch("c")\n'
     answer = await last_of(question_of(drawn, "typescript"))
-    assert [(edit.text, edit.display) for edit in answer.edits] == [("await ", "ghost")]
+    assert [edit.text for edit in answer.edits] == ["await "]
 
 
 async def test_the_bar_decides_what_is_shown():
@@ -195,7 +196,7 @@ async def test_what_the_rules_know_comes_before_the_model_answers():
     assert not answers[0].final
     assert answers[-1].edits
     assert answers[-1].final
-    assert answers[-1].p_accept > answers[0].p_accept
+    assert answers[-1].offer.p_accept > answers[0].offer.p_accept
 
 
 async def test_places_that_lie_close_are_asked_about_at_once_with_their_old_text():
@@ -218,7 +219,7 @@ async def test_a_model_moves_the_chance_of_what_the_rules_say():
     question = question_of(RENAME, "python", asks="always", worth=HEARD)
     against = await last_of(question, Engine(Opinion(lambda old: old)))
     same = await last_of(question, Engine(Opinion(lambda old: old.replace("w", "width"))))
-    assert against.p_accept < same.p_accept
+    assert against.offer.p_accept < same.offer.p_accept
 
 
 async def test_nonsense_of_a_model_is_not_shown():
@@ -288,7 +289,7 @@ async def test_what_a_language_server_complains_of_is_an_edit_without_any_histor
     question = replace(question, history=History())
     answer = await last_of(question)
     assert drawn_after(question.snapshot, answer) == "import abc\n«import json\n»\nvalue = json.dumps(abc)\n"
-    assert answer.label == "add `import json`"
+    assert answer.offer.label == "add `import json`"
 
 
 def counted(monkeypatch) -> list[int]:

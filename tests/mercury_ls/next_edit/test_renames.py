@@ -6,9 +6,10 @@ import pytest
 
 from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
-from mercury_ls.code.documents import Document, difference
+from mercury_ls.code.documents import Document
+from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
-from mercury_ls.completion.pending import PendingEdits
+from mercury_ls.completion.offers import Offer
 from mercury_ls.link.wire import Status
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.modules import Project
@@ -54,23 +55,23 @@ async def renamed(session: Session, folder: Path, files: dict[str, str], old: st
     name, text = next(iter(files.items()))
     uri = (folder / name).as_uri()
     session.open(uri, str(folder / name), "", 1, text)
-    while session.workspace.step(0.0):
+    while session.files.workspace.step(0.0):
         pass
-    start = session.documents[uri].snapshot().position(text.index(old), "utf-16")
+    start = session.files.documents[uri].snapshot().position(text.index(old), "utf-16")
     session.change(uri, 2, [((*start, start[0], start[1] + len(old)), new)], "utf-16")
     return uri
 
 
-async def asked(session: Session, uri: str, **given) -> PendingEdits | None:
-    return (await session.proposals.ask(uri, session._cursors[uri], invoked=True, **given)).offer
+async def asked(session: Session, uri: str, **given) -> Offer | None:
+    return (await session.next_edits.ask(uri, session.files.cursors[uri], invoked=True, **given)).offer
 
 
-def take(session: Session, offer: PendingEdits) -> None:
-    for uri in offer.texts:
-        if uri not in session.documents:
-            session.open(uri, path_of(uri), "", 1, offer.texts[uri])
+def take(session: Session, offer: Offer) -> None:
+    for uri in offer.base:
+        if uri not in session.files.documents:
+            session.open(uri, path_of(uri), "", 1, offer.base[uri].text)
         for edit in sorted((each for each in offer.edits if each.uri == uri), key=lambda each: -each.start):
-            snapshot = session.documents[uri].snapshot()
+            snapshot = session.files.documents[uri].snapshot()
             where = *snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16")
             session.change(uri, snapshot.version + 1, [(where, edit.text)], "utf-16")
     session.accepted(offer.id)
@@ -83,7 +84,7 @@ async def test_a_use_that_was_renamed_before_the_declaration_tells_what_became_o
     fields = "\tcache        int\n\tfinalNoRoute int\n\tnoRoute      int\n"
     session.change(uri, 3, [((3, 0, 5, 0), fields)], "utf-16")
     offer = await asked(session, uri)
-    assert [offer.texts[uri].count("\n", 0, each.start) for each in offer.edits] == [13]
+    assert [offer.base[uri].text.count("\n", 0, each.start) for each in offer.edits] == [13]
 
 
 async def test_an_argument_is_added_once_however_many_files_the_offer_was_of(session, tmp_path):
@@ -93,7 +94,7 @@ async def test_an_argument_is_added_once_however_many_files_the_offer_was_of(ses
     for _ in range(6):
         if offer := await asked(session, uri):
             take(session, offer)
-    texts = [document.text for document in session.documents.values()]
+    texts = [document.text for document in session.files.documents.values()]
     assert [text.count("False)") for text in texts] == [4, 4]
     assert [text.count("False") for text in texts] == [4, 4]
 
@@ -104,8 +105,8 @@ async def test_a_use_that_got_another_name_says_nothing_of_what_other_files_decl
     uri = await renamed(session, tmp_path, files, "M3UFile(1", "M3U(1")
     for name in ("m3u.py", "o.py"):
         session.open((tmp_path / name).as_uri(), str(tmp_path / name), "", 1, files[name])
-    session.engine = NoEngine()
-    assert (await session.proposals.ask(uri, 0, invoked=True)).offer is None
+    session.questions.engine = NoEngine()
+    assert (await session.next_edits.ask(uri, 0, invoked=True)).offer is None
 
 
 async def test_a_word_of_a_text_is_no_name_in_other_files(session, tmp_path):
@@ -113,8 +114,8 @@ async def test_a_word_of_a_text_is_no_name_in_other_files(session, tmp_path):
     other = '"""Reads a media file."""\n\nlog("{}: file not found")\nkind = "file"\n'
     uri = await renamed(session, tmp_path, {"a.py": said, "m.py": other}, "file exists", "target exists")
     session.open((tmp_path / "m.py").as_uri(), str(tmp_path / "m.py"), "", 1, other)
-    session.engine = NoEngine()
-    offer = (await session.proposals.ask(uri, 0, invoked=True)).offer
+    session.questions.engine = NoEngine()
+    offer = (await session.next_edits.ask(uri, 0, invoked=True)).offer
     assert [(Path(path_of(each.uri)).name, each.text) for each in offer.edits] == [("a.py", "target")]
 
 
@@ -152,11 +153,11 @@ async def test_what_only_has_the_same_name_is_left_alone_also_after_the_offer_wa
         if (again := await asked(session, uri)) is not None:
             assert not any("samefile" in text_at(again, edit) for edit in again.edits)
             take(session, again)
-    assert session.documents[uri].text.count("samefile") == 4
+    assert session.files.documents[uri].text.count("samefile") == 4
 
 
-def text_at(offer: PendingEdits, edit) -> str:
-    return offer.texts[edit.uri][edit.start : edit.end]
+def text_at(offer: Offer, edit) -> str:
+    return offer.base[edit.uri].text[edit.start : edit.end]
 
 
 async def test_who_renames_a_use_after_the_declaration_is_offered_what_is_left(session, tmp_path):
@@ -164,7 +165,7 @@ async def test_who_renames_a_use_after_the_declaration_is_offered_what_is_left(s
     uri = await renamed(session, tmp_path, {"rows.py": text}, "load", "get")
     session.change(uri, 3, [((4, 6, 4, 10), "get")], "utf-16")
     offer = await asked(session, uri)
-    assert [offer.texts[uri].count("\n", 0, edit.start) for edit in offer.edits] == [5]
+    assert [offer.base[uri].text.count("\n", 0, edit.start) for edit in offer.edits] == [5]
 
 
 async def test_a_member_of_go_is_the_packages_own_only_if_no_closed_file_has_another(session, tmp_path):
@@ -208,7 +209,7 @@ async def test_a_file_too_large_for_definitions_is_searched_for_names(session, t
 
 async def test_a_rename_waits_for_the_rest_of_the_project(session, tmp_path):
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
-    session.workspace._walked_at = None
+    session.files.workspace._walked_at = None
     offer = await asked(session, uri)
     assert offer.note == ""
 
@@ -216,10 +217,10 @@ async def test_a_rename_waits_for_the_rest_of_the_project(session, tmp_path):
 async def test_what_could_not_be_read_in_time_is_said_and_made_up_for(session, tmp_path, monkeypatch):
     monkeypatch.setattr(proposals, "READING_SECONDS", 0.0)
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
-    session.workspace._walked_at = None
+    session.files.workspace._walked_at = None
     offer = await asked(session, uri)
     assert offer.note == "more files may use this name: the project is still being read"
-    await session.project_read(5.0)
+    await session.files.project_read(5.0)
     offer = await asked(session, uri)
     assert offer.note == ""
 
@@ -228,21 +229,21 @@ async def test_another_server_that_can_rename_is_named_and_no_closed_file_is_par
     uri = await renamed(session, tmp_path, USED, "load", "get")
     offer = await asked(session, uri, renamer="pyright")
     assert {each.uri for each in offer.edits} == {uri}
-    assert offer.note == "pyright can rename this in the whole project: undo and use rename"
+    assert offer.note == "pyright can rename this in the whole project: undo your edit and use its rename"
 
 
 async def test_a_client_that_cannot_show_closed_files_is_told_of_them(session, tmp_path):
     uri = await renamed(session, tmp_path, USED, "load", "get")
     offer = await asked(session, uri, closed=False)
     assert {each.uri for each in offer.edits} == {uri}
-    assert offer.note == "9 files that are not open may use this name too"
+    assert offer.note == "9 closed files may use this name too"
 
 
 async def test_what_an_accepted_offer_did_is_no_edit_of_the_users_own(session, tmp_path):
     uri = await renamed(session, tmp_path, {"rows.py": "def load(a):\n    return a\n\n\nload(1)\n"}, "load", "get")
     take(session, await asked(session, uri))
-    assert [edit.after for edit in session.history.edits(own=True)] == ["def get(a):\n"]
-    assert [edit.after for edit in session.history.edits()] == ["def get(a):\n", "get(1)\n"]
+    assert [edit.after for edit in session.files.history.edits(own=True)] == ["def get(a):\n"]
+    assert [edit.after for edit in session.files.history.edits()] == ["def get(a):\n", "get(1)\n"]
 
 
 def test_who_goes_on_in_what_was_accepted_makes_it_their_own():

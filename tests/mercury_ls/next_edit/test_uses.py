@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from mercury_ls.code.documents import Document, difference
+from mercury_ls.code.documents import CLOSED, Document
+from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.completion.context import Budget, Related
-from mercury_ls.completion.pending import CLOSED
 from mercury_ls.next_edit.modules import Project
 from mercury_ls.next_edit.pipeline import NextQuestion
 from mercury_ls.settings.schema import SuggestSettings

@@ -78,8 +78,8 @@ async def test_hidden_files_are_told_to_nobody(project):
     for name in HIDDEN:
         path = project / name
         session.open(path.as_uri(), str(path), "python", 1, path.read_text())
-        assert session.unavailable(path.as_uri(), invoked=True).startswith("the file is private"), name
-    while session.workspace.step(0.0):
+        assert session.questions.unavailable(path.as_uri(), invoked=True).startswith("the file is private"), name
+    while session.files.workspace.step(0.0):
         pass
     uri = (project / "work.py").as_uri()
     text = f"x = {CANARY}(1, 2)\ny = canary_for_all(1)\nz = {CANARY}("
@@ -87,7 +87,7 @@ async def test_hidden_files_are_told_to_nobody(project):
     async with aclosing(session.inline(Ask(uri=uri, offset=len(text), invoked=True))) as replies:
         async for _ in replies:
             pass
-    await session._warm()
+    await session.idle.warm()
     await session.end()
     assert engine.told
     assert not any(f"def {CANARY}" in told for told in engine.told)

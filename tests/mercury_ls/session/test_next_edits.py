@@ -1,5 +1,6 @@
 """The next edit of a session: sought ahead, over files that are not open, and as the editor's servers complain."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,16 +8,16 @@ import pytest
 from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
-from mercury_ls.completion.pending import CLOSED
-from mercury_ls.lsp import next_edit as faces
+from mercury_ls.completion.offers import Answer
+from mercury_ls.lsp import next_edit as handlers
 from mercury_ls.lsp.protocol import Document as TextDocument
 from mercury_ls.lsp.protocol import InlineContext, NextEditParams, Position
+from mercury_ls.lsp.server import Server
 from mercury_ls.next_edit.imports import Diagnosed
-from mercury_ls.next_edit.pipeline import NextAnswer
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
-from mercury_ls.session import next_edits as proposals
+from mercury_ls.session import next_edits
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
 from mercury_ls.settings.load import Settings, SuggestSettings
@@ -28,7 +29,7 @@ USED = "from here import fetch_rows\n\nresult = fetch_rows(3)\n"
 
 @pytest.fixture
 async def session(tmp_path, monkeypatch):
-    monkeypatch.setattr(proposals, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
     settings = Settings()
     privacy = Privacy(settings.privacy, [tmp_path])
     client = InProcessClient(FakeEngine())
@@ -45,7 +46,7 @@ def opened(session: Session, path: Path, text: str) -> str:
 
 
 def index(session: Session) -> None:
-    while session.workspace.step(0.0):
+    while session.files.workspace.step(0.0):
         pass
 
 
@@ -60,39 +61,39 @@ async def renamed(session: Session, folder: Path) -> str:
 
 async def test_files_that_are_not_open_are_part_of_the_answer(session, tmp_path):
     uri = await renamed(session, tmp_path)
-    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     other = (tmp_path / "other.py").as_uri()
     assert {edit.uri for edit in offer.edits} == {uri, other}
-    assert offer.versions == {uri: 2, other: CLOSED}
+    assert {each: offer.version(each) for each in offer.base} == {uri: 2, other: None}
     assert [USED[e.start : e.end] for e in offer.edits if e.uri == other] == ["fetch_rows", "fetch_rows"]
 
 
 async def test_who_types_on_in_the_edit_gets_another_answer(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED)
     session.change(uri, 2, [((0, 4, 0, 14), "l")], "utf-16")
-    offer = (await session.proposals.ask(uri, 5, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 5, invoked=True)).offer
     assert {edit.text for edit in offer.edits} == {"l"}
     session.change(uri, 3, [((0, 5, 0, 5), "oad")], "utf-16")
-    offer = (await session.proposals.ask(uri, 8, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 8, invoked=True)).offer
     assert {edit.text for edit in offer.edits} == {"load"}
 
 
 async def test_who_begins_another_change_elsewhere_gets_what_follows_from_that(session, tmp_path):
     uri = await renamed(session, tmp_path)
-    await session.proposals.ask(uri, 13, invoked=True)
+    await session.next_edits.ask(uri, 13, invoked=True)
     text = "def shape(side):\n    return side\n\n\nprint(shape(1))\nprint(shape(2))\n"
     shapes = opened(session, tmp_path / "shapes.py", text)
     session.change(shapes, 2, [((0, 4, 0, 9), "square")], "utf-16")
-    offer = (await session.proposals.ask(shapes, 10, invoked=True)).offer
+    offer = (await session.next_edits.ask(shapes, 10, invoked=True)).offer
     assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
 
 
 async def test_what_follows_from_a_new_edit_comes_before_a_surer_old_offer(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED + 'log.info("a", x)\nlog.info("b", y)\nlog.info("c", z)\n')
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
-    old = (await session.proposals.ask(uri, 13)).offer
+    old = (await session.next_edits.ask(uri, 13)).offer
     session.change(uri, 3, [((6, 4, 6, 8), "debug")], "utf-16")
-    new = (await session.proposals.ask(uri, session.documents[uri].text.index("debug") + 5)).offer
+    new = (await session.next_edits.ask(uri, session.files.documents[uri].text.index("debug") + 5)).offer
     assert (old.label, new.label) == ("rename `fetch_rows` → `load_rows`", "rename `info` → `debug`")
     assert old.p_accept > new.p_accept
 
@@ -100,20 +101,20 @@ async def test_what_follows_from_a_new_edit_comes_before_a_surer_old_offer(sessi
 async def test_an_old_offer_does_not_come_back_before_what_is_typed_meanwhile(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED + 'log.info("a", x)\nlog.info("b", y)\nlog.info("c", z)\n')
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
-    assert (await session.proposals.ask(uri, 13)).offer
+    assert (await session.next_edits.ask(uri, 13)).offer
     session.change(uri, 3, [((6, 4, 6, 8), "debug(")], "utf-16")
-    at = session.documents[uri].text.index("debug") + 6
-    assert (await session.proposals.ask(uri, at)).silence == "the statement at the cursor is not complete"
+    at = session.files.documents[uri].text.index("debug") + 6
+    assert (await session.next_edits.ask(uri, at)).silence == "the statement at the cursor is not complete"
     session.change(uri, 4, [((6, 9, 6, 10), "")], "utf-16")
-    assert (await session.proposals.ask(uri, at - 1)).offer.label == "rename `info` → `debug`"
+    assert (await session.next_edits.ask(uri, at - 1)).offer.label == "rename `info` → `debug`"
 
 
 async def test_an_edit_from_which_nothing_follows_leaves_the_offer(session, tmp_path):
     uri = opened(session, tmp_path / "here.py", DEFINED)
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
-    old = (await session.proposals.ask(uri, 13)).offer
+    old = (await session.next_edits.ask(uri, 13)).offer
     session.change(uri, 3, [((2, 0, 2, 0), "count = 0")], "utf-16")
-    assert (await session.proposals.ask(uri, 40)).offer.id == old.id
+    assert (await session.next_edits.ask(uri, 40)).offer.id == old.id
 
 
 async def test_a_lamp_shows_what_follows_from_the_latest_edit(session, tmp_path):
@@ -121,17 +122,17 @@ async def test_a_lamp_shows_what_follows_from_the_latest_edit(session, tmp_path)
     uri = opened(session, tmp_path / "here.py", DEFINED + "def shape(side):\n    return side\n\n\nprint(shape(1))\n")
     asked = lsp.CodeActionParams(lsp.TextDocumentIdentifier(uri), NOWHERE, lsp.CodeActionContext(diagnostics=[]))
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
-    assert await faces.code_action(client, asked) == []
-    await session.proposals.ask(uri, 13)
-    (action,) = await faces.code_action(client, asked)
+    assert await handlers.code_action(client, asked) == []
+    await session.next_edits.ask(uri, 13)
+    (action,) = await handlers.code_action(client, asked)
     assert action.title == "mercury: rename `fetch_rows` → `load_rows` (2 here)"
     session.change(uri, 3, [((6, 4, 6, 9), "square")], "utf-16")
-    (action,) = await faces.code_action(client, asked)
+    (action,) = await handlers.code_action(client, asked)
     assert action.title == "mercury: rename `shape` → `square` (1 here)"
 
 
 async def why(session, uri, *parts):
-    said = await session.proposals.why(uri, 13)
+    said = await session.next_edits.why(uri, 13)
     assert all(part in said for part in parts), said
 
 
@@ -140,23 +141,25 @@ async def test_why_tells_of_next_edits_too(session, tmp_path):
     await why(session, uri, "nothing has been edited yet")
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     await why(session, uri, "a next edit is ready: rename `fetch_rows` → `load_rows` (2 here)")
-    assert session.proposals.current() is None
-    offer = (await session.proposals.ask(uri, 13)).offer
+    assert session.next_edits.current() is None
+    offer = (await session.next_edits.ask(uri, 13)).offer
     await why(session, uri, "on offer: rename `fetch_rows` → `load_rows` (2 here)")
     session.rejected(offer.id)
-    await why(session, uri, "rejected just now")
+    await why(session, uri, "rejected a moment ago")
     await why(session, "file:///nowhere.py", "the document is not open")
 
 
 async def test_why_names_the_bar_that_a_next_edit_is_under(session, tmp_path):
-    session.adopt(Settings(suggest=SuggestSettings(minimum_probability=0.99)), session.privacy, session.workspace)
+    session.adopt(
+        Settings(suggest=SuggestSettings(minimum_probability=0.99)), session.files.privacy, session.files.workspace
+    )
     uri = opened(session, tmp_path / "here.py", DEFINED)
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     await why(session, uri, "rename `fetch_rows` → `load_rows` is 90% likely, under the bar of 99%")
 
 
 async def test_why_names_a_setting_that_keeps_next_edits_away(session, tmp_path):
-    session.adopt(Settings(suggest=SuggestSettings(enabled=False)), session.privacy, session.workspace)
+    session.adopt(Settings(suggest=SuggestSettings(enabled=False)))
     uri = opened(session, tmp_path / "here.py", DEFINED)
     await why(session, uri, "suggest.enabled")
 
@@ -165,7 +168,7 @@ async def test_a_change_while_the_model_answers_is_not_taken_for_known(session, 
     uri = await renamed(session, tmp_path)
     text = "def shape(side):\n    return side\n\n\nprint(shape(1))\nprint(shape(2))\n"
     shapes = opened(session, tmp_path / "shapes.py", text)
-    answer = proposals.next_edits
+    answer = next_edits.next_edits
 
     async def interrupted(question, engine):
         session.change(shapes, 2, [((0, 4, 0, 9), "square")], "utf-16")
@@ -173,9 +176,9 @@ async def test_a_change_while_the_model_answers_is_not_taken_for_known(session, 
             yield latest
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proposals, "next_edits", interrupted)
-        await session.proposals.ask(uri, 13)
-    offer = (await session.proposals.ask(shapes, 10, invoked=True)).offer
+        patch.setattr(next_edits, "next_edits", interrupted)
+        await session.next_edits.ask(uri, 13)
+    offer = (await session.next_edits.ask(shapes, 10, invoked=True)).offer
     assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
 
 
@@ -183,7 +186,7 @@ async def test_a_file_that_became_private_has_no_next_edit(session, tmp_path):
     (tmp_path / ".git").mkdir()
     uri = await renamed(session, tmp_path)
     (tmp_path / ".gitignore").write_text("here.py\n")
-    found = await session.proposals.ask(uri, 13, invoked=True)
+    found = await session.next_edits.ask(uri, 13, invoked=True)
     assert found.offer is None
     assert found.silence.startswith("the file is private")
 
@@ -191,39 +194,40 @@ async def test_a_file_that_became_private_has_no_next_edit(session, tmp_path):
 async def test_what_the_user_wants_to_see_counts_from_then_on(session, tmp_path):
     uri = await renamed(session, tmp_path)
     certain = Settings(suggest=SuggestSettings(minimum_probability=1.0))
-    session.adopt(certain, session.privacy, session.workspace)
-    assert (await session.proposals.ask(uri, 13)).offer is None
+    session.adopt(certain)
+    assert (await session.next_edits.ask(uri, 13)).offer is None
 
 
 async def test_an_offer_of_which_a_part_is_made_stays_the_same_offer(session, tmp_path):
     uri = await renamed(session, tmp_path)
-    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     session.change(uri, 3, [((4, 8, 4, 18), "load_rows")], "utf-16")
-    rest = (await session.proposals.ask(uri, 70, invoked=True)).offer
+    rest = (await session.next_edits.ask(uri, 70, invoked=True)).offer
     assert rest.id == offer.id
     assert len(rest.edits) == len(offer.edits) - 1
 
 
 async def test_a_line_typed_elsewhere_leaves_the_offer_as_it_is(session, tmp_path):
     uri = await renamed(session, tmp_path)
-    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     session.change(uri, 3, [((2, 0, 2, 0), "count = 0")], "utf-16")
-    moved = (await session.proposals.ask(uri, 40, invoked=True)).offer
+    moved = (await session.next_edits.ask(uri, 40, invoked=True)).offer
     assert [edit.text for edit in moved.edits] == [edit.text for edit in offer.edits]
 
 
 class Client:
-    """As much of the language server as the faces ask for; the client takes versioned edits."""
+    """As much of the language server as the handlers ask for; the client takes versioned edits."""
 
     def __init__(self, session: Session) -> None:
         edits = SimpleNamespace(document_changes=True, change_annotation_support=None)
         self.started, self.encoding, self.accept_command = session, "utf-16", "mercury.didAccept"
+        self.range_of = partial(Server.range_of, self)
         self.protocol = SimpleNamespace(
             client_capabilities=SimpleNamespace(workspace=SimpleNamespace(workspace_edit=edits))
         )
 
     def offset(self, uri: str, line: int, character: int) -> int:
-        return self.started.documents[uri].snapshot().offset(line, character, self.encoding)
+        return self.started.files.documents[uri].snapshot().offset(line, character, self.encoding)
 
     async def newest(self, kind: str, uri: str, work, otherwise):
         return await work
@@ -236,43 +240,43 @@ def asked(uri: str, **context) -> NextEditParams:
 async def test_edits_of_closed_files_go_only_to_clients_that_can_make_them(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     other = (tmp_path / "other.py").as_uri()
-    told = await faces.next_edit(client, asked(uri, closed_files=True))
+    told = await handlers.next_edit(client, asked(uri, closed_files=True))
     assert {e["textDocument"]["uri"]: e["textDocument"]["version"] for e in told["edits"]} == {uri: 2, other: None}
-    told = await faces.next_edit(client, asked(uri))
+    told = await handlers.next_edit(client, asked(uri))
     assert {edit["textDocument"]["uri"] for edit in told["edits"]} == {uri}
-    told = await faces.copilot_inline_edit(client, asked(uri))
+    told = await handlers.copilot_inline_edit(client, asked(uri))
     assert {edit["textDocument"]["uri"] for edit in told["edits"]} == {uri}
 
 
 async def test_what_a_client_cannot_show_keeps_nothing_from_it(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
-    told = await faces.next_edit(client, asked(uri))
+    told = await handlers.next_edit(client, asked(uri))
     for edit in sorted(told["edits"], key=lambda each: -each["range"]["start"]["line"]):
         start, end = edit["range"]["start"], edit["range"]["end"]
         where = start["line"], start["character"], end["line"], end["character"]
-        session.change(uri, session.documents[uri].version + 1, [(where, edit["newText"])], "utf-16")
+        session.change(uri, session.files.documents[uri].version + 1, [(where, edit["newText"])], "utf-16")
     session.accepted(told["id"])
-    assert session.proposals.current() is None
-    session.proposals.end()
+    assert session.next_edits.current() is None
+    session.next_edits.end()
 
 
 async def test_an_offer_of_closed_files_alone_is_none_to_who_cannot_show_them(session, tmp_path):
     uri = await renamed(session, tmp_path)
-    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     here = [edit for edit in offer.edits if edit.uri == uri]
     for edit in sorted(here, key=lambda each: -each.start):
-        snapshot = session.documents[uri].snapshot()
+        snapshot = session.files.documents[uri].snapshot()
         where = *snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16")
         session.change(uri, snapshot.version + 1, [(where, edit.text)], "utf-16")
-    left = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    left = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     assert {edit.uri for edit in left.edits} == {(tmp_path / "other.py").as_uri()}
-    assert (await session.proposals.ask(uri, 13, invoked=True, closed=False)).offer is None
+    assert (await session.next_edits.ask(uri, 13, invoked=True, closed=False)).offer is None
 
 
 async def test_a_workspace_edit_of_a_closed_file_has_no_version(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
-    await session.proposals.ask(uri, 13, invoked=True)
-    found = faces.workspace_edit(client, session.proposals.current(), uri).document_changes
+    await session.next_edits.ask(uri, 13, invoked=True)
+    found = handlers.workspace_edit(client, session.next_edits.current(), uri).document_changes
     versions = {each.text_document.uri: each.text_document.version for each in found}
     assert versions == {uri: 2, (tmp_path / "other.py").as_uri(): None}
     places = [edit.range.start.line for each in found for edit in each.edits if each.text_document.version is None]
@@ -286,30 +290,20 @@ def spelled(text: str, start: dict[str, int], end: dict[str, int]) -> str:
 
 async def test_an_offer_says_where_its_edits_are_those_here_first_and_what_they_replace(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
-    told = await faces.next_edit(client, asked(uri, closed_files=True))
+    told = await handlers.next_edit(client, asked(uri, closed_files=True))
     assert (told["label"], told["summary"]) == ("rename `fetch_rows` → `load_rows`", "2 here, 2 in other.py")
     assert [edit["textDocument"]["uri"] == uri for edit in told["edits"]] == [True, True, False, False]
     assert {edit["oldText"] for edit in told["edits"]} == {"fetch_rows"}
     assert {spelled(USED, **e["range"]) for e in told["edits"] if e["textDocument"]["uri"] != uri} == {"fetch_rows"}
-    told = await faces.next_edit(client, asked(uri))
+    told = await handlers.next_edit(client, asked(uri))
     assert told["summary"] == "2 here"
-
-
-async def test_each_file_is_read_once_however_many_edits_it_gets(session, tmp_path, monkeypatch):
-    client, uri = Client(session), await renamed(session, tmp_path)
-    await session.proposals.ask(uri, 13, invoked=True)
-    made, document = [], faces.Document
-    monkeypatch.setattr(faces, "Document", lambda uri, *rest: made.append(uri) or document(uri, *rest))
-    told = await faces.next_edit(client, asked(uri, closed_files=True))
-    assert len(told["edits"]) == 4
-    assert sorted(made) == sorted({edit["textDocument"]["uri"] for edit in told["edits"]})
 
 
 async def test_the_rest_of_a_rename_is_left_to_a_server_that_can_rename(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
-    told = await faces.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
+    told = await handlers.next_edit(client, asked(uri, closed_files=True, rename_provider="pyright"))
     assert told["summary"] == "2 here"
-    assert told["note"] == "pyright can rename this in the whole project: undo and use rename"
+    assert told["note"] == "pyright can rename this in the whole project: undo your edit and use its rename"
 
 
 async def test_a_rename_that_is_all_elsewhere_is_left_to_a_server_that_can_rename(session, tmp_path):
@@ -317,16 +311,16 @@ async def test_a_rename_that_is_all_elsewhere_is_left_to_a_server_that_can_renam
     uri = opened(session, tmp_path / "here.py", "def fetch_rows(name):\n    return name\n")
     index(session)
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
-    found = await session.proposals.ask(uri, 13, invoked=True, renamer="pyright")
+    found = await session.next_edits.ask(uri, 13, invoked=True, renamer="pyright")
     assert found.offer is None
-    assert found.silence == "pyright can rename this in the whole project: undo and use rename"
+    assert found.silence == "pyright can rename this in the whole project: undo your edit and use its rename"
 
 
 async def test_a_client_that_can_show_the_parts_of_an_edit_asks_about_other_files(session, tmp_path):
     client, uri = Client(session), await renamed(session, tmp_path)
     client.protocol.client_capabilities.workspace.workspace_edit.change_annotation_support = True
-    await session.proposals.ask(uri, 13, invoked=True)
-    found = faces.workspace_edit(client, session.proposals.current(), uri)
+    await session.next_edits.ask(uri, 13, invoked=True)
+    found = handlers.workspace_edit(client, session.next_edits.current(), uri)
     other = (tmp_path / "other.py").as_uri()
     annotations = {id: (each.needs_confirmation, each.description) for id, each in found.change_annotations.items()}
     assert annotations == {uri: (False, "2 here"), other: (True, "2 in other.py")}
@@ -338,19 +332,19 @@ async def test_a_client_that_can_show_the_parts_of_an_edit_asks_about_other_file
 
 async def test_an_offer_follows_a_file_on_the_disk(session, tmp_path):
     uri = await renamed(session, tmp_path)
-    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     (tmp_path / "other.py").write_text("# a line more\n" + USED)
-    moved = session.proposals.current()
+    moved = session.next_edits.current()
     other = [edit for edit in moved.edits if edit.uri != uri]
     assert [edit.start - 14 for edit in other] == [edit.start for edit in offer.edits if edit.uri != uri]
     (tmp_path / "other.py").unlink()
-    assert session.proposals.current() is None
+    assert session.next_edits.current() is None
 
 
 async def test_a_hidden_file_is_never_read_for_it(session, tmp_path):
     (tmp_path / ".gitignore").write_text("other.py\n")
     uri = await renamed(session, tmp_path)
-    offer = (await session.proposals.ask(uri, 13, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 13, invoked=True)).offer
     assert {edit.uri for edit in offer.edits} == {uri}
 
 
@@ -358,15 +352,15 @@ async def test_after_an_accept_the_next_answer_is_there_before_anybody_asks(sess
     text = "a = old_name(1)\nb = old_name(2)\nc = old_name(3)\n"
     uri = opened(session, tmp_path / "here.py", text)
     session.change(uri, 2, [((0, 4, 0, 12), "new_name")], "utf-16")
-    offer = (await session.proposals.ask(uri, 12, invoked=True)).offer
+    offer = (await session.next_edits.ask(uri, 12, invoked=True)).offer
     assert offer is not None
     session.change(uri, 3, [((1, 4, 1, 12), "new_name"), ((2, 4, 2, 12), "new_name")], "utf-16")
     session.accepted(offer.id)
-    ahead = session.proposals._ahead
+    ahead = session.next_edits._ahead
     assert ahead is not None
-    asked = await session.proposals.ask(uri, 12)
+    asked = await session.next_edits.ask(uri, 12)
     assert ahead.done()
-    assert session.proposals._ahead is None
+    assert session.next_edits._ahead is None
     assert asked.offer is None
 
 
@@ -374,32 +368,32 @@ async def test_what_is_complained_of_counts_for_the_text_it_was_said_of(session,
     text = "import abc\n\nvalue = json.dumps(abc)\n"
     uri = opened(session, tmp_path / "here.py", text)
     at = text.index("json")
-    session.proposals.diagnosed(uri, 1, (Diagnosed(at, at + 4, "undefined name"),))
-    offer = (await session.proposals.ask(uri, at)).offer
+    session.next_edits.diagnosed(uri, 1, (Diagnosed(at, at + 4, "undefined name"),))
+    offer = (await session.next_edits.ask(uri, at)).offer
     assert [edit.text for edit in offer.edits] == ["import json\n"]
     session.change(uri, 2, [((2, 0, 2, 0), "\n")], "utf-16")
-    session.proposals.rejected(offer.id)
-    assert (await session.proposals.ask(uri, at, invoked=True)).offer is None
+    session.next_edits.rejected(offer.id)
+    assert (await session.next_edits.ask(uri, at, invoked=True)).offer is None
 
 
 async def test_texts_that_change_while_the_answer_is_made_are_asked_about_again(session, tmp_path):
     """An editor tells of one document after the other, and asks in between."""
     uri = opened(session, tmp_path / "here.py", DEFINED)
     other = opened(session, tmp_path / "other.py", "x = 1\n")
-    answer = proposals.next_edits
+    answer = next_edits.next_edits
     asks = []
 
     async def late(question, engine):
         asks.append(question)
         if len(asks) == 1:
             session.change(other, 2, [((0, 4, 0, 5), "2")], "utf-16")
-            yield NextAnswer(silence="the text changed", final=True)
+            yield Answer(silence="the text changed", final=True)
             return
         async for latest in answer(question, engine):
             yield latest
 
     session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proposals, "next_edits", late)
-        assert (await session.proposals.ask(uri, 13)).offer
+        patch.setattr(next_edits, "next_edits", late)
+        assert (await session.next_edits.ask(uri, 13)).offer
     assert len(asks) == 2

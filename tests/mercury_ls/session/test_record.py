@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from mercury_ls.code.documents import Document
+from mercury_ls.code.edits import TextEdit
+from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.session.record import FORMAT, Recorder
 
 
@@ -65,9 +67,9 @@ def test_a_token_is_stars_even_before_it_could_be_recognised(tmp_path):
 )
 def test_what_is_proposed_is_masked_by_what_it_stands_behind(tmp_path, text, proposed, recorded):
     session = Session(tmp_path, text)
-    item = SimpleNamespace(id="one", start=len(text), end=len(text), text=proposed, p_accept=0.9)
+    edit = TextEdit(len(text), len(text), proposed)
     asked = SimpleNamespace(uri=session.document.uri, offset=len(text), invoked=False)
-    session.recorder.answered(asked, SimpleNamespace(items=[item], source="model", silence=""), 3.0)
+    session.recorder.answered(asked, Answer((Offer((edit,), 0.9, {}, id="one"),)), 3.0)
     (answer,) = (event for event in session.events() if event["ev"] == "answer")
     assert [each["text"] for each in answer["items"]] == [recorded]
 

@@ -11,13 +11,15 @@ import pytest
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code import documents
 from mercury_ls.code.documents import Document
+from mercury_ls.completion.offers import Answer
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
-from mercury_ls.session import next_edits as proposals
-from mercury_ls.session import session as session_module
+from mercury_ls.session import idle as idle_module
+from mercury_ls.session import next_edits
+from mercury_ls.session.open_files import LARGEST_DOCUMENT
 from mercury_ls.session.record import NoRecorder
-from mercury_ls.session.session import LARGEST_DOCUMENT, Ask, Reply, Session
+from mercury_ls.session.session import Ask, Session
 from mercury_ls.session.stats import REMEMBERED_OFFERS
 from mercury_ls.settings.load import Settings
 from mercury_ls.settings.schema import SuggestSettings
@@ -59,30 +61,30 @@ def drawn(text: str) -> tuple[str, int]:
     return text.replace("$0", "", 1), text.index("$0")
 
 
-async def ask(session: Session, text: str, invoked: bool = False) -> Reply:
+async def ask(session: Session, text: str, invoked: bool = False) -> Answer:
     """Open or change the one document to `text`, and ask at its `$0`."""
     plain, offset = drawn(text)
-    if URI in session.documents:
-        document = session.documents[URI]
+    if URI in session.files.documents:
+        document = session.files.documents[URI]
         session.change(URI, document.version + 1, [(None, plain)], "utf-16")
     else:
         session.open(URI, "/project/file.py", "python", 1, plain)
-    reply = Reply()
-    async with aclosing(session.inline(Ask(uri=URI, offset=offset, invoked=invoked))) as replies:
-        async for latest in replies:
-            reply = latest
-    return reply
+    answer = Answer()
+    async with aclosing(session.inline(Ask(uri=URI, offset=offset, invoked=invoked))) as answers:
+        async for latest in answers:
+            answer = latest
+    return answer
 
 
 async def check(session: Session, text: str, expected: str, source: str = "model") -> None:
     """`expected` is the text of the only item, or "-" and a part of the reason for silence."""
-    reply = await ask(session, text)
+    answer = await ask(session, text)
     if expected.startswith("- "):
-        assert reply.items == ()
-        assert expected[2:] in reply.silence
+        assert answer.offers == ()
+        assert expected[2:] in answer.silence
     else:
-        assert [item.text for item in reply.items] == [expected]
-        assert reply.source == source
+        assert [offer.edit.text for offer in answer.offers] == [expected]
+        assert answer.source == source
 
 
 async def test_the_model_is_asked_once_and_typing_along_needs_it_no_more(session, engine):
@@ -109,10 +111,10 @@ async def test_typing_it_to_its_end_is_no_refusal(session):
 
 
 async def test_what_is_accepted_counts_once(session):
-    (item,) = (await ask(session, "x = $0\n")).items
-    session.accepted(item.id)
-    session.accepted(item.id)
-    session.rejected(item.id)
+    (offer,) = (await ask(session, "x = $0\n")).offers
+    session.accepted(offer.id)
+    session.accepted(offer.id)
+    session.rejected(offer.id)
     assert (session.accepted_count, session.rejected_count) == (1, 0)
 
 
@@ -129,14 +131,14 @@ async def test_a_file_with_crlf_is_read_with_line_feeds_and_keeps_its_own():
     ("minutes", "silence"), [(float("inf"), "- snoozed"), (float("nan"), "compute(y)"), (-1, "compute(y)")]
 )
 async def test_snoozing_for_no_number_of_minutes(session, minutes, silence):
-    session.snooze(minutes)
+    session.questions.snooze(minutes)
     await check(session, "x = $0\n", silence)
 
 
 async def test_snoozing_ends_by_itself_and_asking_by_hand_goes_through(session):
-    session.snooze(5)
+    session.questions.snooze(5)
     await check(session, "x = $0\n", "- snoozed")
-    assert (await ask(session, "x = $0\n", invoked=True)).items
+    assert (await ask(session, "x = $0\n", invoked=True)).offers
     session.clock.now = 301.0
     await check(session, "x = $0\n", "compute(y)", "type-through")
 
@@ -188,7 +190,7 @@ async def test_what_the_user_typed_meanwhile_is_taken_off_the_answer():
         await asyncio.to_thread(reached.wait, 10)
         session.change(URI, 2, [((0, 4, 0, 4), typed)], "utf-16")
         go_on.set()
-        assert [item.text for item in (await asking).items] == expected
+        assert [offer.edit.text for offer in (await asking).offers] == expected
     await session.end()
 
 
@@ -226,11 +228,11 @@ class Hiding:
 async def test_a_file_that_becomes_private_is_forgotten(session):
     await check(session, "x = $0\n", "compute(y)")
     session.change(URI, 9, [((0, 0, 0, 0), "a")], "utf-16")
-    session.adopt(session.settings, Hiding("file.py"), session.workspace)
-    assert session.documents == {}
-    assert session.unavailable(URI, invoked=True) == "the file is private: by a new rule"
-    assert session.history.edits() == ()
-    assert session.neighbours("file:///project/other.py") == []
+    session.adopt(session.settings, Hiding("file.py"))
+    assert session.files.documents == {}
+    assert session.questions.unavailable(URI, invoked=True) == "the file is private: by a new rule"
+    assert session.files.history.edits() == ()
+    assert session.files.neighbours("file:///project/other.py") == []
 
 
 @pytest.mark.parametrize("is_open", [True, False])
@@ -238,24 +240,24 @@ async def test_a_file_that_becomes_private_is_no_context_either(session, is_open
     session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
     if not is_open:
         session.close("file:///project/a.py")
-    session.privacy = Hiding("a.py")
-    assert session.neighbours(URI) == []
+    session.files.privacy = Hiding("a.py")
+    assert session.files.neighbours(URI) == []
 
 
 async def test_the_rules_count_as_they_are_when_a_suggestion_is_asked_for(session):
     await check(session, "x = $0\n", "compute(y)")
-    session.privacy = Hiding("file.py")
-    (reply,) = [reply async for reply in session.inline(Ask(uri=URI, offset=4))]
-    assert reply.silence == "the file is private: by a new rule"
+    session.files.privacy = Hiding("file.py")
+    (answer,) = [answer async for answer in session.inline(Ask(uri=URI, offset=4))]
+    assert answer.silence == "the file is private: by a new rule"
 
 
 async def test_a_renamed_file_is_no_context_under_its_old_name(session):
     session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
     session.close("file:///project/a.py")
-    session.renamed("/project/a.py", "/project/b.py")
-    assert session.neighbours(URI) == []
-    session.privacy = Hiding("a.py")
-    session.judge_again()
+    session.files.renamed("/project/a.py", "/project/b.py")
+    assert session.files.neighbours(URI) == []
+    session.files.privacy = Hiding("a.py")
+    session.files.hide_again()
 
 
 async def test_files_that_nobody_has_opened_stand_in_for_neighbours(session, tmp_path):
@@ -263,39 +265,39 @@ async def test_files_that_nobody_has_opened_stand_in_for_neighbours(session, tmp
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    session.workspace = Workspace([tmp_path], session.privacy, session.settings.context)
-    while session.workspace.step(0.0):
+    session.files.workspace = Workspace([tmp_path], session.files.privacy, session.settings.context)
+    while session.files.workspace.step(0.0):
         pass
     session.open(URI, str(tmp_path / "file.py"), "python", 1, "x = compute(y)\n")
     opened = str(tmp_path / "deep/far.py")
     session.open(f"file://{opened}", opened, "python", 1, "x = compute(changed)\n")
-    told = session.related(session.documents[URI].snapshot(), 4).snippets
+    told = session.questions.related(session.files.documents[URI].snapshot(), 4).snippets
     assert {snippet.text for snippet in told} == {"x = compute(near)", "x = compute(changed)"}
 
 
 async def test_no_file_is_told_of_itself_by_another_path(session, tmp_path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src/file.py").write_text("x = compute(as_it_is_on_disk)\n")
-    session.workspace = Workspace([tmp_path], session.privacy, session.settings.context)
-    while session.workspace.step(0.0):
+    session.files.workspace = Workspace([tmp_path], session.files.privacy, session.settings.context)
+    while session.files.workspace.step(0.0):
         pass
     (tmp_path / "link").symlink_to("src")
     session.open(URI, str(tmp_path / "link/file.py"), "python", 1, "x = compute(y)\n")
-    assert session.related(session.documents[URI].snapshot(), 4).snippets == ()
+    assert session.questions.related(session.files.documents[URI].snapshot(), 4).snippets == ()
 
 
 async def test_a_position_in_an_older_text_is_not_looked_up_in_a_newer_one(session, engine):
     session.open(URI, "/project/file.py", "python", 2, "x = \n")
-    (reply,) = [reply async for reply in session.inline(Ask(uri=URI, offset=4, version=1))]
-    assert reply.silence == "the text changed before the request had its turn"
+    (answer,) = [answer async for answer in session.inline(Ask(uri=URI, offset=4, version=1))]
+    assert answer.silence == "the text changed before the request had its turn"
     assert engine.infills == 0
 
 
 async def test_beside_a_menu_the_suggestion_on_the_screen_is_not_trimmed(session):
     await check(session, "x = $0\n", "compute(y)")
-    replies = [reply async for reply in session.inline(Ask(uri=URI, offset=4, selected=(4, 4, "com")))]
-    assert all(item.text.startswith("com") and item.start == 4 for item in replies[-1].items)
-    assert replies[-1].source == "model"
+    answers = [answer async for answer in session.inline(Ask(uri=URI, offset=4, selected=(4, 4, "com")))]
+    assert all(edit.text.startswith("com") and edit.start == 4 for edit in answers[-1].edits)
+    assert answers[-1].source == "model"
 
 
 async def test_documents_too_large_or_binary_are_declined(session):
@@ -307,13 +309,13 @@ async def test_a_closed_file_still_helps_the_next_one(session):
     session.open("file:///project/a.py", "/project/a.py", "python", 1, "def helper(): ...\n")
     session.close("file:///project/a.py")
     session.open(URI, "/project/file.py", "python", 1, "x = 1\n")
-    assert [snapshot.path for snapshot in session.neighbours(URI)] == ["/project/a.py"]
+    assert [snapshot.path for snapshot in session.files.neighbours(URI)] == ["/project/a.py"]
 
 
 async def test_a_file_that_is_closed_while_its_edit_settles_has_no_next_edit(session, monkeypatch):
-    monkeypatch.setattr(proposals, "SETTLING_SECONDS", 0.0)
+    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
     session.open(URI, "/project/file.py", "python", 1, "x = 1\n")
-    asked = asyncio.create_task(session.proposals.ask(URI, 0))
+    asked = asyncio.create_task(session.next_edits.ask(URI, 0))
     await asyncio.sleep(0)
     session.close(URI)
     assert (await asked).silence == "the document is not open"
@@ -322,15 +324,15 @@ async def test_a_file_that_is_closed_while_its_edit_settles_has_no_next_edit(ses
 async def test_after_a_branch_switch_nothing_of_before_is_told(session):
     await ask(session, "x = $0\n")
     session.change(URI, 9, [((0, 0, 0, 0), "a")], "utf-16")
-    assert session.history.edits()
+    assert session.files.history.edits()
     session.branch_switched()
-    assert session.history.edits() == ()
-    assert session._type_through(session.documents[URI].snapshot(), 5) is None
+    assert session.files.history.edits() == ()
+    assert session._typed_through(session.files.documents[URI].snapshot(), 5) is None
 
 
 async def test_background_work_that_failed_is_taken_up_again(session, engine, monkeypatch):
     """And what failed does not keep the rest from being done."""
-    monkeypatch.setattr(session_module, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(idle_module, "IDLE_SECONDS", 0.0)
     steps, idle = [], []
 
     def step(now: float) -> bool:
@@ -339,9 +341,9 @@ async def test_background_work_that_failed_is_taken_up_again(session, engine, mo
             raise RuntimeError("a bug of ours")
         return False
 
-    monkeypatch.setattr(session.workspace, "step", step)
-    session.when_idle = lambda: idle.append(session.clock())
-    tending = asyncio.create_task(session.tend())
+    monkeypatch.setattr(session.files.workspace, "step", step)
+    session.idle.follow_settings = lambda: idle.append(session.clock())
+    tending = asyncio.create_task(session.idle.tend())
     async with asyncio.timeout(10):
         for moment in (0.0, 0.5, 2.0):
             session.clock.now = moment
@@ -354,7 +356,7 @@ async def test_background_work_that_failed_is_taken_up_again(session, engine, mo
 
 async def test_an_idle_session_warms_the_engine(session, engine):
     await ask(session, "x = $0\n")
-    await session._warm()
+    await session.idle.warm()
     async with asyncio.timeout(10):
         while not engine.warms:
             await asyncio.sleep(0)
@@ -365,12 +367,12 @@ async def test_others_have_their_turn_while_a_long_file_is_parsed(session, monke
     await ask(session, "a = $0\n")
     long = "def f(a):\n    return [a, (a, 1)]\n\n\n" * 1000
     document = Document(URI, "/project/file.py", "python", 1, long)
-    session.documents[URI] = document
+    session.files.documents[URI] = document
     asked = asyncio.ensure_future(ask(session, long + "x = $0\n"))
     for _ in range(5):
         await asyncio.sleep(0)
     assert document.is_new
-    assert [item.text for item in (await asked).items] == ["compute(y)"]
+    assert [offer.edit.text for offer in (await asked).offers] == ["compute(y)"]
     assert not document.is_new
 
 
@@ -381,4 +383,4 @@ async def test_a_file_that_comes_back_as_another_one_has_no_edits(session):
     session.close(URI)
     session.open(URI, "/project/file.py", "python", 3, "x\n")
     session.change(URI, 4, [((0, 0, 0, 0), "y")], "utf-16")
-    assert [(edit.line, edit.after) for edit in session.history.edits()] == [(0, "yx\n")]
+    assert [(edit.line, edit.after) for edit in session.files.history.edits()] == [(0, "yx\n")]

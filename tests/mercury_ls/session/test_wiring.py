@@ -57,14 +57,14 @@ def test_the_editors_settings_win_over_files(wiring, tmp_path):
 
 def test_what_the_project_defines_is_kept_unless_the_rules_change(wiring, tmp_path):
     session = started(wiring, tmp_path)
-    kept = session.workspace
+    kept = session.files.workspace
     wiring.reconfigure(session, {"suggest": {"delay_ms": 5}})
-    assert session.workspace is kept
+    assert session.files.workspace is kept
     wiring.reconfigure(session, {"privacy": {"ignore": ["*.sql"]}})
-    assert session.workspace is not kept
-    kept = session.workspace
+    assert session.files.workspace is not kept
+    kept = session.files.workspace
     wiring.reroot(session, [str(tmp_path / "other")])
-    assert session.workspace is not kept
+    assert session.files.workspace is not kept
 
 
 def test_a_branch_switch_forgets_what_was_typed(wiring, tmp_path):
@@ -75,10 +75,10 @@ def test_a_branch_switch_forgets_what_was_typed(wiring, tmp_path):
     session.open("file:///a.py", "/a.py", "python", 1, "x = 1\n")
     session.change("file:///a.py", 2, [((0, 0, 0, 0), "y")], "utf-16")
     wiring.files_changed(session, [str(head)], [])
-    assert session.history.edits()
+    assert session.files.history.edits()
     head.write_text("ref: refs/heads/topic\n")
     wiring.files_changed(session, [str(head)], [])
-    assert session.history.edits() == ()
+    assert session.files.history.edits() == ()
 
 
 async def test_changed_engine_settings_reach_the_engine(tmp_path):
@@ -105,7 +105,7 @@ def test_an_ignore_file_hides_what_is_open_already(wiring, tmp_path):
     session.open(path.as_uri(), str(path), "python", 1, "x = 1\n")
     (root / ".gitignore").write_text("inner.py\n", encoding="utf-8")
     wiring.files_changed(session, [str(root / ".gitignore")], [])
-    assert session.documents == {}
+    assert session.files.documents == {}
 
 
 def test_the_token_is_no_setting(tmp_path):

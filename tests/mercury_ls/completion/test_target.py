@@ -1,4 +1,4 @@
-from mercury_ls.completion.targets import Silence, Target, at_cursor
+from mercury_ls.completion.target import Silence, Target, at_cursor
 from tests.marked import marked
 
 

@@ -1,0 +1,128 @@
+"""Edits of texts: what a difference is made of, what is suggested, and where that stands after the text has changed."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+__all__ = ["TextEdit", "applied", "difference", "inserted", "rebase", "widened"]
+
+PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "`": "`", "<": ">"}
+
+
+class TextEdit(Struct, frozen=True):
+    """`text` replaces `[start, end)` of the document `uri`, which is empty where the document is known anyway."""
+
+    start: int
+    end: int
+    text: str
+    uri: str = ""
+
+
+def applied(text: str, edits: Iterable[TextEdit]) -> str:
+    """The text with all of these edits, whose offsets are of the text as it is."""
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def difference(before: str, after: str) -> TextEdit:
+    """The edit that turns one text into the other, without what they begin and end with in common."""
+    limit = min(len(before), len(after))
+    head = common_length(limit, lambda length: before.startswith(after[:length]))
+    tail = common_length(limit - head, lambda length: before.endswith(after[len(after) - length :]))
+    return TextEdit(head, len(before) - tail, after[head : len(after) - tail])
+
+
+def common_length(limit: int, agree: Callable[[int], bool]) -> int:
+    """The longest length up to `limit` that agrees, where every shorter one does too."""
+    return bisect_left(range(1, limit + 1), True, key=lambda length: not agree(length))
+
+
+def inserted(old: str, new: str) -> int:
+    """How many characters of a replacement are not in place already."""
+    return len(difference(old, new).text)
+
+
+def widened(text: str, edit: TextEdit) -> tuple[str, str]:
+    """What the edit removes and what it inserts, extended to whole words; no more than differs."""
+    change = difference(text[edit.start : edit.end], edit.text)
+    start, end, new = edit.start + change.start, edit.start + change.end, change.text
+    while start > 0 and is_word(text[start - 1]):
+        start, new = start - 1, text[start - 1] + new
+    while end < len(text) and is_word(text[end]):
+        end, new = end + 1, new + text[end]
+    return text[start:end], new
+
+
+def is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def rebase(edits: Sequence[TextEdit], before: str, after: str, cursor: int | None = None) -> list[TextEdit] | None:
+    """The edits of one text in a later one, without those that have been made; None if the text conflicts with them.
+
+    With a `cursor` there is one edit, which the user types: what is left of it replaces the text at the cursor.
+    """
+    if cursor is not None:
+        (edit,) = edits
+        return rest_of(edit, before, after, cursor)
+    left = not_yet_made(edits, before, after)
+    return shifted(edits, before, after) if left is None else left
+
+
+def rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEdit] | None:
+    """Typing takes from the front of the edit, backspace gives back as far as the line starts, and a bracket that the
+    editor has closed by itself is replaced by the edit's own."""
+    end = len(after) - (len(before) - edit.end)
+    if cursor < before.rfind("\n", 0, edit.start) + 1 or end < cursor or after[end:] != before[edit.end :]:
+        return None
+    completed = before[: edit.start] + edit.text
+    replaced, typed = before[edit.start : edit.end], after[edit.start : cursor]
+    if not completed.startswith(after[:cursor]) or not after[cursor:end].endswith(replaced):
+        return None
+    closed = after[cursor:end].removesuffix(replaced)
+    expected = "".join(PAIRS[c] for c in reversed(typed) if c in PAIRS)
+    if not expected.startswith(closed) or not all(c in edit.text for c in closed):
+        return None
+    rest = completed[cursor:]
+    return [replace(edit, start=cursor, end=end, text=rest)] if rest else []
+
+
+def not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
+    """The edits that are left if the later text is the earlier one with the others made; None if it is not.
+
+    Each way through the edits is identified by how much longer it makes the text.
+    """
+    ways: dict[int, list[TextEdit]] = {0: []}
+    at = 0
+    for edit in sorted(edits, key=lambda each: (each.start, each.end)):
+        between, old = before[at : edit.start], before[edit.start : edit.end]
+        found: dict[int, list[TextEdit]] = {}
+        for grown, left in ways.items():
+            start = edit.start + grown
+            if not after.startswith(between, at + grown):
+                continue
+            if after.startswith(edit.text, start):
+                found.setdefault(grown + len(edit.text) - len(old), left)
+            if after.startswith(old, start):
+                found.setdefault(grown, [*left, replace(edit, start=start, end=edit.end + grown)])
+        ways, at = found, edit.end
+    grown = len(after) - len(before)
+    return ways[grown] if grown in ways and after.endswith(before[at:]) and len(after) >= at + grown else None
+
+
+def shifted(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:
+    """The edits after a change that touches none of them; None if it touches one."""
+    change = difference(before, after)
+    grown = len(change.text) - (change.end - change.start)
+    moved = []
+    for edit in edits:
+        if edit.start >= change.end and (edit.start, edit.end) != (change.start, change.end):
+            moved.append(replace(edit, start=edit.start + grown, end=edit.end + grown))
+        elif edit.end <= change.start:
+            moved.append(edit)
+        else:
+            return None
+    return moved

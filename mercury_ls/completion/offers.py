@@ -1,0 +1,102 @@
+"""What is offered to the user: edits that are accepted together, or the reason why there are none."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_ls.code.documents import CLOSED, Snapshot
+from mercury_ls.code.edits import TextEdit, inserted, rebase, widened
+from mercury_ls.wording import decoded
+
+__all__ = ["Answer", "Offer", "summary"]
+
+
+class Offer(Struct, frozen=True):
+    """Edits of the texts in `base`, by the id that accepting them names.
+
+    A next edit also has a `kind`, a `label` that says what it does, and a `note` on what it leaves undone.
+    """
+
+    edits: tuple[TextEdit, ...]
+    p_accept: float
+    base: Mapping[str, Snapshot]
+    id: str = ""
+    kind: str = ""
+    label: str = ""
+    note: str = ""
+
+    @property
+    def edit(self) -> TextEdit:
+        """The only edit of an inline suggestion."""
+        return self.edits[0]
+
+    @property
+    def characters(self) -> int:
+        """How many characters the user would have to type for it."""
+        return sum(inserted(self.old_text(edit), edit.text) for edit in self.edits)
+
+    def old_text(self, edit: TextEdit) -> str:
+        return self.base[edit.uri].text[edit.start : edit.end]
+
+    def version(self, uri: str) -> int | None:
+        """None for a file that is not open: its text is the one on the disk."""
+        version = self.base[uri].version
+        return None if version == CLOSED else version
+
+    def on(self, snapshots: Mapping[str, Snapshot], cursor: int | None = None) -> "Offer | None":
+        """The same offer in these texts, without the edits that have been made; None if a text conflicts with it.
+
+        With a `cursor` it is what is left of an inline suggestion that the user is typing.
+        """
+        edits: list[TextEdit] = []
+        for uri, before in self.base.items():
+            mine = [edit for edit in self.edits if edit.uri == uri]
+            left = rebase(mine, before.text, snapshots[uri].text, cursor) if uri in snapshots else None
+            if left is None:
+                return None
+            edits += left
+        return replace(self, edits=tuple(edits), base={uri: snapshots[uri] for uri in self.base})
+
+    def makes(self, uri: str, before: str, change: TextEdit) -> bool:
+        """Whether a change of this document is one of the edits, wherever that stands by now."""
+        mine = [edit for edit in self.edits if edit.uri == uri]
+        made = mine and widened(before, change)
+        return any(made == widened(self.base[uri].text, edit) for edit in mine)
+
+
+class Answer(Struct, frozen=True):
+    """Offers, best first; or none, and why. `draft` is the raw text of `tokens` tokens that they were made from."""
+
+    offers: tuple[Offer, ...] = ()
+    silence: str = ""
+    source: str = "model"
+    step: int = 0
+    draft: str = ""
+    tokens: int = 0
+    final: bool = False
+
+    @property
+    def offer(self) -> Offer | None:
+        """The best one."""
+        return self.offers[0] if self.offers else None
+
+    @property
+    def edits(self) -> tuple[TextEdit, ...]:
+        return self.offers[0].edits if self.offers else ()
+
+
+def summary(edits: Sequence[TextEdit], uri: str) -> str:
+    """Where the edits are, as seen from one document: "5 here, 4 in models.py", "2 here, 9 in 3 other files"."""
+    here = sum(edit.uri == uri for edit in edits)
+    others = sorted({edit.uri for edit in edits} - {uri})
+    places = [f"{here} here"] if here else []
+    if len(others) == 1:
+        places.append(f"{len(edits) - here} in {name_of(others[0])}")
+    elif others:
+        places.append(f"{len(edits) - here} in {len(others)} {'other ' if here else ''}files")
+    return ", ".join(places)
+
+
+def name_of(uri: str) -> str:
+    return decoded(uri).rstrip("/").rpartition("/")[2] or uri

@@ -1,0 +1,125 @@
+"""Inline completions as LSP has them, or as an entry of the completion menu, and what became of a suggestion."""
+
+import contextlib
+from typing import Any
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+
+from mercury_ls.code.edits import TextEdit
+from mercury_ls.completion.offers import Answer, Offer
+from mercury_ls.lsp.protocol import AcceptParams, InlineParams, MenuParams, PartialAcceptParams, Range, ShownParams
+from mercury_ls.lsp.server import Server
+from mercury_ls.session.session import Ask
+
+__all__ = ["accept", "completion", "did_accept", "did_partially_accept", "did_reject", "did_show", "inline_completion"]
+
+LONGEST_LABEL = 60
+SUPERSEDED = Answer(silence="a newer request took its place")
+
+
+async def inline_completion(ls: Server, params: InlineParams) -> lsp.InlineCompletionList:
+    ask = ask_of(ls, params)
+    work = final_answer(ls, ask, params.partial_result_token)
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, ask.uri, work, SUPERSEDED)
+    return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in answer.offers])
+
+
+def ask_of(ls: Server, params: InlineParams) -> Ask:
+    uri = params.text_document.uri
+    invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
+    offset = ls.offset(uri, params.position.line, params.position.character)
+    selected = params.context.selected_completion_info
+    chosen = (*offsets(ls, uri, selected.range), selected.text) if selected else None
+    return Ask(uri=uri, offset=offset, version=params.text_document.version, invoked=invoked, selected=chosen)
+
+
+def offsets(ls: Server, uri: str, given: Range) -> tuple[int, int]:
+    start = ls.offset(uri, given.start.line, given.start.character)
+    return start, ls.offset(uri, given.end.line, given.end.character)
+
+
+async def final_answer(ls: Server, ask: Ask, token: str | int | None = None) -> Answer:
+    """The last answer; the ones before it go to a client that asked for drafts by a partial result token."""
+    latest = Answer()
+    async with contextlib.aclosing(ls.started.inline(ask)) as answers:
+        async for latest in answers:
+            if token is not None:
+                ls.progress(lsp.ProgressParams(token, draft_of(latest)))
+    return latest
+
+
+def draft_of(answer: Answer) -> dict[str, Any]:
+    return {
+        "kind": "draft",
+        "step": answer.step,
+        "text": answer.draft,
+        "tokens": answer.tokens,
+        "final": answer.final,
+        "silence": answer.silence,
+        "source": answer.source,
+    }
+
+
+def inline_item(ls: Server, offer: Offer) -> lsp.InlineCompletionItem:
+    return lsp.InlineCompletionItem(
+        insert_text=offer.edit.text,
+        range=ls.range_of(offer.base[offer.edit.uri], offer.edit),
+        command=lsp.Command(title="", command=ls.accept_command, arguments=[offer.id]),
+    )
+
+
+async def completion(ls: Server, params: MenuParams) -> lsp.CompletionList:
+    """For clients without ghost text: the suggestion as one entry of the ordinary completion menu."""
+    uri = params.text_document.uri
+    offset = ls.offset(uri, params.position.line, params.position.character)
+    ask = Ask(uri=uri, offset=offset, version=params.text_document.version)
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_answer(ls, ask), SUPERSEDED)
+    return lsp.CompletionList(is_incomplete=True, items=[menu_item(ls, offer) for offer in answer.offers])
+
+
+def menu_item(ls: Server, offer: Offer) -> lsp.CompletionItem:
+    """One entry that replaces the word being typed, so that the menu's own filter keeps it."""
+    edit = offer.edit
+    snapshot, start = offer.base[edit.uri], edit.start
+    while start and (snapshot.text[start - 1].isalnum() or snapshot.text[start - 1] == "_"):
+        start -= 1
+    text = snapshot.text[start : edit.start] + edit.text
+    first = text.strip().splitlines()[0]
+    return lsp.CompletionItem(
+        label=first if len(first) <= LONGEST_LABEL else first[: LONGEST_LABEL - 1] + "…",
+        kind=lsp.CompletionItemKind.Text,
+        detail="mercury",
+        documentation=text if "\n" in text else None,
+        filter_text=text,
+        sort_text="\0mercury",
+        text_edit=lsp.TextEdit(ls.range_of(snapshot, TextEdit(start, edit.end, text)), text),
+        command=lsp.Command(title="", command=ls.accept_command, arguments=[offer.id]),
+    )
+
+
+def did_show(ls: Server, params: ShownParams) -> None:
+    for id in params.item.command.arguments[:1]:
+        ls.started.tally.shown(str(id))
+
+
+def accept(ls: Server, *given: Any) -> None:
+    """The command with the arguments `[id]`, or `[id, how many of its edits were made]`. pygls checks only arguments
+    that have a name of their own, and not even these if a client sends none."""
+    if not (given and isinstance(given[0], str)):
+        raise JsonRpcInvalidParams("the first argument must be the id of a suggestion")
+    id, *edits = given
+    ls.started.accepted(id, next((count for count in edits if isinstance(count, int)), None))
+
+
+def did_accept(ls: Server, params: AcceptParams) -> None:
+    ls.started.accepted(params.id, params.edits)
+
+
+def did_reject(ls: Server, params: AcceptParams) -> None:
+    ls.started.rejected(params.id)
+
+
+def did_partially_accept(ls: Server, params: PartialAcceptParams) -> None:
+    for id in params.item.command.arguments[:1]:
+        ls.started.partially_accepted(str(id), params.accepted_length)

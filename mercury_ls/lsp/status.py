@@ -1,0 +1,79 @@
+"""What users ask about the server: how it is, what it has done, why it is silent, and to be silent for a while."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+from lsprotocol import types as lsp
+
+from mercury_ls import __version__
+from mercury_ls.lsp.protocol import SnoozeParams, StatsParams, StatusParams, WhyParams
+from mercury_ls.lsp.server import Server, status_fields
+from mercury_ls.session.stats import markdown, recent
+
+__all__ = ["snooze", "snooze_command", "stats", "status", "status_command", "why", "why_command"]
+
+
+async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
+    session = ls.started
+    documents = session.files.documents
+    digests = {"digests": {uri: digest(d.text) for uri, d in documents.items()}} if params.digests else {}
+    return {
+        **status_fields(session.engine.status),
+        **digests,
+        "version": __version__,
+        "documents": len(documents),
+        "accepted": session.accepted_count,
+        "rejected": session.rejected_count,
+        "today": msgspec.to_builtins(recent(session.stats.rows(), 1, session.stats.today)),
+        "snoozed": session.clock() < session.questions.snoozed_until,
+        "bar": session.gate.bar(session.clock()),
+        "pendingWork": ls.pending_work,
+        "problems": [str(problem) for problem in ls.wiring.problems],
+        "decisions": [session.decision_line(decision) for decision in session.decisions],
+    }
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def status_command(ls: Server) -> dict[str, Any]:
+    fields = status_fields(ls.started.engine.status)
+    ls.show(lsp.MessageType.Info, f"{fields['state']} {fields['model']} {fields['detail']}")
+    return fields
+
+
+def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
+    counted = ls.started.stats
+    rows = counted.rows()
+    return {"page": markdown(rows, counted.where), "days": msgspec.to_builtins(rows)}
+
+
+async def why(ls: Server, params: WhyParams) -> dict[str, str]:
+    uri = params.text_document.uri
+    offset = ls.offset(uri, params.position.line, params.position.character)
+    return {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.next_edits.why(uri, offset)}
+
+
+async def why_command(ls: Server, uri: str = "", line: int = 0, character: int = 0) -> str:
+    """In one sentence. Without a place, which no menu of commands can name, for where something was last typed."""
+    session = ls.started
+    place = (uri, ls.offset(uri, line, character)) if uri else session.files.last_place()
+    reason = "no document is open"
+    if place:
+        reason = f"{await session.why(*place)}; next edits: {await session.next_edits.why(*place)}"
+    ls.show(lsp.MessageType.Info, reason)
+    return reason
+
+
+async def snooze(ls: Server, params: SnoozeParams) -> dict[str, float]:
+    ls.started.questions.snooze(params.minutes)
+    return {"minutes": params.minutes}
+
+
+def snooze_command(ls: Server, minutes: float = 5.0) -> None:
+    minutes = max(minutes, 0.0)
+    ls.started.questions.snooze(minutes)
+    length = f"{minutes:g} {'minute' if minutes == 1 else 'minutes'}"
+    ls.show(lsp.MessageType.Info, f"no suggestions for {length}" if minutes else "suggestions are on again")

@@ -1,0 +1,80 @@
+"""What is done while nobody types: the project is read step by step, and the engine encodes ahead."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from mercury_engine.api import EngineError
+from mercury_ls.completion.suggest import Question, request
+from mercury_ls.completion.target import Target
+from mercury_ls.link.client import EngineUnavailable
+from mercury_ls.session.chores import Chore
+from mercury_ls.session.questions import Questions
+from mercury_ls.session.stats import Stats
+
+__all__ = ["Idle"]
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 0.3
+
+
+class Idle:
+    """Waits until nothing has been `active` for a moment, then does the chores one after the other."""
+
+    def __init__(self, questions: Questions, stats: Stats):
+        self.active = asyncio.Event()
+        self.follow_settings: Callable[[], None] = lambda: None
+        self._questions = questions
+        self._files = questions.files
+        self._stats = stats
+
+    async def tend(self) -> None:
+        clock = self._questions.clock
+        chores = [
+            Chore("reading the project", self._read_on, clock),
+            Chore("following the settings", self._follow, clock),
+            Chore("writing the counts", self._count, clock),
+            Chore("letting the engine encode ahead", self.warm, clock),
+        ]
+        while True:
+            await self.active.wait()
+            await self._quiet()
+            for chore in chores:
+                if not self.active.is_set():
+                    await chore.run()
+
+    async def _quiet(self) -> None:
+        while self.active.is_set():
+            self.active.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(IDLE_SECONDS):
+                    await self.active.wait()
+
+    async def _read_on(self) -> None:
+        while not self.active.is_set() and self._files.workspace.step(self._questions.clock()):
+            await asyncio.sleep(0)
+
+    async def _follow(self) -> None:
+        self.follow_settings()
+
+    async def _count(self) -> None:
+        self._stats.write_now_and_then()
+
+    async def warm(self) -> None:
+        """Let the engine encode what the next request in the document in use will need."""
+        files, uri = self._files, self._files.current
+        if uri is None or self._questions.unavailable(uri, invoked=False):
+            return
+        if files.documents[uri].is_new:
+            await files.parsed(uri)
+        offset = files.cursor(uri)
+        question = self._questions.about(Question, files.documents[uri].snapshot(), offset, bar=0.0)
+        ahead = request(replace(question, deadline_ms=None), Target(offset, offset, "line"))
+        try:
+            await self._questions.engine.warm(ahead)
+        except (EngineUnavailable, EngineError) as error:
+            log.debug("nothing was warmed: %s", error)

@@ -1,0 +1,208 @@
+"""One client's files: those that are open, those that were a moment ago, and what the user has just done in them."""
+
+import asyncio
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any
+
+from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.code.history import History
+
+__all__ = ["LARGEST_DOCUMENT", "NEIGHBOURS", "PARSE_SECONDS", "OpenFiles"]
+
+LARGEST_DOCUMENT = 1 << 20
+PARSE_SECONDS = 0.008
+NEIGHBOURS = 8
+
+
+class OpenFiles:
+    """Owns the documents and their history. What privacy rules hide is never kept, but for the reason."""
+
+    def __init__(self, privacy: Any, workspace: Any, recorder: Any, clock: Callable[[], float] = time.monotonic):
+        self.privacy = privacy
+        self.workspace = workspace
+        self.recorder = recorder
+        self.clock = clock
+        self.history = History()
+        self.documents: dict[str, Document] = {}
+        self.hidden: dict[str, str] = {}
+        self.notebooks: dict[str, list[str]] = {}
+        self.cursors: dict[str, int] = {}
+        """Where in each document something was last typed or requested."""
+        self.forgotten = 0
+        """How often something was forgotten: what was made of the files before that must not be used again."""
+        self._paths: dict[str, str] = {}
+        self._lost: dict[str, str] = {}
+        self._recent: OrderedDict[str, Snapshot] = OrderedDict()
+
+    def adopt(self, privacy: Any = None, workspace: Any = None) -> None:
+        """Other rules and folders, if there are any."""
+        self.privacy = self.privacy if privacy is None else privacy
+        self.workspace = self.workspace if workspace is None else workspace
+        self.hide_again()
+
+    def hide_again(self) -> None:
+        """The rules have changed: what was kept of a file that they hide is forgotten."""
+        self.forgotten += 1
+        for uri in list(self._paths):
+            self._hides(uri)
+
+    def branch_switched(self) -> None:
+        """Another branch was checked out: the edits and the project's definitions belong to the old one."""
+        self.history.clear()
+        self.forgotten += 1
+
+    def open(self, uri: str, path: str, language: str, version: int, text: str, cell: str = "") -> None:
+        """Keep the text, unless privacy rules hide the file. The cells of a notebook share the path of their file and
+        are told apart by `cell`."""
+        self.close(uri)
+        if reason := self.privacy.why_hidden(path):
+            self.hidden[uri] = reason
+            return
+        document = Document(uri, f"{path}{cell}", language, version, text, PARSE_SECONDS)
+        self.history.reopened(document.path, document.text)
+        self.documents[uri] = document
+        self._paths[uri] = path
+        self.recorder.opened(document)
+        self.focus(uri)
+
+    def change(
+        self,
+        uri: str,
+        version: int,
+        changes: Sequence[tuple],
+        encoding: str,
+        is_offered: Callable[[str, str, TextEdit], bool],
+    ) -> int | None:
+        """How many characters were inserted; None if nothing is kept of the document. What `is_offered` is an edit of
+        an offer that the user has accepted, and teaches nothing new."""
+        document = self.documents.get(uri)
+        if document is None or (self.recorder.records and self._hides(uri)):
+            return None
+        now, before, typed = self.clock(), document.text, 0
+        self.recorder.changed(document, version, changes, encoding)
+        for edit in document.apply(changes, version, encoding):
+            self.cursors[uri] = edit.start + len(edit.text)
+            typed += len(edit.text)
+            if max(len(before), len(edit.text)) <= LARGEST_DOCUMENT:
+                self.history.record(document.path, before, edit, now, not is_offered(uri, before, edit))
+                before = applied(before, [edit])
+        return typed
+
+    def close(self, uri: str) -> None:
+        self.hidden.pop(uri, None)
+        self._lost.pop(uri, None)
+        self.cursors.pop(uri, None)
+        document = self.documents.pop(uri, None)
+        if document is None:
+            return
+        self.recorder.closed(document)
+        if len(document.text) <= LARGEST_DOCUMENT:
+            self._recent[uri] = document.snapshot()
+
+    def lose(self, uri: str, reason: str) -> None:
+        """The text is unknown until the editor opens the document again."""
+        self.close(uri)
+        self._recent.pop(uri, None)
+        self._lost[uri] = f"{reason}: close the file and open it again"
+
+    def focus(self, uri: str) -> None:
+        if document := self.documents.get(uri):
+            self._recent[uri] = document.snapshot()
+            self._recent.move_to_end(uri)
+        while len(self._recent) > max(NEIGHBOURS, len(self.documents)):
+            self._recent.popitem(last=False)
+        self._paths = {u: path for u, path in self._paths.items() if u in self._recent or u in self.documents}
+
+    def _hides(self, uri: str) -> bool:
+        """Whether the rules hide this document by now: then all but the reason is forgotten."""
+        reason = self.privacy.why_hidden(self._paths[uri]) if uri in self._paths else None
+        if not reason:
+            return False
+        self.history.forget((self.documents.get(uri) or self._recent[uri]).path)
+        self.close(uri)
+        self._recent.pop(uri, None)
+        del self._paths[uri]
+        self.hidden[uri] = reason
+        self.forgotten += 1
+        return True
+
+    def saved(self, uri: str) -> None:
+        if document := self.documents.get(uri):
+            self.recorder.saved(document)
+            self.workspace.changed([document.path])
+
+    def renamed(self, old: str, new: str) -> None:
+        """The history moves to the new path; the text that was kept under the old one is no other file's."""
+        self.history.rename(old, new)
+        closed = [uri for uri, snapshot in self._recent.items() if snapshot.path == old and uri not in self.documents]
+        for uri in closed:
+            del self._recent[uri], self._paths[uri]
+        self.workspace.removed([old])
+        self.workspace.changed([new])
+
+    # What is known of them
+
+    def why_missing(self, uri: str) -> str:
+        """Why the text of this document is not here; empty if it is. It may have become private just now."""
+        self._hides(uri)
+        if uri in self.hidden:
+            return f"the file is private: {self.hidden[uri]}"
+        if uri in self._lost:
+            return self._lost[uri]
+        return "" if uri in self.documents else "the document is not open"
+
+    async def parsed(self, uri: str) -> None:
+        """Wait for the tree of a long text, a slice at a time; nothing else waits meanwhile."""
+        for _ in self.documents[uri].parsing():
+            await asyncio.sleep(0)
+
+    async def project_read(self, seconds: float) -> None:
+        """Read the project to its end, or for so many seconds."""
+        until = self.clock() + seconds
+        while self.workspace.step(self.clock()) and self.clock() < until:
+            await asyncio.sleep(0)
+
+    @property
+    def current(self) -> str | None:
+        """The document in use, if it is open."""
+        uri = next(reversed(self._recent), None)
+        return uri if uri in self.documents else None
+
+    def last_place(self) -> tuple[str, int] | None:
+        """The open document that was last in use, and where in it something was last typed or requested."""
+        uri = next((uri for uri in reversed(self._recent) if uri in self.documents), None)
+        return uri and (uri, self.cursor(uri))
+
+    def cursor(self, uri: str) -> int:
+        return min(self.cursors.get(uri, 0), len(self.documents[uri].text))
+
+    def neighbours(self, uri: str) -> list[Snapshot]:
+        """The cells of the same notebook, then the other files, the most recently used first."""
+        cells = next((cells for cells in self.notebooks.values() if uri in cells), [])
+        order = [*cells, *(u for u in reversed(self._recent) if u not in cells)]
+        found = (self._latest(u) for u in order if u != uri and not self._hides(u))
+        return [*islice((snapshot for snapshot in found if snapshot and not unfit(snapshot.text)), NEIGHBOURS)]
+
+    def around(self, snapshot: Snapshot) -> list[Snapshot]:
+        """The neighbours, and in place of those that are missing the nearest files of the workspace."""
+        opened = self.neighbours(snapshot.uri)
+        known = {os.path.realpath(each.path) for each in (snapshot, *opened)}
+        nearest = self.workspace.around(snapshot.path)
+        found = ((path, text) for path, text in nearest if os.path.realpath(path) not in known)
+        beside = islice(found, NEIGHBOURS - len(opened))
+        return [*opened, *(Document("", path, "", 0, text).snapshot() for path, text in beside)]
+
+    def _latest(self, uri: str) -> Snapshot | None:
+        return self.documents[uri].snapshot() if uri in self.documents else self._recent.get(uri)
+
+
+def unfit(text: str) -> str:
+    """Why nothing is suggested in this text, whatever the settings; empty if something may be."""
+    if len(text) > LARGEST_DOCUMENT:
+        return f"the file is larger than {LARGEST_DOCUMENT >> 20} MiB"
+    return "the file is binary" if "\0" in text[:8192] else ""

@@ -1,0 +1,89 @@
+"""What the engine is asked, and whether it may be: settings, context and budget, the same for both kinds of request."""
+
+import math
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.completion import context
+from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.suggest import Question
+from mercury_ls.session.open_files import OpenFiles, unfit
+from mercury_ls.settings.load import Settings
+from mercury_ls.wording import counted
+
+__all__ = ["Questions"]
+
+LONGEST_SNOOZE_MINUTES = 60.0 * 24 * 365
+
+Asked = TypeVar("Asked", bound=Question)
+
+
+class Questions:
+    """Owns what a question depends on besides the files: settings, engine, snooze, and the snippets last chosen."""
+
+    def __init__(self, settings: Settings, engine: Any, files: OpenFiles, clock: Callable[[], float]):
+        self.session = uuid.uuid4().hex[:12]
+        self.settings = settings
+        self.engine = engine
+        self.files = files
+        self.clock = clock
+        self.snoozed_until = 0.0
+        self._related: Related | None = None
+        self._forgotten = 0
+
+    def snooze(self, minutes: float) -> None:
+        """For a year at most; not at all for zero, a negative number or NaN."""
+        bounded = min(minutes, LONGEST_SNOOZE_MINUTES) if minutes > 0 else 0.0
+        self.snoozed_until = self.clock() + bounded * 60
+
+    def unavailable(self, uri: str, invoked: bool) -> str:
+        """Why this document gets no suggestions at all; empty if it may."""
+        settings = self.settings.suggest
+        if reason := self.files.why_missing(uri):
+            return reason
+        document = self.files.documents[uri]
+        if not settings.enabled:
+            return "suggestions are off (suggest.enabled)"
+        if self.clock() < self.snoozed_until and not invoked:
+            return f"snoozed for another {counted(math.ceil((self.snoozed_until - self.clock()) / 60), 'minute')}"
+        if not settings.speaks(document.language):
+            return f"off for {document.language} (suggest.languages)"
+        return unfit(document.text)
+
+    def about(self, kind: type[Asked], snapshot: Snapshot, offset: int, bar: float, **more: Any) -> Asked:
+        settings = self.settings
+        return kind(
+            snapshot=snapshot,
+            offset=offset,
+            history=self.files.history,
+            related=self.related(snapshot, offset),
+            settings=settings.suggest,
+            budget=self.budget,
+            session=self.session,
+            bar=bar,
+            effort=settings.engine.effort,
+            deadline_ms=settings.engine.deadline_ms,
+            recent_edits=settings.context.recent_edits,
+            **more,
+        )
+
+    @property
+    def budget(self) -> Budget:
+        info = self.engine.status.info
+        limit = self.settings.context
+        if info is None:
+            return Budget(tokens=limit.budget_tokens, snippets=limit.snippets)
+        tokens = min(limit.budget_tokens, info.context_tokens)
+        return Budget(tokens, info.characters_per_token, limit.snippets)
+
+    def related(self, snapshot: Snapshot, offset: int) -> Related:
+        """Kept while the user types in one place, unless something of it has become private."""
+        files, now = self.files, self.clock()
+        known = self._related if self._forgotten == files.forgotten else None
+        if known is None or not known.still_fits(snapshot, offset, now):
+            others = files.around(snapshot) if self.settings.context.snippets else []
+            known = context.relate(snapshot, offset, others, files.workspace.definitions, self.budget, now)
+            self._related, self._forgotten = known, files.forgotten
+        return known
