@@ -363,7 +363,7 @@ async def test_an_idle_session_warms_the_engine(session, engine):
 
 
 async def test_others_have_their_turn_while_a_long_file_is_parsed(session, monkeypatch):
-    monkeypatch.setattr(documents, "_SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     await ask(session, "a = $0\n")
     long = "def f(a):\n    return [a, (a, 1)]\n\n\n" * 1000
     document = Document(URI, "/project/file.py", "python", 1, long)
