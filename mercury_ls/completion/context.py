@@ -1,4 +1,4 @@
-"""What the model is told: the window around the cursor, related code, recent edits, within a token budget."""
+"""The context of a request: the window around the cursor, related code and recent edits, within a token budget."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -19,11 +19,11 @@ NEAR_LINES = 16
 DUPLICATE = 0.7
 LARGEST_NEIGHBOUR = 200_000
 SNIPPET_CHARACTERS = 16_000
-"""Characters of related code. What a row has no room for is heard: it tells what followed the same tokens before."""
+"""Of related code in all. What does not fit into the prompt still serves as n-gram hints."""
 
 
 class Budget(Struct, frozen=True):
-    """How much fits, in tokens of the model; characters are counted by the model's own average."""
+    """How much fits, in tokens of the model; `characters_per_token` is the model's own average."""
 
     tokens: int = 2048
     characters_per_token: float = 3.5
@@ -35,7 +35,8 @@ class Budget(Struct, frozen=True):
 
 
 class Related(Struct, frozen=True):
-    """The snippets chosen for one place. Kept while the user types there: changing them costs the model its cache."""
+    """The snippets chosen for one place. They are kept while the user types there: changing them would invalidate the
+    model's prefix cache."""
 
     uri: str
     line: int
@@ -59,7 +60,7 @@ def build(
     deadline_ms: float | None,
     seed: int = 0,
 ) -> InfillRequest:
-    """The request for one document's targets. The window moves in steps of 64 lines, so that caches survive."""
+    """The request for the targets in one document. The window moves in steps of 64 lines, so that caches stay valid."""
     start, end = window(snapshot, targets[0].start, budget.characters)
     spans = tuple(Span(0, t.start - start, t.end - start, t.mode) for t in targets)
     return InfillRequest(
@@ -93,7 +94,7 @@ def relate(
     budget: Budget,
     now: float,
 ) -> Related:
-    """Choose what to tell beside the window: the file's own head, similar code and definitions of names in use."""
+    """Choose the snippets beside the window: the head of the file, similar code, definitions of the names in use."""
     line = snapshot.line_of(offset)
     near = nearby_names(snapshot, line)
     candidates = [
@@ -106,7 +107,7 @@ def relate(
 
 
 def alternating(similar: Sequence[Snippet], defined: Sequence[Snippet]) -> Iterator[Snippet]:
-    """Two pieces of similar code, then a definition, as long as there are any."""
+    """Two pieces of similar code, then one definition, until both run out."""
     pieces, definitions = iter(similar), iter(defined)
     for _ in range(max(len(similar), len(defined))):
         yield from islice(pieces, 2)
@@ -123,7 +124,7 @@ def most_used(names: Counter[str]) -> list[str]:
 
 
 def own_head(snapshot: Snapshot, offset: int, budget: Budget) -> list[Snippet]:
-    """Imports and the headers of the scopes around the cursor, where the window begins below them."""
+    """Imports and the headers of the scopes around the cursor, if the window begins below them."""
     start, _ = window(snapshot, offset, budget.characters)
     ranges = [r for r in [*syntax.imports(snapshot), *syntax.headers(snapshot, offset)] if r[1] <= start]
     text = "\n".join(snapshot.text[a:b].rstrip() for a, b in ranges)
@@ -131,7 +132,7 @@ def own_head(snapshot: Snapshot, offset: int, budget: Budget) -> list[Snippet]:
 
 
 def similar_chunks(near: Counter[str], others: Sequence[Snapshot]) -> list[Snippet]:
-    """Pieces of other files, most similar first by the rarity-weighted share of names that they have in common."""
+    """Pieces of other files, the most similar first, by the rarity-weighted share of names in common."""
     known = [(s.path, *chunk) for s in others if len(s.text) <= LARGEST_NEIGHBOUR for chunk in chunks_with_names(s)]
     chunks, names = [(path, text) for path, text, _ in known], [found for _, _, found in known]
     frequency = Counter(name for found in names for name in found)
@@ -153,7 +154,7 @@ def chunks_with_names(snapshot: Snapshot) -> list[tuple[str, frozenset[str]]]:
 
 
 def chunked(snapshot: Snapshot) -> list[str]:
-    """About 24 lines each, cut at the blank line that comes nearest."""
+    """About 24 lines each, cut at the nearest blank line."""
     lines = snapshot.text.splitlines(keepends=True)
     chunks: list[str] = []
     start = 0
@@ -166,7 +167,7 @@ def chunked(snapshot: Snapshot) -> list[str]:
 
 
 def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
-    """Without those whose lines mostly stand in the window or in a better snippet already."""
+    """Without the snippets whose lines are mostly in the window, or in a better snippet."""
     seen = {line.strip() for line in window_text.splitlines()}
     kept: list[Snippet] = []
     for snippet in snippets:
@@ -179,11 +180,11 @@ def distinct(snippets: Sequence[Snippet], window_text: str) -> list[Snippet]:
 
 
 def within(snippets: Sequence[Snippet], budget: Budget) -> list[Snippet]:
-    """The best ones, so many as are wanted and can be heard. Which of them are read, the engine decides."""
-    room = SNIPPET_CHARACTERS
+    """The best ones, up to the limits. The engine decides which of them go into the prompt."""
+    left = SNIPPET_CHARACTERS
     kept: list[Snippet] = []
     for snippet in snippets:
-        if len(kept) < budget.snippets and len(snippet.text) <= room:
+        if len(kept) < budget.snippets and len(snippet.text) <= left:
             kept.append(snippet)
-            room -= len(snippet.text)
+            left -= len(snippet.text)
     return kept

@@ -1,14 +1,15 @@
-"""How sure the model must be, and how long it waits: both follow what the user accepts and rejects, and then fade."""
+"""How likely a suggestion must be to be shown, and how long to wait for one: both follow what the user accepts and
+rejects, and return to normal with time."""
 
 __all__ = ["Fading", "Gate"]
 
 FORGETTING_SECONDS = 600.0
 HIGHEST = 0.95
-"""No rejections raise the bar above, so that they silence nobody for good; a user may."""
+"""Rejections never raise the bar above this, so that they do not silence suggestions for good; a setting may."""
 
 
 class Fading:
-    """A factor around one that every accept and rejection multiplies, and that returns to one within minutes."""
+    """A factor that each accept and rejection multiplies, and that returns to one within minutes."""
 
     def __init__(self, rejected: float, accepted: float, lowest: float, highest: float):
         self._rejected = rejected
@@ -25,7 +26,7 @@ class Fading:
         self._move(self._accepted, now)
 
     def rejected(self, now: float, weight: float = 1.0) -> None:
-        """`weight` below one is for rejections that are only guessed, such as typing something else."""
+        """A `weight` below one is for rejections that are only inferred, such as typing something else."""
         self._move(self._rejected**weight, now)
 
     def _move(self, by: float, now: float) -> None:
@@ -34,7 +35,7 @@ class Fading:
 
 
 class Gate:
-    """The bar for one client.
+    """The least P(accept) that is shown, for one client.
 
     >>> gate = Gate(0.25)
     >>> gate.bar(now=0.0)
@@ -47,7 +48,7 @@ class Gate:
         self._fading = Fading(1.15, 0.92, 1.0, 3.0)
 
     def bar(self, now: float) -> float:
-        """The least P(accept) that is shown; what is accepted makes up for what was rejected, and for no more."""
+        """Accepting undoes the effect of rejections, but never lowers the bar below its base."""
         return min(self.base * self._fading.at(now), max(HIGHEST, self.base))
 
     def accepted(self, now: float) -> None:

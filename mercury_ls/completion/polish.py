@@ -20,7 +20,7 @@ LONGEST_TAIL_LINES = 12
 LONGEST_TAIL = 4000
 STUTTERS, OFTEN = range(3, 41), 4
 SHORTEST_SCRAP = 4
-"""Characters of the end of a word, or of punctuation, that are worth a look: fewer are typed sooner than read."""
+"""The least of a word's end, or of punctuation, that is worth showing: fewer characters are typed sooner than read."""
 
 LONGEST_CALL = 4000
 
@@ -52,14 +52,14 @@ def polish(
 
 
 def is_scrap(text: str, before: str) -> bool:
-    """Whether there is no word in it but the end of the one before the cursor, and nearly nothing else, or nothing."""
+    """Whether it contains no word except the end of the one before the cursor, and hardly anything else."""
     own = re.sub(r"\A\w+", "", text) if re.search(r"\w\Z", before) else text
     return len("".join(text.split())) < SHORTEST_SCRAP and not re.search(r"\w", own)
 
 
 def ends_argument(text: str, before: str) -> bool:
-    """Whether it only goes on behind an argument of a call that could end where the cursor is: the user, who stands
-    there, knows better whether it does."""
+    """Whether it only continues after an argument of a call that could end at the cursor: whether the argument does end
+    there, the user knows better."""
     if not text.lstrip().startswith((",", ")")) or not re.search(r"[\w)\]}\"'`][ \t]*\Z", before):
         return False
     opened = innermost_opener(before)
@@ -67,7 +67,7 @@ def ends_argument(text: str, before: str) -> bool:
 
 
 def innermost_opener(before: str) -> int | None:
-    """Where the bracket that the cursor is in was opened."""
+    """Where the innermost bracket around the cursor was opened."""
     first = max(len(before) - LONGEST_CALL, 0)
     depth = 0
     code = skeleton(before[first:])
@@ -82,7 +82,7 @@ def innermost_opener(before: str) -> int | None:
 
 
 def without_sentinels(text: str, document: str) -> str:
-    """Cut at the first marker of a prompt format, unless the file itself is about such markers."""
+    """Cut at the first special token of a prompt format, unless the file itself contains it."""
     for match in SENTINELS.finditer(text):
         if match.group() not in document:
             return text[: match.start()]
@@ -90,7 +90,7 @@ def without_sentinels(text: str, document: str) -> str:
 
 
 def in_the_files_style(text: str, snapshot: Snapshot) -> str:
-    """The file's own line ends, and its tabs or spaces."""
+    """With the line ends of the file, and its tabs or spaces."""
     text = unified(text)
     if "\n" not in text:
         return text
@@ -116,7 +116,7 @@ def columns(head: str) -> int:
 
 @lru_cache(maxsize=8)
 def indentation_unit(text: str) -> str:
-    """What the file indents by: a tab, or the narrowest run of spaces that opens a line."""
+    """What the file indents by: a tab, or the narrowest run of spaces at the start of a line."""
     tabs = text.count("\n\t")
     spaces = re.findall(r"\n( +)\S", text[:20_000])
     if tabs > len(spaces):
@@ -142,7 +142,7 @@ def leading(line: str) -> str:
 
 
 def without_repetition(text: str) -> str:
-    """Cut where the model has begun to stutter: the same line three times, or a short piece many times."""
+    """Cut where the model begins to repeat itself: the same line three times, or a short piece many times."""
     lines = text.splitlines(keepends=True)
     for index in range(2, len(lines)):
         if lines[index].strip() and lines[index] == lines[index - 1] == lines[index - 2]:
@@ -152,7 +152,7 @@ def without_repetition(text: str) -> str:
 
 
 def stutter(text: str, size: int) -> tuple[int, int]:
-    """Where the text begins to repeat its last so many characters to its end, and how many these are."""
+    """Where the text begins to consist of its last `size` characters repeated, and `size`."""
     start = max(len(text) - size, 0)
     while start >= size and text.startswith(text[-size:], start - size):
         start -= size
@@ -160,7 +160,7 @@ def stutter(text: str, size: int) -> tuple[int, int]:
 
 
 def without_suffix_overlap(text: str, after: str) -> str:
-    """Drop from the end what already stands after the cursor, on this line or as whole lines below."""
+    """Drop from the end what already follows the cursor, on its line or as whole lines below."""
     same_line = re.split(r"[\r\n]", after, maxsplit=1)[0].rstrip()
     body = text.rstrip()
     overlap = overlap_length(body, same_line)
@@ -170,7 +170,7 @@ def without_suffix_overlap(text: str, after: str) -> str:
 
 
 def overlap_length(text: str, after: str) -> int:
-    """The length of the longest end of `text` that begins `after`; a lone word is no overlap."""
+    """The length of the longest end of `text` with which `after` begins; part of a word is no overlap."""
     for length in range(min(len(text), len(after)), 0, -1):
         if text.endswith(after[:length]) and (length == len(after) or not after[:length].isalnum()):
             return length
@@ -178,7 +178,7 @@ def overlap_length(text: str, after: str) -> int:
 
 
 def self_contained(text: str) -> bool:
-    """Every bracket and quote of the text is closed within it: `f(x)` after `print(` does not end the call."""
+    """Whether every bracket and quote is closed within the text: `f(x)` after `print(` does not end the call."""
     pairs = all(text.count(a) == text.count(b) for a, b in zip(OPENERS, CLOSERS, strict=True))
     return pairs and all(text.count(quote) % 2 == 0 for quote in "\"'`")
 
@@ -194,7 +194,7 @@ def without_repeated_lines(text: str, after: str) -> str:
 
 
 def first_lines(text: str, count: int) -> list[str]:
-    """Those that are not blank, of a text that may go on for very long."""
+    """Those that are not blank, of a text that may be very long."""
     found: list[str] = []
     for size in (LONGEST_TAIL, len(text)):
         found = [line.rstrip() for line in text[:size].splitlines() if line.strip()]
@@ -204,7 +204,7 @@ def first_lines(text: str, count: int) -> list[str]:
 
 
 def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str:
-    """Cut before a bracket that closes nothing: neither opened here nor open and still unclosed before the cursor."""
+    """Cut before a bracket that closes nothing: opened neither here nor before the cursor."""
     available = unclosed_before(snapshot, target)
     stack: list[str] = []
     for index, character in enumerate(skeleton(text)):
@@ -221,7 +221,7 @@ def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str
 
 
 def unclosed_before(snapshot: Snapshot, target: Target) -> list[str]:
-    """The closers still owed by the text before the cursor, less those that stand right after it."""
+    """The closing brackets that the text before the cursor still needs, without those right after the cursor."""
     owed: list[str] = []
     for character in skeleton(snapshot.text[max(target.start - LONGEST_CALL, 0) : target.start]):
         if character in OPENERS:
@@ -244,7 +244,7 @@ def skeleton(text: str) -> str:
 
 
 def repeats_neighbours(text: str, snapshot: Snapshot, target: Target) -> bool:
-    """Whether every suggested line, completed by what stands before the cursor, is the next or previous lines again."""
+    """Whether the suggested lines, together with what precedes the cursor, are the next or the previous lines again."""
     number = snapshot.line_of(target.start)
     head = snapshot.text[snapshot.line_start(number) : target.start]
     lines = [line.strip() for line in (head + text).splitlines() if line.strip()]

@@ -20,7 +20,7 @@ __all__ = ["Silence", "Target", "at_cursor", "next_edit", "searching"]
 
 MOST_CANDIDATES = 64
 CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
-"""What may follow the cursor on its line for the line still to count as unfinished: what editors close themselves."""
+"""What may follow the cursor on a line that still counts as unfinished: what editors close by themselves."""
 
 
 class Target(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Target(Struct, frozen=True):
 
 
 class Silence(Struct, frozen=True):
-    """Nothing is suggested, and this is why: in the log, and for who asks "why nothing here?"."""
+    """Why nothing is suggested: shown in the log, and to users who ask."""
 
     reason: str
 
@@ -46,7 +46,7 @@ def at_cursor(
     in_strings: bool = False,
     multi_line: Literal["auto", "always", "never"] = "auto",
 ) -> Target | Silence:
-    """The span of an inline completion. Who asks by hand is answered in places where typing is left alone."""
+    """The span of an inline completion. An explicit request is answered even where mere typing is not interrupted."""
     line = snapshot.line_of(offset)
     tail = snapshot.text[offset : snapshot.line_end(line)]
     if not invoked and (reason := unwelcome(snapshot, offset, tail, in_comments, in_strings)):
@@ -79,7 +79,7 @@ def wants_block(snapshot: Snapshot, offset: int, tail: str, multi_line: str) -> 
 
 
 def deeper(snapshot: Snapshot, offset: int) -> bool:
-    """A blank line indented further than the line before it, in a language that blocks by indentation."""
+    """Whether a blank line is indented further than the line above, in a language whose blocks are indented."""
     line = snapshot.line_of(offset)
     head = snapshot.text[snapshot.line_start(line) : offset]
     language = languages.find(snapshot.language, snapshot.path)

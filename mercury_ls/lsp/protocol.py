@@ -1,4 +1,4 @@
-"""LSP over pygls: typed messages of our own, an error reply to whatever is wrong, one protocol per client."""
+"""LSP over pygls: messages of our own as typed data, an error reply to every malformed request."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class Range(Wire):
 
 
 class Document(Wire):
-    """`version` is the one that a position counts in. Clients do not send it, or each its own: see `Server.dated`."""
+    """`version` is that of the text in which a position counts. Few clients send it: see `Server.dated`."""
 
     uri: str
     version: int | None = None
@@ -67,8 +67,8 @@ class SelectedCompletion(Wire):
 
 
 class InlineContext(Wire):
-    """`closed_files`: the client can show and apply next edits of files that it has not open; `rename_provider`: the
-    name of another language server of this document that can rename."""
+    """`closed_files`: the client can show and apply next edits of files that are not open; `rename_provider`: the name
+    of another language server that can rename in this document."""
 
     trigger_kind: int = 2
     selected_completion_info: SelectedCompletion | None = None
@@ -108,17 +108,17 @@ class DidFocusParams(Wire):
 
 
 class StatusParams(Wire):
-    """`mercury/status`: asks for the state of everything, and for digests of the texts as they are here."""
+    """`mercury/status`: the state of everything, and on request digests of the texts as the server has them."""
 
     digests: bool = False
 
 
 class StatsParams(Wire):
-    """`mercury/stats`: asks what became of suggestions, in numbers."""
+    """`mercury/stats`: what became of suggestions, in numbers."""
 
 
 class MenuParams(Wire):
-    """`textDocument/completion`: what of it the fallback needs."""
+    """`textDocument/completion`: the part of it that the fallback needs."""
 
     text_document: Document
     position: Position
@@ -132,27 +132,27 @@ class WhyParams(Wire):
 
 
 class SnoozeParams(Wire):
-    """`mercury/snooze`: no suggestions for so many minutes; 0 wakes."""
+    """`mercury/snooze`: no suggestions for some minutes; 0 ends it."""
 
     minutes: float = 5.0
 
 
 class CancelParams(Wire):
-    """`$/cancelRequest`: pygls looks the id up as it comes, and some things cannot be looked up."""
+    """`$/cancelRequest`: pygls looks up any id, and fails on those that cannot be hashed."""
 
     id: str | int
 
 
 class AcceptParams(Wire):
-    """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion. `edits`: how many of the edits of an
-    offer were made, from a client that lets its user leave some out."""
+    """`mercury/didAccept` and `mercury/didReject`: what became of a suggestion. `edits` is how many of the edits of an
+    offer were made, if the client lets its user leave some out."""
 
     id: str
     edits: int | None = None
 
 
 class Diagnostic(Wire):
-    """What matters of an LSP diagnostic; tag 1 is "unnecessary"."""
+    """The part of an LSP diagnostic that matters here; tag 1 is "unnecessary"."""
 
     range: Range
     message: str = ""
@@ -160,14 +160,14 @@ class Diagnostic(Wire):
 
 
 class DiagnosticsParams(Wire):
-    """`mercury/didChangeDiagnostics`: what the editor's language servers say of a document by now."""
+    """`mercury/didChangeDiagnostics`: what the editor's other language servers report about a document."""
 
     text_document: Document
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
 class NextEditParams(Wire):
-    """`mercury/nextEdit` and Copilot's `textDocument/copilotInlineEdit`, with a token for the reason of silence."""
+    """`mercury/nextEdit` and Copilot's `textDocument/copilotInlineEdit`, with a token for the reason for silence."""
 
     text_document: Document
     position: Position
@@ -202,7 +202,7 @@ NOT_INITIALIZED = -32002
 
 
 class Protocol(LanguageServerProtocol):
-    """One client's conversation. Text is kept by the session, never by pygls' workspace."""
+    """One client's connection. The session keeps the texts; pygls' workspace is never used."""
 
     def __init__(self, server: Any, converter: Any):
         super().__init__(server, converter)
@@ -212,7 +212,7 @@ class Protocol(LanguageServerProtocol):
     def attach(self, write: Callable[[bytes], None]) -> None:
         self.set_writer(Outlet(write, self.finished), include_headers=False)
 
-    # What comes in
+    # Incoming messages
 
     def receive(self, body: bytes) -> None:
         """Handle one message; a request, however malformed, is always answered."""
@@ -223,11 +223,11 @@ class Protocol(LanguageServerProtocol):
         if problem := envelope_problem(data):
             return self.refuse(data.get("id") if isinstance(data, dict) else None, INVALID_REQUEST, problem)
         if "method" not in data and not self.awaits(data):
-            return log.warning("the client answered %r, which nobody asked", data.get("id"))
+            return log.warning("the client answered request %r, which was never sent", data.get("id"))
         if problem := self.untimely(data):
             return self.refuse(data["id"], INVALID_REQUEST if self._server.session else NOT_INITIALIZED, problem)
         if self.comes_early(data):
-            return log.warning("%s came before initialize was answered and is ignored", data["method"])
+            return log.warning("%s arrived before initialize was answered and is ignored", data["method"])
         try:
             message = self.structure_message(data)
             if "id" in data and not hasattr(message, "id"):
@@ -240,7 +240,7 @@ class Protocol(LanguageServerProtocol):
             return self.refuse(data["id"], INTERNAL_ERROR, repr(error)) if {"id", "method"} <= data.keys() else None
 
     def malformed(self, error: FrameError) -> None:
-        """The id is unknown. Of a document that the message was about, nobody knows the text any more."""
+        """The id is unknown, and so is from now on the text of a document that the message was about."""
         self.refuse(None, INVALID_REQUEST, str(error))
         if isinstance(error, OversizedError):
             for uri in uris_in(error.ends):
@@ -250,7 +250,7 @@ class Protocol(LanguageServerProtocol):
         await self._server.close()
 
     def awaits(self, answer: dict[str, Any]) -> bool:
-        """pygls keeps the client's requests and our own in one table: an answer must not end one of the client's."""
+        """Whether this is an answer to one of our requests: pygls keeps them in one table with the client's."""
         known = answer.get("id") in self._result_types
         if "error" in answer:
             self._result_types.pop(answer.get("id"), None)
@@ -268,7 +268,7 @@ class Protocol(LanguageServerProtocol):
         return ""
 
     def comes_early(self, data: dict[str, Any]) -> bool:
-        """A notification that there is no session for yet; `exit` needs none."""
+        """Whether this is a notification for which there is no session yet; `exit` needs none."""
         return self._server.session is None and "id" not in data and data.get("method", lsp.EXIT) != lsp.EXIT
 
     def structure_message(self, data: dict[str, Any]) -> Any:
@@ -294,16 +294,16 @@ class Protocol(LanguageServerProtocol):
             waiting.set_exception(JsonRpcInvalidParams(f"the client's answer: {reasons}"))
 
     def refuse(self, request: Any, code: int, problem: str) -> None:
-        """An error reply, by hand: LSP's own type has no place for the null id that JSON-RPC asks for."""
+        """An error reply, built by hand: LSP's own type does not allow the null id that JSON-RPC requires."""
         log.warning("refused a message: %s", problem)
         reply = {"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": problem}}
         self.writer.write(json.dumps(reply).encode())  # type: ignore[union-attr]
 
-    # What pygls does otherwise
+    # What pygls would do differently
 
     @lsp_method(lsp.SHUTDOWN)
     def lsp_shutdown(self, *_: Any) -> None:
-        """What is being answered is stopped. A copy, since whoever is stopped leaves the table."""
+        """Requests in progress are cancelled. A copy of the table, since each cancelled request is removed from it."""
         for request, future in list(self._request_futures.items()):
             if request != self.msg_id:
                 future.cancel()
@@ -347,7 +347,7 @@ NO_PARAMS = {lsp.SHUTDOWN, lsp.EXIT}
 
 
 class Outlet:
-    """Where replies go; a client that has gone away ends the conversation instead of raising."""
+    """Where replies go; a client that is gone ends the connection instead of raising an error."""
 
     def __init__(self, write: Callable[[bytes], None], finished: asyncio.Event):
         self._write = write
@@ -365,7 +365,7 @@ class Outlet:
 
 
 URI = re.compile(rb'"uri"\s*:\s*("(?:[^"\\]|\\.){1,4096}")')
-"""The key as it stands outside of texts: within them a backslash is before each quote."""
+"""The key outside of texts: within them a backslash precedes each quote."""
 
 
 def uris_in(json_text: bytes) -> set[str]:

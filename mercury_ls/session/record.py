@@ -1,4 +1,4 @@
-"""Edit sessions as data: what was typed, asked, answered and accepted, one JSON object a line; off unless asked for."""
+"""Edit sessions as data: what was typed, asked, answered and accepted, one JSON object per line; off by default."""
 
 import hashlib
 import json
@@ -42,9 +42,9 @@ class NoRecorder:
 class Recorder(NoRecorder):
     """Writes one session to one file of `directory`; the oldest files go when all of them exceed `max_mb`.
 
-    Secrets are masked character by character, so that every position stays true, and events are held back until the
-    user leaves the line: what a password is typed of is known only when it stands there. Files that privacy rules
-    hide never reach a recorder. A disk that is full or read-only ends the recording, not the session.
+    Secrets are masked character by character, so that all positions stay valid, and events are held back until the user
+    leaves the line: only a complete password is recognized as one. Files that privacy rules hide never reach a
+    recorder. A disk that is full or read-only ends the recording, not the session.
     """
 
     records = True
@@ -180,7 +180,7 @@ class Recorder(NoRecorder):
 
 
 class _Text:
-    """A document as it is typed. Every character has a number of its own, by which it is remembered as secret."""
+    """A document as it is typed. Each character has a number of its own, so that secret ones stay known as such."""
 
     def __init__(self, document: Document, number: int):
         self.number = number
@@ -205,7 +205,7 @@ class _Text:
         return _Entry(self, where, typed, first)
 
     def _look(self, start: int, end: int) -> None:
-        """Find the secrets in these lines and the ones around them."""
+        """Find the secrets in these lines and those around them."""
         snapshot = self._document.snapshot()
         first = max(snapshot.line_of(start) - NEARBY_LINES, 0)
         last = min(snapshot.line_of(end) + NEARBY_LINES, snapshot.line_count - 1)
@@ -216,7 +216,7 @@ class _Text:
                 self.secret.add(self._characters[offset])
 
     def masked_in(self, start: int, text: str) -> str:
-        """A text that is proposed there: what is secret by what it stands behind, and what is secret elsewhere."""
+        """A text suggested at `start`, without what is secret there or elsewhere in the document."""
         snapshot = self._document.snapshot()
         begin = snapshot.line_start(max(snapshot.line_of(min(start, len(snapshot.text))) - NEARBY_LINES, 0))
         masked = mask_secrets(snapshot.text[begin:start] + text)[len(snapshot.text[begin:start]) :]
@@ -225,7 +225,7 @@ class _Text:
         return masked
 
     def _secrets(self) -> list[str]:
-        """The pieces of the document that are masked; a few characters stand anywhere."""
+        """The masked pieces of the document, but for those so short that they occur anywhere."""
         if not self.secret:
             return []
         found = groupby(zip(self._document.text, self._characters, strict=True), lambda each: each[1] in self.secret)
@@ -240,7 +240,7 @@ class _Text:
 
 
 class _Entry:
-    """One content change, written only when what was typed is known to be a secret or not."""
+    """One content change, written once it is known whether what was typed is secret."""
 
     def __init__(self, text: _Text, where: tuple[int, int, int, int] | None, typed: str, first: int):
         self._text = text

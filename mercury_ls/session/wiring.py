@@ -1,4 +1,4 @@
-"""What a session is made of: settings from all their sources, and the parts that depend on them."""
+"""Builds sessions: settings from all their sources, and the parts that depend on them."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +21,9 @@ OnStatus = Callable[[Status], None]
 
 
 class Wiring:
-    """Builds one client's session, and rebuilds its parts when settings or folders change.
+    """Builds one client's session, and rebuilds parts of it when settings or folders change.
 
-    `make_engine` is there for tests and for commands that run the engine in their own process.
+    Tests, and commands that run the engine in their own process, pass `make_engine`.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Wiring:
         return session
 
     def user_file_changed(self) -> bool:
-        """Whether the user's settings file was written since it was read."""
+        """Whether the user's settings file has been written since it was read."""
         return stamp(self._user_file) != self._stamp
 
     def load(self) -> Settings:
@@ -85,7 +85,7 @@ class Wiring:
         return self.loaded.settings
 
     def reconfigure(self, session: Session, options: Any) -> None:
-        """`workspace/didChangeConfiguration`; clients that keep their settings to themselves send null."""
+        """`workspace/didChangeConfiguration`; some clients send null instead of their settings."""
         if isinstance(options, dict) and options:
             self._options = {**self._options, **options}
         self.rebuild(session)
@@ -96,7 +96,7 @@ class Wiring:
         self.rebuild(session)
 
     def rebuild(self, session: Session) -> None:
-        """Read all settings again. What the project defines is kept, unless where to look or what is hidden changed."""
+        """Read all settings again. The index of the project is kept, unless folders or privacy rules have changed."""
         before, seen = session.settings, self._seen
         settings = self.load()
         self._seen = tuple(self.roots)
@@ -107,7 +107,7 @@ class Wiring:
         session.adopt(settings, privacy, Workspace(self.roots, privacy, settings.context))
 
     async def renew_engine(self, session: Session) -> None:
-        """A client for the engine that the settings name by now; what the old one still answers, it ends."""
+        """Connect to the engine that the settings name now; the old connection is closed with its requests."""
         before, session.questions.engine = session.engine, self._engine(session.settings.engine)
         try:
             await before.close()
@@ -142,12 +142,12 @@ def stamp(path: Path) -> int | None:
 
 
 def needs_new_engine(before: EngineSettings, after: EngineSettings) -> bool:
-    """Whether what changed is fixed when an engine server starts."""
+    """Whether a setting has changed that is fixed when an engine server starts."""
     return serve_arguments(before) != serve_arguments(after) or before.address != after.address
 
 
 def without_token(options: Any) -> dict[str, Any]:
-    """Over TCP the options show the token as well, which is no setting."""
+    """Over TCP the options also contain the token, which is no setting."""
     return {k: v for k, v in options.items() if k != "token"} if isinstance(options, dict) else {}
 
 
@@ -156,7 +156,7 @@ def engine_client(settings: EngineSettings, on_status: OnStatus) -> EngineClient
 
 
 def serve_arguments(settings: EngineSettings) -> list[str]:
-    """How an engine server is started with these settings, whatever the user's file says."""
+    """The command line of an engine server with these settings, whatever the user's file says."""
     fixed = ("model", "device", "threads", "memory_mb", "idle_exit_minutes")
     return ["serve", *(part for name in fixed for part in ("--set", f"engine.{name}={getattr(settings, name)}"))]
 
@@ -168,7 +168,7 @@ def recorder(settings: Settings, roots: Sequence[str]) -> NoRecorder:
 
 
 def recording_switch() -> Path:
-    """The file whose presence says `mercury-ls record on`."""
+    """The file that `mercury-ls record on` creates."""
     import platformdirs
 
     return platformdirs.user_state_path("mercury-ls", appauthor=False) / "recording"
