@@ -24,16 +24,19 @@ from msgspec.structs import replace
 from bench.edit_cases import Case, of_commit, of_repository, verdict
 from bench.next_edit import engine_of, question_of
 from mercury_engine.api import Engine
-from mercury_ls.completion.target import Silence, next_edit
+from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import candidates
-from mercury_ls.next_edit.pipeline import admissible, opinions, regions_of, requests
+from mercury_ls.next_edit.model import opinions, regions_of, requests
+from mercury_ls.next_edit.pipeline import admissible
+from mercury_ls.next_edit.questions import questions
+from mercury_ls.next_edit.search import candidates_after
 from mercury_training.corpus.shards import EditRow, read_edits
 
 __all__ = ["Judged", "chosen", "judged", "picked"]
 
 SPARSER = {"repeat": 0.4, "repeat_delete": 0.4, "first": 2.5, "import": 2.5, "rename": 2.5, "signature": 2.5}
 """How much sparser than others rows of a class are taken that a corpus has more of than an evaluation set."""
-OF_FILES = frozenset({"import", "lacking", "unused"})
+OF_FILES = frozenset({"missing import", "unused import"})
 """Kinds that depend on all of a file: of a window nobody can tell whether they are right."""
 
 
@@ -112,7 +115,9 @@ def picked(rows: Iterable[EditRow], every: int, sparser: dict[str, float]) -> It
 
 def judged(number: int, case: Case, untold: Set[str] = frozenset()) -> Iterator[Judged]:
     wanted = (*case.expected, *case.also_ok)
-    for each in candidates.find(case.snapshot, case.offset, case.history.edits()):
+    edits = case.history.edits()
+    found = candidates.find(case.snapshot, case.offset, edits)
+    for each in (*found, *questions(case.snapshot, case.offset, edits, set())):
         if each.kind not in untold:
             right, exact = verdict(case.snapshot, each, wanted)
             yield Judged(number, case.kind, each.kind, each.features, right, exact)
@@ -120,7 +125,7 @@ def judged(number: int, case: Case, untold: Set[str] = frozenset()) -> Iterator[
 
 def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
     question = replace(question_of(case, 0.0, engine), asks="always")
-    found = next_edit(question.snapshot, question.offset, case.history.edits())
+    found = candidates_after(question.snapshot, question.offset, case.history.edits())
     found = [] if isinstance(found, Silence) else admissible(question, found)
     asked = requests(question, regions_of(question, found))
     heard = [(regions, draft) for regions, wanted in asked for draft in engine.infill(wanted) if draft.final]

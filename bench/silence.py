@@ -25,7 +25,7 @@ from mercury_ls.code import languages, syntax
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
-from mercury_ls.next_edit.propagation import KEYWORDS
+from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_training.corpus.shards import Corpus
 from mercury_training.evaluate.metrics import wilson

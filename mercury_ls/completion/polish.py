@@ -7,8 +7,8 @@ from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
+from mercury_ls.code.lexemes import line_break
 from mercury_ls.completion.target import Silence, Target
-from mercury_ls.next_edit.places import line_break
 
 __all__ = ["in_the_files_style", "is_scrap", "polish", "without_sentinels"]
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from lsprotocol import types as lsp
 
+from mercury_ls.code import diagnostics
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer, summary
 from mercury_ls.lsp.inline import SUPERSEDED
 from mercury_ls.lsp.protocol import Diagnostic, DiagnosticsParams, NextEditParams
 from mercury_ls.lsp.server import Server
-from mercury_ls.next_edit.imports import Diagnosed
 
 __all__ = ["apply_next_edit", "code_action", "copilot_inline_edit", "did_change_diagnostics", "next_edit"]
 
@@ -96,9 +96,9 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
         ls.started.next_edits.diagnosed(document.uri, document.version, found)
 
 
-def diagnosed(ls: Server, uri: str, said: Diagnostic | lsp.Diagnostic) -> Diagnosed:
+def diagnosed(ls: Server, uri: str, said: Diagnostic | lsp.Diagnostic) -> diagnostics.Diagnostic:
     start, end = (ls.offset(uri, place.line, place.character) for place in (said.range.start, said.range.end))
-    return Diagnosed(start, end, str(said.message), UNNECESSARY in map(int, said.tags or ()))
+    return diagnostics.Diagnostic(start, end, str(said.message), UNNECESSARY in map(int, said.tags or ()))
 
 
 async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:

@@ -1,24 +1,35 @@
-"""A place that an edit leads to, what would become of it, and how its file ends a line."""
+"""Where a rule applies: ranges of a text, what they would become, and how much they are like the edited place."""
 
-from functools import lru_cache
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.next_edit.propagation import Rule
+from mercury_ls.code.lexemes import tokens_of
+from mercury_ls.code.scopes import whole
+from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["Place", "in_the_files_lines", "line_break", "place_of"]
+__all__ = ["MOST_PLACES", "Place", "defines", "matching", "nearest", "sequence", "sides", "with_likeness"]
+
+MOST_PLACES = 64
+NEIGHBOURS = 4
+DECLARING = frozenset(
+    {"def", "class", "func", "fn", "function", "let", "const", "var", "mut", "type", "struct", "import", "enum"}
+    | {"interface", "trait", "as"}
+)
 
 
 class Place(Struct, frozen=True):
-    """`[start, end)` would become `text`, or what a model says where that is None.
+    """`[start, end)` would become `text`, or what a model writes if that is None.
 
-    `likeness` is the share of neighbouring tokens that are as at the place that was edited, `same_role` whether the two
-    are used alike (called, a member, bare), `defines` whether the name is declared here, `orphan` whether the
-    edit was of its declaration and no other is left; `foreign` that it is text where the edit was code, or the other
-    way round; `bound` that it certainly is what was renamed where it is declared, or a value that has a name by now:
-    such places of one rule change together or not at all. `reach` is all of the lines whose shape decided, `sides` how
-    much the lines above and below are like those of the edited place.
+    `likeness` is the share of neighbouring tokens that are as at the edited place; `same_role` says whether both are
+    used alike (called, a member, bare), `declaration_gone` whether the edit was of a declaration and none is left.
+    Places of one rule that are `bound` change together or not at all; a `certain` one stands for the very thing that
+    was renamed. `reach` are all lines that a template matched, `around` says how much the lines above and below are
+    like those of the edited place.
     """
 
     start: int
@@ -26,25 +37,71 @@ class Place(Struct, frozen=True):
     text: str | None
     likeness: float = 0.0
     same_role: bool = True
-    defines: bool = False
-    orphan: bool = False
-    foreign: bool = False
+    declaration_gone: bool = False
     bound: bool = False
+    certain: bool = False
     reach: tuple[int, int] | None = None
-    sides: tuple[float, float] = (0.0, 0.0)
+    around: tuple[float, float] = (0.0, 0.0)
 
 
-def place_of(rule: Rule, snapshot: Snapshot) -> int:
-    """Where the new text begins, in the file where it was last put."""
-    line = min(rule.line, snapshot.line_count - 1)
-    return max(snapshot.line_start(line) + rule.column - len(rule.after), 0)
+def with_likeness(place: Place, left: Sequence[str], right: Sequence[str], snapshot: Snapshot) -> Place:
+    """The place compared with the one between the tokens `left` and `right`."""
+    before, after = sides(snapshot, place.start, place.end)
+    return replace(
+        place,
+        likeness=(agreeing(left[::-1], before[::-1]) + agreeing(right, after)) / compared(left, right),
+        same_role=role(left, right) == role(before, after),
+    )
 
 
-@lru_cache(maxsize=8)
-def line_break(text: str) -> str:
-    """As most of the lines have it: one that was pasted from elsewhere decides nothing."""
-    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+def sides(snapshot: Snapshot, start: int, end: int) -> tuple[list[str], list[str]]:
+    """The tokens before and behind, as far as the lines go."""
+    first, last = snapshot.line_start(snapshot.line_of(start)), snapshot.line_end(snapshot.line_of(end))
+    return tokens_of(snapshot.text[first:start]), tokens_of(snapshot.text[end:last])
 
 
-def in_the_files_lines(text: str, snapshot: Snapshot) -> str:
-    return text.replace("\r\n", "\n").replace("\n", line_break(snapshot.text)) if "\n" in text else text
+def agreeing(old: Sequence[str], new: Sequence[str]) -> int:
+    """How many of the nearest tokens agree; the end of the line counts as one."""
+    pairs = zip([*old[:NEIGHBOURS], ""][:NEIGHBOURS], [*new[:NEIGHBOURS], ""], strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def compared(*sides: Sequence[str]) -> int:
+    return sum(min(len(each) + 1, NEIGHBOURS) for each in sides)
+
+
+def role(left: Sequence[str], right: Sequence[str]) -> tuple[bool, bool, bool]:
+    """Is it a member, is it called, does it name an argument."""
+    member = bool(left) and left[-1] in (".", "->", "::", "?.")
+    named = tuple(right[:1]) == ("=",) and bool(left) and left[-1] in ("(", ",")
+    return member, tuple(right[:1]) == ("(",), named
+
+
+def defines(left: Sequence[str], right: Sequence[str]) -> bool:
+    bare = not left or tuple(left[-2:]) in (("self", "."), ("this", "."))
+    return (bool(left) and left[-1] in DECLARING) or (bare and tuple(right[:1]) in (("=",), (":=",)))
+
+
+def nearest(
+    spans: list[tuple[int, int]], snapshot: Snapshot, rule: Rule, most: int = MOST_PLACES
+) -> list[tuple[int, int]]:
+    """Those nearest to the edit, in the order of the text; the first ones of another file."""
+    if len(spans) > most:
+        at = rule.offset(snapshot) if rule.path == snapshot.path else 0
+        spans = sorted(sorted(spans, key=lambda span: abs(span[0] - at))[:most])
+    return spans
+
+
+def matching(pattern: re.Pattern[str], text: str, starts: Iterable[int]) -> Iterator[re.Match[str]]:
+    """The matches, as `finditer` has them, that begin at one of these offsets."""
+    end = 0
+    for at in starts:
+        if at >= end and (match := pattern.match(text, at)):
+            yield match
+            end = match.end()
+
+
+def sequence(found: Sequence[str]) -> str:
+    """A pattern for these tokens, however they are spaced."""
+    pieces = [whole(text) if text[0].isalnum() or text[0] == "_" else re.escape(text) for text in found]
+    return r"[ \t]*+".join(pieces)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Worth
 
-__all__ = ["Ranking", "checked", "is_open", "load"]
+__all__ = ["Ranking", "is_open", "load", "rescored_probability"]
 
 
 class Ranking(Struct, frozen=True):
@@ -33,11 +33,11 @@ class Ranking(Struct, frozen=True):
         known = self.weights
         return logistic(self.kinds[kind] + sum(known[name] * value for name, value in features.items()))
 
-    def is_due(self, kind: str, features: Mapping[str, float], probability: float) -> float:
-        """The chance that anything is left to do where this edit is the likeliest; its kind is a feature too."""
+    def is_due(self, features: Mapping[str, float], probability: float) -> float:
+        """The chance that anything is left to do where this edit is the likeliest."""
         if not self.due:
             return 1.0
-        given = {"bias": 1.0, "ranked": odds(probability), f"is {kind}": 1.0, **features}
+        given = {"bias": 1.0, "ranked": odds(probability), **features}
         return logistic(sum(self.due.get(name, 0.0) * value for name, value in given.items()))
 
 
@@ -47,7 +47,7 @@ def load() -> Ranking:
     return msgspec.json.decode(text, type=Ranking)
 
 
-def checked(worth: Worth, probability: float, p_model: float, agreement: float) -> float:
+def rescored_probability(worth: Worth, probability: float, p_model: float, agreement: float) -> float:
     """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
     ranked, model = odds(probability), odds(p_model)
     score = worth.bias + worth.ranked * ranked + worth.model * model + worth.agreement * agreement
@@ -61,7 +61,7 @@ def is_open(worth: Worth, probability: float, is_known: bool, bar: float) -> boo
     by writing something there."""
     words = (1.0, -1.0) if is_known else (0.0,)
     said = [(p_model, word) for word in words for p_model in (worth.surest, 0.0)]
-    shown = [checked(worth, probability, *each) >= bar for each in said]
+    shown = [rescored_probability(worth, probability, *each) >= bar for each in said]
     return any(each != (is_known and probability >= bar) for each in shown)
 
 

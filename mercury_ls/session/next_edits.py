@@ -14,17 +14,17 @@ from urllib.request import url2pathname
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, Worth
+from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.modules import Project
 from mercury_ls.completion.gate import Fading, Gate
 from mercury_ls.completion.offers import Answer, Offer, summary
 from mercury_ls.link.client import EngineUnavailable
-from mercury_ls.next_edit.imports import Diagnosed
-from mercury_ls.next_edit.modules import Project
-from mercury_ls.next_edit.pipeline import NextQuestion, next_edits
-from mercury_ls.next_edit.propagation import travelling
-from mercury_ls.next_edit.renames import may_use, sought
-from mercury_ls.next_edit.uses import knows_imports
+from mercury_ls.next_edit.kinds.rename.uses import knows_imports
+from mercury_ls.next_edit.pipeline import next_edits
+from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Tally
@@ -69,7 +69,7 @@ class NextEdits:
         self._is_passed_over = False
         """Whether the last offer was left alone: what follows from edits since then comes before it."""
         self._ahead: asyncio.Task[Answer] | None = None
-        self._diagnosed: dict[str, tuple[int, tuple[Diagnosed, ...]]] = {}
+        self._diagnosed: dict[str, tuple[int, tuple[Diagnostic, ...]]] = {}
         self._rejected_at = -QUIET_AFTER_REJECTION_SECONDS
 
     def choose(self, settings: SuggestSettings) -> None:
@@ -112,7 +112,7 @@ class NextEdits:
             return f"a next edit is ready: {described(answer.offer, uri)}"
         return answer.silence or NOTHING_FOLLOWS
 
-    def diagnosed(self, uri: str, version: int, found: tuple[Diagnosed, ...]) -> None:
+    def diagnosed(self, uri: str, version: int, found: tuple[Diagnostic, ...]) -> None:
         """What the editor's language servers say about this version of a document."""
         self._diagnosed = {u: said for u, said in self._diagnosed.items() if u in self._files.documents}
         self._diagnosed[uri] = version, found
@@ -137,7 +137,7 @@ class NextEdits:
         for each in [uri, *(neighbour.uri for neighbour in files.neighbours(uri))]:
             if each in files.documents:
                 await files.parsed(each)
-        if travelling(self._edits):
+        if renamed_symbols(self._edits):
             await files.project_read(READING_SECONDS)
         if reason := self._questions.unavailable(uri, invoked):  # it may have been closed while the edit settled
             return Answer(silence=reason, final=True)
@@ -194,7 +194,7 @@ class NextEdits:
             fresh=files.history.since(self._known) if self._is_passed_over else 0,
             others=others,
             project=Project((), files.workspace.read, files.workspace.exists, self._where),
-            diagnosed=said if version == snapshot.version else (),
+            diagnostics=said if version == snapshot.version else (),
             worth=(info and info.worth) or Worth(),
         )
         return question, note
@@ -213,7 +213,7 @@ class NextEdits:
             return tuple(opened), note
         if self._renamer or not knows_imports(snapshot):
             paths = []
-        names = [frozenset({name}) for name in travelling(edits)]
+        names = [frozenset({name}) for name in renamed_symbols(edits)]
         also = (path for path in workspace.mentioning(names, snapshot.path) if path not in known)
         paths = list(dict.fromkeys([*paths[:MOST_RENAMED], *(() if wanted else islice(also, MOST_CLOSED))]))
         texts = ((path, workspace.text(path)) for path in paths)

@@ -230,7 +230,7 @@ def test_a_row_of_a_corpus_becomes_its_window_with_the_edits_made_again(tmp_path
 
 def test_the_ranking_reads_what_is_due_as_the_fit_writes_it():
     candidate = Candidate(0, "repeat", "clone", {"likeness": 0.5}, True)
-    due = {"bias": -0.3, "ranked": 0.7, "is clone": 0.4, "likeness": 1.1}
+    due = {"bias": -0.3, "ranked": 0.7, "likeness": 1.1}
     (fitted,) = due_chances(due, [candidate], np.array([0.6]))
-    assert Ranking({}, {}, 0.5, due).is_due("clone", candidate.features, 0.6) == pytest.approx(fitted)
-    assert Ranking({}, {}, 0.5).is_due("clone", candidate.features, 0.6) == 1.0
+    assert Ranking({}, {}, 0.5, due).is_due(candidate.features, 0.6) == pytest.approx(fitted)
+    assert Ranking({}, {}, 0.5).is_due(candidate.features, 0.6) == 1.0

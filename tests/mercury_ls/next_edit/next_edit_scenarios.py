@@ -1331,46 +1331,6 @@ def dump(path):
         "- ",
     ),
     Scenario(
-        "a parameter more of a constructor is kept as the one beside it",
-        "python",
-        """\
-class Waiter:
-    def __init__(self, children, timeout⟦→, quiet=()⟧$0):
-        self.children = children
-        self.timeout = timeout
-        self.done = False
-""",
-        """\
-class Waiter:
-    def __init__(self, children, timeout, quiet=()):
-        self.children = children
-        self.timeout = timeout
-«        self.quiet = quiet
-»        self.done = False
-""",
-    ),
-    Scenario(
-        "a parameter more of a constructor of TypeScript",
-        "typescript",
-        """\
-class Waiter {
-  constructor(children: Child[], timeout: number⟦→, quiet: boolean⟧$0) {
-    this.children = children;
-    this.timeout = timeout;
-  }
-}
-""",
-        """\
-class Waiter {
-  constructor(children: Child[], timeout: number, quiet: boolean) {
-    this.children = children;
-    this.timeout = timeout;
-«    this.quiet = quiet;
-»  }
-}
-""",
-    ),
-    Scenario(
         "silence after a parameter more where none is kept",
         "python",
         """\
@@ -1378,48 +1338,6 @@ def area(width, height⟦→, scale⟧$0):
     return width * height
 """,
         "- ",
-    ),
-    Scenario(
-        "a prototype follows its function",
-        "c",
-        """\
-static int area(int width, int height);
-
-static int area(int width, int height⟦→, int scale⟧$0) {
-    return width * height * scale;
-}
-""",
-        """\
-static int area(int width, int height«, int scale»);
-
-static int area(int width, int height, int scale) {
-    return width * height * scale;
-}
-""",
-    ),
-    Scenario(
-        "an override follows the method",
-        "python",
-        """\
-class Shape:
-    def draw(self, canvas⟦→, color⟧$0):
-        raise NotImplementedError
-
-
-class Square(Shape):
-    def draw(self, canvas):
-        canvas.line()
-""",
-        """\
-class Shape:
-    def draw(self, canvas, color):
-        raise NotImplementedError
-
-
-class Square(Shape):
-    def draw(self, canvas«, color»):
-        canvas.line()
-""",
     ),
     Scenario(
         "silence where a function of the same name takes something else",
@@ -1685,28 +1603,6 @@ impl Match {
 """,
     ),
     Scenario(
-        "what changed in two pieces is replaced as one",
-        "rust",
-        """\
-fn route(parts: &mut Parts) {
-    store(
-        id,
-        ⟦req.extensions_mut()→&mut parts.extensions⟧,$0
-    );
-    insert(req.extensions_mut(), found.params);
-}
-""",
-        """\
-fn route(parts: &mut Parts) {
-    store(
-        id,
-        &mut parts.extensions,
-    );
-    insert(«&mut parts.extensions», found.params);
-}
-""",
-    ),
-    Scenario(
         "what goes takes its blank along",
         "go",
         """\
@@ -1777,28 +1673,6 @@ var routes = []Route{
 		Method: "HEAD",
 		Path:«   »"/users/:id",
 	},
-}
-""",
-    ),
-    Scenario(
-        "a word is as misspelled in a comment as in code",
-        "go",
-        """\
-package log
-
-type Config struct {
-	⟦SkipPathes→SkipPaths⟧$0 []string
-	// SkipPathes is what is not written.
-	Output io.Writer
-}
-""",
-        """\
-package log
-
-type Config struct {
-	SkipPaths []string
-	// «SkipPaths» is what is not written.
-	Output io.Writer
 }
 """,
     ),

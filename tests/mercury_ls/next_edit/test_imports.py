@@ -1,10 +1,9 @@
 import pytest
 
 from mercury_engine.api import Edit
+from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import Document, Snapshot
-from mercury_ls.next_edit import imports
-from mercury_ls.next_edit.imports import Diagnosed
-from mercury_ls.next_edit.propagation import rules
+from mercury_ls.next_edit.kinds import imports
 from tests.marked import SUFFIX
 
 
@@ -93,37 +92,10 @@ def test_an_import_of_typescript_with_its_semicolon():
     )
 
 
-def check_missing(edit: Edit, text: str, expected: str, language: str = "python") -> None:
-    snapshot = snapshot_of(text, language)
-    found = [
-        place for rule in rules([edit]) if rule.kind == "import" for place in imports.missing(rule, snapshot, None)
-    ]
-    assert applied(snapshot, found) == expected
-
-
-def test_a_name_that_another_file_defines_by_now_joins_its_import():
-    edit = Edit("/project/compat.py", 3, "", "def text_of(value):\n    return value\n")
-    check_missing(
-        edit,
-        "from .compat import first, last\n\nx = text_of(first)\n",
-        "from .compat import first, last«, text_of»\n\nx = text_of(first)\n",
-    )
-    check_missing(edit, "from .other import first\n\nx = text_of(first)\n", "-")
-    check_missing(edit, "from .compat import first, text_of\n\nx = text_of(first)\n", "-")
-
-
-def test_an_import_that_came_elsewhere_may_be_due_here():
-    edit = Edit("/project/setup.py", 3, "", "import sysconfig\n")
-    check_missing(edit, "import os\n\nx = sysconfig\n", "import os\n«import sysconfig\n»\nx = sysconfig\n")
-    check_missing(edit, "import os\n\nx = os\n", "-")
-    check_missing(edit, "import sysconfig\n", "-")
-    check_missing(Edit("/elsewhere/a.py", 3, "", "from .b import c\n"), "import os\n\nx = c\n", "-")
-
-
 def check_diagnosed(drawn: str, message: str, expected: str, unnecessary: bool = False) -> None:
     start, end = drawn.index("⟦"), drawn.index("⟧") - 1
     snapshot = snapshot_of(drawn.replace("⟦", "").replace("⟧", ""))
-    found = imports.diagnosed(snapshot, [Diagnosed(start, end, message, unnecessary)], [])
+    found = imports.complained_of(snapshot, [Diagnostic(start, end, message, unnecessary)], [])
     assert applied(snapshot, (place for _, place in found)) == expected
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from mercury_ls.code.documents import Document
-from mercury_ls.next_edit.occurrences import find
-from mercury_ls.next_edit.propagation import Rule
+from mercury_ls.code.modules import Project
+from mercury_ls.next_edit.kinds import trim
 from tests.marked import marked
 from tests.mercury_ls.next_edit.next_edit_scenarios import Scenario
 from tests.mercury_ls.next_edit.test_pipeline import check, last_of, question_of
@@ -1574,5 +1574,5 @@ async def test_what_a_module_is_renamed_to_is_no_member_in_another_file():
 
 def test_a_long_run_of_blanks_is_seen_once():
     snapshot, _ = marked(f"y = 2  \ntext = 'a{' ' * 200_000}b'\n$0")
-    places = find(Rule(kind="trim", before="", after=""), snapshot, snapshot)
+    places = trim.find(trim.Trim(), snapshot, snapshot, Project())
     assert [(place.start, place.end) for place in places] == [(5, 7)]

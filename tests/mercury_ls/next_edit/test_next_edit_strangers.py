@@ -231,16 +231,6 @@ def merge(left, right):
         "- ",
     ),
     Scenario(
-        "silence after one number was changed where another is the same",
-        "python",
-        """\
-session = Session(timeout=⟦30→60⟧$0)
-page = Page(width=30)
-limit = 30
-""",
-        "- ",
-    ),
-    Scenario(
         "silence after a typo was mended in a comment",
         "python",
         """\
@@ -258,19 +248,6 @@ def name_of(user):
     """The name of the ⟦user→account⟧$0."""
     return user.name
 ''',
-        "- ",
-    ),
-    Scenario(
-        "silence after a call was broken into lines",
-        "python",
-        """\
-first = build(⟦"a", "b", "c"→
-    "a",
-    "b",
-    "c",
-⟧$0)
-second = build("a", "b", "c")
-""",
         "- ",
     ),
     Scenario(
@@ -309,19 +286,6 @@ def load(path, mode⟦→="r"⟧$0):
 
 a = load("a", "r")
 b = load("b", "w")
-""",
-        "- ",
-    ),
-    Scenario(
-        "silence after one reminder was given a reason",
-        "python",
-        """\
-def load():
-    pass  # TODO⟦→: when the format is settled⟧$0
-
-
-def save():
-    pass  # TODO
 """,
         "- ",
     ),
@@ -783,24 +747,6 @@ func main() {
         "- ",
     ),
     Scenario(
-        "silence after one declaration became an assignment",
-        "go",
-        """\
-package files
-
-func Copy(a, b string) error {
-	var err error
-	if a != "" {
-		_, err ⟦:=→=⟧$0 open(a)
-	}
-	size, err := stat(b)
-	use(size)
-	return err
-}
-""",
-        "- ",
-    ),
-    Scenario(
         "silence while a condition is typed",
         "go",
         """\
@@ -950,18 +896,6 @@ fn sum(rows: &[u32]) -> u32 {
     let count = 0;
     total + count
 }
-""",
-        "- ",
-    ),
-    Scenario(
-        "silence after one type was made copyable beside one that cannot be",
-        "rust",
-        """\
-#[derive(Debug, Clone⟦→, Copy⟧$0)]
-struct Point(u32, u32);
-
-#[derive(Debug, Clone)]
-struct Shape(Vec<Point>);
 """,
         "- ",
     ),
@@ -1123,17 +1057,6 @@ struct Shape {};
 #include <vector>⟧$0
 
 std::vector<std::string> names;
-""",
-        "- ",
-    ),
-    Scenario(
-        "silence after one message was reworded where a key is the same",
-        "cpp",
-        """\
-void check(const Job& job) {
-  if (!job.ready) throw Error("⟦failed→job is not ready⟧$0");
-  if (job.status == "failed") retry(job);
-}
 """,
         "- ",
     ),

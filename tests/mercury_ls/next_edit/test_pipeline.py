@@ -7,15 +7,16 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Filled, Worth
 from mercury_engine.fake import FakeEngine
+from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer
-from mercury_ls.next_edit import candidates
 from mercury_ls.next_edit import pipeline as next_edit
-from mercury_ls.next_edit.imports import Diagnosed
-from mercury_ls.next_edit.pipeline import NextQuestion, next_edits
+from mercury_ls.next_edit import search
+from mercury_ls.next_edit.pipeline import next_edits
+from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import SUFFIX
 from tests.mercury_ls.next_edit.next_edit_scenarios import ASKED, SCENARIOS, Scenario
@@ -158,14 +159,6 @@ async def test_other_files_are_part_of_the_same_answer():
     assert answer.offer.label == "rename `fetch` → `load`"
 
 
-async def test_a_header_follows_the_implementation():
-    header = "#ifndef AREA_H\n#define AREA_H\n\nint area(int width, int height);\n\n#endif\n"
-    others = (Document("file:///project/area.h", "/project/area.h", "c", 3, header).snapshot(),)
-    drawn = "int area(int width, int height⟦→, int scale⟧$0) {\n    return width * height * scale;\n}\n"
-    answer = await last_of(question_of(drawn, "c", others=others, bar=0.05, invoked=True))
-    assert [(edit.uri, edit.text) for edit in answer.edits] == [("file:///project/area.h", ", int scale")]
-
-
 async def test_a_local_of_this_file_is_none_of_another():
     answer = await last_of(question_of(RENAME, "python", others=(other_file("w = 1\nprint(w)\n"),)))
     assert {edit.uri for edit in answer.edits} == {"file:///project/file.py"}
@@ -284,7 +277,7 @@ async def test_what_a_language_server_complains_of_is_an_edit_without_any_histor
     text = "import abc\n\nvalue = json.dumps(abc)\n"
     at = text.index("json")
     question = question_of(
-        ("", text.replace("json", "$0json")), "python", diagnosed=(Diagnosed(at, at + 4, "unknown"),)
+        ("", text.replace("json", "$0json")), "python", diagnostics=(Diagnostic(at, at + 4, "unknown"),)
     )
     question = replace(question, history=History())
     answer = await last_of(question)
@@ -301,7 +294,7 @@ def counted(monkeypatch) -> list[int]:
             steps.append(number)
             yield []
 
-    monkeypatch.setattr(candidates, "batches", batches)
+    monkeypatch.setattr(search, "batches", batches)
     monkeypatch.setattr(next_edit, "TURN_SECONDS", -1.0)
     return steps
 

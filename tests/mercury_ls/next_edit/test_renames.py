@@ -9,13 +9,13 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
+from mercury_ls.code.modules import Project
 from mercury_ls.completion.offers import Offer
 from mercury_ls.link.wire import Status
 from mercury_ls.next_edit.candidates import Candidate
-from mercury_ls.next_edit.modules import Project
-from mercury_ls.next_edit.pipeline import renames_another
-from mercury_ls.next_edit.propagation import rules
-from mercury_ls.next_edit.renames import Renames, may_use
+from mercury_ls.next_edit.learn import rules
+from mercury_ls.next_edit.model import renames_another
+from mercury_ls.next_edit.renamed import Renames, may_use
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
@@ -23,7 +23,7 @@ from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.next_edits import path_of
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
-from mercury_ls.settings.load import Settings
+from mercury_ls.settings.schema import Settings
 from tests.mercury_ls.next_edit.test_pipeline import question_of
 
 

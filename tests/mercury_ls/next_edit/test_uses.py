@@ -10,9 +10,9 @@ import pytest
 from mercury_ls.code.documents import CLOSED, Document
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
+from mercury_ls.code.modules import Project
 from mercury_ls.completion.context import Budget, Related
-from mercury_ls.next_edit.modules import Project
-from mercury_ls.next_edit.pipeline import NextQuestion
+from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.settings.schema import SuggestSettings
 from tests.mercury_ls.next_edit.test_pipeline import last_of
 

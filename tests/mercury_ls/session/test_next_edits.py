@@ -8,19 +8,19 @@ import pytest
 from lsprotocol import types as lsp
 
 from mercury_engine.fake import FakeEngine
+from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.completion.offers import Answer
 from mercury_ls.lsp import next_edit as handlers
 from mercury_ls.lsp.protocol import Document as TextDocument
 from mercury_ls.lsp.protocol import InlineContext, NextEditParams, Position
 from mercury_ls.lsp.server import Server
-from mercury_ls.next_edit.imports import Diagnosed
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
-from mercury_ls.settings.load import Settings, SuggestSettings
+from mercury_ls.settings.schema import Settings, SuggestSettings
 
 NOWHERE = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
 DEFINED = "def fetch_rows(name):\n    return name\n\n\nfirst = fetch_rows(1)\nsecond = fetch_rows(2)\n"
@@ -368,7 +368,7 @@ async def test_what_is_complained_of_counts_for_the_text_it_was_said_of(session,
     text = "import abc\n\nvalue = json.dumps(abc)\n"
     uri = opened(session, tmp_path / "here.py", text)
     at = text.index("json")
-    session.next_edits.diagnosed(uri, 1, (Diagnosed(at, at + 4, "undefined name"),))
+    session.next_edits.diagnosed(uri, 1, (Diagnostic(at, at + 4, "undefined name"),))
     offer = (await session.next_edits.ask(uri, at)).offer
     assert [edit.text for edit in offer.edits] == ["import json\n"]
     session.change(uri, 2, [((2, 0, 2, 0), "\n")], "utf-16")

@@ -60,8 +60,8 @@ def test_the_rows_of_several_files_stay_apart():
     assert [each.row for each in joined([rows, rows])] == [0, 0, 2, 3, 3, 5]
 
 
-def test_what_nobody_made_says_nothing_of_other_names():
-    told = [Candidate(0, kind, "part", {}, False) for kind in ("rename", "propagate")]
+def test_what_nobody_made_says_nothing_of_missing_imports():
+    told = [Candidate(0, kind, "missing import", {}, False) for kind in ("import", "propagate")]
     assert [each.row_kind for each in candidates_in(told)] == ["propagate"]
 
 
@@ -100,13 +100,15 @@ def test_marks_of_rows_without_candidates_are_no_candidates(tmp_path):
 def test_whether_anything_is_due_is_told_by_the_likeliest_edit():
     draw = np.random.default_rng(3)
     rows = [
-        Candidate(n, "none" if draw.random() < 0.8 - 0.6 * (n % 2) else "repeat", ("clone", "phrase")[n % 2], {}, False)
+        Candidate(
+            n, "none" if draw.random() < 0.8 - 0.6 * (n % 2) else "repeat", "clone", {("one", "two")[n % 2]: 1.0}, False
+        )
         for n in range(2000)
     ]
     due = fit_due(rows, np.full(2000, 0.6))
-    clone, phrase = due_chances(due, rows[:2], np.array([0.6, 0.6]))
-    assert clone == pytest.approx(0.2, abs=0.05)
-    assert phrase == pytest.approx(0.8, abs=0.05)
+    one, two = due_chances(due, rows[:2], np.array([0.6, 0.6]))
+    assert one == pytest.approx(0.2, abs=0.05)
+    assert two == pytest.approx(0.8, abs=0.05)
 
 
 def test_without_a_word_on_what_is_due_something_always_is():

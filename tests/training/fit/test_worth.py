@@ -7,7 +7,7 @@ import pytest
 from mercury_engine.api import Worth
 from mercury_engine.engine import open_engine
 from mercury_engine.model.fitted import WORTH_FILE, read_fitted
-from mercury_ls.next_edit.ranking import checked
+from mercury_ls.next_edit.ranking import rescored_probability
 from mercury_training.fit.rank_edits import Candidate
 from mercury_training.fit.worth import fit_bar, fit_worth, main, said, tells_more
 from tests.training.small import exported
@@ -66,7 +66,7 @@ def test_the_server_reads_the_coefficients_as_they_are_fitted(agreement):
     worth = Worth(0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5)
     opinion = Candidate(0, "repeat", "rename", {}, True, False, 0.6, 0.8, agreement)
     score = float(np.dot(said(opinion), [0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5]))
-    assert checked(worth, 0.6, 0.8, agreement) == pytest.approx(1 / (1 + np.exp(-score)))
+    assert rescored_probability(worth, 0.6, 0.8, agreement) == pytest.approx(1 / (1 + np.exp(-score)))
 
 
 def test_it_is_found_beside_the_weights_and_told_by_the_engine(tmp_path):

@@ -48,14 +48,14 @@ KNOWN_RIDGE = 200.0
 QUIET = 0.95
 MODEL_FREE = frozenset({"call", "line"})
 """Kinds that say where and not what: without a model they show nothing."""
-RARE = {"align": 1.5, "signature": 1.2, "stored": 1.5, "unused": 1.9}
+RARE = {"align": 1.5, "unused import": 1.9}
 """What is believed of kinds that a fit sees a handful of, if ever: to be replaced as rows come together."""
 LEADING = 0.1
 DUE_RIDGE = 30.0
 MADE = frozenset({"first", "import", "rename", "signature"})
 """Rows that nobody made, in all of which something is due."""
-TELLING_NOTHING = frozenset({("lacking", "import"), *(("part", kind) for kind in MADE)})
-"""Of rows that nobody made: an import was taken, be it of the language's library or not; no other name followed one."""
+TELLING_NOTHING = frozenset({("missing import", "import")})
+"""Of rows that nobody made: an import was taken, be it of the language's library or not."""
 UNSEEN = {"diagnosed": 3.0, "line diagnosed": 1.5}
 """What the weights of complaints of language servers are: history has none, so that nothing can be learned."""
 
@@ -188,7 +188,7 @@ def due_row(candidate: Candidate, chance: float, names: Sequence[str]) -> list[f
 
 def due_inputs(candidate: Candidate, chance: float) -> dict[str, float]:
     """As the ranking reads them."""
-    return {"bias": 1.0, "ranked": log_odds(chance), f"is {candidate.kind}": 1.0, **candidate.features}
+    return {"bias": 1.0, "ranked": log_odds(chance), **candidate.features}
 
 
 def log_odds(probability: float) -> float:

@@ -1,4 +1,4 @@
-from mercury_ls.next_edit.referents import is_meant, referent
+from mercury_ls.code.symbols import refers_to, symbol_at
 from tests.marked import marked
 
 
@@ -6,8 +6,8 @@ def check(drawn: str, language: str, *expected: bool) -> None:
     """`$0` stands before the new name `b`; `expected` says of each `a` whether it stood for the same."""
     snapshot, offset = marked(drawn, language)
     places = [at for at in range(len(snapshot.text)) if snapshot.text.startswith("a", at) and alone(snapshot.text, at)]
-    meant = referent("a", "b", snapshot, offset, snapshot, places)
-    assert tuple(is_meant(meant, snapshot, at) for at in places) == expected
+    symbol = symbol_at("a", "b", snapshot, offset, snapshot, places)
+    assert tuple(refers_to(symbol, snapshot, at) for at in places) == expected
 
 
 def alone(text: str, at: int) -> bool:

@@ -1,4 +1,4 @@
-"""Which places of a file certainly stand for what got another name where it is declared: pure.
+"""Which places of a file certainly refer to the symbol that was renamed where it is declared: pure.
 
 A name that an import brings from there, an attribute of that module or class, a member of an object whose type the
 code says. What is not certain is left alone: half a rename is noticed, a wrong one may not be.
@@ -12,12 +12,11 @@ from itertools import islice, takewhile
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code import scopes
+from mercury_ls.code import scopes, symbols
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.scopes import Binding
-from mercury_ls.next_edit import referents
-from mercury_ls.next_edit.modules import Imported, Project, family, in_import
-from mercury_ls.next_edit.referents import Referent, text_of, type_name
+from mercury_ls.code.symbols import Symbol, text_of, type_name
 
 __all__ = ["Uses", "knows_imports"]
 
@@ -52,11 +51,11 @@ def knows_imports(snapshot: Snapshot) -> bool:
 
 
 class Uses(Struct, dict=True):
-    """Of what `meant` stands for, called `name` where `home` declared it and `anew` by now, the uses in one file."""
+    """The uses in one file of the symbol that `home` declared as `name` and calls `new_name` by now."""
 
     name: str
-    anew: str
-    meant: Referent
+    new_name: str
+    symbol: Symbol
     home: Snapshot
     snapshot: Snapshot
     project: Project
@@ -67,17 +66,17 @@ class Uses(Struct, dict=True):
             return False
         if node.type in PROSE or self._is_of_another_kind(node) or is_in_macro(node):
             return False
-        if self.meant.local is not None:
-            return self._is_that_local(node)
-        if not self.is_home and self.meant.node is not None and referents.space_of(self.meant.node):
+        if self.symbol.local is not None:
+            return self._is_same_local(node)
+        if not self.is_home and self.symbol.node is not None and symbols.namespace_of(self.symbol.node):
             return False
-        if self.meant.owner is not None:
-            return self._is_member(self.meant.owner, node)
-        return self._is_that_name(node, offset)
+        if self.symbol.owner is not None:
+            return self._is_member(self.symbol.owner, node)
+        return self._is_same_name(node, offset)
 
     def _is_of_another_kind(self, node: Node) -> bool:
-        declared = self.meant.node
-        return declared is not None and referents.kind(declared, self.home) != referents.kind(node, self.snapshot)
+        declared = self.symbol.node
+        return declared is not None and symbols.category(declared, self.home) != symbols.category(node, self.snapshot)
 
     @property
     def is_home(self) -> bool:
@@ -94,24 +93,24 @@ class Uses(Struct, dict=True):
     @cached_property
     def function(self) -> "Uses | None":
         """The uses of the function whose parameter it is."""
-        around = self.meant.node
+        around = self.symbol.node
         while around is not None and around.type not in scopes.FUNCTIONS:
             around = around.parent
         named = around and around.child_by_field_name("name")
         if around is not None and named is not None and text_of(named) == "__init__":
-            whole = referents.enclosing(around)
+            whole = symbols.enclosing(around)
             named = whole and whole.child_by_field_name("name")
-        if named is None or text_of(named) != self.meant.function:
+        if named is None or text_of(named) != self.symbol.function:
             return None
         at, name = self.home.offset_of_byte(named.start_byte), text_of(named)
-        meant = referents.referent(name, name, self.home, at, self.snapshot, ())
-        return Uses(name, "", meant, self.home, self.snapshot, self.project)
+        symbol = symbols.symbol_at(name, name, self.home, at, self.snapshot, ())
+        return Uses(name, "", symbol, self.home, self.snapshot, self.project)
 
     # Locals
 
-    def _is_that_local(self, node: Node) -> bool:
+    def _is_same_local(self, node: Node) -> bool:
         """In its function, or the name of an argument where that function is certainly called."""
-        if not referents.names_argument(node, self.meant.function) or not self.meant.function:
+        if not symbols.is_keyword_of(node, self.symbol.function) or not self.symbol.function:
             return self.is_home
         call = node.parent and node.parent.parent and node.parent.parent.parent
         called = call and call.child_by_field_name("function")
@@ -119,34 +118,34 @@ class Uses(Struct, dict=True):
         if self.function is None or last is None or text_of(last) != self.function.name:
             return False
         at = self.snapshot.offset_of_byte(last.start_byte)
-        return referents.is_meant(self.function.meant, self.snapshot, at) and self.function.is_certain(at)
+        return symbols.refers_to(self.function.symbol, self.snapshot, at) and self.function.is_certain(at)
 
     # Names at the top of a file
 
-    def _is_that_name(self, node: Node, offset: int) -> bool:
-        if offset in self.brought:
-            return not self._is_in_the_way or offset not in self._known_by_it
-        if referents.is_taken(node) or is_in_qualified_type(node):
+    def _is_same_name(self, node: Node, offset: int) -> bool:
+        if offset in self.import_sites:
+            return not self._new_name_is_taken or offset not in self._imported_as_is
+        if symbols.is_qualified(node) or is_in_qualified_type(node):
             if not knows_imports(self.snapshot) or (self.is_home and self._is_in_the_same_file(node)):
-                return referents.is_in_path(node)
-            module = taken_node(node)
+                return symbols.is_in_path(node)
+            module = qualifier_node(node)
             path = path_in_file(text_of(module), node) if module is not None else ""
             return bool(path) and self._has(path, self.name, offset)
         if in_import(node):
             return self.is_home and scopes.declares(node)
-        if self._is_of_the_type_around(node) or (not self.is_home and referents.declares_anew(self.meant, node)):
+        if self._is_of_the_type_around(node) or (not self.is_home and symbols.redeclares(self.symbol, node)):
             return False
-        if not self.is_home and self._is_in_the_way:
+        if not self.is_home and self._new_name_is_taken:
             return False
         return self._is_called(self.name, self.name, offset) and not self._comes_before(node)
 
     def _is_hidden(self, name: str, offset: int) -> bool:
         """Whether a module, a namespace or in Java a class around it has the name for something else, or does not know
         what is around it, as in Rust."""
-        declared = self.meant.node if self.is_home else None
+        declared = self.symbol.node if self.is_home else None
         around = scopes.node_at(self.snapshot, offset)
         while around is not None and not (declared is not None and is_within(declared, around)):
-            if around.type in self._spaces and around.start_byte in self._spaces_with(name):
+            if around.type in self._namespaces and around.start_byte in self._namespaces_with(name):
                 return True
             if around.type == "mod_item" and not any(is_used_in(each, name) for each in items_of(around)):
                 return True
@@ -154,34 +153,34 @@ class Uses(Struct, dict=True):
         return False
 
     @property
-    def _spaces(self) -> frozenset[str]:
-        return referents.SPACES | scopes.TYPES if family(self.snapshot.path) == "java" else referents.SPACES
+    def _namespaces(self) -> frozenset[str]:
+        return symbols.NAMESPACES | scopes.TYPES if family(self.snapshot.path) == "java" else symbols.NAMESPACES
 
-    def _spaces_with(self, name: str) -> frozenset[int]:
+    def _namespaces_with(self, name: str) -> frozenset[int]:
         if name not in self._named:
-            self._named[name] = frozenset(self._spaces_that_declare(name))
+            self._named[name] = frozenset(self._namespaces_that_declare(name))
         return self._named[name]
 
     @cached_property
     def _named(self) -> dict[str, frozenset[int]]:
         return {}
 
-    def _spaces_that_declare(self, name: str) -> Iterator[int]:
+    def _namespaces_that_declare(self, name: str) -> Iterator[int]:
         """Where they begin."""
         for at in islice(scopes.mentions(self.snapshot, name), MOST):
             node = scopes.node_at(self.snapshot, at)
             if node is None or node.parent is None or not scopes.declares(node) or scopes.is_member(node):
                 continue
-            is_item = not scopes.binding_at(self.snapshot, at, ()) and referents.kind(node, self.snapshot) == ""
+            is_item = not scopes.binding_at(self.snapshot, at, ()) and symbols.category(node, self.snapshot) == ""
             around = node.parent.parent
-            while is_item and around is not None and around.type not in self._spaces:
+            while is_item and around is not None and around.type not in self._namespaces:
                 around = around.parent
             if is_item and around is not None and not scopes.names_it(node, around):
                 yield around.start_byte
 
     def _comes_before(self, node: Node) -> bool:
         """Whether Python reads it before there is what was renamed: the second `str` of `str = str` is another."""
-        declared = self.meant.node
+        declared = self.symbol.node
         if not self.is_home or declared is None or declared.parent is None or family(self.snapshot.path) != "python":
             return False
         around = node.parent
@@ -190,27 +189,27 @@ class Uses(Struct, dict=True):
         return around is None and node.start_byte < declared.parent.end_byte and not scopes.declares(node)
 
     @cached_property
-    def _is_in_the_way(self) -> bool:
+    def _new_name_is_taken(self) -> bool:
         """Whether another file has the new name for something else."""
-        if self.is_home or not self.anew:
+        if self.is_home or not self.new_name:
             return False
-        bringing = self._bringing(self.anew)
-        if any(each.alias == self.anew and each not in bringing for each in self.imports):
+        bringing = self._importing(self.new_name)
+        if any(each.alias == self.new_name and each not in bringing for each in self.imports):
             return True
-        matches = islice(re.finditer(scopes.whole(self.anew), self.snapshot.text), MOST)
+        matches = islice(re.finditer(scopes.whole(self.new_name), self.snapshot.text), MOST)
         nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
         named = (n for n in nodes if n is not None and scopes.declares(n) and not in_import(n))
-        return any(not scopes.is_member(node) and referents.owner_of(node) is None for node in named)
+        return any(not scopes.is_member(node) and symbols.owner_of(node) is None for node in named)
 
     @cached_property
-    def _known_by_it(self) -> frozenset[int]:
+    def _imported_as_is(self) -> frozenset[int]:
         """Where import statements name it without giving it another name."""
-        return frozenset(each.start for each in self._bringing(self.name) if each.alias == self.name)
+        return frozenset(each.start for each in self._importing(self.name) if each.alias == self.name)
 
     def _is_of_the_type_around(self, node: Node) -> bool:
         """Whether it stands in the body of a class of Python, but in none of its functions, that has had the name for
         its own by then."""
-        around = referents.owner_of(evaluated(node))
+        around = symbols.owner_of(evaluated(node))
         if around is None or family(self.snapshot.path) != "python":
             return False
         return any(owner == around.start_byte and end <= node.start_byte for owner, end in self._named_in_types)
@@ -220,20 +219,20 @@ class Uses(Struct, dict=True):
         """The classes that have the name for their own, and where what declares it ends."""
         matches = islice(re.finditer(scopes.whole(self.name), self.snapshot.text), MOST)
         nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
-        declared = ((node, referents.owner_of(node)) for node in nodes if node is not None and scopes.declares(node))
+        declared = ((node, symbols.owner_of(node)) for node in nodes if node is not None and scopes.declares(node))
         return frozenset((owner.start_byte, (node.parent or node).end_byte) for node, owner in declared if owner)
 
     def _is_in_the_same_file(self, node: Node) -> bool:
         """`a::load` where a is a module that the file itself has around the declaration."""
-        space = referents.space_of(self.meant.node) if self.meant.node is not None else ""
-        return bool(space) and referents.taken_from(node) == space
+        space = symbols.namespace_of(self.symbol.node) if self.symbol.node is not None else ""
+        return bool(space) and symbols.qualifier_of(node) == space
 
     @cached_property
-    def brought(self) -> frozenset[int]:
+    def import_sites(self) -> frozenset[int]:
         """Where import statements name it."""
-        return frozenset(each.start for each in self._bringing(self.name) if each.name != "*")
+        return frozenset(each.start for each in self._importing(self.name) if each.name != "*")
 
-    def _bringing(self, name: str) -> list[Imported]:
+    def _importing(self, name: str) -> list[Imported]:
         said = [each for each in self.imports if each.name in (name, "*")]
         return [each for each in said if self.project.brings(self.snapshot, each, name, self.home.path)]
 
@@ -242,7 +241,7 @@ class Uses(Struct, dict=True):
         if self._is_local(said, offset) or self._is_hidden(said, offset):
             return False
         if around := self._imported_around(said, offset):
-            return all(each in self._bringing(name) for each in around)
+            return all(each in self._importing(name) for each in around)
         return said in self._aliases(name)
 
     def _aliases(self, name: str) -> frozenset[str]:
@@ -250,8 +249,8 @@ class Uses(Struct, dict=True):
         if self.is_home:
             return frozenset({name})
         known = [each for each in self.imports if self._reach(each) is None and not each.is_passed_on]
-        brought = self._bringing(name)
-        bringing = [each for each in known if each in brought]
+        import_sites = self._importing(name)
+        bringing = [each for each in known if each in import_sites]
         named = {each.alias for each in bringing if each.name != "*"}
         stars = [each for each in known if each.name == "*"]
         if not named and (len(stars) == len(bringing) == 1 or self.project.share_a_package(self.home, self.snapshot)):
@@ -351,20 +350,20 @@ class Uses(Struct, dict=True):
     # Members
 
     def _is_member(self, owner: Node, node: Node) -> bool:
-        own = referents.owner_of(node)
+        own = symbols.owner_of(node)
         if node.type == "private_property_identifier":
-            return self.is_home and (own or referents.enclosing(node)) == owner
+            return self.is_home and (own or symbols.enclosing(node)) == owner
         if scopes.declares(node) and own is not None:
             is_derived = type_name(own) in self.derived and own.type in scopes.TYPES
             return self._is_owner(own) or (is_derived and self._is_overriding(node))
         is_short = node.parent is not None and node.parent.type == "shorthand_field_initializer"
-        if not referents.is_taken(node) and not is_short:
-            around = own if own is not None else referents.enclosing(node)
-            is_bare = own is not None or referents.is_bare(self.snapshot)
-            return self.is_home and is_bare and around is not None and self._is_owner(around)
+        if not symbols.is_qualified(node) and not is_short:
+            around = own if own is not None else symbols.enclosing(node)
+            allows_bare_members = own is not None or symbols.allows_bare_members(self.snapshot)
+            return self.is_home and allows_bare_members and around is not None and self._is_owner(around)
         if node.parent is not None and node.parent.type == "keyword_argument":
             return self._is_field_given(owner, node)
-        whose = taken_node(node)
+        whose = qualifier_node(node)
         return whose is not None and (self._is_of_type(whose, node) or self._is_the_packages_own(node))
 
     def _is_the_packages_own(self, node: Node) -> bool:
@@ -384,9 +383,9 @@ class Uses(Struct, dict=True):
 
     def _is_overriding(self, node: Node) -> bool:
         """Whether Java takes it for the same: a method with other parameters is another one."""
-        if family(self.snapshot.path) != "java" or self.meant.node is None:
+        if family(self.snapshot.path) != "java" or self.symbol.node is None:
             return True
-        return parameters_of(self.meant.node) == parameters_of(node)
+        return parameters_of(self.symbol.node) == parameters_of(node)
 
     def _is_field_given(self, owner: Node, node: Node) -> bool:
         """Whether it names a field where a class without a constructor of its own is called: a data class."""
@@ -396,18 +395,18 @@ class Uses(Struct, dict=True):
 
     def _is_owner(self, around: Node) -> bool:
         """The type itself: of classes that have the same name that very one."""
-        meant = self.meant.owner
-        if meant is None or not (self.is_home or family(self.snapshot.path) == "go"):
+        symbol = self.symbol.owner
+        if symbol is None or not (self.is_home or family(self.snapshot.path) == "go"):
             return False
-        same = type_name(around) == type_name(meant)
+        same = type_name(around) == type_name(symbol)
         if same and family(self.snapshot.path) in CLASSES:
-            return around.start_byte == meant.start_byte
-        return same and (self.is_home or type_name(meant) in self.owners)
+            return around.start_byte == symbol.start_byte
+        return same and (self.is_home or type_name(symbol) in self.owners)
 
     @cached_property
     def owners(self) -> frozenset[str]:
         """What the file calls the type whose member it is."""
-        return self._aliases(type_name(self.meant.owner)) if self.meant.owner is not None else frozenset()
+        return self._aliases(type_name(self.symbol.owner)) if self.symbol.owner is not None else frozenset()
 
     @cached_property
     def derived(self) -> frozenset[str]:
@@ -422,7 +421,7 @@ class Uses(Struct, dict=True):
     def _is_of_type(self, whose: Node, node: Node) -> bool:
         said, offset = text_of(whose), self.snapshot.offset_of_byte(whose.start_byte)
         if self._is_self(said):
-            around = referents.enclosing(node)
+            around = symbols.enclosing(node)
             if around is None or is_of_another_object(node, around):
                 return False
             is_own = said not in ("super", "super()") and self._is_owner(around)
@@ -434,14 +433,14 @@ class Uses(Struct, dict=True):
         return whose.type == "identifier" and self._is_object(said, offset)
 
     def _is_self(self, said: str) -> bool:
-        words = OBJECTS if family(self.snapshot.path) in ("java", "javascript") else referents.SELVES | {"super()"}
+        words = OBJECTS if family(self.snapshot.path) in ("java", "javascript") else symbols.SELVES | {"super()"}
         return said in words
 
     def _is_attribute(self, name: str, node: Node) -> bool:
         """Whether everything that the file puts into an attribute of this name is of the type, and the class around
         puts something into it."""
         written = [each for at in scopes.mentions(self.snapshot, name) if (each := self._written(at)) is not None]
-        around = referents.enclosing(node)
+        around = symbols.enclosing(node)
         is_own = around is not None and any(is_within(each, around) for each in written)
         return is_own and all(self._is_given_type(each) for each in written)
 
@@ -507,7 +506,7 @@ class Uses(Struct, dict=True):
 
     def _is_type(self, said: str, offset: int) -> bool:
         """Whether a path of names is that of the type whose member it is."""
-        owner = self.meant.owner
+        owner = self.symbol.owner
         if owner is not None and self._is_called(said, type_name(owner), offset):
             return True
         path, _, last = said.rpartition(".")
@@ -600,15 +599,15 @@ def is_in_qualified_type(node: Node) -> bool:
     return parent is not None and parent.type in QUALIFIED and parent.named_children[-1] == node
 
 
-def taken_node(node: Node) -> Node | None:
+def qualifier_node(node: Node) -> Node | None:
     """What a member is taken from."""
     parent = node.parent
     if parent is None:
         return None
     if parent.type in ("field_initializer", "field_pattern", "shorthand_field_initializer"):
-        return referents.struct_of(parent)
+        return symbols.struct_of(parent)
     if parent.type == "literal_element":
-        return referents.composite(parent)
+        return symbols.composite(parent)
     if parent.type == "token_tree":
         mark = node.prev_sibling
         whose = mark.prev_sibling if mark is not None and mark.type in (".", "::") else None
@@ -616,5 +615,5 @@ def taken_node(node: Node) -> Node | None:
         return None if before is not None and before.type in (".", "::") else whose
     if is_in_qualified_type(node):
         return parent.named_children[0]
-    found = (parent.child_by_field_name(field) for field in referents.TAKEN_FROM)
+    found = (parent.child_by_field_name(field) for field in symbols.QUALIFIER_FIELDS)
     return next((each for each in found if each is not None and each != node), None)

@@ -1,4 +1,4 @@
-"""Imports that a file lacks for what it uses by now, and those that nothing uses any more."""
+"""Imports: those that a file lacks for what it uses by now, and those that nothing uses any more."""
 
 import builtins
 import re
@@ -8,19 +8,23 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import PurePosixPath
 
-from msgspec import Struct
-
 from mercury_engine.api import Edit
-from mercury_ls.code import scopes, syntax
+from mercury_ls.code import differences, scopes, stdlib_names, syntax
+from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.next_edit import standard
+from mercury_ls.code.lexemes import IMPORT, KEYWORDS
+from mercury_ls.code.modules import Project
+from mercury_ls.code.scopes import whole
+from mercury_ls.next_edit.examples import Example
 from mercury_ls.next_edit.places import Place
-from mercury_ls.next_edit.propagation import IMPORT, KEYWORDS, Rule
+from mercury_ls.next_edit.rule import Rule, quoted
+from mercury_ls.next_edit.suppress import never as suppress
 
-__all__ = ["Diagnosed", "diagnosed", "missing", "needed", "unused"]
+__all__ = ["MissingImport", "UnusedImport", "complained_of", "find", "label", "learn", "needed", "suppress"]
 
 LATEST = 3
 MOST_NAMES = 8
+MOST_GONE = 4
 MOST_USES = 16
 UNUSED = re.compile(r"\bunused\b|\bnot (?:used|accessed)\b|\bnever (?:used|read)\b", re.IGNORECASE)
 WORD = re.compile(r"(?<![\w.$\"'])[^\W\d]\w+")
@@ -30,23 +34,50 @@ BUILTIN = frozenset(dir(builtins))
 BOUND = re.compile(r"^\s*(?:from\s+\S+\s+import|import|use|using|#include)\b(?P<rest>.*)", re.DOTALL)
 IMPORTING = re.compile(r"[ \t]*(?:from|import|use)\b")
 GROUP = re.compile(r"import[ \t]*\(")
-NAMED = {".py": re.compile(r"from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*|[\w, \t]+)")}
-IN_BRACES = re.compile(
-    r"(?:import|use|export)\b[^{]*\{(?P<names>[^{}]*)\}(?:[ \t]+from[ \t]+(?P<module>[\"'][^\"']+))?"
-)
+NAMED = re.compile(r"from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*|[\w, \t]+)")
 
 
-class Diagnosed(Struct, frozen=True):
-    """What a language server of the editor says of `[start, end)`."""
+class UnusedImport(Rule, frozen=True, kw_only=True):
+    """The name `before` went from a line; it may be left in an import statement alone."""
 
-    start: int
-    end: int
-    message: str
-    is_unnecessary: bool = False
+    kind = "unused import"
 
 
-def diagnosed(
-    snapshot: Snapshot, found: Sequence[Diagnosed], others: Sequence[Snapshot]
+class MissingImport(Rule, frozen=True, kw_only=True):
+    """The import statement `after` brings a name that the file uses."""
+
+    kind = "missing import"
+
+
+def learn(example: Example) -> Iterator[UnusedImport]:
+    """The names that an edit took away, not those of an import statement."""
+    if IMPORT.match(example.before):
+        return
+    stay = set(differences.WORD.findall(example.after)) | KEYWORDS
+    gone = (word for word in dict.fromkeys(differences.WORD.findall(example.before)) if word not in stay)
+    for word in islice(gone, MOST_GONE):
+        yield UnusedImport(before=word)
+
+
+def find(rule: UnusedImport, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
+    """The name that went is left in an import and nowhere else."""
+    found = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
+    if len(found) != 1:
+        return
+    start, end = found[0]
+    statement = next((each for each in syntax.imports(snapshot) if each[0] <= start < each[1]), None)
+    if statement:
+        yield without_name(snapshot, statement, start, end)
+
+
+def label(rule: UnusedImport | MissingImport) -> str:
+    if isinstance(rule, MissingImport):
+        return f"add {quoted(rule.after)}"
+    return f"remove the unused import {quoted(rule.before)}"
+
+
+def complained_of(
+    snapshot: Snapshot, found: Sequence[Diagnostic], others: Sequence[Snapshot]
 ) -> Iterator[tuple[Rule, Place]]:
     """The import that an unknown name needs, and without the one that nothing uses."""
     statements = syntax.imports(snapshot)
@@ -54,22 +85,11 @@ def diagnosed(
         name = snapshot.text[each.start : each.end]
         around = next((span for span in statements if span[0] <= each.start < span[1]), None)
         if around is not None and (each.is_unnecessary or UNUSED.search(each.message)):
-            rule = Rule(kind="unused", before=name, after="", path=snapshot.path)
+            rule = UnusedImport(before=name, path=snapshot.path)
             yield rule, without_name(snapshot, around, max(each.start, around[0]), min(each.end, around[1]))
         elif name.isidentifier() and unbound(snapshot, name) and (text := statement_for(name, snapshot, others)):
-            rule = Rule(kind="import", before="", after=text, name=name, path=snapshot.path)
+            rule = MissingImport(after=text, path=snapshot.path)
             yield from ((rule, place) for place in statement(snapshot, text))
-
-
-def missing(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """What another file was made to import, or what it defines since: this one may have to import it as well."""
-    if rule.path == snapshot.path or suffix(rule.path) != suffix(snapshot.path):
-        return
-    if rule.after and rule.after not in snapshot.text and means_the_same(rule.after, rule.path, snapshot.path):
-        if any(unbound(snapshot, name) for name in bound_by(rule.after)):
-            yield from statement(snapshot, rule.after)
-    elif rule.name and unbound(snapshot, rule.name):
-        yield from imported_from(snapshot, rule.path, rule.name)
 
 
 def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]) -> Iterator[tuple[Rule, Place]]:
@@ -81,7 +101,7 @@ def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]
             continue
         for name in fresh(edit):
             if found := statement_for(name, snapshot, others) if unbound(snapshot, name) else "":
-                rule = Rule(kind="import", before="", after=found, name=name, path=edit.path, line=edit.line, age=age)
+                rule = MissingImport(after=found, path=edit.path, line=edit.line, age=age)
                 yield from ((rule, place) for place in statement(snapshot, found))
 
 
@@ -97,7 +117,7 @@ def statement_for(name: str, snapshot: Snapshot, others: Sequence[Snapshot]) -> 
             text = other.text[start:end]
             if "\n" not in text and name in bound_by(text) and means_the_same(text, other.path, snapshot.path):
                 return text
-    return standard.statement(name, suffix(snapshot.path), snapshot.text)
+    return stdlib_names.statement(name, suffix(snapshot.path), snapshot.text)
 
 
 def unbound(snapshot: Snapshot, name: str) -> bool:
@@ -167,9 +187,9 @@ def is_own(text: str) -> bool:
 
 def one_more(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
     """`from a import c` where there is `from a import b`; the names stay in the order of the alphabet."""
-    wanted = NAMED[".py"].match(text) if suffix(snapshot.path) == ".py" else None
+    wanted = NAMED.match(text) if suffix(snapshot.path) == ".py" else None
     for start, end in found if wanted else ():
-        match = NAMED[".py"].match(snapshot.text, start, end)
+        match = NAMED.match(snapshot.text, start, end)
         if match and match["module"] == wanted["module"]:
             names = list(re.finditer(r"\w+(?:[ \t]+as[ \t]+\w+)?", match["names"]))
             name, base = wanted["names"].strip(), match.start("names")
@@ -194,19 +214,6 @@ def grouped(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> 
     return Place(start, start, f"\t{path}\n", 1.0)
 
 
-def imported_from(snapshot: Snapshot, path: str, name: str) -> Iterator[Place]:
-    """One name more of a statement that imports from that file."""
-    stem = PurePosixPath(path).stem
-    for start, end in syntax.imports(snapshot):
-        match = NAMED.get(suffix(path), IN_BRACES).match(snapshot.text, start, end)
-        module = match and (match["module"] or snapshot.text[start : match.start("names")])
-        if match and re.search(rf"\b{re.escape(stem)}\b[\"']?(?:\.\w+|::\{{)?$", module.rstrip()):
-            names = match["names"].rstrip()
-            at = match.start("names") + len(names.rstrip(", \t\r\n"))
-            yield Place(at, at, f", {name}", 1.0)
-            return
-
-
 def first_word(text: str) -> str:
     return text.split(None, 1)[0] if text.strip() else ""
 
@@ -220,23 +227,6 @@ def means_the_same(text: str, path: str, other: str) -> bool:
 @lru_cache(maxsize=256)
 def suffix(path: str) -> str:
     return {".tsx": ".ts", ".js": ".ts", ".jsx": ".ts"}.get(found := PurePosixPath(path).suffix, found)
-
-
-def whole(text: str) -> str:
-    """Letters first, as in `scopes.whole`."""
-    letters = re.escape(text)
-    return rf"{letters}(?<![\w$]{letters})(?![\w$])"
-
-
-def unused(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """The name that went is left in an import and nowhere else."""
-    found = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
-    if len(found) != 1:
-        return
-    start, end = found[0]
-    statement = next((each for each in syntax.imports(snapshot) if each[0] <= start < each[1]), None)
-    if statement:
-        yield without_name(snapshot, statement, start, end)
 
 
 def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end: int) -> Place:

@@ -1,6 +1,6 @@
 import pytest
 
-from mercury_ls.next_edit.standard import statement
+from mercury_ls.code.stdlib_names import statement
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Lines that say one thing each in the same column: what stands apart once others were aligned."""
+"""Align: blanks within lines changed, so that a column stands straight; other tables of the kind may follow."""
 
 import re
 from collections.abc import Iterator
@@ -7,13 +7,21 @@ from msgspec import Struct
 
 from mercury_ls.code import scopes
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.next_edit.lexemes import indentation
+from mercury_ls.code.lexemes import indentation
+from mercury_ls.code.modules import Project
+from mercury_ls.next_edit.examples import Example
 from mercury_ls.next_edit.places import Place
-from mercury_ls.next_edit.propagation import Rule
+from mercury_ls.next_edit.rule import Rule
+from mercury_ls.next_edit.suppress import never as suppress
 
-__all__ = ["aligned"]
+__all__ = ["Align", "find", "label", "learn", "suppress"]
 
 COLUMNS = re.compile(r"[ \t]*+(?P<head>[\w.\"']++:?+)(?P<gap>[ \t]++)(?P<rest>\S.*)")
+
+
+class Align(Rule, frozen=True, kw_only=True):
+    kind = "align"
+    is_rare = True
 
 
 class Column(Struct, frozen=True):
@@ -30,14 +38,23 @@ class Column(Struct, frozen=True):
         return self.width + self.end - self.start
 
 
-def aligned(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> Iterator[Place]:
-    """The lines of a table that do not stand in its column, after an edit brought lines of such a table into theirs."""
+def learn(example: Example) -> Iterator[Align]:
+    if example.blanks == "inner":
+        yield Align(lines_after=example.after)
+
+
+def find(rule: Align, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
+    """Lines that stand apart from the column of their table, after an edit that aligned lines of such a table."""
     kinds = kinds_of(rule, home) if home else set()
     for table in tables(snapshot) if kinds else ():
         second = max(each.width for each in table) + 1
         apart = [each for each in table if each.second != second]
         for each in apart if table[0].kind in kinds else ():
             yield Place(each.start, each.end, " " * (second - each.width), 1 - len(apart) / len(table))
+
+
+def label(rule: Align) -> str:
+    return "align these lines too"
 
 
 def kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:

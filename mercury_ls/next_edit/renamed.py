@@ -1,7 +1,7 @@
-"""What the last edits gave another name where it is declared: where it may be used, and what else has that name.
+"""What the last edits renamed: where the new name may be written, and which other files may know the old one.
 
-Whatever proposes an edit (a phrase, a line changed alike, a model): where it makes the new name of the old one, there
-has to be a use of the same thing. Pure.
+Whatever proposes an edit (a piece of code, a line that changes alike, a model): where it writes the new name for the
+old one, the old one has to stand for what was renamed.
 """
 
 import re
@@ -12,13 +12,17 @@ from msgspec import Struct
 from mercury_engine.api import Edit
 from mercury_ls.code.differences import pieces, tokens, touches_of
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.next_edit import occurrences
-from mercury_ls.next_edit.modules import Project
-from mercury_ls.next_edit.propagation import KEYWORDS, Rule, rules
-from mercury_ls.next_edit.referents import type_name
+from mercury_ls.code.lexemes import KEYWORDS
+from mercury_ls.code.modules import Project
+from mercury_ls.code.symbols import type_name
+from mercury_ls.next_edit.kinds.rename.declared import is_declared, renamed_symbol, where_declared
+from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.learn import rules
+from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["Renames", "may_use", "sought"]
+__all__ = ["Renames", "may_use", "renamed_symbols", "sought"]
 
+SHORT_NAME = 3
 LATEST = 3
 LONGEST_NAME = 64
 IMPORTING = re.compile(
@@ -35,7 +39,7 @@ class Renames(Struct, frozen=True):
     @classmethod
     def of(cls, learned: Iterable[Rule], files: Iterable[Snapshot], project: Project) -> "Renames":
         homes = {each.path: each for each in files}
-        return cls(frozenset((rule.before, rule.after) for rule in declared(learned, homes, project)))
+        return cls(frozenset((rule.before, rule.after) for rule in at_declarations(learned, homes, project)))
 
     def made_by(self, snapshot: Snapshot, start: int, end: int, text: str) -> Iterator[int]:
         """Where an edit would make the new name of the old one."""
@@ -51,10 +55,10 @@ class Renames(Struct, frozen=True):
             yield from (at + each.start for each in tokens(snapshot.text[at : first + touch.end]) if each.text in gone)
 
 
-def declared(learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project) -> Iterator[Rule]:
+def at_declarations(learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project) -> Iterator[Rename]:
     for each in learned:
-        rule = occurrences.where_declared(each, homes, project)
-        if rule.kind == "rename" and rule.path in homes and occurrences.declared(rule, homes[rule.path], project):
+        rule = where_declared(each, homes, project)
+        if isinstance(rule, Rename) and rule.path in homes and is_declared(rule, homes[rule.path], project):
             yield rule
 
 
@@ -62,15 +66,23 @@ def sought(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[frozens
     """The names that all stand in a file which uses what the latest edit renamed: its own, and those of its type, or
     of the function whose parameter it is."""
     learned = [rule for rule in rules(edits[-LATEST:]) if rule.age == 0]
-    return [names for rule in declared(learned, homes, Project()) if (names := names_of_use(rule, homes[rule.path]))]
+    return [
+        names for rule in at_declarations(learned, homes, Project()) if (names := names_of_use(rule, homes[rule.path]))
+    ]
 
 
-def names_of_use(rule: Rule, home: Snapshot) -> frozenset[str]:
-    meant = occurrences.declared_there(rule, home)
-    if rule.before in KEYWORDS or (meant.local is not None and not meant.function):
+def names_of_use(rule: Rename, home: Snapshot) -> frozenset[str]:
+    symbol = renamed_symbol(rule, home)
+    if rule.before in KEYWORDS or (symbol.local is not None and not symbol.function):
         return frozenset()
-    whose = type_name(meant.owner) if meant.owner is not None else meant.function
+    whose = type_name(symbol.owner) if symbol.owner is not None else symbol.function
     return frozenset(filter(None, (rule.before, whose)))
+
+
+def renamed_symbols(edits: Sequence[Edit]) -> tuple[str, ...]:
+    """The names by which other files may know what the latest edit changed."""
+    names = (rule.known_as for rule in rules(edits[-LATEST:]) if rule.age == 0)
+    return tuple(dict.fromkeys(name for name in names if len(name) > SHORT_NAME and name not in KEYWORDS))
 
 
 def may_use(text: str, names: frozenset[str]) -> bool:

@@ -3,7 +3,8 @@ from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
 from mercury_ls.code.differences import on_the_way, tokens, touches_of
-from mercury_ls.next_edit.propagation import rules, travelling
+from mercury_ls.next_edit.learn import rules
+from mercury_ls.next_edit.renamed import renamed_symbols
 
 
 def check(edits: list[tuple[str, str]], *expected: str, silent: tuple[str, ...] = ()) -> None:
@@ -15,7 +16,7 @@ def check(edits: list[tuple[str, str]], *expected: str, silent: tuple[str, ...] 
 
 
 def test_a_name_that_became_another():
-    check([("x = total + 1\n", "x = amount + 1\n")], "rename: total → amount", silent=("clone", "phrase"))
+    check([("x = total + 1\n", "x = amount + 1\n")], "rename: total → amount", silent=("clone", "replace"))
 
 
 def test_an_import_under_another_name():
@@ -25,15 +26,15 @@ def test_an_import_under_another_name():
 
 
 def test_what_changed_places_says_nothing_by_itself():
-    check([("f(a, b)\n", "f(b, a)\n")], silent=("argument", "phrase", "rename"))
+    check([("f(a, b)\n", "f(b, a)\n")], silent=("argument", "replace", "rename"))
 
 
 def test_keywords_are_no_names():
-    check([("var a = 1\n", "let a = 1\n")], "phrase: var → let", silent=("rename",))
+    check([("var a = 1\n", "let a = 1\n")], "replace: var → let", silent=("rename",))
 
 
 def test_a_literal():
-    check([("f(retries=3)\n", "f(retries=5)\n")], "phrase: 3 → 5")
+    check([("f(retries=3)\n", "f(retries=5)\n")], "replace: 3 → 5")
 
 
 def test_an_argument_more_at_a_call_and_at_the_definition():
@@ -45,13 +46,8 @@ def test_an_argument_in_the_middle_goes_with_its_comma():
     check([("f(a, b, c)\n", "f(a, c)\n")], "argument: , b → ")
 
 
-def test_what_changed_in_several_pieces_is_one_as_well():
-    edit = ("value = req.extensions_mut()\n", "value = &mut parts.extensions\n")
-    check([edit], "phrase: req.extensions_mut() → &mut parts.extensions")
-
-
 def test_what_is_wrapped_is_one_piece():
-    check([("print(a.b)\n", "print(str(a.b))\n")], "phrase: a.b → str(a.b)")
+    check([("print(a.b)\n", "print(str(a.b))\n")], "replace: a.b → str(a.b)")
 
 
 def test_lines_that_came_again_are_no_lines_that_went():
@@ -61,16 +57,16 @@ def test_lines_that_came_again_are_no_lines_that_went():
 
 def test_a_line_that_got_another_above_it_is_still_that_line():
     edit = ("type Shape = {\n", "/** @internal */\nexport type AnyShape = {\n")
-    check([edit], "rename: Shape → AnyShape", "phrase:  → export ", "insert:  → ")
+    check([edit], "rename: Shape → AnyShape", "replace:  → export ", "insert:  → ")
 
 
 def test_a_line_that_was_broken_is_no_line_and_another():
-    check([("if not x: return None\n", "if not x:\n    return None\n")], silent=("delete", "insert", "phrase"))
+    check([("if not x: return None\n", "if not x:\n    return None\n")], silent=("delete", "insert", "replace"))
 
 
 def test_what_goes_on_in_a_new_line_is_no_phrase():
     edit = ("# Sorts by path.\n", "# Sorts by path. The order is\n# that of the folders.\n")
-    check([edit], silent=("phrase",))
+    check([edit], silent=("replace",))
 
 
 def test_lines_that_came_beside_others_that_changed():
@@ -105,34 +101,18 @@ def test_what_waits_or_makes_something_is_another_each_time():
 
 
 def test_a_name_that_went_may_leave_an_import_unused():
-    check([("x = path.join(a)\n", "x = a\n")], "unused: path → ")
-
-
-def test_two_names_that_changed_in_the_same_part():
-    check([("old_width = 1\n", "new_width = 1\n"), ("old_height = 1\n", "new_height = 1\n")], "part: old → new")
-
-
-def test_a_name_that_changed_may_be_a_part_of_others():
-    check([("user = 1\n", "account = 1\n")], "part: user → account")
-    check([("a_ty = 1\n", "a_type = 1\n")], "part: ty → type")
-    check([("x = 1\n", "y = 1\n")], silent=("part",))
-
-
-def test_an_import_that_came_and_a_name_that_was_defined():
-    check([("", "import json\n")], "import:  → import json")
-    check([("", "def helper():\n    pass\n")], "import:  → ")
-    check([("", "    x = helper()\n")], silent=("import",))
+    check([("x = path.join(a)\n", "x = a\n")], "unused import: path → ")
 
 
 def test_pieces_that_open_a_quote_are_one_with_those_that_close_it():
-    check([('x: "Future[int]" = 1\n', "x: Awaitable[int] = 1\n")], 'phrase: "Future[int]" → Awaitable[int]')
+    check([('x: "Future[int]" = 1\n', "x: Awaitable[int] = 1\n")], 'replace: "Future[int]" → Awaitable[int]')
 
 
 def test_names_by_which_other_files_know_what_changed():
-    assert travelling([Edit("a.py", 0, "def fetch(a):\n", "def load_all(a):\n")]) == ("load_all", "fetch")
-    assert travelling([Edit("a.py", 0, "def fetch(a):\n", "def fetch(a, b):\n")]) == ("fetch",)
-    assert travelling([Edit("a.py", 0, "x = 1\n", "y = 1\n")]) == ()
-    assert travelling([]) == ()
+    assert renamed_symbols([Edit("a.py", 0, "def fetch(a):\n", "def load_all(a):\n")]) == ("fetch",)
+    assert renamed_symbols([Edit("a.py", 0, "def fetch(a):\n", "def fetch(a, b):\n")]) == ("fetch",)
+    assert renamed_symbols([Edit("a.py", 0, "x = 1\n", "y = 1\n")]) == ()
+    assert renamed_symbols([]) == ()
 
 
 def test_blanks_say_nothing_but_where_columns_are():
@@ -153,13 +133,8 @@ def test_the_same_twice_is_one_rule_that_counts():
     assert rule.places == (("a.py", 7), ("a.py", 3))
 
 
-def test_what_once_became_something_else_is_contested():
-    edits = [Edit("a.py", 3, "f(old)\n", "f(new)\n"), Edit("a.py", 7, "g(old)\n", "g(other)\n")]
-    assert all(rule.contested for rule in rules(edits) if rule.kind == "rename")
-
-
 def test_lines_with_nothing_in_common_teach_no_pieces():
-    check([("a = b + c\n", "while True: pass\n")], silent=("rename", "phrase", "argument"))
+    check([("a = b + c\n", "while True: pass\n")], silent=("rename", "replace", "argument"))
 
 
 def test_an_edit_may_be_a_part_of_another():

@@ -1,4 +1,4 @@
-"""What a renamed name stands for, and whether the same name elsewhere stands for that too."""
+"""What a name stands for, and whether the same name elsewhere refers to that, too."""
 
 import re
 from collections.abc import Iterable
@@ -14,29 +14,32 @@ from mercury_ls.code.languages import find
 from mercury_ls.code.scopes import Binding
 
 __all__ = [
-    "Referent",
+    "NAMESPACES",
+    "Symbol",
+    "are_related",
+    "category",
     "declarations",
-    "declares_anew",
-    "is_meant",
-    "is_static",
-    "is_taken",
-    "kind",
+    "is_capitalized",
+    "is_qualified",
+    "last_name",
     "owner_of",
-    "referent",
-    "taken_from",
+    "qualifier_of",
+    "redeclares",
+    "refers_to",
+    "symbol_at",
     "text_of",
     "type_name",
 ]
 
 MOST_DECLARATIONS = 256
-TAKEN_FROM = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
-TAKEN = ("attribute", "field", "property", "name")
+QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expression", "table", "value")
+MEMBER_FIELDS = ("attribute", "field", "property", "name")
 ROOTS = frozenset({"crate", "self", "super"})
-SPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", "namespace_definition"})
+NAMESPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", "namespace_definition"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
 BARE = frozenset({"c", "cpp", "csharp", "java"})
-"""Languages in which a method names the members of its type without saying whose they are."""
+"""Languages in which a method names the members of its own type without a qualifier."""
 MODULAR = frozenset({"go", "javascript", "python", "tsx", "typescript"})
 DECLARING = re.compile(r"\b(?:class|interface|struct)[ \t]+\Z")
 FROM = re.compile(r"\bfrom\b[ \t]+(?:[\w.]+|\"[^\"]*\"|'[^']*')")
@@ -44,79 +47,88 @@ FROM_MODULES = re.compile(r"\{[^}]*\}|\bfrom\b.*", re.DOTALL)
 SIMPLE = re.compile(r"(?P<super>super)\(.*\)\Z|[.:]*+(?:\w++[.:]++)*+(?P<name>\w++)(?:<.*>)?\Z", re.DOTALL)
 
 
-class Referent(Struct, frozen=True):
-    """`local` is what a parameter or a local is bound to, `owner` the type that a member is declared in, `rivals` the
-    other types with a member of that name, `inherited` whether one that is akin to the owner has it too, `function`
-    what a parameter belongs to; `free` says that something of the file's own was renamed where it is declared, which
-    nothing has as a member; `modules` are what is imported, and `bound` the locals that have the name."""
+class Symbol(Struct, frozen=True):
+    """`local` is the binding of a parameter or a local, `function` what a parameter belongs to.
+
+    `owner` is the type that declares a member, `unrelated_owners` are the other types with a member of that name, and
+    `inherited` says whether a type related to the owner has it too. `module_level` says that it is declared at the
+    top of a file, so that it is nothing's member. `modules` are the names of imported modules, and `bound` the locals
+    that have the name.
+    """
 
     node: Node | None = None
     path: str = ""
     local: Binding | None = None
     owner: Node | None = None
-    rivals: frozenset[str] = frozenset()
+    unrelated_owners: frozenset[str] = frozenset()
     inherited: bool = False
     function: str = ""
-    free: bool = False
+    module_level: bool = False
     modules: frozenset[str] = frozenset()
     bound: tuple[Binding, ...] = ()
 
 
-def referent(
+def symbol_at(
     before: str, after: str, home: Snapshot | None, offset: int, snapshot: Snapshot, places: Iterable[int]
-) -> Referent:
-    """What stands at `offset` of `home`, as it matters for these places of a snapshot that have its old name."""
+) -> Symbol:
+    """What the name at `offset` of `home` stands for, as far as it matters for these `places` of a snapshot."""
     bound = tuple(scopes.bindings(snapshot, (before,)))
     node = home and scopes.node_at(home, offset)
     if home is None or node is None:
-        return Referent(bound=bound)
+        return Symbol(bound=bound)
     local = scopes.local_at(home, offset, (before, after))
     declared = scopes.declares(node)
     owner = owner_of(node) if declared and not local else None
     owners = owners_of(snapshot, places) if declared and not local else {}
-    kin = {name for name, each in owners.items() if (akin(each, owner) if owner else scopes.names_it(node, each))}
-    return Referent(
+    kin = {
+        name for name, each in owners.items() if (are_related(each, owner) if owner else scopes.names_it(node, each))
+    }
+    return Symbol(
         node=node,
         path=home.path,
         local=local,
         owner=owner,
-        rivals=frozenset(set(owners) - kin),
+        unrelated_owners=frozenset(set(owners) - kin),
         inherited=owner is not None and bool(kin - {type_name(owner)}),
-        function=taker_of(node) if local and scopes.in_parameters(home, offset) else "",
-        free=declared and not local and owner is None and not scopes.is_member(node),
-        modules=modules(snapshot, FROM if home is snapshot else FROM_MODULES),
+        function=function_of_parameter(node) if local and scopes.in_parameters(home, offset) else "",
+        module_level=declared and not local and owner is None and not scopes.is_member(node),
+        modules=imported_modules(snapshot, FROM if home is snapshot else FROM_MODULES),
         bound=bound,
     )
 
 
-def is_meant(meant: Referent, snapshot: Snapshot, offset: int) -> bool:
-    """A local of one function or block stays in it, a member in its type, and neither is the other."""
+def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
+    """Whether the name there may refer to the symbol: a local stays in its function or block, a member in its type."""
     node = scopes.node_at(snapshot, offset)
-    if node is not None and meant.node is not None and kind(meant.node, snapshot) != kind(node, snapshot):
+    if node is not None and symbol.node is not None and category(symbol.node, snapshot) != category(node, snapshot):
         return False
-    if meant.local:
-        return node is not None and is_that_local(meant, meant.local, snapshot, node, offset)
-    if node is None or meant.node is None:
-        return scope_at(meant, snapshot, offset) is None
-    if function := called_with(meant.node):
-        return called_with(node) == function
-    if meant.owner is not None and node.parent is not None and node.parent.type == "shorthand_field_initializer":
-        return simple(struct_of(node.parent)) == type_name(meant.owner)
-    if not is_taken(node) and scope_at(meant, snapshot, offset):
+    if symbol.local:
+        return node is not None and is_same_local(symbol, symbol.local, snapshot, node, offset)
+    if node is None or symbol.node is None:
+        return scope_at(symbol, snapshot, offset) is None
+    if function := called_with_keyword(symbol.node):
+        return called_with_keyword(node) == function
+    if symbol.owner is not None and node.parent is not None and node.parent.type == "shorthand_field_initializer":
+        return last_name(struct_of(node.parent)) == type_name(symbol.owner)
+    if not is_qualified(node) and scope_at(symbol, snapshot, offset):
         return False
-    if meant.owner is None and is_static(whose := taken_from(meant.node)) and is_static(other := taken_from(node)):
+    if (
+        symbol.owner is None
+        and is_capitalized(whose := qualifier_of(symbol.node))
+        and is_capitalized(other := qualifier_of(node))
+    ):
         return whose == other
-    if meant.owner is not None:
-        return is_of(meant.owner, meant, snapshot, node)
-    if scopes.is_member(meant.node):
+    if symbol.owner is not None:
+        return is_member_of(symbol.owner, symbol, snapshot, node)
+    if scopes.is_member(symbol.node):
         return scopes.is_member(node)
-    return not meant.free or is_free(meant, snapshot, node)
+    return not symbol.module_level or may_be_module_level(symbol, snapshot, node)
 
 
-def declarations(name: str, home: Snapshot, meant: Referent) -> list[int]:
-    """Where the file declares something of this name that may be what is meant: of the same function or type."""
+def declarations(name: str, home: Snapshot, symbol: Symbol) -> list[int]:
+    """Where the file declares something of this name in the same function or type."""
     known = scopes.bindings(home, (name,))
-    wanted = meant.local and meant.local.reach, meant.owner and type_name(meant.owner)
+    wanted = symbol.local and symbol.local.reach, symbol.owner and type_name(symbol.owner)
     found = []
     for at in scopes.mentions(home, name)[:MOST_DECLARATIONS]:
         node = scopes.node_at(home, at)
@@ -128,51 +140,53 @@ def declarations(name: str, home: Snapshot, meant: Referent) -> list[int]:
     return found
 
 
-def is_that_local(meant: Referent, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:
-    if meant.function and names_argument(node, meant.function):
+def is_same_local(symbol: Symbol, local: Binding, snapshot: Snapshot, node: Node, offset: int) -> bool:
+    if symbol.function and is_keyword_of(node, symbol.function):
         return True
-    known = meant.path == snapshot.path and scope_at(meant, snapshot, offset) == local.reach
-    return known and not is_taken(node)
+    known = symbol.path == snapshot.path and scope_at(symbol, snapshot, offset) == local.reach
+    return known and not is_qualified(node)
 
 
-def is_free(meant: Referent, snapshot: Snapshot, node: Node) -> bool:
-    """Whether it may be what a file has at its top: another file may take that from the file, but no module's name."""
-    if meant.node is None or (is_taken(node) and not is_taken_from_file(meant, meant.node, snapshot, node)):
+def may_be_module_level(symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
+    """Whether it may be what a file declares at its top, which other files qualify by the file's name."""
+    if symbol.node is None or (is_qualified(node) and not is_qualified_by_file(symbol, symbol.node, snapshot, node)):
         return False
     if scopes.declares(node):
-        return not declares_anew(meant, node) or (owner_of(node) is None and space_of(node) == space_of(meant.node))
-    around = enclosing(node) if is_bare(snapshot) else None
-    return around is None or type_name(around) not in meant.rivals
+        return not redeclares(symbol, node) or (
+            owner_of(node) is None and namespace_of(node) == namespace_of(symbol.node)
+        )
+    around = enclosing(node) if allows_bare_members(snapshot) else None
+    return around is None or type_name(around) not in symbol.unrelated_owners
 
 
-def is_taken_from_file(meant: Referent, declared: Node, snapshot: Snapshot, node: Node) -> bool:
-    """`loader.load` of another file, `a::load` also of the same."""
-    here, files = meant.path == snapshot.path, PurePath(meant.path).with_suffix("").parts[-2:]
-    if is_in_path(node) and taken_from(node) in (*ROOTS, space_of(declared)):
+def is_qualified_by_file(symbol: Symbol, declared: Node, snapshot: Snapshot, node: Node) -> bool:
+    """`loader.load` in another file, `a::load` in the same one, too."""
+    here, files = symbol.path == snapshot.path, PurePath(symbol.path).with_suffix("").parts[-2:]
+    if is_in_path(node) and qualifier_of(node) in (*ROOTS, namespace_of(declared)):
         return True
     if here or is_module(declared):
-        return is_in_path(node) and taken_from(node) in files
-    return taken_from(node) in files or (declared.parent is not None and declared.parent.type in scopes.TYPES)
+        return is_in_path(node) and qualifier_of(node) in files
+    return qualifier_of(node) in files or (declared.parent is not None and declared.parent.type in scopes.TYPES)
 
 
 def is_module(node: Node) -> bool:
-    """Whether an import brings all of it: `json` of `import json`."""
+    """Whether it names an imported module: `json` of `import json`."""
     around: Node | None = node
     while around is not None and around.type in ("aliased_import", "dotted_name", "identifier"):
         around = around.parent
     return around is not None and around.type == "import_statement"
 
 
-def space_of(node: Node) -> str:
-    """The namespace or module within the file."""
+def namespace_of(node: Node) -> str:
+    """The innermost namespace, or module within the file."""
     around = node.parent
-    while around is not None and around.type not in SPACES:
+    while around is not None and around.type not in NAMESPACES:
         around = around.parent
-    return simple(around.child_by_field_name("name")) if around is not None else ""
+    return last_name(around.child_by_field_name("name")) if around is not None else ""
 
 
-def kind(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "method", "package", "private", ""]:
-    """What has its name beside others of that name: a label, a package, a macro of Rust, in Java a method, `#x` of
+def category(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "method", "package", "private", ""]:
+    """What may share its name with other things: a label, a package, a macro of Rust, a method of Java, `#x` of
     JavaScript."""
     parent, language = node.parent, find(snapshot.language, snapshot.path)
     if node.type == "statement_identifier":
@@ -189,69 +203,73 @@ def kind(node: Node, snapshot: Snapshot) -> Literal["label", "macro", "method", 
     return "method" if named or (parent.type == "method_reference" and parent.named_children[-1] == node) else ""
 
 
-def declares_anew(meant: Referent, node: Node) -> bool:
-    """Whether the name is declared there as well; that a constructor has its class's name says nothing."""
+def redeclares(symbol: Symbol, node: Node) -> bool:
+    """Whether the name is declared there as well; a constructor with the name of its class does not count."""
     around = owner_of(node) if scopes.declares(node) else None
     is_function = node.parent is not None and node.parent.type in (*scopes.FUNCTIONS, "function_declarator")
-    constructs = is_function and around is not None and meant.node is not None and scopes.names_it(meant.node, around)
+    constructs = is_function and around is not None and symbol.node is not None and scopes.names_it(symbol.node, around)
     return scopes.declares(node) and not constructs
 
 
-def scope_at(meant: Referent, snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
-    """The innermost of the ranges that have the name for something of their own."""
-    known = [*meant.bound, meant.local] if meant.local and meant.path == snapshot.path else meant.bound
+def scope_at(symbol: Symbol, snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
+    """The innermost scope that binds the name to something of its own."""
+    known = [*symbol.bound, symbol.local] if symbol.local and symbol.path == snapshot.path else symbol.bound
     found = scopes.binding_at(snapshot, offset, known)
     return found and found.reach
 
 
-def is_of(owner: Node, meant: Referent, snapshot: Snapshot, node: Node) -> bool:
-    """Whether it may be the owner's member: taken from no rival, or bare where it can be."""
+def is_member_of(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
+    """Whether it may be the owner's member: not qualified by another type, or unqualified where that is allowed."""
     own = owner_of(node) if scopes.declares(node) else None
     if own is not None:
-        return akin(own, owner)
-    if is_taken(node):
-        return is_taken_from_owner(owner, meant, snapshot, node)
+        return are_related(own, owner)
+    if is_qualified(node):
+        return is_qualified_by_owner(owner, symbol, snapshot, node)
     around = enclosing(node)
-    if around is None or not akin(around, owner):
+    if around is None or not are_related(around, owner):
         return False
-    return owner_of(node) is not None or is_bare(snapshot)
+    return owner_of(node) is not None or allows_bare_members(snapshot)
 
 
-def is_taken_from_owner(owner: Node, meant: Referent, snapshot: Snapshot, node: Node) -> bool:
-    """An object may be of any type but the rivals, where nothing says what it is."""
+def is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:
+    """Where nothing says what an object is, it may be of any type but the unrelated ones."""
     around, name = enclosing(node), type_name(owner)
-    whose = called_with(node) or taken_from(node)
+    whose = called_with_keyword(node) or qualifier_of(node)
     if whose == "super" and around is not None and type_name(around) == name:
-        return meant.inherited
+        return symbol.inherited
     whose = type_name(around) if around is not None and whose in SELVES else whose
-    if whose == name or called_with(node):
+    if whose == name or called_with_keyword(node):
         return whose == name
-    if whose in meant.modules or whose in meant.rivals or is_one_of(whose, meant.rivals, snapshot, node):
+    if (
+        whose in symbol.modules
+        or whose in symbol.unrelated_owners
+        or is_declared_as(whose, symbol.unrelated_owners, snapshot, node)
+    ):
         return False
-    return is_made_from(whose, owner, snapshot) if is_in_path(node) or is_type(whose, snapshot) else True
+    return derives_from(whose, owner, snapshot) if is_in_path(node) or is_type(whose, snapshot) else True
 
 
 def is_type(name: str, snapshot: Snapshot) -> bool:
-    """By its spelling; constants are in capitals, and in some languages all that others may see has one."""
+    """By its spelling: all capitals make a constant, and in some languages everything public begins with one."""
     language = find(snapshot.language, snapshot.path)
     is_constant = len(name) > 1 and name.isupper()
-    return is_static(name) and not is_constant and language is not None and language.id not in ("csharp", "go")
+    return is_capitalized(name) and not is_constant and language is not None and language.id not in ("csharp", "go")
 
 
-def is_made_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
-    """Whether the file says that a type of this name has something of the owner's."""
+def derives_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
+    """Whether the file declares a type of this name with the owner in its heading."""
     return any(re.search(rf"\b{re.escape(type_name(owner))}\b", said) for said in headings_of(snapshot, name))
 
 
 @remembered
 def headings_of(snapshot: Snapshot, name: str) -> list[str]:
-    """What the file says of the types of this name, on the line on which it says that they are types."""
+    """The headings of the types of this name, as far as their first lines go."""
     text, pattern = snapshot.text, re.compile(re.escape(name) + r"\b(?P<said>[^{\n]*)")
     places = (at for at in scopes.mentions(snapshot, name) if DECLARING.search(text, text.rfind("\n", 0, at) + 1, at))
     return [match["said"] for at in places if (match := pattern.match(text, at))]
 
 
-def is_bare(snapshot: Snapshot) -> bool:
+def allows_bare_members(snapshot: Snapshot) -> bool:
     language = find(snapshot.language, snapshot.path)
     return language is not None and language.id in BARE
 
@@ -265,7 +283,7 @@ def is_in_path(node: Node) -> bool:
     return node.prev_sibling is not None and node.prev_sibling.type == "::"
 
 
-def is_one_of(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) -> bool:
+def is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) -> bool:
     """Whether the function around says that the name is of one of these types: `a: T`, `T *a`, `a := &T{`."""
     if not types or not name.isidentifier():
         return False
@@ -276,30 +294,30 @@ def is_one_of(name: str, types: frozenset[str], snapshot: Snapshot, node: Node) 
 
 
 @remembered
-def modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
-    """The names of imported modules, roughly, where a module is asked for a function as an object is for a method. What
-    comes from modules may be of the owner's type in another file; in the owner's own that would go in circles."""
+def imported_modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
+    """The names of imported modules, roughly, in languages that qualify functions by modules as methods by objects.
+    Names imported from modules do not count where they may be of the owner's type: in other files than its own."""
     language = find(snapshot.language, snapshot.path)
     if language is None or language.id not in MODULAR:
         return frozenset()
     texts = (but.sub("", snapshot.text[start:end]) for start, end in syntax.imports(snapshot))
-    return frozenset(word for text in texts for word in re.findall(r"\w+", text) if not is_static(word))
+    return frozenset(word for text in texts for word in re.findall(r"\w+", text) if not is_capitalized(word))
 
 
-def is_static(name: str) -> bool:
-    """Types are written with a capital where it matters whose member something is."""
+def is_capitalized(name: str) -> bool:
+    """As types are where the qualifier of a member matters."""
     return name[:1].isupper()
 
 
 def owners_of(snapshot: Snapshot, places: Iterable[int]) -> dict[str, Node]:
-    """The types that declare it as a member, by their names."""
+    """The types that declare the name as a member, by their own names."""
     nodes = [node for at in places if (node := scopes.node_at(snapshot, at)) is not None and scopes.declares(node)]
     owners = [owner for node in nodes if (owner := owner_of(node)) is not None]
     return {name: owner for owner in owners if (name := type_name(owner))}
 
 
 def owner_of(node: Node) -> Node | None:
-    """The type in whose body it stands and in no function of it; that of a method of Go is its receiver's."""
+    """The type in whose body it stands, outside of functions; a method of Go has its receiver's type."""
     child, around = node, node.parent
     while around is not None:
         if around.type in scopes.FUNCTIONS and not scopes.names_it(node, around):
@@ -313,12 +331,12 @@ def owner_of(node: Node) -> Node | None:
 
 
 def is_scoped(around: Node) -> bool:
-    """The members of a plain `enum` of C are known without it."""
+    """Members of a plain `enum` of C need no qualifier."""
     return around.type != "enum_specifier" or any(child.type in ("class", "struct") for child in around.children)
 
 
 def enclosing(node: Node) -> Node | None:
-    """The type in which it stands, be it in one of its methods."""
+    """The type in which it stands, in a method of it or not."""
     around = node.parent
     while around is not None and (around.type not in scopes.TYPES or not is_scoped(around)):
         if around.type in scopes.FUNCTIONS and type_name(around):
@@ -327,8 +345,8 @@ def enclosing(node: Node) -> Node | None:
     return around
 
 
-def akin(one: Node, other: Node) -> bool:
-    """The same type, or one that is made from the other; in Go any that may implement an interface."""
+def are_related(one: Node, other: Node) -> bool:
+    """Whether both are the same type or one derives from the other; in Go any type may implement an interface."""
     name, other_name = type_name(one), type_name(other)
     implicit = is_interface_of_go(one) or is_interface_of_go(other)
     return name == other_name or implicit or other_name in heading(one) or name in heading(other)
@@ -347,7 +365,7 @@ def is_interface_of_go(around: Node) -> bool:
 
 
 def type_name(around: Node) -> str:
-    """That of a type; that of the type a function says that it is a method of, outside of its body."""
+    """The name of a type, or of the type whose method a function declares itself to be."""
     if receiver := around.child_by_field_name("receiver"):
         words = re.findall(r"\w+", re.sub(r"\[.*", "", text_of(receiver)))
         return words[-1] if words else ""
@@ -355,34 +373,34 @@ def type_name(around: Node) -> str:
         named = around.child_by_field_name("declarator")
         while named is not None and named.type != "qualified_identifier":
             named = named.child_by_field_name("declarator")
-        return simple(named.child_by_field_name("scope")) if named else ""
-    return simple(around.child_by_field_name("type" if around.type == "impl_item" else "name"))
+        return last_name(named.child_by_field_name("scope")) if named else ""
+    return last_name(around.child_by_field_name("type" if around.type == "impl_item" else "name"))
 
 
-def is_taken(node: Node) -> bool:
-    return scopes.is_member(node) or taken_from(node) != ""
+def is_qualified(node: Node) -> bool:
+    return scopes.is_member(node) or qualifier_of(node) != ""
 
 
-def taken_from(node: Node) -> str:
-    """The last name of what this member is taken from: `b` of `a.b.c`, `B` of `A::B::c` and of `B { c: 1 }`."""
+def qualifier_of(node: Node) -> str:
+    """The last name of what qualifies this one: `b` of `a.b.c`, `B` of `A::B::c` and of `B { c: 1 }`."""
     parent = node.parent
     if parent is None or scopes.declares(node):
         return ""
     if parent.type == "token_tree":
-        return taken_in_macro(node)
+        return qualifier_in_macro(node)
     if parent.type == "literal_element":
-        return simple(composite(parent)) if is_key(node) else ""
+        return last_name(composite(parent)) if is_key(node) else ""
     if parent.type in ("field_initializer", "field_pattern"):
-        return simple(struct_of(parent)) if parent.named_children[0] == node else ""
-    fields = [each for name in TAKEN for each in parent.children_by_field_name(name)]
-    whole = next((each for name in TAKEN_FROM if (each := parent.child_by_field_name(name))), None)
-    return simple(whole) if node in fields and whole is not None and whole != node else ""
+        return last_name(struct_of(parent)) if parent.named_children[0] == node else ""
+    fields = [each for name in MEMBER_FIELDS for each in parent.children_by_field_name(name)]
+    whole = next((each for name in QUALIFIER_FIELDS if (each := parent.child_by_field_name(name))), None)
+    return last_name(whole) if node in fields and whole is not None and whole != node else ""
 
 
-def taken_in_macro(node: Node) -> str:
-    """A macro of Rust keeps its tokens to itself."""
+def qualifier_in_macro(node: Node) -> str:
+    """Tokens within a macro of Rust are not parsed."""
     mark = node.prev_sibling
-    return simple(mark.prev_sibling) or "?" if mark is not None and mark.type in (".", "::") else ""
+    return last_name(mark.prev_sibling) or "?" if mark is not None and mark.type in (".", "::") else ""
 
 
 def is_key(node: Node) -> bool:
@@ -408,31 +426,31 @@ def composite(node: Node) -> Node | None:
     return made if made is not None and made.type != "map_type" else None
 
 
-def taker_of(node: Node) -> str:
+def function_of_parameter(node: Node) -> str:
     """The function that is given this parameter; for a constructor of Python the class."""
     around = node.parent
     while around is not None and around.type not in scopes.FUNCTIONS:
         around = around.parent
-    name = simple(around.child_by_field_name("name")) if around is not None else ""
+    name = last_name(around.child_by_field_name("name")) if around is not None else ""
     whole = enclosing(around) if around is not None and name == "__init__" else None
     return type_name(whole) if whole is not None else name
 
 
-def names_argument(node: Node, function: str) -> bool:
+def is_keyword_of(node: Node, function: str) -> bool:
     """Whether it is the `name` of `name=value` in a call of that function."""
-    return called_with(node) == function
+    return called_with_keyword(node) == function
 
 
-def called_with(node: Node) -> str:
+def called_with_keyword(node: Node) -> str:
     """The function of the call in which it is the `name` of `name=value`."""
     given = node.parent
     if given is None or given.type != "keyword_argument" or given.child_by_field_name("name") != node:
         return ""
     call = given.parent and given.parent.parent
-    return simple(call.child_by_field_name("function")) if call is not None else ""
+    return last_name(call.child_by_field_name("function")) if call is not None else ""
 
 
-def simple(node: Node | None) -> str:
+def last_name(node: Node | None) -> str:
     """The last name of a path of names, "?" of anything else."""
     match = SIMPLE.match(text_of(node).lstrip("*&")) if node is not None else None
     return match["super"] or match["name"] if match else "?" if node is not None else ""

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from mercury_ls.code.edits import TextEdit
-from mercury_ls.next_edit.lexemes import bounded, cased, closing, minimal
+from mercury_ls.code.lexemes import bounded, cased, minimal
 
 
 @pytest.mark.parametrize("name", ["read_rows", "ReadRows", "readRows", "READ_ROWS"])
@@ -22,12 +22,6 @@ def test_a_name_is_found_in_every_way_of_writing_it(name):
 def test_a_word_of_a_name_ends_where_the_next_begins(word, inside, outside):
     assert [bool(re.search(bounded(word), name)) for name in inside] == [True] * len(inside)
     assert [bool(re.search(bounded(word), name)) for name in outside] == [False] * len(outside)
-
-
-def test_brackets_in_strings_close_nothing():
-    text = "f(a, [b], ')', \"(\") + g()"
-    assert closing(text, 2) == text.index(") +")
-    assert closing("f(a, b", 2) is None
 
 
 def test_a_difference_is_of_whole_words_and_operators():

@@ -15,9 +15,8 @@ from typing import Any
 from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor
 
-from mercury_ls.code import languages, scopes
+from mercury_ls.code import languages, scopes, symbols
 from mercury_ls.code.documents import Document, Snapshot
-from mercury_ls.next_edit import referents
 
 __all__ = ["Imported", "Project", "family", "imports_of", "in_import", "is_exported"]
 
@@ -139,7 +138,7 @@ class Project:
         for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS):
             node = scopes.node_at(snapshot, at) if at not in imported else None
             if node is not None and scopes.declares(node) and not scopes.is_member(node) and not in_import(node):
-                yield referents.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
+                yield symbols.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
 
     def module(self, snapshot: Snapshot, named: str, home: str) -> str | None:
         """The file, in Go and Java the folder or class, that a file means by this name of a module."""

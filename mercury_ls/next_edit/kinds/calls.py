@@ -8,36 +8,25 @@ from msgspec.structs import replace
 from tree_sitter import Node
 
 from mercury_ls.code import scopes, syntax
+from mercury_ls.code.differences import TOKEN, WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
+from mercury_ls.code.lexemes import KEYWORDS, MARK
 from mercury_ls.code.scopes import whole
-from mercury_ls.next_edit.lexemes import MARK
-from mercury_ls.next_edit.places import Place, place_of
-from mercury_ls.next_edit.propagation import Rule
-from mercury_ls.next_edit.referents import (
-    Referent,
-    is_meant,
-    is_static,
-    is_taken,
+from mercury_ls.code.symbols import (
+    Symbol,
+    is_capitalized,
+    is_qualified,
     owner_of,
-    referent,
-    taken_from,
+    qualifier_of,
+    refers_to,
+    symbol_at,
     text_of,
     type_name,
 )
-
-__all__ = [
-    "ArgumentChange",
-    "Call",
-    "called",
-    "calls_of",
-    "changed_at",
-    "constructing",
-    "is_called",
-    "named_by",
-    "with_argument",
-    "without_argument",
-]
+from mercury_ls.next_edit.examples import Piece
+from mercury_ls.next_edit.places import Place
+from mercury_ls.next_edit.rule import Rule
 
 RECEIVER = re.compile(r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:self|cls|this)\b")
 NAMED = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
@@ -46,18 +35,19 @@ UNORDERED = frozenset({"keyword_separator", "list_splat_pattern", "rest_pattern"
 """Parameters behind these are given by name."""
 SEPARATOR = "positional_separator"
 NAME_FIELDS = ("name", "declarator", "pattern", "left")
-WORDS = re.compile(r"[^\W\d]\w*")
+DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
+CONTROL = frozenset({"if", "while", "for", "switch", "=>"})
 
 
 class ArgumentChange(Struct, frozen=True):
     """An argument or parameter more or less: `name` is what it is given by, if anything, `index` its place in a call
-    (-1 where only the name counts) that has `count` of them after it was done; `meant` is the function. `receiver` is
+    (-1 where only the name counts) that has `count` of them after it was done; `symbol` is the function. `receiver` is
     the parameter that stands before the brackets of a call, `function` the name by which it is called, if another."""
 
     name: str
     index: int
     count: int
-    meant: Referent
+    symbol: Symbol
     receiver: str = ""
     function: str = ""
 
@@ -71,47 +61,84 @@ class Call(Struct, frozen=True):
     names: tuple[str, ...]
 
 
-def changed_at(rule: Rule, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
+def argument_of(piece: Piece) -> tuple[str, bool] | None:
+    """The function of which an argument came or went, and whether that was where it is defined."""
+    called = callee(piece.left)
+    went, came = piece.before, piece.after
+    if called is None or "\n" in went + came or (went.strip() and came.strip()):
+        return None
+    text, is_last = (went or came).strip(), piece.right[:1] == (")",)
+    alone = callee(("f", "(", *TOKEN.findall(text.strip(","))))
+    if alone is None or alone[1] > 0:
+        return None
+    if not (text.startswith(",") or text.endswith(",") or (piece.left[-1] == "(" and is_last)):
+        return None
+    return called[0], called[2] or is_before_body(piece.right)
+
+
+def is_before_body(right: Sequence[str]) -> bool:
+    """Whether what follows the arguments is a body: a method of Java, C or JavaScript."""
+    return right[-1:] == ("{",) and ")" in right and CONTROL.isdisjoint(right)
+
+
+def callee(left: Sequence[str]) -> tuple[str, int, bool] | None:
+    """The function in whose brackets the end of these tokens stands, the number of the argument, and whether it is
+    being defined there."""
+    depth = commas = 0
+    for at in range(len(left) - 1, -1, -1):
+        if left[at] in ")]}":
+            depth += 1
+        elif left[at] in "([{":
+            depth -= 1
+            if depth < 0:
+                named = left[at] == "(" and at > 0 and WORD.fullmatch(left[at - 1]) and left[at - 1] not in KEYWORDS
+                return (left[at - 1], commas, at > 1 and left[at - 2] in DEFINING) if named else None
+        elif left[at] == "," and depth == 0:
+            commas += 1
+    return None
+
+
+def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
     """What the syntax tree says of the change, where the rule was learned; nothing of what takes any number, nor where
     the line has changed since."""
-    at, said = place_of(rule, home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
-    opening = next((m for m in reversed([*called(rule.name, home)]) if m.end() <= at), None)
+    at, said = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
+    opening = next((m for m in reversed([*called(function, home)]) if m.end() <= at), None)
     around = opening and bracketed(home, opening.end() - 1)
     stale = home.line(home.line_of(at)) not in rule.lines_after.splitlines()
     if opening is None or around is None or stale or said.startswith(("*", "...")) or RECEIVER.match(said):
         return None
-    places = [match.start() for match in called(rule.name, snapshot)]
-    meant = referent(rule.name, rule.name, home, opening.start(), snapshot, places)
+    places = [match.start() for match in called(function, snapshot)]
+    symbol = symbol_at(function, function, home, opening.start(), snapshot, places)
     listed = [node for node in around.named_children if "comment" not in node.type and node.type != SEPARATOR]
     if "parameter" in around.type:
-        return parameter_at(at, rule, listed, meant, home)
-    return ArgumentChange(given_name(said), len(ended(listed, at, home)), len(listed), meant)
+        return parameter_at(at, rule, listed, symbol, home)
+    return ArgumentChange(given_name(said), len(ended(listed, at, home)), len(listed), symbol)
 
 
 def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
     """What `__init__` is given is given to the class."""
-    declared, owner = change.meant.node, change.meant.owner
+    declared, owner = change.symbol.node, change.symbol.owner
     named = owner.child_by_field_name("name") if owner is not None else None
     if declared is None or named is None or text_of(declared) != "__init__":
         return None
     function = text_of(named)
     places = [match.start() for match in called(function, snapshot)]
-    meant = referent(function, function, home, home.offset_of_byte(named.start_byte), snapshot, places)
-    return replace(change, meant=meant, receiver="", function=function)
+    symbol = symbol_at(function, function, home, home.offset_of_byte(named.start_byte), snapshot, places)
+    return replace(change, symbol=symbol, receiver="", function=function)
 
 
-def parameter_at(at: int, rule: Rule, listed: Sequence[Node], meant: Referent, home: Snapshot) -> ArgumentChange | None:
+def parameter_at(at: int, rule: Rule, listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> ArgumentChange | None:
     """None for what stands before the brackets of a call, and where the arguments decide which function is called."""
-    taken = receiver(listed, meant, home)
+    taken = receiver(listed, symbol, home)
     # `a, b int` of Go are two.
     names = [name for node in listed for name in node.children_by_field_name("name") or [node]]
     number = len(ended(names, at, home))
     index = number - bool(taken)
-    if index < 0 or is_overloaded(meant, home):
+    if index < 0 or is_overloaded(symbol, home):
         return None
     name = gone_name(rule.before, home) if rule.before.strip() else name_of(names[number]) if names[number:] else ""
     index = index if UNORDERED.isdisjoint(node.type for node in ended(listed, at, home)) else -1
-    return ArgumentChange(name, index, len(names) - bool(taken), meant, taken)
+    return ArgumentChange(name, index, len(names) - bool(taken), symbol, taken)
 
 
 def ended(nodes: Sequence[Node], offset: int, snapshot: Snapshot) -> list[Node]:
@@ -130,30 +157,30 @@ def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
     return node if known and node.start_byte == snapshot.byte(offset) and not node.has_error else None
 
 
-def is_overloaded(meant: Referent, home: Snapshot) -> bool:
+def is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
     """Whether its type has another of the name."""
-    if meant.node is None or meant.owner is None:
+    if symbol.node is None or symbol.owner is None:
         return False
-    nodes = [scopes.node_at(home, match.start()) for match in called(text_of(meant.node), home)]
+    nodes = [scopes.node_at(home, match.start()) for match in called(text_of(symbol.node), home)]
     owners = [owner_of(node) for node in nodes if node is not None and scopes.declares(node)]
-    return sum(owner is not None and type_name(owner) == type_name(meant.owner) for owner in owners) > 1
+    return sum(owner is not None and type_name(owner) == type_name(symbol.owner) for owner in owners) > 1
 
 
-def receiver(listed: Sequence[Node], meant: Referent, home: Snapshot) -> str:
+def receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
     """What stands before the brackets of a call: the first parameter of a method of Python, `self` of Rust."""
     first = text_of(listed[0]) if listed else ""
     language = find(home.language, home.path)
     if language is not None and language.id == "python":
-        around = meant.node and meant.node.parent and meant.node.parent.parent
+        around = symbol.node and symbol.node.parent and symbol.node.parent.parent
         decorated = around is not None and around.type == "decorated_definition"
         static = decorated and any(text_of(each) == "@staticmethod" for each in around.named_children)
-        return first if meant.owner is not None and not static else ""
+        return first if symbol.owner is not None and not static else ""
     return first if RECEIVER.match(first) else ""
 
 
 def gone_name(said: str, home: Snapshot) -> str:
     """That of a parameter which the tree has no more, where calls can say it."""
-    words = WORDS.findall(said)
+    words = WORD.findall(said)
     return words[0] if words and named_by(home) else ""
 
 
@@ -162,7 +189,7 @@ def name_of(parameter: Node) -> str:
     named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
     while inner := next((each for field in NAME_FIELDS if (each := named.child_by_field_name(field))), None):
         named = inner
-    return text_of(named) if WORDS.fullmatch(text_of(named)) else ""
+    return text_of(named) if WORD.fullmatch(text_of(named)) else ""
 
 
 def named_by(snapshot: Snapshot) -> bool:
@@ -175,9 +202,9 @@ def given_name(argument: str) -> str:
     return named["name"] if named else ""
 
 
-def calls_of(rule: Rule, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Call]:
+def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Call]:
     """The calls of that very function whose arguments are all written out."""
-    for match in called(change.function or rule.name, snapshot):
+    for match in called(change.function or function, snapshot):
         found = bracketed(snapshot, match.end() - 1)
         if found is None or "parameter" in found.type or not is_called(change, snapshot, match.start()):
             continue
@@ -191,17 +218,19 @@ def calls_of(rule: Rule, change: ArgumentChange, snapshot: Snapshot) -> Iterator
 
 
 def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
-    meant, node = change.meant, scopes.node_at(snapshot, offset)
-    if node is None or meant.node is None or syntax.inside(snapshot, offset) is not None:
+    symbol, node = change.symbol, scopes.node_at(snapshot, offset)
+    if node is None or symbol.node is None or syntax.inside(snapshot, offset) is not None:
         return False
-    if scopes.declares(node) or not is_meant(meant, snapshot, offset):
+    if scopes.declares(node) or not refers_to(symbol, snapshot, offset):
         return False
-    whose = taken_from(node)
-    if not scopes.declares(meant.node):
-        other = taken_from(meant.node)
-        return is_taken(node) == is_taken(meant.node) and (whose == other or meant.modules.isdisjoint((whose, other)))
+    whose = qualifier_of(node)
+    if not scopes.declares(symbol.node):
+        other = qualifier_of(symbol.node)
+        return is_qualified(node) == is_qualified(symbol.node) and (
+            whose == other or symbol.modules.isdisjoint((whose, other))
+        )
     # `Store.save(store, path)` names what stands before the brackets elsewhere.
-    return not change.receiver or change.receiver.startswith("cls") or not is_static(whose)
+    return not change.receiver or change.receiver.startswith("cls") or not is_capitalized(whose)
 
 
 def with_argument(text: str, call: Call, change: ArgumentChange, argument: str) -> Place | None:

@@ -1,0 +1,197 @@
+"""An edit taken apart into what rules are learned from: lines that changed, came or went, and pieces of lines."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_ls.code.differences import (
+    TOKEN,
+    WORD,
+    Touch,
+    alike,
+    others,
+    paired,
+    pieces,
+    stretches,
+    tokens,
+    touches_of,
+)
+from mercury_ls.code.lexemes import KEYWORDS, indentation, openness
+from mercury_ls.next_edit.rule import Rule
+
+__all__ = ["Example", "Hunk", "Piece", "PieceRule", "balanced", "example", "is_rename"]
+
+NEIGHBOURS = 4
+COMMON = ("before", "after", "lines_before", "lines_after", "line", "column", "changed")
+
+
+class Piece(Struct, frozen=True):
+    """`before` became `after` between the tokens `left` and `right` of the old lines; the rest is as in a rule, with
+    `line` counted from the first line of the edit.
+
+    `is_glued` says that no blank follows the new text, `is_cut` that what was written goes on in a new line.
+    """
+
+    before: str
+    after: str
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    lines_before: str
+    lines_after: str
+    line: int
+    column: int
+    changed: float
+    is_glued: bool
+    is_cut: bool
+
+
+class PieceRule(Rule, frozen=True, kw_only=True):
+    """A rule about a piece of a line, between the tokens `left` (nearest last) and `right` (nearest first)."""
+
+    left: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, piece: Piece, **more: Any) -> Self:
+        known = {name: getattr(piece, name) for name in COMMON}
+        return cls(**known, left=piece.left[-NEIGHBOURS:], right=piece.right[:NEIGHBOURS], **more)
+
+
+class Hunk(Struct, frozen=True):
+    """Lines that became other lines; `line` is the first of them, counted from the first of the edit.
+
+    `touches` are where they differ, `changed` is the share of tokens that differ. Lines with nothing in common
+    (`is_rewritten`) have no pieces; nor has a block that has been taken apart line by line already. A line that
+    `goes_on` in a new line below is only a part of what was written.
+    """
+
+    before: str
+    after: str
+    line: int
+    touches: tuple[Touch, ...] = ()
+    pieces: tuple[Piece, ...] = ()
+    changed: float = 1.0
+    is_rewritten: bool = False
+    goes_on: bool = False
+
+
+class Example(Struct, frozen=True):
+    """`added` and `removed` are whole lines, each with the number of the first; `blanks` says which blanks changed
+    where nothing else did."""
+
+    before: str
+    after: str
+    hunks: tuple[Hunk, ...] = ()
+    added: tuple[tuple[int, str], ...] = ()
+    removed: tuple[tuple[int, str], ...] = ()
+    blanks: Literal["", "trailing", "inner"] = ""
+
+    @property
+    def pieces(self) -> Iterator[Piece]:
+        return (piece for hunk in self.hunks for piece in hunk.pieces)
+
+
+def example(before: str, after: str) -> Example:
+    if blanks := changed_blanks(before, after):
+        return Example(before, after, blanks=blanks)
+    if not before.strip():
+        return Example(before, after, added=((0, after),))
+    if not after.strip():
+        return Example(before, after, removed=((0, before),))
+    hunks: list[Hunk] = []
+    added: list[tuple[int, str]] = []
+    removed: list[tuple[int, str]] = []
+    for line, old, new in stretches(before, after):
+        if old and new and "".join((*old, *new)).strip():
+            pairs = paired(old, new) if len(old) + len(new) > 2 else []
+            hunks += hunks_of(old, new, pairs, line)
+            added += [(line + at, text) for at, text in others(new, [at for _, at in pairs])] if pairs else []
+        else:
+            added.append((line, "".join(new)))
+            removed.append((line, "".join(old)))
+    return Example(before, after, tuple(hunks), not_blank(added), not_blank(removed))
+
+
+def not_blank(found: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+    return tuple(each for each in found if each[1].strip())
+
+
+def changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
+    """Blanks that went from the ends of lines, or changed between their words."""
+    old, new = before.split("\n"), after.split("\n")
+    pairs = [(one, other) for one, other in zip(old, new, strict=False) if one != other]
+    if not pairs or len(old) != len(new):
+        return ""
+    if [one.rstrip() for one in old] == new:
+        return "trailing"
+    same = all(TOKEN.findall(a) == TOKEN.findall(b) and indentation(a) == indentation(b) for a, b in pairs)
+    return "inner" if same else ""
+
+
+def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[Hunk]:
+    """Line by line where that keeps as much as comparing the whole does, and all of it as one block."""
+    block = "".join(old), "".join(new)
+    if not pairs:
+        yield hunk(*block, line)
+        return
+    own = [number for _, number in pairs]
+    for at, number in pairs:
+        goes_on = number + 1 < len(new) and number + 1 not in own
+        yield hunk(old[at], new[number], line + number, goes_on=goes_on)
+    yield hunk(*block, line, is_block=True)
+
+
+def hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block: bool = False) -> Hunk:
+    if not alike(before, after):
+        return Hunk(before, after, line, is_rewritten=True, goes_on=goes_on)
+    touches = touches_of(before, after)
+    differing = sum(len(tokens(text)) for touch in touches for text in pieces(before, after, touch))
+    share = differing / max(len(tokens(before)) + len(tokens(after)), 1)
+    found = Hunk(before, after, line, tuple(touches), (), share, False, goes_on)
+    return found if is_block else replace(found, pieces=tuple(pieces_of(found)))
+
+
+def pieces_of(hunk: Hunk) -> Iterator[Piece]:
+    before, after, old = hunk.before, hunk.after, tokens(hunk.before)
+    for touch in balanced(before, after, hunk.touches):
+        if not moved(before, after, touch, hunk.touches):
+            right = tuple(token.text for token in old if token.start >= touch.end)
+            yield Piece(
+                *pieces(before, after, touch),
+                tuple(token.text for token in old if token.end <= touch.start),
+                right,
+                before,
+                after,
+                hunk.line + after.count("\n", 0, touch.new_start),
+                touch.new_end - (after.rfind("\n", 0, touch.new_end) + 1),
+                hunk.changed,
+                bool(after[touch.new_end : touch.new_end + 1].strip()),
+                hunk.goes_on and not right,
+            )
+
+
+def moved(before: str, after: str, touch: Touch, touches: Iterable[Touch]) -> bool:
+    """Whether what came here went elsewhere in these lines, or the other way round: that says nothing by itself."""
+    went, came = (text.strip(" \t,") for text in pieces(before, after, touch))
+    others = [[text.strip(" \t,") for text in pieces(before, after, other)] for other in touches if other != touch]
+    return any((went and went == came_there) or (came and came == went_there) for went_there, came_there in others)
+
+
+def balanced(before: str, after: str, touches: Iterable[Touch]) -> Iterator[Touch]:
+    """Pieces that open and close brackets or quotes only together are one: `x` became `wrap(x)`."""
+    owed, quoted, start = 0, False, None
+    for touch in touches:
+        start = start or touch
+        went, came = pieces(before, after, touch)
+        owed += openness(came) - openness(went)
+        quoted ^= bool(len(re.findall('["`]', went + came)) % 2)
+        if owed == 0 and not quoted:
+            yield Touch(start.start, touch.end, start.new_start, touch.new_end)
+            start = None
+
+
+def is_rename(before: str, after: str) -> bool:
+    return bool(WORD.fullmatch(before) and WORD.fullmatch(after)) and before not in KEYWORDS

@@ -1,0 +1,122 @@
+"""Arguments: one more or less at a call is so at other calls, one more or less of a definition at its calls."""
+
+import re
+from collections.abc import Hashable, Iterator
+
+from msgspec.structs import replace
+
+from mercury_ls.code import scopes
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.modules import Project
+from mercury_ls.code.scopes import whole
+from mercury_ls.next_edit import suppress as habits
+from mercury_ls.next_edit.examples import Example, PieceRule
+from mercury_ls.next_edit.kinds.calls import (
+    ArgumentChange,
+    Call,
+    argument_of,
+    calls_of,
+    changed_at,
+    constructing,
+    named_by,
+    with_argument,
+    without_argument,
+)
+from mercury_ls.next_edit.places import Place, with_likeness
+from mercury_ls.next_edit.rule import quoted
+
+__all__ = ["Argument", "Parameter", "find", "label", "learn", "suppress"]
+
+
+class Argument(PieceRule, frozen=True, kw_only=True):
+    """An argument of `function` came or went at a call."""
+
+    kind = "argument"
+    copies_code = True
+    function: str = ""
+
+    @property
+    def key(self) -> Hashable:
+        return self.kind, self.before, self.after, self.function
+
+    @property
+    def known_as(self) -> str:
+        return self.function
+
+
+class Parameter(Argument, frozen=True, kw_only=True):
+    """A parameter came or went where the function is defined."""
+
+    kind = "parameter"
+    copies_code = False
+
+
+def learn(example: Example) -> Iterator[Argument]:
+    for piece in example.pieces:
+        if found := argument_of(piece):
+            function, defines = found
+            yield (Parameter if defines else Argument).of(piece, function=function)
+
+
+def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
+    """What changed at a declaration changes at the calls: one without a body may look like a call."""
+    change = changed_at(rule, rule.function, snapshot, home) if home else None
+    if home is None or change is None:
+        return
+    if change.symbol.node is not None and scopes.declares(change.symbol.node):
+        yield from of_parameter(rule, change, snapshot, home)
+    elif not isinstance(rule, Parameter):
+        yield from of_argument(rule, change, snapshot)
+
+
+def of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Place]:
+    for call in calls_of(rule.function, change, snapshot):
+        if rule.before.strip():
+            same = change.name in call.names if change.name else len(call.pieces) == change.count + 1
+            place = without_argument(call, change) if same else None
+        else:
+            place = with_argument(snapshot.text, call, change, rule.after.strip(" \t,"))
+        if place:
+            yield like_the_edited(rule, snapshot, place)
+
+
+def of_parameter(rule: Argument, change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> Iterator[Place]:
+    """One less is known, one more is for the model to write."""
+    for each in filter(None, (change, constructing(change, snapshot, home))):
+        for call in calls_of(rule.function, each, snapshot):
+            if not rule.before.strip():
+                yield passing(rule, each, snapshot, call)
+            elif place := without_argument(call, each):
+                yield like_the_edited(rule, snapshot, place)
+
+
+def suppress(rule: Argument, place: Place, snapshot: Snapshot) -> bool:
+    return not isinstance(rule, Parameter) and habits.is_no_habit(rule, place, snapshot)
+
+
+def label(rule: Argument) -> str:
+    return (
+        f"add {quoted(rule.after)} to calls of {quoted(rule.function)}"
+        if rule.after
+        else f"remove {quoted(rule.before)}"
+    )
+
+
+def like_the_edited(rule: Argument, snapshot: Snapshot, place: Place) -> Place:
+    found = with_likeness(place, rule.left, rule.right, snapshot)
+    if not rule.before.strip():
+        return found
+    same = snapshot.text[place.start : place.end].strip(" ,") == rule.before.strip(" ,")
+    return replace(found, likeness=(found.likeness + same) / 2)
+
+
+def passing(rule: Argument, change: ArgumentChange, snapshot: Snapshot, call: Call) -> Place:
+    """The new parameter's name, where the function around the call knows it; what else to pass is not known."""
+    unknown = Place(call.start, call.end, None)
+    first, end_of_function = scopes.function_range(snapshot, call.start)
+    outside = (first, end_of_function) == (0, len(snapshot.text))
+    if not change.name or outside or not re.search(whole(change.name), snapshot.text[first : call.start]):
+        return unknown
+    optional = named_by(snapshot) and ("=" in rule.after or change.index < 0)
+    place = with_argument(snapshot.text, call, change, f"{change.name}={change.name}" if optional else change.name)
+    return with_likeness(place, rule.left, rule.right, snapshot) if place else unknown

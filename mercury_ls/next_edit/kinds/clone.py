@@ -1,0 +1,82 @@
+"""Clone: a line became another; lines of the same shape may change alike, with other names in them."""
+
+from collections.abc import Hashable, Iterator
+
+from mercury_ls.code import scopes
+from mercury_ls.code.differences import TOKEN, pieces, tokens
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import in_the_files_lines, minimal, shape
+from mercury_ls.code.modules import Project
+from mercury_ls.next_edit import suppress as habits
+from mercury_ls.next_edit.examples import Example, Hunk, is_rename
+from mercury_ls.next_edit.kinds.templates import matches
+from mercury_ls.next_edit.places import Place
+from mercury_ls.next_edit.rule import Rule
+
+__all__ = ["Clone", "find", "label", "learn", "suppress"]
+
+TELLING = 5
+"""A shape of so many tokens says something by itself."""
+
+
+class Clone(Rule, frozen=True, kw_only=True):
+    """`before` and `after` are all pieces that differ: everything else may be another in other lines."""
+
+    kind = "clone"
+    copies_code = True
+    is_of_lines = True
+
+    @property
+    def key(self) -> Hashable:
+        return self.kind, shape(self.lines_before), shape(self.lines_after), self.before, self.after
+
+
+def learn(example: Example) -> Iterator[Clone]:
+    for hunk in example.hunks:
+        if not hunk.goes_on and (found := pieces_of(hunk)):
+            went, came, column = found
+            yield Clone(
+                before=went,
+                after=came,
+                lines_before=hunk.before,
+                lines_after=hunk.after,
+                line=hunk.line,
+                column=column,
+                changed=hunk.changed,
+            )
+
+
+def pieces_of(hunk: Hunk) -> tuple[str, str, int] | None:
+    """What went, what came, and where the first piece of it ends; nothing of lines in which one name changed."""
+    if hunk.is_rewritten:
+        old, new = TOKEN.findall(hunk.before), TOKEN.findall(hunk.after)
+        if old and old != new:
+            return hunk.before, hunk.after, 0
+        # Broken into lines, or joined: nothing went and nothing came.
+        return ("", "", 0) if old and hunk.before.count("\n") != hunk.after.count("\n") else None
+    found = [pieces(hunk.before, hunk.after, touch) for touch in hunk.touches]
+    if not found or (len(found) == 1 and is_rename(*found[0])):
+        return None
+    went, came = map("\0".join, zip(*found, strict=True))
+    return went, came, hunk.touches[0].new_end
+
+
+def find(rule: Clone, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
+    """What went has to be there, the rest may differ. The parameters of one function say nothing of another's."""
+    if rule.count == 1 and home is not None and scopes.in_parameters(home, rule.offset(home)):
+        return
+    says_enough = rule.count > 1 or len(tokens(rule.lines_before)) >= TELLING
+    for start, end, text, likeness in matches(rule.lines_before, rule.lines_after, snapshot, says_enough):
+        old, text = snapshot.text[start:end], in_the_files_lines(text, snapshot)
+        if text != old:
+            change = minimal(old, text)
+            reach = snapshot.line_start(snapshot.line_of(start)), end
+            yield Place(start + change.start, start + change.end, change.text, likeness, reach=reach)
+
+
+def suppress(rule: Clone, place: Place, snapshot: Snapshot) -> bool:
+    return habits.is_no_habit(rule, place, snapshot)
+
+
+def label(rule: Clone) -> str:
+    return "change this line alike"

@@ -1,0 +1,35 @@
+"""Delete: lines went; others of the same shape may go, too."""
+
+from collections.abc import Iterator
+
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.modules import Project
+from mercury_ls.next_edit.examples import Example
+from mercury_ls.next_edit.kinds.templates import WholeLines, matches
+from mercury_ls.next_edit.places import Place
+
+__all__ = ["Delete", "find", "label", "learn", "suppress"]
+
+
+class Delete(WholeLines, frozen=True, kw_only=True):
+    kind = "delete"
+
+
+def learn(example: Example) -> Iterator[Delete]:
+    for line, text in example.removed:
+        yield Delete(lines_before=text, line=line)
+
+
+def find(rule: Delete, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
+    for start, end, _, likeness in matches(rule.lines_before, rule.lines_before, snapshot):
+        first, stop = snapshot.line_start(snapshot.line_of(start)), snapshot.line_stop(snapshot.line_of(end))
+        yield Place(first, stop, "", likeness)
+
+
+def suppress(rule: Delete, place: Place, snapshot: Snapshot) -> bool:
+    """One line that went says nothing of lines with other names."""
+    return rule.count == 1 and rule.lines == 1 and place.likeness < 1.0
+
+
+def label(rule: Delete) -> str:
+    return "delete these lines too"

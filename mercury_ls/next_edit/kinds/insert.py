@@ -1,0 +1,149 @@
+"""Insert: lines came; the same lines may come between lines like those that they were put between."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from mercury_ls.code.differences import WORD
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import bounded, changed_words, indentation, kinship, shape_of, tokens_of
+from mercury_ls.code.modules import Project
+from mercury_ls.next_edit import suppress as habits
+from mercury_ls.next_edit.examples import Example
+from mercury_ls.next_edit.kinds.templates import WholeLines
+from mercury_ls.next_edit.places import Place
+
+__all__ = ["Insert", "find", "label", "learn", "suppress", "worth_comparing"]
+
+HEADS = {"x": r"[^\W\d]\w*+", "0": r"\d[\w.]*+"}
+MOST_INSERTIONS = 24
+MOST_COMPARED = 4096
+LEAST_RESEMBLANCE = 0.8
+BLANKS = 0.2
+"""What it counts that both neighbours are blank."""
+IMPORTED = re.compile(r"\s*(?:import|from|use|using|#include|export\b.*\bfrom)\b")
+"""What a file says once."""
+STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
+LINES = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+class Insert(WholeLines, frozen=True, kw_only=True):
+    kind = "insert"
+    copies_code = True
+
+    @property
+    def copied(self) -> str:
+        return self.lines_after
+
+
+def learn(example: Example) -> Iterator[Insert]:
+    for line, text in example.added:
+        yield Insert(lines_after=text, line=line)
+
+
+def find(rule: Insert, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
+    if home is None or not rule.lines_after.strip():
+        return
+    count = len(LINES.findall(rule.lines_after))
+    above, below = line_or_none(home, rule.line - 1), line_or_none(home, rule.line + count)
+    here = rule.line if home is snapshot else None
+    found = []
+    for number in worth_comparing(above, below, snapshot, rule.line):
+        if here is not None and here <= number <= here + count:
+            continue
+        on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
+        upper, lower = resemblance(above, on_top), resemblance(below, beneath)
+        if upper + lower >= LEAST_RESEMBLANCE and max(upper, lower) > BLANKS:
+            found.append((-(upper + lower), abs(number - rule.line), number, upper, lower))
+    for _, _, number, upper, lower in sorted(sorted(found)[:MOST_INSERTIONS], key=lambda each: each[2]):
+        on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
+        like, old = (on_top, above) if upper >= lower else (beneath, below)
+        words = {**words_instead(above, on_top), **words_instead(below, beneath)}
+        text = transplanted(rule.lines_after, old or "", like or "", words)
+        once = IMPORTED.match(text) and text.strip() in snapshot.text
+        if number < snapshot.line_count and not once and not stands(snapshot, number, text):
+            start = snapshot.line_start(number)
+            yield Place(start, start, text, (upper + lower) / 2, same_role=upper == lower == 1.0, around=(upper, lower))
+
+
+def suppress(rule: Insert, place: Place, snapshot: Snapshot) -> bool:
+    return habits.is_no_habit(rule, place, snapshot) or (rule.count == 1 and says_the_same(rule, place))
+
+
+def label(rule: Insert) -> str:
+    return "insert the same lines"
+
+
+def says_the_same(rule: Insert, place: Place) -> bool:
+    """Whether a message would be there twice, word for word: what is told of one place is true of it alone."""
+    return any(WORD.search(each) and each in (place.text or "") for each in STRING.findall(rule.lines_after))
+
+
+def worth_comparing(above: str | None, below: str | None, snapshot: Snapshot, near: int) -> list[int]:
+    """The lines beside which one of the two neighbours has a line that at least begins alike; the nearest of many."""
+    numbers = {*(number + 1 for number in beginning_like(above, snapshot)), *beginning_like(below, snapshot)}
+    if len(numbers) > MOST_COMPARED:
+        numbers = set(sorted(numbers, key=lambda number: abs(number - near))[:MOST_COMPARED])
+    return sorted(numbers)
+
+
+def beginning_like(old: str | None, snapshot: Snapshot) -> Iterator[int]:
+    """Lines whose shape may begin with the same two tokens."""
+    heads = [HEADS.get(token, re.escape(token)) for token in shape_of(old or "").split()[:2]]
+    pattern = re.compile(r"^[^\S\n]*+" + r"[^\S\n]*+".join(heads), re.MULTILINE)
+    return (snapshot.line_of(match.end() - 1) for match in pattern.finditer(snapshot.text)) if heads else iter(())
+
+
+def line_or_none(snapshot: Snapshot, number: int) -> str | None:
+    return snapshot.line(number) if 0 <= number < snapshot.line_count else None
+
+
+def resemblance(old: str | None, line: str | None) -> float:
+    """1 for the same tokens, less for the same shape, the more so the fewer names are alike, still less for the same
+    beginning, little for two blanks."""
+    if old is None or line is None:
+        return BLANKS if old is line is None else 0.0
+    if not old.strip() or not line.strip():
+        return BLANKS if old.strip() == line.strip() else 0.0
+    if old.strip() == line.strip():
+        return 1.0
+    one, other = shape_of(old), shape_of(line)
+    if one == other:
+        return 0.7 + 0.25 * kinship(old, line)
+    return 0.4 if one.split()[:2] == other.split()[:2] else 0.0
+
+
+def transplanted(inserted: str, old: str, like: str, words: Mapping[str, str]) -> str:
+    """The lines with the indentation of a line like the old neighbour, and with the names that these have instead."""
+    before, after = indentation(old), indentation(like)
+    lines = []
+    for line in LINES.findall(inserted):
+        fresh = after + line.removeprefix(before) if line.startswith(before) and line.strip() else line
+        lines.append(WORD.sub(lambda match: with_words(match.group(), words), fresh))
+    text = "".join(lines)
+    return text if text.endswith("\n") else text + "\n"
+
+
+def words_instead(old: str | None, like: str | None) -> dict[str, str]:
+    """The names, and the words of names, that a line of the same shape has instead."""
+    if old is None or like is None or shape_of(old) != shape_of(like):
+        return {}
+    pairs = zip(tokens_of(old), tokens_of(like), strict=True)
+    return {**changed_words(old, like), **{a: b for a, b in pairs if a != b and a.isidentifier() and len(a) > 1}}
+
+
+def with_words(name: str, words: Mapping[str, str]) -> str:
+    """The name that stands instead, or the name with the words that do."""
+    if not words or name in words:
+        return words.get(name, name)
+    pattern = "|".join(map(bounded, sorted(words, key=len, reverse=True)))
+    return re.sub(pattern, lambda match: words[match.group()], name)
+
+
+def stands(snapshot: Snapshot, number: int, text: str) -> bool:
+    """Whether the lines to insert stand above or below already."""
+    lines = [line.strip() for line in LINES.findall(text)]
+    for first in (number - len(lines), number):
+        around = [line_or_none(snapshot, first + at) for at in range(len(lines))]
+        if [line and line.strip() for line in around] == lines:
+            return True
+    return False

@@ -1,0 +1,95 @@
+"""Where a renamed name is declared, and whether the edits renamed it there."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit
+from mercury_ls.code import scopes
+from mercury_ls.code.differences import tokens
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.modules import Project
+from mercury_ls.code.symbols import Symbol, declarations, namespace_of, symbol_at
+from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.rule import Rule
+
+__all__ = ["is_declared", "is_one_of_several", "renamed_symbol", "where_declared"]
+
+
+def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
+    """Whether the edits gave the name where it is first declared, so that nothing has the old one by now."""
+    return project.once(("declared", rule, home.path), lambda: is_declared_anew(rule, home, project))
+
+
+def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, edits: Sequence[Edit] = ()) -> Rule:
+    """The rule as of the place where the name is declared, if that is among those where the same edit was made, or if
+    another of the edits gave it the new name: who has gone on to change a use has renamed it no less."""
+    home = homes.get(rule.path)
+    if not isinstance(rule, Rename) or (home is not None and is_declared(rule, home, project)):
+        return rule
+    known = [(homes[path], first, rule.lines) for path, first in rule.places if path in homes]
+    known += [(homes[e.path], e.line, e.after.count("\n")) for e in edits if e.path in homes and gives(rule, e)]
+    moved = (each for place in known for each in at_declarations(rule, *place))
+    return next((each for each in moved if is_declared(each, homes[each.path], project)), rule)
+
+
+def gives(rule: Rename, edit: Edit) -> bool:
+    """Whether the edit had the old name before, and the new one alone afterwards."""
+    went, came = ({each.text for each in tokens(text)} for text in (edit.before, edit.after))
+    return rule.before in went - came and rule.after in came - went
+
+
+def at_declarations(rule: Rename, file: Snapshot, first: int, lines: int) -> Iterator[Rename]:
+    for at in scopes.mentions(file, rule.after):
+        number, node = file.line_of(at), scopes.node_at(file, at)
+        if first <= number < first + lines and node is not None and scopes.declares(node):
+            column = at - file.line_start(number) + len(rule.after)
+            places = tuple(dict.fromkeys((*rule.places, (file.path, number))))
+            yield replace(rule, path=file.path, line=number, column=column, places=places)
+
+
+def renamed_symbol(rule: Rename, home: Snapshot | None) -> Symbol:
+    """What the rule is about, apart from the places where it may be used."""
+    return symbol_at(rule.before, rule.after, home, rule.offset(home), home, ()) if home else Symbol()
+
+
+def old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[int], list[int]]:
+    """Where the file declares it by its old name still, and by the new one."""
+
+    def found() -> tuple[list[int], list[int]]:
+        symbol = renamed_symbol(rule, home)
+        return declarations(rule.before, home, symbol), declarations(rule.after, home, symbol)
+
+    return project.once(("declarations", rule, home.path), found)
+
+
+def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
+    """Whether a copy got another name, or one of several functions that share it: nobody can tell who means which."""
+    old, new = old_and_new(rule, home, project)
+    spaces = [{space_at(home, at) for at in some if has_body(home, at)} for some in (old, new)]
+    return not spaces[0].isdisjoint(spaces[1])
+
+
+def space_at(snapshot: Snapshot, offset: int) -> str:
+    node = scopes.node_at(snapshot, offset)
+    return namespace_of(node) if node is not None else ""
+
+
+def is_declared_anew(rule: Rename, home: Snapshot, project: Project) -> bool:
+    old, new = old_and_new(rule, home, project)
+    if not new or new[0] > min(old, default=len(home.text)):
+        return False
+    number = home.line_of(new[0])
+    return any(path == home.path and first <= number < first + rule.lines for path, first in rule.places)
+
+
+def has_body(snapshot: Snapshot, offset: int) -> bool:
+    """Whether it names a function or a type there and then; what a property has for reading and for writing is one."""
+    node = scopes.node_at(snapshot, offset)
+    around = node and node.parent
+    if node is None or around is None or not scopes.names_it(node, around):
+        return False
+    outside = around.parent
+    decorated = outside is not None and outside.type == "decorated_definition"
+    is_accessor = decorated or any(child.type in ("get", "set") for child in around.children)
+    return around.child_by_field_name("body") is not None and not is_accessor

@@ -1,0 +1,154 @@
+"""Where a renamed name stands for the same thing."""
+
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from mercury_ls.code import scopes, syntax
+from mercury_ls.code.documents import CLOSED, Document, Snapshot
+from mercury_ls.code.modules import Project, is_exported
+from mercury_ls.code.scopes import whole
+from mercury_ls.code.symbols import Symbol, is_qualified, redeclares, refers_to, symbol_at
+from mercury_ls.next_edit.kinds.rename.declared import is_declared, is_one_of_several, renamed_symbol
+from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
+from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides, with_likeness
+
+__all__ = ["find"]
+
+MOST_USES = 4096
+QUOTES = frozenset("'\"`")
+SHORT = frozenset(
+    {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
+    | {"shorthand_property_identifier_pattern"}
+)
+
+
+def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
+    """Of what was renamed where it is declared, only the places that certainly stand for it."""
+    spans = mentioned(rule, snapshot)
+    is_known = bool(spans) and home is not None and is_declared(rule, home, project)
+    certain = is_known and (home is snapshot or knows_imports(snapshot))
+    if not spans or (not certain and is_doubtful(rule, snapshot, home, project)):
+        return []
+    if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
+        return []
+    own = origin(rule, home)
+    code = [span for span in spans if within(snapshot, *span) == own]
+    if own is not None and home is not snapshot:
+        code = [span for span in code if is_whole_text(rule, snapshot, *span)]
+    symbol = symbol_in(rule, snapshot, home, project, spans, certain)
+    uses = Uses(rule.before, rule.after, symbol, home, snapshot, project) if home is not None and certain else None
+    if uses is not None:
+        same = [span for span in code if is_same_there(uses, span[0]) and uses.is_certain(span[0])]
+    else:
+        same = [span for span in code if refers_to(symbol, snapshot, span[0])]
+        same = same if home is not None else [span for span in same if not is_attribute(snapshot, span[0])]
+        same = nearest(same, snapshot, rule)
+    imported = uses.import_sites if uses is not None else frozenset()
+    places = [
+        Place(at, end, rule.after if at in imported else spelled(rule, snapshot, at, end, symbol)) for at, end in same
+    ]
+    found = [with_likeness(place, rule.left, rule.right, snapshot) for place in places]
+    gone = home is snapshot and is_declaration_gone(rule, snapshot, symbol, found)
+    return [replace(place, declaration_gone=gone, bound=certain, certain=certain) for place in found]
+
+
+def mentioned(rule: Rename, snapshot: Snapshot) -> list[tuple[int, int]]:
+    """Where the old name stands; an import that gives it another name keeps it."""
+    given_anew = rf"(?![ \t]+as[ \t]+{re.escape(rule.after)}\b)"
+    pattern = re.compile(accessor(rule.before) + "|" + whole(rule.before) + given_anew)
+    matches = matching(pattern, snapshot.text, scopes.mentions(snapshot, rule.before))
+    return nearest([match.span() for match in matches], snapshot, rule, MOST_USES)
+
+
+def is_doubtful(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> bool:
+    return snapshot.version == CLOSED or any(has_its_own(rule, each, project) for each in (home, snapshot) if each)
+
+
+def symbol_in(
+    rule: Rename,
+    snapshot: Snapshot,
+    home: Snapshot | None,
+    project: Project,
+    spans: Sequence[tuple[int, int]],
+    certain: bool,
+) -> Symbol:
+    if home is not None and certain and home is not snapshot:
+        return project.once(("meant", rule, home.path), lambda: renamed_symbol(rule, home))
+    offset = rule.offset(home) if home else 0
+    return symbol_at(rule.before, rule.after, home, offset, snapshot, [start for start, _ in spans])
+
+
+def is_whole_text(rule: Rename, snapshot: Snapshot, start: int, end: int) -> bool:
+    """A word of a text is no name: elsewhere it means something else, unless it is all of the text in both places."""
+    around = (rule.left[-1:], rule.right[:1], snapshot.text[start - 1 : start], snapshot.text[end : end + 1])
+    return all(len(each) == 1 and each[0] in QUOTES for each in around)
+
+
+def has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
+    """Whether the old name is the file's own, or one that it imports from a file of the project, which does not have
+    the new one: a use that got another name says nothing about it."""
+    if snapshot.path != rule.path and project.declares(snapshot, rule.before):
+        return True
+    for each in project.imports(snapshot):
+        if each.alias == rule.before and (path := project.module(snapshot, each.module, snapshot.path)):
+            file = project.file(path)
+            return file is None or not scopes.mentions(file, rule.after)
+    return False
+
+
+def is_attribute(snapshot: Snapshot, offset: int) -> bool:
+    node = scopes.node_at(snapshot, offset)
+    return node is not None and is_qualified(node)
+
+
+def is_same_there(known: Uses, offset: int) -> bool:
+    """In its own file a name may stand for something else of the same name; elsewhere imports say what it is."""
+    return not known.is_home or refers_to(known.symbol, known.snapshot, offset)
+
+
+def origin(rule: Rename, home: Snapshot | None) -> str | None:
+    """Whether the edit itself was in a comment or a string."""
+    if home is not None and rule.after and home.text.startswith(rule.after, offset := rule.offset(home)):
+        return syntax.inside(home, offset)
+    alone = Document("", rule.path, "", 0, rule.lines_after).snapshot()
+    return syntax.inside(alone, max(rule.lines_after.find(rule.after), 0)) if rule.lines_after else None
+
+
+def within(snapshot: Snapshot, start: int, end: int) -> str | None:
+    """Whether it is in a comment or a string; what a string of Rust has in braces is code to its macro."""
+    text, said = snapshot.text, syntax.inside(snapshot, start)
+    in_braces = text[start - 1 : start] == "{" != text[start - 2 : start - 1] and text[end : end + 1] in (":", "}")
+    node = scopes.node_at(snapshot, start) if said == "string" and in_braces else None
+    literal = node and node.parent
+    captured = literal is not None and literal.parent is not None and literal.parent.type == "token_tree"
+    return None if captured else said
+
+
+def is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
+    """Whether the name was changed where it is declared, and none of these places declares it still."""
+    if symbol.node is None or (symbol.local and symbol.local.reach in {each.reach for each in symbol.bound}):
+        return False
+    if not scopes.declares(symbol.node):
+        spots = (sides(snapshot, place.start, place.end) for place in places)
+        return defines(rule.left, rule.right) and not any(defines(*each) for each in spots)
+    nodes = (scopes.node_at(snapshot, place.start) for place in places)
+    return not any(node is not None and redeclares(symbol, node) for node in nodes)
+
+
+def accessor(name: str) -> str:
+    """A pattern for `name.setter` and the `name` of what it decorates: one without the other is an error."""
+    letters = re.escape(name)
+    return rf"{letters}(?<=@{letters})\.(?:getter|setter|deleter)\s+def\s+{letters}(?![\w$])"
+
+
+def spelled(rule: Rename, snapshot: Snapshot, start: int, end: int, symbol: Symbol) -> str:
+    """`{ name }` is short for `{ name: name }`, and what was not renamed stays: the key, or what has its value."""
+    node = scopes.node_at(snapshot, start)
+    if node is not None and (node.type in SHORT or (node.parent is not None and node.parent.type in SHORT)):
+        if symbol.owner is None and is_exported(node):
+            return rule.after
+        return f"{rule.after}: {rule.before}" if symbol.owner is not None else f"{rule.before}: {rule.after}"
+    return re.sub(whole(rule.before), rule.after, snapshot.text[start:end])

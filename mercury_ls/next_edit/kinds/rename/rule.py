@@ -1,0 +1,55 @@
+"""A name became another."""
+
+import re
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from mercury_ls.code.differences import LINE
+from mercury_ls.code.lexemes import IMPORT
+from mercury_ls.next_edit.examples import Example, PieceRule, is_rename
+from mercury_ls.next_edit.rule import Rule, quoted
+
+__all__ = ["Rename", "label", "learn"]
+
+ALIAS = re.compile(r"(?<![\w.])(?P<name>[^\W\d]\w*)[ \t]+as[ \t]+(?P<alias>[^\W\d]\w*)")
+COMMENT = re.compile(r"\s*(?:#|//|/?\*|--)")
+
+
+class Rename(PieceRule, frozen=True, kw_only=True):
+    kind = "rename"
+    is_indivisible = True
+
+    @property
+    def known_as(self) -> str:
+        return self.before
+
+    @property
+    def copied(self) -> str:
+        return ""
+
+    def again(self, earlier: Rule) -> Rule:
+        """What was done in code says more than what was done in a comment."""
+        is_comment = [COMMENT.match(each.lines_after) is not None for each in (self, earlier)]
+        told = replace(earlier, age=self.age) if is_comment == [True, False] else self
+        return replace(told, count=self.count + 1, since=earlier.age, places=(*self.places, *earlier.places))
+
+
+def learn(example: Example) -> Iterator[Rename]:
+    yield from (Rename.of(piece) for piece in example.pieces if is_rename(piece.before, piece.after))
+    yield from aliases(example.before, example.after)
+
+
+def aliases(before: str, after: str) -> Iterator[Rename]:
+    """`import a as b`: what was known as `a` is known as `b`."""
+    for number, line in enumerate(LINE.findall(after)):
+        for match in ALIAS.finditer(line) if IMPORT.match(line) else ():
+            name, alias = match["name"], match["alias"]
+            had = re.compile(rf"\b{name}\b(?![ \t]+as\b)")
+            if had.search(before) and not had.search(after):
+                place = {"lines_before": before, "lines_after": line, "line": number, "column": match.end()}
+                yield Rename(before=name, after=alias, left=(name, "as"), **place)
+
+
+def label(rule: Rename) -> str:
+    return f"rename {quoted(rule.before)} → {quoted(rule.after)}"

@@ -1,0 +1,115 @@
+"""Replace: a piece of code that is no name became another, came or went; the same tokens may change elsewhere."""
+
+import re
+from collections.abc import Iterator, Set
+from functools import lru_cache
+
+from mercury_ls.code import scopes
+from mercury_ls.code.differences import tokens
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import KEYWORDS, openness
+from mercury_ls.code.modules import Project
+from mercury_ls.next_edit import suppress as habits
+from mercury_ls.next_edit.examples import Example, PieceRule, is_rename
+from mercury_ls.next_edit.kinds.calls import argument_of, called, changed_at, is_called
+from mercury_ls.next_edit.places import Place, nearest, sequence, with_likeness
+from mercury_ls.next_edit.rule import quoted
+
+__all__ = ["Replace", "find", "label", "learn", "suppress"]
+
+
+class Replace(PieceRule, frozen=True, kw_only=True):
+    """It may be about an argument of `function`; `is_glued` says that no blank follows the new text."""
+
+    kind = "replace"
+    copies_code = True
+    function: str = ""
+    is_glued: bool = False
+
+
+def learn(example: Example) -> Iterator[Replace]:
+    for piece in example.pieces:
+        in_a_line = "\n" not in piece.before + piece.after and openness(piece.before) == 0
+        if in_a_line and not piece.is_cut and not is_rename(piece.before, piece.after):
+            function, _ = argument_of(piece) or ("", False)
+            yield Replace.of(piece, function=function, is_glued=piece.is_glued)
+
+
+def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
+    """The same tokens again; where they say little by themselves, only between the same neighbours."""
+    listed = home and scopes.in_parameters(home, rule.offset(home))
+    if listed and rule.function and rule.count == 1:
+        return
+    change = changed_at(rule, rule.function, snapshot, home) if home and rule.function and rule.count == 1 else None
+    opened = change and {m.end() for m in called(rule.function, snapshot) if is_called(change, snapshot, m.start())}
+    spans: set[tuple[int, int]] = set()
+    for pattern in patterns(rule):
+        spans.update(nearest([match.span("phrase") for match in pattern.finditer(snapshot.text)], snapshot, rule))
+    for start, end in sorted(spans):
+        misplaced = home and not rule.before and scopes.in_parameters(snapshot, start) != listed
+        another = opened is not None and is_given_to_another(opened, snapshot, start)
+        if not misplaced and not another and not is_done(rule, snapshot.text, start):
+            if not rule.after:
+                start, end = with_blanks(snapshot.text, start, end)
+            yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
+
+
+def suppress(rule: Replace, place: Place, snapshot: Snapshot) -> bool:
+    return habits.is_no_habit(rule, place, snapshot)
+
+
+def label(rule: Replace) -> str:
+    before, after = quoted(rule.before), quoted(rule.after)
+    if rule.before.strip() and rule.after.strip():
+        return f"replace {before} → {after}"
+    return f"add {after}" if rule.after.strip() else f"remove {before}"
+
+
+def with_blanks(text: str, start: int, end: int) -> tuple[int, int]:
+    """What goes from a line leaves no blanks that separate nothing by then."""
+    head, tail = text[text.rfind("\n", 0, start) + 1 : start], text[end : (text.find("\n", end) + 1) or None]
+    left, right = len(head) - len(head.rstrip(" \t")), len(tail) - len(tail.lstrip(" \t"))
+    if not head.strip() or (left == 0 and head[-1] in "([{"):
+        return start, end + right
+    return start - left * (not tail or tail[0] in " \t\r\n,;)]}"), end
+
+
+def is_given_to_another(opened: Set[int], snapshot: Snapshot, offset: int) -> bool:
+    """What became of one function's arguments, which begin where these brackets open, says nothing of another's."""
+    around = scopes.node_at(snapshot, offset)
+    while around is not None and "argument" not in around.type:
+        around = around.parent
+    return around is not None and snapshot.offset_of_byte(around.start_byte) + 1 not in opened
+
+
+def is_done(rule: Replace, text: str, start: int) -> bool:
+    """Whether the new text, with the old one in it, stands there already."""
+    at = rule.after.find(rule.before) if rule.before else -1
+    return at >= 0 and start >= at and text.startswith(rule.after, start - at)
+
+
+@lru_cache(maxsize=64)
+def patterns(rule: Replace) -> tuple[re.Pattern[str], ...]:
+    """What went, with a neighbour on one side where it is a mark or a keyword, with several where nothing went."""
+    went = [token.text for token in tokens(rule.before)]
+    if any(len(word) > 1 and word.isidentifier() and word not in KEYWORDS for word in went):
+        return (re.compile(f"(?P<phrase>{sequence(went)})"),)
+    near, further = (((1, 0), (0, 1)), ((2, 0), (0, 2))) if went else (((2, 0), (1, 1), (0, 2)), ((2, 1), (1, 2)))
+    found = [tuple(each for size in sizes if (each := between(rule, went, *size))) for sizes in (near, further)]
+    return found[0] or found[1]
+
+
+def between(rule: Replace, went: list[str], on_the_left: int, on_the_right: int) -> re.Pattern[str] | None:
+    """Between so many of the old neighbours; the end of a line is one. None where there are not so many."""
+    left, right = rule.left[len(rule.left) - on_the_left :], (*rule.right, "")[:on_the_right]
+    known = [*left, *right]
+    if len(left) < on_the_left or len(right) < on_the_right or not any(word.isidentifier() for word in (*known, *went)):
+        return None
+    before, after = sequence(left), sequence([word for word in right if word])
+    after += r"[ \t]*+(?=\r?$)" if "" in right else ""
+    # What is put between two neighbours stands at the one that it touches.
+    to_the_right = went or not left or rule.is_glued or rule.after[-1:].isspace()
+    gap = r"[ \t]*+" if left else ""
+    phrase = f"{gap}(?P<phrase>{sequence(went)})" if to_the_right else f"(?P<phrase>){gap}"
+    between_them = r"[ \t]*+" if went and right else ""
+    return re.compile(f"{before}{phrase}{between_them}{after}", re.MULTILINE)

@@ -1,0 +1,209 @@
+"""Lines of the same shape: a pattern made from a line that changed, with holes for what may differ in other lines."""
+
+import re
+from collections.abc import Callable, Hashable, Iterator
+from functools import lru_cache
+
+from msgspec import Struct
+
+from mercury_ls.code.differences import Token, tokens, touches_of
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import FIXED, KEYWORDS, indentation, shape, tokens_of
+from mercury_ls.next_edit.rule import Rule
+
+__all__ = ["Template", "WholeLines", "found", "learned_template", "matches"]
+
+LONGEST_TEMPLATE = 120
+WORDS = re.compile(r"[^\W\d]\w*")
+NAME = r"[^\W\d]\w*+"
+JOINT = r"(?:\.|::|->|\?\.)"
+STRING = r"(?:\b[bfruBFRU]{1,2})?(?:\"(?:\\.|[^\"\\\n])*+\"|(?<![\w&<])'(?:\\.|[^'\\\n])*+')"
+OPERAND = re.compile(rf"(?P<string>{STRING})|(?P<path>(?<![\w.]){NAME}(?:{JOINT}{NAME})++)")
+HOLES = {
+    "string": f"({STRING})",
+    "path": rf"((?<![\w.]){NAME}(?:{JOINT}{NAME})*+)",
+    "word": r"([^\W\d]\w*)",
+    "number": r"(\d[\w.]*)",
+}
+
+
+class WholeLines(Rule, frozen=True, kw_only=True):
+    """Lines that came or went; what differs between them and others of their shape does not count."""
+
+    is_of_lines = True
+
+    @property
+    def key(self) -> Hashable:
+        return self.kind, shape(self.lines_before), shape(self.lines_after)
+
+    def is_undone_by(self, other: Rule) -> bool:
+        """Whether lines that went came again later, or lines that came went."""
+        if not isinstance(other, WholeLines) or other.kind == self.kind or other.age >= self.age:
+            return False
+        return (self.lines_before + self.lines_after).strip() == (other.lines_before + other.lines_after).strip()
+
+
+def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[tuple[int, int, str, float]]:
+    """Range, new text and the share of names that are the same, for all that has the shape of `before`, and a name
+    of it unless it may be `rare`."""
+    template = learned_template(before, after)
+    if template is None:
+        return
+    for match in found(template, snapshot.text):
+        values = match.groups()[1:]
+        same = sum(a == b for a, b in zip(values, template.values, strict=True))
+        words = [b for a, b in zip(values, template.values, strict=True) if a == b and len(b) > 2 and WORDS.search(b)]
+        if values and not words and not template.anchored and not rare:
+            continue
+        yield match.end(1), match.end(), template.build(match), same / max(len(values), 1)
+
+
+def found(template: "Template", text: str) -> Iterator[re.Match[str]]:
+    """As `finditer` has them. Only lines with the mark can match, and to find a mark is quicker than to try a line."""
+    if not template.mark:
+        yield from template.pattern.finditer(text)
+        return
+    end, at = 0, text.find(template.mark)
+    while at >= 0:
+        start = line_above(text, at, template.mark_line)
+        if start >= end and (match := template.pattern.match(text, start)):
+            yield match
+            end = match.end()
+        line_end = text.find("\n", at)
+        at = text.find(template.mark, line_end) if line_end >= 0 else -1
+
+
+def line_above(text: str, offset: int, count: int) -> int:
+    """The start of the line so many above that of the offset, -1 where there is none."""
+    start = text.rfind("\n", 0, offset) + 1
+    for _ in range(count):
+        start = text.rfind("\n", 0, start - 1) + 1 if start > 0 else -1
+    return start
+
+
+class Template(Struct, frozen=True):
+    """`pattern` has the indentation as its first group and a group for each hole; `values` are what first filled them.
+    `pieces` make the new text: a number is a hole's group, the rest is literal. `anchored`: a name that went is in it.
+    `mark` is the longest text that every match has, so many lines below its first.
+    """
+
+    pattern: re.Pattern[str]
+    values: tuple[str, ...]
+    pieces: tuple[str | int, ...]
+    anchored: bool
+    mark: str
+    mark_line: int
+
+    def build(self, match: re.Match[str]) -> str:
+        return "".join(match.group(piece) if isinstance(piece, int) else piece for piece in self.pieces)
+
+
+@lru_cache(maxsize=64)
+def learned_template(before: str, after: str) -> Template | None:
+    if not 0 < len(tokens(before)) <= LONGEST_TEMPLATE:
+        return None
+    margin, lost, kept = indentation(before), gone(before, after), unchanged(before, after)
+    old = units(before, kept.__contains__)
+    pattern, groups, values = [r"^([ \t]*)"], {}, []
+    mark, mark_line, line = "", 0, 0
+    for at, unit in enumerate(old):
+        if at:
+            gap = before[old[at - 1].end : unit.start]
+            line += "\n" in gap
+            pattern.append(gap_pattern(gap, margin, old[at - 1], unit))
+        beside = [other.text for other in old[max(at - 1, 0) : at + 2]]
+        is_joined = any(re.fullmatch(JOINT, text) for text in beside)
+        is_called = unit.text.isidentifier() and beside[-1] == "("
+        kind = "" if unit.start in lost else kind_of(unit.text, is_joined or is_called)
+        if not kind and len(unit.text) > len(mark):
+            mark, mark_line = unit.text, line
+        pattern.append(hole(unit.text, kind, groups, values))
+    pieces = [*new_pieces(after, units(after, groups.__contains__), groups, margin)]
+    names = [unit.text for unit in old if unit.start in lost and unit.text.isidentifier()]
+    anchored = any(len(name) > 2 and name not in KEYWORDS for name in names)
+    whole_lines = re.compile("".join(pattern) + r"(?=[ \t]*\r?$)", re.MULTILINE)
+    return Template(whole_lines, tuple(values), tuple(pieces), anchored, mark, mark_line)
+
+
+def gone(before: str, after: str) -> set[int]:
+    """Where the tokens stand that went; a name that only moved did not, where more than the order changed."""
+    found, reordered = touches_of(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
+    stay = set() if reordered else set(WORDS.findall(after)) - KEYWORDS
+    went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in found))
+    return {token.start for token in went if token.text not in stay}
+
+
+def unchanged(before: str, after: str) -> set[str]:
+    """The strings and paths of both, without the paths of which a name has a use of its own as well."""
+    operands = [match for text in (before, after) for match in OPERAND.finditer(text)]
+    both = {each.group() for each in OPERAND.finditer(before)} & {each.group() for each in OPERAND.finditer(after)}
+    paths = {match["path"] for match in operands if match["path"]}
+    bare = {word for text in (before, after) for word in WORDS.findall(OPERAND.sub("", text))}
+    others = {path: bare.union(*(WORDS.findall(other) for other in paths if other != path)) for path in paths}
+    return {each for each in both if not (set(WORDS.findall(each)) - FIXED) & others.get(each, set())}
+
+
+def units(text: str, is_whole: Callable[[str], bool]) -> list[Token]:
+    """The tokens, each operand that is whole as one."""
+    found, end = [], 0
+    for match in OPERAND.finditer(text):
+        if is_whole(match.group()):
+            found += tokens_of_part(text, end, match.start())
+            found.append(Token(match.group(), *match.span()))
+            end = match.end()
+    return [*found, *tokens_of_part(text, end, len(text))]
+
+
+def tokens_of_part(text: str, start: int, end: int) -> Iterator[Token]:
+    for token in tokens(text[start:end]):
+        yield Token(token.text, start + token.start, start + token.end)
+
+
+def kind_of(text: str, is_joined: bool) -> str:
+    """What may stand instead: a path also for a name that is no part of one and is not called."""
+    if text[-1] in "\"'" and len(text) > 1:
+        return "string"
+    if text[0].isdigit():
+        return "number"
+    if text in FIXED or not (text[0].isalpha() or text[0] == "_"):
+        return ""
+    return "word" if is_joined else "path"
+
+
+def hole(text: str, kind: str, groups: dict[str, int], values: list[str]) -> str:
+    """The same name is the same in all its places."""
+    if not kind:
+        return re.escape(text) + (r"(?!\w)" if text[-1].isalnum() or text[-1] == "_" else "")
+    if text in groups:
+        return rf"(?:\{groups[text]})(?!\w)"
+    values.append(text)
+    groups[text] = len(values) + 1
+    return HOLES[kind]
+
+
+def gap_pattern(gap: str, margin: str, left: Token, right: Token) -> str:
+    if "\n" not in gap:
+        return r"[ \t]+" if gap and left.text[-1].isalnum() and right.text[0].isalnum() else r"[ \t]*"
+    deeper = gap.rpartition("\n")[2].removeprefix(margin)
+    return r"[ \t]*\r?\n(?:\1)" + re.escape(deeper)
+
+
+def new_pieces(after: str, new: list[Token], groups: dict[str, int], margin: str) -> Iterator[str | int]:
+    """The new text, with every name that fills a hole replaced by what fills it now, and every line indented alike."""
+    for at, token in enumerate(new):
+        if at:
+            yield from gap_pieces(after[new[at - 1].end : token.start], margin)
+        yield groups.get(token.text, token.text)
+
+
+def gap_pieces(gap: str, margin: str) -> Iterator[str | int]:
+    if "\n" not in gap:
+        yield gap
+        return
+    blank, _, last = gap.rpartition("\n")
+    yield "\n" * (blank.count("\n") + 1)
+    if last.startswith(margin):
+        yield 1
+        yield last[len(margin) :]
+    else:
+        yield last

@@ -1,0 +1,40 @@
+"""What the last edits mean: each a rule that other places of the code may have to follow."""
+
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit
+from mercury_ls.next_edit.examples import example
+from mercury_ls.next_edit.kinds import KINDS
+from mercury_ls.next_edit.rule import Rule
+
+__all__ = ["rules"]
+
+LONGEST_EDIT = 4000
+MOST_RULES = 40
+
+
+def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
+    """What the edits, oldest first, say; the latest first, the same thing once, and what was undone not at all."""
+    merged: dict[Hashable, Rule] = {}
+    for age, edit in enumerate(reversed(edits)):
+        for lesson in lessons(edit.before, edit.after):
+            place = {"path": edit.path, "line": edit.line + lesson.line, "places": ((edit.path, edit.line),)}
+            rule = replace(lesson, age=age, since=age, **place)
+            known = merged.get(rule.key)
+            merged[rule.key] = rule if known is None else known.again(rule)
+    found = [*merged.values()]
+    return tuple(rule for rule in found if not any(map(rule.is_undone_by, found)))[:MOST_RULES]
+
+
+@lru_cache(maxsize=256)
+def lessons(before: str, after: str) -> tuple[Rule, ...]:
+    """What an edit says wherever and whenever it was made: it is asked about for as long as it is remembered."""
+    if len(before) + len(after) > LONGEST_EDIT:
+        return ()
+    lines = max(before.count("\n"), after.count("\n"), 1)
+    taken_apart = example(before, after)
+    modules = dict.fromkeys(KINDS.values())
+    return tuple(replace(rule, lines=lines) for module in modules for rule in module.learn(taken_apart))

@@ -1,0 +1,211 @@
+"""What a model adds: it checks the edits that rules propose, and writes where no rule knows what."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, InfillRequest, Span, Window, Worth
+from mercury_ls.code.differences import on_the_way
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import minimal
+from mercury_ls.code.modules import Project
+from mercury_ls.completion.polish import in_the_files_style, without_sentinels
+from mercury_ls.next_edit import ranking
+from mercury_ls.next_edit.candidates import Candidate, distinct, permitted
+from mercury_ls.next_edit.learn import rules
+from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.renamed import Renames
+
+__all__ = ["Opinion", "opinions", "regions_of", "requests", "rescored"]
+
+MOST_HOLES = 4
+"""At once: models learn from as many."""
+MOST_REQUESTS = 3
+MOST_CHECKED = 5
+MOST_QUESTIONS = 3
+LEAST_CHANCE = 0.05
+"""Below that nothing is asked of a model."""
+
+
+class Region(Struct, frozen=True):
+    """Whole lines of a file that a model is asked to write again, what the rules would make of them, whether the model
+    has to find something there itself, and how likely it is that they change."""
+
+    snapshot: Snapshot
+    start: int
+    end: int
+    candidates: tuple[Candidate, ...]
+    is_open: bool
+    chance: float
+
+    @property
+    def old(self) -> str:
+        return self.snapshot.text[self.start : self.end]
+
+
+class Opinion(Struct, frozen=True):
+    """A model's word on one edit: how sure it is of what it wrote there, and whether that is this edit (1), another
+    (-1), or the edit was its own (0)."""
+
+    candidate: Candidate
+    p_model: float
+    agreement: float
+
+    def probability(self, worth: Worth) -> float:
+        return ranking.rescored_probability(worth, self.candidate.p_edit, self.p_model, self.agreement)
+
+
+def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Region]:
+    """The lines of the likeliest edits to check and those around the likeliest places to write."""
+    known = question.files
+    ranked = sorted((each for each in found if is_worth_asking(question, each)), key=lambda each: -each.p_edit)
+    certain = [each for each in ranked if each.text is not None]
+    asked = asked_lines(question, [each for each in ranked if each.text is None])
+    leader = certain[0].rule if certain else None
+    checked = [each for each in certain if each.rule == leader][:MOST_CHECKED]
+    lines = sorted(asked | {(each.uri, number) for each in checked for number in lines_of(known[each.uri], each)})
+    regions = []
+    for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
+        numbers = [number for _, (_, number) in stretch]
+        regions.append(region(known[uri], numbers[0], numbers[-1], ranked))
+    return regions
+
+
+def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
+    """A word that cannot change what is shown is not worth the wait."""
+    if candidate.certain and question.asks == "deciding":
+        return False
+    worth = question.worth
+    bar = question.bar_for(candidate, worth.bar or ranking.load().bar)
+    decides = question.asks == "always" or ranking.is_open(worth, candidate.p_edit, candidate.text is not None, bar)
+    return candidate.p_edit >= LEAST_CHANCE and decides
+
+
+def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
+    """Each of the likeliest places with the line above and the line below: the change may be there."""
+    known, asked, places = question.files, set(), 0
+    for each in ranked:
+        snapshot = known[each.uri]
+        lines = lines_of(snapshot, each)
+        if places < MOST_QUESTIONS and not {(each.uri, number) for number in lines} <= asked:
+            places += 1
+            first, stop = max(lines.start - 1, 0), min(lines.stop + 1, snapshot.line_count)
+            asked |= {(each.uri, number) for number in range(first, stop)}
+    return asked
+
+
+def lines_of(snapshot: Snapshot, candidate: Candidate) -> range:
+    return range(snapshot.line_of(candidate.start), snapshot.line_of(max(candidate.end - 1, candidate.start)) + 1)
+
+
+def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate]) -> Region:
+    start = snapshot.line_start(first)
+    end = snapshot.line_stop(last)
+    inside = [each for each in ranked if each.uri == snapshot.uri and start <= each.start and each.end <= end]
+    certain = tuple(each for each in inside if each.text is not None)
+    likeliest = max((each.p_edit for each in inside), default=0.0)
+    return Region(snapshot, start, end, certain, len(certain) < len(inside), likeliest)
+
+
+def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tuple[Region, ...], InfillRequest]]:
+    """Regions that lie close are asked about at once, in a window around them, the likeliest first: what stands
+    between them has to fit into the model's context."""
+    room = question.budget.characters // 4
+    close: list[list[Region]] = []
+    for each in regions:
+        if each.end - each.start > room:
+            continue
+        together = close and close[-1][0].snapshot is each.snapshot and each.end - close[-1][0].start <= room
+        if together and len(close[-1]) < MOST_HOLES:
+            close[-1].append(each)
+        else:
+            close.append([each])
+    close.sort(key=lambda some: -max(each.chance for each in some))
+    return [(tuple(some), request(question, some, room)) for some in close[:MOST_REQUESTS]]
+
+
+def request(question: NextQuestion, regions: Sequence[Region], room: int) -> InfillRequest:
+    """To agree with a rule takes less of the file than to find what nobody knows."""
+    snapshot = regions[0].snapshot
+    room = room if any(each.is_open for each in regions) else room // 2
+    first = snapshot.line_of(max(regions[0].start - room, 0))
+    last = snapshot.line_of(min(regions[-1].end + room, len(snapshot.text)))
+    start, end = snapshot.line_start(first), snapshot.line_end(last)
+    return InfillRequest(
+        session=question.session,
+        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
+        spans=tuple(Span(0, each.start - start, min(each.end, end) - start, "edit") for each in regions),
+        snippets=question.related.snippets,
+        edits=question.edits,
+        effort=question.effort,
+        deadline_ms=question.deadline_ms,
+    )
+
+
+def rescored(question: NextQuestion, found: Sequence[Candidate], given: Sequence[Opinion]) -> list[Candidate]:
+    """What the rules say, as sure as the model makes it, and what the model has written itself."""
+    chances = {place_of(each.candidate): each.probability(question.worth) for each in given}
+    own = [each.candidate for each in given if each.candidate.rule is None]
+    written = [replace(each, p_edit=chances[place_of(each)]) for each in own]
+    ruled = [replace(each, p_edit=rescored_probability(each, found, chances)) for each in found]
+    return list(distinct([*ruled, *written]))
+
+
+def opinions(
+    question: NextQuestion, regions: Sequence[Region], found: Sequence[Candidate], draft: Draft
+) -> list[Opinion]:
+    """Of every edit of the regions that a rule proposes, and of those that the model writes where it was asked."""
+    given = []
+    for each, filled in zip(regions, draft.spans, strict=True):
+        text = in_the_files_style(without_sentinels(filled.text, each.snapshot.text), each.snapshot)
+        given += [Opinion(one, filled.p_accept, agreement(each, one, text)) for one in each.candidates]
+        if filled.complete and (edit := written_edit(question, each, text, found)):
+            given.append(Opinion(edit, filled.p_accept, 0.0))
+    return given
+
+
+def agreement(region: Region, candidate: Candidate, text: str) -> float:
+    """Whether the model makes this edit as well, whatever else it changes there: 1 or -1."""
+    start, end = candidate.start - region.start, candidate.end - region.start
+    after = region.old[:start] + (candidate.text or "") + region.old[end:]
+    return 1.0 if after.strip() == text.strip() or on_the_way(region.old, after, text) else -1.0
+
+
+def written_edit(question: NextQuestion, region: Region, text: str, found: Iterable[Candidate]) -> Candidate | None:
+    """The model's own edit of a region in which something was asked; whole lines stay whole lines."""
+    asked = [
+        each.p_edit
+        for each in found
+        if each.text is None and each.uri == region.snapshot.uri and region.start <= each.start < region.end
+    ]
+    if not asked or text.split() == region.old.split():
+        return None
+    if region.old.endswith("\n") and not text.endswith("\n"):
+        text += "\n"
+    change = minimal(region.old, text)
+    start, end = region.start + change.start, region.start + change.end
+    due = ranking.load().is_due({}, max(asked))
+    edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(asked), due)
+    return None if question.is_reversal(region.snapshot.uri, edit) or renames_another(question, edit, found) else edit
+
+
+def renames_another(question: NextQuestion, edit: Candidate, found: Iterable[Candidate]) -> bool:
+    """Whether a model gives the new name to what only was called like the thing that was renamed."""
+    known = question.files
+    learned = rules(question.edits)
+    renames = Renames.of(learned, known.values(), (question.project or Project()).with_files(known.values()))
+    return permitted([*found, edit], renames, known)[-1:] != [edit]
+
+
+def rescored_probability(candidate: Candidate, found: Iterable[Candidate], chances: dict[tuple, float]) -> float:
+    """What the model thinks of it; of a place that it was not asked about, no more than of the rule's other places."""
+    if candidate.text is None or place_of(candidate) in chances:
+        return chances.get(place_of(candidate), candidate.p_edit)
+    others = [chances[place_of(each)] for each in found if each.rule == candidate.rule and place_of(each) in chances]
+    return min(candidate.p_edit, sum(others) / len(others)) if others else candidate.p_edit
+
+
+def place_of(candidate: Candidate) -> tuple[str, int, int, str | None]:
+    return candidate.uri, candidate.start, candidate.end, candidate.text

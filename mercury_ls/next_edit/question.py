@@ -1,0 +1,45 @@
+"""What is known when a next edit is asked for."""
+
+from typing import Literal
+
+from mercury_engine.api import Edit, Worth
+from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.modules import Project
+from mercury_ls.completion.suggest import Question
+from mercury_ls.next_edit.candidates import Candidate
+
+__all__ = ["NextQuestion"]
+
+
+class NextQuestion(Question, frozen=True, kw_only=True):
+    """`others` are the files besides the current one that may be edited as well: open ones, and those of the
+    workspace that have been read for it; `diagnostics` is what the editor's language servers say of the current one;
+    `worth` is what the model's word counts. It is asked where its word can change what is shown, or `always`: to learn
+    what it counts. What follows from the last `fresh` edits comes first: the user left an offer alone to make them."""
+
+    others: tuple[Snapshot, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    project: Project | None = None
+    worth: Worth = Worth()
+    asks: Literal["deciding", "always"] = "deciding"
+    fresh: int = 0
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The user's own: what an accepted offer did is no news."""
+        return self.history.edits(self.recent_edits, own=True)
+
+    @property
+    def files(self) -> dict[str, Snapshot]:
+        return {each.uri: each for each in (self.snapshot, *self.others)}
+
+    def bar_for(self, candidate: Candidate, fitted: float) -> float:
+        """How likely an edit has to be: the more so, the likelier it is that nothing is due."""
+        return min(self.bar, fitted) if self.invoked else max(self.bar, fitted / candidate.p_due)
+
+    def is_reversal(self, uri: str, edit: Candidate | TextEdit) -> bool:
+        """Whether the edit restores what the user has just changed."""
+        file = self.files[uri]
+        return self.history.reverses(file.path, file.text, edit.start, edit.end, edit.text or "")

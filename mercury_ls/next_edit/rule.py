@@ -1,0 +1,82 @@
+"""What an edit teaches: a rule that other places of the code may have to follow. Each kind of edit has its own."""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_ls.code.documents import Snapshot
+
+__all__ = ["Rule", "quoted"]
+
+LONGEST_LABEL = 40
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """`before` became `after`, within the whole lines `lines_before` that became `lines_after`.
+
+    The last time that was at offset `column` of line `line` of `path`, `age` edits ago; the first time `since` edits
+    ago. It was done `count` times in all, by edits that began at `places` and spanned up to `lines` lines. `changed`
+    is the share of the lines' tokens that the edit changed.
+    """
+
+    kind: ClassVar[str]
+    is_of_lines: ClassVar[bool] = False
+    """Whether it speaks of whole lines rather than of a piece of one."""
+    is_indivisible: ClassVar[bool] = False
+    """Whether making it in some of its places is worse than making it in none."""
+    copies_code: ClassVar[bool] = False
+    """Whether it writes code of one place in another, which may know none of its names."""
+    is_rare: ClassVar[bool] = False
+    """History has too few examples to learn when such a rule is right; it is narrow enough to be mostly right."""
+
+    before: str = ""
+    after: str = ""
+    lines_before: str = ""
+    lines_after: str = ""
+    path: str = ""
+    line: int = 0
+    column: int = 0
+    age: int = 0
+    since: int = 0
+    count: int = 1
+    places: tuple[tuple[str, int], ...] = ()
+    lines: int = 1
+    changed: float = 1.0
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for two edits that do the same."""
+        return self.kind, self.before, self.after
+
+    @property
+    def known_as(self) -> str:
+        """The name that leads from it to files that are not open; empty if none does."""
+        return ""
+
+    @property
+    def copied(self) -> str:
+        """The code that the rule writes in other places as well."""
+        return self.after
+
+    def again(self, earlier: "Rule") -> "Rule":
+        """The rule after an earlier edit that did the same."""
+        places = (*self.places, *earlier.places)
+        return replace(self, count=self.count + 1, since=earlier.age, places=places)
+
+    def is_undone_by(self, other: "Rule") -> bool:
+        """Whether a later edit did the reverse."""
+        if self.kind != other.kind or other.age > self.age or self.before == self.after:
+            return False
+        return (other.before, other.after) == (self.after, self.before)
+
+    def offset(self, snapshot: Snapshot) -> int:
+        """Where the new text begins, in the file in which it was written last."""
+        line = min(self.line, snapshot.line_count - 1)
+        return max(snapshot.line_start(line) + self.column - len(self.after), 0)
+
+
+def quoted(text: str) -> str:
+    text = text.strip(" ,\t\r\n")
+    return f"`{text if len(text) <= LONGEST_LABEL else text[:LONGEST_LABEL] + '…'}`"

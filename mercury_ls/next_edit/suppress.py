@@ -1,0 +1,87 @@
+"""Where a rule is not followed: what one edit makes no habit, and words that mean nothing in another function."""
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from mercury_ls.code import scopes
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.symbols import text_of
+from mercury_ls.next_edit.places import Place
+from mercury_ls.next_edit.rule import Rule
+
+__all__ = ["is_no_habit", "never"]
+
+MODIFIERS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    abstract const export extern final inline internal let mut override private protected pub public readonly sealed
+    static var virtual
+    """,
+    )
+)
+NEGATIONS = frozenset({"!", "not"})
+WORD = re.compile(r"[^\W\d]\w*")
+STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
+COMMENT_MARK = re.compile(r"\s*(?://|#|--|/\*|\*/)\s*")
+BROUGHT = re.compile(r"(?<![\w$])(?:await|self(?!::)|this|yield)(?!\w)|\?")
+KNOWN_BY = {
+    "?": re.compile(r"\A[^{]*->[^{]*\b(?:Option|Result)\b|[\w)\]}]\?"),
+    "await": re.compile(r"\b(?:async|await)\b"),
+    "self": re.compile(r"\bself\b"),
+    "this": re.compile(r"\bthis\b|::"),
+    "yield": re.compile(r"\byield\b|\bfunction\b\s*\*"),
+}
+"""By what a function tells that it has the word."""
+INSTANCES = frozenset({"self", "this"})
+EXPLICIT = frozenset({"python", "rust"})
+"""Languages whose methods are given what they belong to."""
+
+
+def never(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    return False
+
+
+def is_no_habit(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether nobody who saw the edit once would think of this place, or its function knows nothing of what the edit
+    brings. Modifiers, negations and what is commented out are decided one by one."""
+    if is_out_of_place(rule, place, snapshot):
+        return True
+    changed, marks = f"{rule.before} {rule.after}", [text for text in (rule.before, rule.after) if text.strip()]
+    words = WORD.findall(changed)
+    return rule.count == 1 and (
+        changed.strip() in NEGATIONS
+        or (bool(words) and MODIFIERS.issuperset(words))
+        or (bool(marks) and all(COMMENT_MARK.fullmatch(text) for text in marks))
+    )
+
+
+def is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether it brings a word into the body of a function that has no such thing: none waits that is not `async`."""
+    words = import_sites(place, snapshot)
+    around = [*enclosing(snapshot, place.start)] if words else []
+    functions = [node for node in around if node.type in scopes.FUNCTIONS]
+    if not functions:
+        return bool(words) and snapshot.language == "python" and bool(rule.lines_before)
+    body = functions[0].child_by_field_name("body")
+    if body is not None and snapshot.byte(place.start) < body.start_byte:
+        return False
+    if snapshot.language not in EXPLICIT and any(node.type in scopes.TYPES for node in around):
+        words -= INSTANCES
+    return not all(KNOWN_BY[word].search(text_of(functions[-1 if word in INSTANCES else 0])) for word in words)
+
+
+def import_sites(place: Place, snapshot: Snapshot) -> set[str]:
+    """Words that the new text has and the old one has not; `?` is such a word in Rust alone."""
+    texts = snapshot.text[place.start : place.end], place.text or ""
+    old, new = (set(BROUGHT.findall(STRING.sub("", text))) for text in texts)
+    return new - old if snapshot.language == "rust" else new - old - {"?"}
+
+
+def enclosing(snapshot: Snapshot, offset: int) -> Iterator[Node]:
+    node = scopes.node_at(snapshot, offset)
+    while node is not None:
+        yield node
+        node = node.parent
