@@ -1,4 +1,4 @@
-"""One suggestion for one place of one file, without an editor."""
+"""`mercury-ls complete`: the suggestion for one position in a file, without an editor."""
 
 import asyncio
 import os
@@ -22,11 +22,11 @@ LARGEST_FILE = 64 << 20
 
 
 class PlaceError(Exception):
-    """There is no such place. The message names it and says what there is."""
+    """There is no such position. The message names it and says what there is."""
 
 
 async def complete(path: str, line: int, column: int, **wiring: Any) -> dict[str, Any]:
-    """The answer as plain data. Lines and columns count from one; a column is a character."""
+    """The answer as plain data. Lines and columns are counted from 1, columns in characters."""
     file = Path(os.path.abspath(path))
     waiting = asyncio.Event()
     maker = Wiring(**wiring)
@@ -41,13 +41,13 @@ async def complete(path: str, line: int, column: int, **wiring: Any) -> dict[str
 
 
 async def asked(session: Session, file: Path, place: tuple[int, int], changed: asyncio.Event) -> Answer:
-    """A place that does not exist is refused before an engine is waited for."""
+    """Refuses a position that does not exist before it waits for an engine."""
     if reason := session.files.privacy.why_hidden(str(file)):
         return Answer(silence=f"the file is private: {reason}")
     ask = Ask(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
     await session.engine.start()
     await read_around(session)
-    await until_settled(session, changed)
+    await until_started(session, changed)
     answer = Answer(silence="no answer")
     async for latest in session.inline(ask):
         answer = latest
@@ -55,8 +55,7 @@ async def asked(session: Session, file: Path, place: tuple[int, int], changed: a
 
 
 async def read_around(session: Session) -> None:
-    """What a session in an editor knows of the project by the time that somebody asks; all of it where that takes no
-    longer than an engine takes to start."""
+    """Index the project, as an editor's session has done by the time that somebody asks; a large project in part."""
     ends = time.monotonic() + READING_SECONDS
     while session.files.workspace.step(time.monotonic()) and time.monotonic() < ends:
         await asyncio.sleep(0)
@@ -66,8 +65,8 @@ def opened(session: Session, file: Path) -> Snapshot:
     try:
         text = read_small(str(file), LARGEST_FILE).decode("utf-8", "replace")
     except OSError as error:
-        reason = error.strerror or "it is no regular file, or a very large one"
-        raise PlaceError(f"{file} cannot be read ({reason}): name a file of text") from error
+        reason = error.strerror or "it is not a regular file, or is very large"
+        raise PlaceError(f"{file} cannot be read ({reason}): name a text file") from error
     language = languages.find("", str(file))
     session.open(file.as_uri(), str(file), language.id if language else "plaintext", 1, text)
     return session.files.documents[file.as_uri()].snapshot()
@@ -79,12 +78,12 @@ def offset_of(snapshot: Snapshot, line: int, column: int) -> int:
     columns = len(snapshot.line(line - 1)) + 1
     if column > columns:
         raise PlaceError(
-            f"{snapshot.path}:{line}:{column}: line {line} has {counted(columns, 'column')}, the last after its text"
+            f"{snapshot.path}:{line}:{column}: line {line} has {counted(columns, 'column')}, counting the end of line"
         )
     return snapshot.offset(line - 1, column - 1, "utf-32")
 
 
-async def until_settled(session: Session, changed: asyncio.Event) -> None:
+async def until_started(session: Session, changed: asyncio.Event) -> None:
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while session.engine.status.state in ("starting", "loading"):
@@ -92,7 +91,9 @@ async def until_settled(session: Session, changed: asyncio.Event) -> None:
                 await changed.wait()
     except TimeoutError as error:
         state = session.engine.status.state
-        raise TimeoutError(f"the engine is {state} for {PATIENCE_SECONDS:.0f} s: ask `mercury-ls doctor`") from error
+        raise TimeoutError(
+            f"the engine is still {state} after {PATIENCE_SECONDS:.0f} s: run `mercury-ls doctor`"
+        ) from error
 
 
 def described(answer: Answer, session: Session, problems: list[str]) -> dict[str, Any]:
@@ -111,5 +112,5 @@ def described(answer: Answer, session: Session, problems: list[str]) -> dict[str
 
 
 def project_of(file: Path) -> Path:
-    """The nearest folder above that is a repository, else the file's own."""
+    """The nearest repository around the file, else its folder."""
     return next((parent for parent in file.parents if (parent / ".git").exists()), file.parent)

@@ -1,4 +1,4 @@
-"""Is everything in place? One finding for each part, with what to do where something is not."""
+"""`mercury-ls doctor`: checks every part of an installation, and says how to fix what is wrong."""
 
 import asyncio
 import importlib.metadata
@@ -25,15 +25,16 @@ from mercury_ls.serve.models import verify
 from mercury_ls.settings import load as config
 from mercury_ls.settings import models
 from mercury_ls.settings.load import EngineSettings, Loaded
-from mercury_ls.wording import abbreviated
+from mercury_ls.wording import abbreviated, counted
 
 __all__ = ["Finding", "examine", "report"]
 
 ANSWER_SECONDS = 5.0
+REINSTALL = "pip install --force-reinstall mercury-ls"
 
 
 class Finding(Struct, frozen=True):
-    """What was looked at and what was found; `remedy` is empty where all is well."""
+    """The state of one part; `remedy` is empty if nothing is wrong."""
 
     part: str
     found: str
@@ -43,7 +44,7 @@ class Finding(Struct, frozen=True):
 def examine(loaded: Loaded, user_file: Path | None = None) -> list[Finding]:
     return [
         *installation(),
-        *configuration(loaded, user_file or config.user_file()),
+        *settings_files(loaded, user_file or config.user_file()),
         *grammars(),
         *permissions(),
         *model(loaded),
@@ -61,17 +62,16 @@ def report(findings: list[Finding]) -> str:
         if finding.remedy:
             lines.append(f"  {'':{width}}  → {finding.remedy}")
     wrong = sum(bool(finding.remedy) for finding in findings)
-    lines.append(f"\n{wrong} to mend" if wrong else "\nall is well")
+    lines.append(f"\n{counted(wrong, 'problem')} found" if wrong else "\nno problems found")
     return "\n".join(lines)
 
 
 def installation() -> Iterator[Finding]:
     yield Finding("mercury-ls", f"{__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
-    too_old = sys.version_info < (3, 11)
-    yield Finding("python", sys.executable, "install Python 3.11 or newer" if too_old else "")
-    missing = [name for name in required() if importlib.util.find_spec(module_of(name)) is None]
-    remedy = "pip install --force-reinstall mercury-ls" if missing else ""
-    yield Finding("packages", f"missing: {', '.join(missing)}" if missing else "all present", remedy)
+    yield Finding("python", sys.executable)
+    missing = [name for name in required() if importlib.util.find_spec(name.replace("-", "_")) is None]
+    found = f"missing: {', '.join(missing)}" if missing else "all installed"
+    yield Finding("packages", found, REINSTALL if missing else "")
 
 
 def required() -> list[str]:
@@ -82,12 +82,8 @@ def required() -> list[str]:
     return [w.split(">")[0].split("<")[0].split("=")[0].strip() for w in wanted if "extra ==" not in w]
 
 
-def module_of(distribution: str) -> str:
-    return distribution.replace("-", "_")
-
-
-def configuration(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
-    present = "" if user_file.exists() else " (not there: defaults apply)"
+def settings_files(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
+    present = "" if user_file.exists() else " (does not exist: the defaults apply)"
     yield Finding("user file", f"{user_file}{present}")
     for problem in loaded.problems:
         yield Finding("setting", f"{problem.path} = {problem.value} from {problem.origin}", problem.remedy)
@@ -95,9 +91,8 @@ def configuration(loaded: Loaded, user_file: Path) -> Iterator[Finding]:
 
 def grammars() -> Iterator[Finding]:
     broken = [language.id for language in languages.LANGUAGES if not loads(language)]
-    remedy = "pip install --force-reinstall mercury-ls" if broken else ""
-    found = f"not loadable: {', '.join(broken)}" if broken else f"{len(languages.LANGUAGES)} languages"
-    yield Finding("grammars", found, remedy)
+    found = f"cannot be loaded: {', '.join(broken)}" if broken else f"{len(languages.LANGUAGES)} languages"
+    yield Finding("grammars", found, REINSTALL if broken else "")
 
 
 def loads(language: Language) -> bool:
@@ -112,22 +107,21 @@ def permissions() -> Iterator[Finding]:
     try:
         directory = local.runtime_directory()
     except (local.PlacementError, OSError) as error:
-        yield Finding("runtime directory", "not usable", str(error))
+        yield Finding("runtime directory", "unusable", str(error))
         return
-    yield writable("runtime directory", f"{directory}, for you alone", directory)
+    yield writable("runtime directory", f"{directory}, private to you", directory)
     log = local.log_file()
     yield writable("engine log", str(log), log.parent)
 
 
 def writable(part: str, found: str, folder: Path) -> Finding:
-    """A small file tells of what permissions do not: a full disk, or one that is read-only."""
+    """Writes a small file: permissions alone do not reveal a full or read-only disk."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(4096))
     except OSError as error:
-        return Finding(
-            part, f"{found}: cannot be written ({error.strerror})", f"make {folder} writable, with space left"
-        )
+        remedy = f"make {folder} writable, or free disk space"
+        return Finding(part, f"{found}: cannot be written ({error.strerror})", remedy)
     return Finding(part, found)
 
 
@@ -142,9 +136,9 @@ def model(loaded: Loaded) -> Iterator[Finding]:
         yield Finding("model", name, str(error))
         return
     if folder is None and name == models.FAKE:
-        yield Finding("model", "fake: copies from the context, as you asked")
+        yield Finding("model", "fake, as engine.model says: it only copies from the context")
     elif folder is None:
-        yield Finding("model", "none is installed, so the fake engine answers: it copies from the context")
+        yield Finding("model", "none is installed, so the fake engine answers: it only copies from the context")
     else:
         yield Finding("model", f"{folder.name} in {folder}", damage(folder))
         yield device(loaded.settings.engine.device)
@@ -159,24 +153,23 @@ def damage(folder: Path) -> str:
 
 
 def device(chosen: str) -> Finding:
-    """What decides it where an engine starts, short of loading torch to ask it."""
-    lacking = lacking_for_gpu()
-    if lacking and chosen == "gpu":
-        return Finding(
-            "device", f"gpu, as engine.device says, but {lacking}", "mend that, or set engine.device to auto"
-        )
+    """The device that an engine would choose, as far as can be told without loading torch."""
+    missing = missing_for_gpu()
+    if missing and chosen == "gpu":
+        remedy = "fix that, or set engine.device = auto"
+        return Finding("device", f"gpu, as engine.device says, but {missing}", remedy)
     if chosen != "auto":
         return Finding("device", f"{chosen}, as engine.device says")
-    if lacking:
-        return Finding("device", f"auto: cpu, for {lacking}")
-    return Finding("device", "auto: gpu, for nvidia-smi and torch are here; cpu if torch cannot use it")
+    if missing:
+        return Finding("device", f"auto: cpu, because {missing}")
+    return Finding("device", "auto: gpu, because nvidia-smi and torch are installed; cpu if torch cannot use the GPU")
 
 
-def lacking_for_gpu() -> str:
+def missing_for_gpu() -> str:
     if not shutil.which("nvidia-smi"):
-        return "there is no nvidia-smi, so no NVIDIA driver"
+        return "nvidia-smi is missing, so there is no NVIDIA driver"
     if importlib.util.find_spec("torch") is None:
-        return "torch is missing, which `pip install '.[train]'` in a clone of mercury-ls brings"
+        return "torch is missing: run `pip install '.[train]'` in a clone of mercury-ls"
     return ""
 
 
@@ -187,12 +180,12 @@ def tunings(loaded: Loaded) -> Iterator[Finding]:
         return
     for tuning in tuned.installed(tuned.home()).values():
         stale = folder is None or not tuned.fits(tuning, folder)
-        remedy = f"mercury-ls tune {shlex.quote(tuning.root)}, or the same with --remove" if stale else ""
-        yield Finding("tuned", tuning.root + (": for another model, so not in use" if stale else ""), remedy)
+        remedy = f"run `mercury-ls tune {shlex.quote(tuning.root)}`, or add --remove" if stale else ""
+        yield Finding("tuned", tuning.root + (": not in use, tuned for another model" if stale else ""), remedy)
 
 
 def engine_server(settings: EngineSettings) -> Finding:
-    return server_there(settings) if settings.address else own_server()
+    return remote_server(settings) if settings.address else own_server()
 
 
 def own_server() -> Finding:
@@ -201,32 +194,32 @@ def own_server() -> Finding:
     except local.PlacementError as error:
         return Finding("engine server", "cannot run", str(error))
     except Exception as error:  # whatever is wrong with it is the finding
-        return Finding("engine server", str(error), "mercury-ls serve --stop, then open an editor")
+        return Finding("engine server", str(error), "run `mercury-ls serve --stop`, then open an editor")
     if status is None:
-        return Finding("engine server", "not running; the next editor starts it")
+        return Finding("engine server", "not running; the next editor will start it")
     if status.state == "unavailable":
         return Finding("engine server", "could not load its engine", status.detail)
     return Finding("engine server", described(status))
 
 
-def server_there(settings: EngineSettings) -> Finding:
-    status = asyncio.run(heard(settings))
+def remote_server(settings: EngineSettings) -> Finding:
+    status = asyncio.run(first_status(settings))
     if status.state in ("ready", "loading"):
         return Finding("engine server", f"{settings.address}: {described(status)}")
-    said = " ".join(status.detail.split()) or f"no answer within {ANSWER_SECONDS:.0f} s"
+    detail = " ".join(status.detail.split()) or f"no answer within {ANSWER_SECONDS:.0f} s"
     remedy = "check engine.address, engine.token_file, and that `mercury-ls serve --http` runs there"
-    return Finding("engine server", f"{settings.address}: {said}", remedy)
+    return Finding("engine server", f"{settings.address}: {detail}", remedy)
 
 
-async def heard(settings: EngineSettings) -> Status:
-    """What an editor hears first of the engine at `engine.address`."""
-    told = asyncio.Event()
-    client = EngineClient(settings, on_status=lambda status: told.set())
+async def first_status(settings: EngineSettings) -> Status:
+    """The status that an editor would get from `engine.address`."""
+    received = asyncio.Event()
+    client = EngineClient(settings, on_status=lambda status: received.set())
     await client.start()
     try:
         with suppress(TimeoutError):
             async with asyncio.timeout(ANSWER_SECONDS):
-                await told.wait()
+                await received.wait()
         return client.status
     finally:
         await client.close()

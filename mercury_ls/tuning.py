@@ -1,4 +1,4 @@
-"""`mercury-ls tune`: hands a project's readable files to the trainer, and installs what it learned if it is better."""
+"""Tuning to a project: gives its readable files to the trainer, and installs the result if it is better."""
 
 import importlib.util
 import os
@@ -28,9 +28,9 @@ __all__ = ["Order", "TuningError", "described", "material", "project_of", "run",
 
 LARGEST_FILE = 1 << 18
 LARGEST_PROJECT = 48 << 20
-"""Characters; the files changed last are taken first."""
+"""In characters; the most recently changed files come first."""
 
-MAKING, LOCK = "making-", "lock"
+PREFIX, LOCK = "making-", "lock"
 INSTALL = "pip install '.[train]' in a clone of mercury-ls"
 
 Train = Callable[["Order", "Material", Path], int]
@@ -41,7 +41,7 @@ class TuningError(Exception):
 
 
 class Order(Struct, frozen=True):
-    """What is to be tuned, and how long and how thoroughly."""
+    """Which model to tune, for how long, and whether to train all of its weights."""
 
     model: Path
     minutes: float
@@ -49,42 +49,42 @@ class Order(Struct, frozen=True):
 
 
 def project_of(path: str, *, gone: bool = False) -> str:
-    """The repository that a path lies in, else the folder itself; the same for every way that leads there. With `gone`
-    it need not be there any more."""
+    """The repository around a path, else the folder itself, with links resolved. With `gone` it need not exist any
+    more."""
     folder = os.path.realpath(path)
     if gone and not os.path.exists(folder):
         return folder
     if not os.path.isdir(folder):
-        raise TuningError(f"{path} is no folder: name the folder of a project")
+        raise TuningError(f"{path} is not a folder: give a project's folder")
     return top_of(folder) or folder
 
 
 def tune(root: str, privacy: Privacy, order: Order, place: Path, train: Train | None = None) -> Tuning:
-    """Train beside everything else, and put the result in `place` if it is better."""
+    """Train in a process of its own, and install the result in `place` if it is better."""
     if train is None:
         if importlib.util.find_spec("torch") is None:
             raise TuningError(f"tuning needs torch, which is not installed: {INSTALL}")
         train = run
     found = material(root, privacy)
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with workshop(place) as folder:
+    with training_folder(place) as folder:
         made = folder / "adapter"
         code = train(order, found, made)
         tuning = tuned.read(made) if code == 0 else None
         if tuning is None:
-            raise TuningError("the trainer ended without a result: what it said last tells why")
+            raise TuningError("the trainer ended without a result: see its last messages above")
         if tuning.better:
             tuned.install(made, root, place)
     return tuning
 
 
 @contextmanager
-def workshop(place: Path) -> Iterator[Path]:
-    """A folder to train in. What trainings that were killed left of theirs goes first; a living one holds a lock in
-    its own, which the system releases however it ends."""
-    for folder in filter(is_abandoned, place.glob(f"{MAKING}*")):
+def training_folder(place: Path) -> Iterator[Path]:
+    """A folder to train in. A running training holds a lock in its folder, which the system releases however the
+    process ends: folders without one are left from trainings that were killed, and are deleted."""
+    for folder in filter(is_abandoned, place.glob(f"{PREFIX}*")):
         shutil.rmtree(folder, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=place, prefix=MAKING) as name, open(Path(name, LOCK), "w") as file:
+    with tempfile.TemporaryDirectory(dir=place, prefix=PREFIX) as name, open(Path(name, LOCK), "w") as file:
         lock_file(file)
         yield Path(name)
 
@@ -101,14 +101,14 @@ def is_abandoned(folder: Path) -> bool:
 
 
 def run(order: Order, found: Material, out: Path) -> int:
-    """The trainer in a process of its own, which runs where it writes: `-m` imports from there, and from no project. It
-    ends with this one, however that is ended: its standard input stays open until then."""
+    """Run the trainer in its output folder, so that `-m` cannot import from a project. It ends when this process does,
+    however that ends, because its standard input closes then."""
     options = ["--model", str(order.model.resolve()), "--out", str(out), "--minutes", str(order.minutes)]
     command = [sys.executable, "-m", "mercury_training.tune", *options, *(["--full"] if order.full else [])]
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=out.parent) as trainer:
-            with suppress(BrokenPipeError):  # it has ended already
+            with suppress(BrokenPipeError):  # the trainer has already ended
                 send(found, trainer.stdin)
             return trainer.wait()
     finally:
@@ -126,7 +126,7 @@ def material(root: str, privacy: Privacy) -> Material:
 
 
 def readable(root: str, privacy: Privacy) -> Iterator[str]:
-    """Source files that no rule hides. Links are not followed: what they lead to is found by itself or lies outside."""
+    """Source files that no rule hides. Links are not followed: their targets are found anyway, or lie outside."""
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if is_ours(os.path.join(folder, name), privacy)]
         for name in names:
@@ -143,7 +143,7 @@ def is_ours(folder: str, privacy: Privacy) -> bool:
 
 
 def is_text(name: str) -> bool:
-    """Whether the trainer can be told this name: one in another encoding than the system's has no spelling."""
+    """Whether the name can be sent to the trainer: one that is not in the file system's encoding cannot."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -159,10 +159,10 @@ def text_of(path: str) -> str | None:
 
 
 def described(tuning: Tuning) -> str:
-    """The figures as a table."""
+    """The result as a table."""
     lines = [
         f"{wording.readable(tuning.root)}: {tuning.model}, {tuning.method}, {tuning.minutes:.1f} min, {tuning.made}",
-        f"  {'on what was kept back':34} {'n':>4} {'before':>8} {'after':>8}  difference (95 %)",
+        f"  {'on held-out files and commits':34} {'n':>4} {'before':>8} {'after':>8}  difference (95 % CI)",
     ]
     lines += [
         f"  {one.name:34} {one.count:4} {one.before:8.4f} {one.after:8.4f}  {one.low:+.4f} … {one.high:+.4f}"

@@ -1,4 +1,4 @@
-"""How things are written for people: paths from the workspace folder or with `~`, and one file or two files."""
+"""How messages name things: paths relative to the workspace or with `~`, counts with their noun."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def readable(place: str | Path, roots: Iterable[str] = ()) -> str:
-    """A path, or a URI of any scheme.
+    """A path, or a URI of any scheme, as short as it can be.
 
     >>> readable("file:///home/me/my%20project/a.py", ["/home/me/my project"])
     'a.py'
@@ -35,7 +35,7 @@ def readable(place: str | Path, roots: Iterable[str] = ()) -> str:
 
 
 def abbreviated(text: str) -> str:
-    """With `~` for the home folder, wherever in the text a path begins with it."""
+    """The text with `~` for the home folder wherever a path begins with it."""
     home = os.path.expanduser("~").rstrip(os.sep)
     if not os.path.isabs(home):
         return text
@@ -43,7 +43,7 @@ def abbreviated(text: str) -> str:
 
 
 def decoded(place: str) -> str:
-    """The path of a URI; what is no URI stays as it is."""
+    """The path of a URI; anything else is returned as it is."""
     scheme, separator, _ = place.partition(":")
     if not separator or len(scheme) < 2 or not scheme.replace("-", "").isalnum():  # a lone letter is a Windows drive
         return place
@@ -52,6 +52,6 @@ def decoded(place: str) -> str:
     except ValueError:
         return place
     path = unquote(parts.path)
-    if os.name == "nt" and parts.scheme == "file":
+    if parts.scheme == "file" and os.path.splitdrive(path.lstrip("/"))[0]:  # never outside Windows
         return os.path.normpath(path.lstrip("/"))
     return path + (f"#{parts.fragment}" if parts.fragment else "")

@@ -1,4 +1,4 @@
-"""Which process is the engine server of a user: its lock, its socket, and how one that hangs is ended."""
+"""Which process is a user's engine server: its lock, its socket, and how to end one that hangs."""
 
 import errno
 import os
@@ -13,23 +13,23 @@ from typing import IO
 from mercury_ls.link import local
 from mercury_ls.link.local import AlreadyRunningError, Listener, PlacementError
 
-__all__ = ["LOCK", "Claim", "claimed", "end", "has_gone", "lock", "owner", "text_of"]
+__all__ = ["LOCK", "Claim", "claimed", "end", "has_gone", "lock", "owner", "owner_in_file"]
 
 LOCK = "engine.lock"
 OWNER_POLLS, POLL_SECONDS = 10, 0.02
 LOCK_TRIES = 5
-"""`owner` holds the lock of nobody for a moment, and must not keep a server from starting."""
+"""`owner` takes a free lock for a moment, which must not keep a server from starting."""
 GONE_SECONDS = 0.05
 SIGNAL_POLLS = 20
 SIGNALS = (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM))
-"""A stopped process takes only the last one. On Windows either ends a process at once."""
+"""A stopped process reacts to the last one only. On Windows, either ends a process at once."""
 
 
 class Claim:
-    """A server's hold on a runtime directory: its lock file and its socket.
+    """A server's claim to a runtime directory: its lock file and its socket.
 
-    Both are names that anything may delete, such as a cleaner of temporary files. A server that lost one can no longer
-    be found, or no longer keeps others out, so it calls `renew` from time to time.
+    Anything may delete these files, such as a cleaner of temporary files. Without its socket a server can no longer be
+    found, and without its lock a second one can start, so the server calls `renew` from time to time.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -42,8 +42,8 @@ class Claim:
             raise
 
     def renew(self) -> Listener | None:
-        """Takes back what was deleted, and returns the listener where there is a new one. `AlreadyRunningError` when
-        another server took the lock."""
+        """Restores what was deleted, and returns the listener if there is a new one. Raises `AlreadyRunningError` if
+        another server has taken the lock."""
         local.runtime_directory(str(self._directory))
         if not self._is_locked():
             lost, self._lock = self._lock, take_lock(self._directory)
@@ -54,7 +54,7 @@ class Claim:
         return self.listener
 
     def release(self) -> None:
-        """Without the lock, what lies in place of the socket may belong to the next server."""
+        """Without the lock, the socket file may belong to the next server and stays."""
         if self._is_locked() and self.listener.is_in_place():
             self.listener.path.unlink(missing_ok=True)
         self.listener.socket.close()
@@ -75,25 +75,25 @@ def claimed(directory: Path) -> Iterator[Claim]:
 
 @contextmanager
 def lock(directory: Path) -> Iterator[None]:
-    """One server per user. The system releases the lock when the process ends, however it ends."""
+    """One server per user. The system releases the lock when the process ends, for whatever reason."""
     with take_lock(directory):
         yield
 
 
 def take_lock(directory: Path) -> IO[str]:
-    """The lock file, which is locked until it is closed."""
+    """The lock file; closing it releases the lock."""
     path = directory / LOCK
     for _ in range(LOCK_TRIES):
         file = open_lock(path)
         if holds(file) and is_at(file, path):
-            with suppress(OSError):  # on a full disk: the lock counts, and only its owner stays unknown
+            with suppress(OSError):  # the disk may be full: the lock holds, only its owner stays unknown
                 os.ftruncate(file.fileno(), 0)
                 os.write(file.fileno(), f"{os.getpid()}\n".encode())
             return file
         file.close()
         time.sleep(POLL_SECONDS)
     raise AlreadyRunningError(
-        f"an engine server of yours is running already (process {text_of(directory)}, {directory}):"
+        f"your engine server is already running (process {owner_in_file(directory)}, in {directory}):"
         " stop it with `mercury-ls serve --stop`"
     )
 
@@ -106,20 +106,20 @@ def open_lock(path: Path) -> IO[str]:
 
 
 def plain_file(path: str, flags: int) -> int:
-    """Whoever reads from a pipe waits for ever."""
+    """Refuses pipes and devices, where reading may block for ever."""
     descriptor = os.open(path, flags | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no plain file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     return descriptor
 
 
 def unusable(path: Path, reason: str) -> PlacementError:
     if path.exists():
-        return PlacementError(f"{path} cannot be used as the lock ({reason}): remove it")
+        return PlacementError(f"cannot use {path} as the lock ({reason}): remove it")
     return PlacementError(
-        f"{path} cannot be made ({reason}): make its folder writable, with space left, or set"
-        f" {local.DIRECTORY_VARIABLE} to another"
+        f"cannot create {path} ({reason}): make its folder writable, free disk space, or set"
+        f" {local.DIRECTORY_VARIABLE} to another folder"
     )
 
 
@@ -132,7 +132,7 @@ def holds(file: IO[str]) -> bool:
 
 
 def is_at(file: IO[str], path: Path) -> bool:
-    """Whether this open file is the one at the path; the inode of an open file is not given to another."""
+    """Whether the open file is still the one at the path; the inode of an open file is not reused."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except OSError:
@@ -140,16 +140,16 @@ def is_at(file: IO[str], path: Path) -> bool:
 
 
 def owner(directory: Path) -> str:
-    """The id of the process that holds the lock, "" when none does."""
+    """The id of the process that holds the lock, "" if none does."""
     path = directory / LOCK
     if not path.exists():
         return ""
     with open_lock(path) as file:
-        return "" if holds(file) else text_of(directory)
+        return "" if holds(file) else owner_in_file(directory)
 
 
-def text_of(directory: Path) -> str:
-    """The process id in the lock file; who has just taken the lock may not have written it yet."""
+def owner_in_file(directory: Path) -> str:
+    """The process id in the lock file, which is written just after the lock is taken."""
     for _ in range(OWNER_POLLS):
         with suppress(OSError):
             if found := (directory / LOCK).read_text().strip():
@@ -159,22 +159,22 @@ def text_of(directory: Path) -> str:
 
 
 def end(directory: Path, holder: str) -> None:
-    """For a server that hangs: ends the process that holds the lock, and never the one that came after it."""
+    """End a server that hangs: the process `holder`, and never one that took the lock after it."""
     for number in SIGNALS:
         if holder and owner(directory) == holder:
             signal_holder(directory, holder, number)
         if has_gone(directory, holder, SIGNAL_POLLS):
             return
-    raise TimeoutError(f"the engine server does not end: process {holder} still holds {directory / LOCK}")
+    raise TimeoutError(f"the engine server does not exit: process {holder} still holds {directory / LOCK}")
 
 
 def signal_holder(directory: Path, holder: str, number: int) -> None:
-    """The id may be one of another container, or of a process that got it after a crash: only who has the lock file
-    open is ended."""
+    """Signals the process only if it has the lock file open: its id may come from another container, or belong to a
+    process that was started after a crash."""
     if not (holder.isdigit() and int(holder) != os.getpid() and local.has_open(int(holder), directory / LOCK)):
         raise PlacementError(
-            f"{directory / LOCK} is held, but not by a process that can be recognised as an engine server of yours"
-            f" (it names {holder}): end what holds it, or remove the file"
+            f"{directory / LOCK} is locked by something other than an engine server of yours (it names process"
+            f" {holder}): end the process that holds it, or remove the file"
         )
     with suppress(ProcessLookupError):
         os.kill(int(holder), number)

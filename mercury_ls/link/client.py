@@ -1,4 +1,4 @@
-"""The language server's way to the engine: starts the server, holds its lease, streams drafts."""
+"""The language server's client of the engine server: starts it, holds a lease, streams drafts."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ import msgspec
 from mercury_engine.api import Draft, EngineError, InfillRequest
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
-from mercury_ls.link.requests import as_learned
+from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import CLIENT_HEADER, PREFIX, Answer, Failure, Frames, Status, WireError, encode
 from mercury_ls.settings import models
 
@@ -35,24 +35,24 @@ STABLE_SECONDS = 10.0
 POLL_SECONDS = 0.03
 START_SECONDS = 30.0
 PATIENCE_SECONDS = 2.0
-"""Beyond its deadline: a server that says nothing for so long is stopped, or its machine is."""
+"""Added to a request's deadline: a server that sends nothing for that long is suspended, or its machine is."""
 SILENCE_SECONDS = 4.0
-"""A server says how it is at once, whatever its engine is at: one that does not is ended, so that another may start."""
-LOOK_SECONDS = 0.5
+"""A server sends its status at once, even while its engine is busy: one that does not hangs, and is replaced."""
+CONNECT_SECONDS = 0.5
 
 
-class EngineUnavailable(Exception):  # noqa: N818  a state of the world, and no fault of the caller
-    """There is no engine to ask right now. The message says why; the client's status says when it is back."""
+class EngineUnavailable(Exception):  # noqa: N818  a state of the world, not an error of the caller
+    """There is no engine to ask right now. The message says why; the client's status tells when it is back."""
 
 
 class Process(Protocol):
-    """What the client wants to know of the server that it started: the exit code, None while it runs."""
+    """The server process that the client started: `poll` is its exit code, None while it runs."""
 
     def poll(self) -> int | None: ...
 
 
 class Backoff:
-    """Delays between two starts: none after a server that was of use for a while, then doubling."""
+    """Delays between server starts: none after a server that was ready for a while, otherwise doubling."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -72,10 +72,9 @@ class Backoff:
 
 
 class EngineClient:
-    """Keeps one lease with the server of this user, or with `settings.address`, from `start` to `close`.
+    """Holds a lease with the user's engine server, or with the one at `settings.address`, from `start` to `close`.
 
-    Without `spawn` it waits for a server that somebody else starts. Tests choose the rest. Of a path below one of the
-    `roots` the engine learns only what is below it.
+    Without `spawn` it waits for a server that somebody else starts. The engine sees paths relative to `roots`.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class EngineClient:
         self._keeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns at once; the status tells when there is an engine."""
+        """Returns at once; the status tells when the engine is ready."""
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep_lease())
 
@@ -115,10 +114,10 @@ class EngineClient:
         self._drop_idle()
 
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
-        """Closing the generator cancels on the server. Raises `EngineError` for a request that failed."""
+        """Closing the generator cancels the request on the server. Raises `EngineError` if the request fails."""
         last: Answer | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
-        async with self._exchange("POST", "/infill", self._told(request), until) as (connection, response):
+        async with self._exchange("POST", "/infill", self._encoded(request), until) as (connection, response):
             frames, pieces = Frames(Answer), connection.body(response)
             while (piece := await in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
@@ -128,19 +127,19 @@ class EngineClient:
 
     async def warm(self, request: InfillRequest) -> None:
         until = self._now() + SILENCE_SECONDS
-        async with self._exchange("POST", "/warm", self._told(request), until) as (connection, response):
+        async with self._exchange("POST", "/warm", self._encoded(request), until) as (connection, response):
             await connection.read(response)
 
-    def _told(self, request: InfillRequest) -> bytes:
-        """Where the project lies is for this user's own server, which knows what was tuned for it."""
-        told = as_learned(request, self.roots)
-        return encode(msgspec.structs.replace(told, root="") if self._settings.address else told)
+    def _encoded(self, request: InfillRequest) -> bytes:
+        """Only the user's own server learns where the project is, to find what was tuned for it."""
+        request = normalized(request, self.roots)
+        return encode(msgspec.structs.replace(request, root="") if self._settings.address else request)
 
     @asynccontextmanager
     async def _exchange(
         self, method: str, path: str, body: bytes, until: float | None = None
     ) -> AsyncIterator[tuple[Connection, Response]]:
-        """A request and its response; the connection is kept when the body was read to its end."""
+        """A request and its response; the connection is reused if the body is read to its end."""
         if self.status.state != "ready":
             raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
         try:
@@ -152,13 +151,13 @@ class EngineClient:
             finally:
                 self._give_back(connection)
         except (OSError, WireError) as error:
-            self._gone(str(error))
+            self._lost(str(error))
             raise EngineUnavailable(str(error)) from error
 
     async def _send(self, method: str, path: str, body: bytes) -> tuple[Connection, Response]:
         while self._idle:
             connection = self._idle.pop()
-            with suppress(ConnectionError):  # the server may close it while we write: the next one is asked
+            with suppress(ConnectionError):  # the server may have closed it: try the next one
                 return connection, await self._ask(connection, method, path, body)
         connection = await connect(self._address())
         return connection, await self._ask(connection, method, path, body)
@@ -188,16 +187,16 @@ class EngineClient:
         while True:
             try:
                 await self._hold_lease()
-                self._gone("the engine server has ended")
+                self._lost("the engine server has exited")
             except (OSError, WireError, EngineUnavailable, local.PlacementError) as error:
-                self._gone(str(error))
+                self._lost(str(error))
             except Exception as error:
                 log.exception("the lease with the engine server failed")
-                self._gone(f"{type(error).__name__}: {error}")
+                self._lost(f"{type(error).__name__}: {error}")
             await self._sleep(self._backoff.delay())
 
     async def _hold_lease(self) -> None:
-        """Lasts for as long as the server does."""
+        """Runs for as long as the server does."""
         holder = self._holder()
         self._lease = connection = await self._reach()
         try:
@@ -207,7 +206,7 @@ class EngineClient:
             frames = Frames(Status)
             async for piece in connection.body(response):
                 for status in frames.feed(piece):
-                    self._tell(status)
+                    self._publish(status)
         finally:
             self._lease = None
             connection.close()
@@ -219,19 +218,19 @@ class EngineClient:
         except TimeoutError:
             if holder:
                 await self._end(holder)
-            elif self._may_start:  # it has lost its lock: another may take its place
+            elif self._may_start:  # it has lost its lock, so another can take its place
                 self._spawn()
             raise
 
     async def _reach(self) -> Connection:
-        """A connection to the server, which is started if it has to be and may be."""
+        """A connection to the server, started first if necessary and allowed."""
         try:
             return await connect(self._address())
         except OSError:
             if not self._may_start:
                 raise
         local.check_usable(self._place())
-        self._tell(Status("starting"))
+        self._publish(Status("starting"))
         patience = self._clock() + START_SECONDS
         seen, since = "", 0.0
         while self._clock() < patience:
@@ -243,12 +242,14 @@ class EngineClient:
                 seen = ""
                 continue
             process = None if holder else self._spawn()
-            if connection := await self._opened(self._clock() + LOOK_SECONDS if holder else patience, process):
+            if connection := await self._opened(self._clock() + CONNECT_SECONDS if holder else patience, process):
                 return connection
-        raise EngineUnavailable(f"the engine server opened no socket in {START_SECONDS:.0f} s: see {local.log_file()}")
+        raise EngineUnavailable(
+            f"the engine server did not open a socket within {START_SECONDS:.0f} s: see {local.log_file()}"
+        )
 
     async def _opened(self, until: float, process: Process | None) -> Connection | None:
-        """A connection as soon as a server listens; None when `process` was not the first, or the time is up."""
+        """A connection as soon as a server listens; None if `process` found another one running, or the time is up."""
         while self._clock() < until:
             await self._sleep(POLL_SECONDS)
             with suppress(OSError):
@@ -257,15 +258,15 @@ class EngineClient:
             if code == local.ALREADY_RUNNING:
                 return None
             if code is not None:
-                raise EngineUnavailable(f"the engine server ended with code {code}: see {local.log_file()}")
+                raise EngineUnavailable(f"the engine server exited with code {code}: see {local.log_file()}")
         return None
 
     async def _end(self, holder: str) -> None:
-        log.warning("the engine server (process %s) is silent: it is ended, and another started", holder)
+        log.warning("the engine server (process %s) does not answer: ending it and starting another", holder)
         await asyncio.to_thread(claim.end, self._place(), holder)
 
     def _holder(self) -> str:
-        """The process that may be ended if it is silent: one that this client could start again."""
+        """The process to end if it does not answer: only one that this client could start again."""
         return claim.owner(self._place()) if self._may_start else ""
 
     @property
@@ -280,46 +281,46 @@ class EngineClient:
             return remote_address(self._settings.address, self._settings.token_file)
         return local.address(self._place())
 
-    def _gone(self, reason: str) -> None:
-        """What the server itself said about its end is the better reason."""
+    def _lost(self, reason: str) -> None:
+        """A reason that the server itself gave is better than this one."""
         if self.status.state != "unavailable":
-            self._tell(Status("unavailable", reason))
+            self._publish(Status("unavailable", reason))
         if self._lease is not None:
             self._lease.close()
 
-    def _difference(self, status: Status) -> str:
-        """A server that runs already keeps the model that it was started with."""
+    def _other_model(self, status: Status) -> str:
+        """A note if the server was started with another model, which it keeps."""
         wanted = self._settings
         if wanted.address or status.info is None or models.answers(wanted.model, status.info):
             return ""
         return (
-            f"the engine server that runs answers with {status.info.model}, and was not started with "
-            f"engine.model = {wanted.model}; run `mercury-ls serve --stop`, and it starts anew"
+            f"the engine server is running with {status.info.model}, not with engine.model = {wanted.model}: "
+            "run `mercury-ls serve --stop` to restart it"
         )
 
-    def _tell(self, status: Status) -> None:
+    def _publish(self, status: Status) -> None:
         if status.state == "ready":
             self._backoff.ready()
-            status = msgspec.structs.replace(status, detail=self._difference(status) or status.detail)
+            status = msgspec.structs.replace(status, detail=self._other_model(status) or status.detail)
         if status != self.status:
             self.status = status
             self._on_status(status)
 
 
 async def in_time(awaited: Awaitable[Found], until: float | None) -> Found:
-    """What is awaited, or `TimeoutError` at `until` by the loop's clock."""
+    """The awaited result, or `TimeoutError` at `until` by the loop's clock."""
     try:
         async with asyncio.timeout_at(until):
             return await awaited
     except TimeoutError as error:
-        raise TimeoutError("the engine server does not answer: is it stopped?") from error
+        raise TimeoutError("the engine server does not answer: run `mercury-ls doctor`") from error
 
 
 def final_draft(last: Answer | None) -> Draft:
     if last is not None and last.failure is not None:
         raise failed(last.failure)
     if last is None or last.draft is None or not last.draft.final:
-        raise EngineUnavailable("the engine server ended its answer before the final draft")
+        raise EngineUnavailable("the engine server ended its answer without a final draft")
     return last.draft
 
 
@@ -328,10 +329,10 @@ def failed(failure: Failure) -> Exception:
 
 
 def refusal(body: bytes) -> str:
-    """The server's own words; a proxy in between may speak otherwise."""
+    """The server's own message, or the text of a proxy in between."""
     try:
-        said = msgspec.json.decode(body, type=dict[str, str])
-        return f"{said['error']}: {said['remedy']}"
+        answer = msgspec.json.decode(body, type=dict[str, str])
+        return f"{answer['error']}: {answer['remedy']}"
     except (msgspec.DecodeError, KeyError):
         return body.decode(errors="replace")[:200]
 
@@ -345,7 +346,7 @@ def remote_address(text: str, token_file: str) -> Address:
     if parts.hostname is None or parts.scheme not in ("https", "http") or parts.path.strip("/"):
         raise EngineUnavailable(f"engine.address is {text!r}: write it as https://HOST:PORT")
     if parts.scheme == "http" and parts.hostname not in local.LOOPBACK:
-        raise EngineUnavailable(f"engine.address is {text!r}, which would send code in the clear: use https://")
+        raise EngineUnavailable(f"engine.address is {text!r}, which would send code unencrypted: use https://")
     tls = parts.scheme == "https"
     return Address(host=parts.hostname, port=port or (443 if tls else 80), tls=tls, token=read_token(token_file))
 
@@ -354,4 +355,4 @@ def read_token(path: str) -> str:
     try:
         return Path(path).expanduser().read_text().strip() if path else ""
     except (OSError, UnicodeDecodeError) as error:
-        raise EngineUnavailable(f"engine.token_file {path} cannot be read ({error}): write the token there") from error
+        raise EngineUnavailable(f"cannot read engine.token_file {path} ({error}): write the token there") from error

@@ -1,4 +1,4 @@
-"""The client's end of HTTP/1.1: one keep-alive connection to an engine server, over a Unix socket or TCP."""
+"""An HTTP/1.1 client connection to an engine server, kept alive, over a Unix socket or TCP."""
 
 import asyncio
 import socket
@@ -14,11 +14,11 @@ HEAD_LIMIT = 64 << 10
 CHUNK_LIMIT = 4 << 20
 CONNECT_SECONDS = 5.0
 KEEP_ALIVE_SECONDS = 15
-"""A sleeping laptop or a lost network must not leave a lease that looks alive."""
+"""So that a lease does not look alive after a laptop slept or a network was lost."""
 
 
 class Address(Struct, frozen=True):
-    """A Unix socket at `path`, or `host` and `port`; `token` is sent along when there is one."""
+    """A Unix socket at `path`, or `host` and `port`, with the token to send if there is one."""
 
     path: str = ""
     host: str = ""
@@ -38,7 +38,7 @@ class Response(Struct, frozen=True):
 
 
 async def connect(address: Address) -> "Connection":
-    """Raises OSError when nobody listens."""
+    """Raises OSError if nobody is listening."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):  # wait_for can swallow a cancellation in Python 3.11
             reader, writer = await open_streams(address)
@@ -53,20 +53,20 @@ async def open_streams(address: Address) -> tuple[asyncio.StreamReader, asyncio.
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=address.tls or None, limit=HEAD_LIMIT
     )
-    stay_alive(writer.get_extra_info("socket"))
+    keep_alive(writer.get_extra_info("socket"))
     return reader, writer
 
 
-def stay_alive(tcp: socket.socket) -> None:
+def keep_alive(tcp: socket.socket) -> None:
     tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     tcp.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):
-        if hasattr(socket, option):  # macOS and Windows name them otherwise and keep their defaults
+        if hasattr(socket, option):  # macOS and Windows have other names for them, and keep their defaults
             tcp.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), KEEP_ALIVE_SECONDS)
 
 
 class Connection:
-    """One request at a time: `send`, read `body` to its end, and it may be used again."""
+    """One request at a time: `send`, then read `body` to its end before the next one."""
 
     def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -78,7 +78,7 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Neither side has closed it, and the last response was read to its end."""
+        """Whether neither side has closed it, and the last response was read to its end."""
         return self._idle and not self._writer.is_closing() and not self._reader.at_eof()
 
     async def send(self, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> Response:
@@ -89,7 +89,7 @@ class Connection:
         return parse_head(await self._until(b"\r\n\r\n"))
 
     async def body(self, response: Response) -> AsyncIterator[bytes]:
-        """The pieces as they come. Leaving before the end makes the connection unusable."""
+        """The pieces as they arrive. A connection whose response is not read to its end cannot be used again."""
         if response.headers.get("transfer-encoding") == "chunked":
             while size := chunk_size(await self._until(b"\r\n")):
                 yield (await self._exactly(size + 2))[:-2]
@@ -103,7 +103,7 @@ class Connection:
         return b"".join([piece async for piece in self.body(response)])
 
     def close(self) -> None:
-        """At once: what was not sent yet is dropped, and the server sees the end of this request."""
+        """Closes at once and drops unsent data: for the server, this cancels the request."""
         self._writer.transport.abort()
 
     async def _until(self, end: bytes) -> bytes:
@@ -126,7 +126,7 @@ def parse_head(head: bytes) -> Response:
     version, _, rest = first.partition(" ")
     status = rest[:3]
     if not version.startswith("HTTP/1.") or not status.isdigit():
-        raise WireError(f"the other side answered {first[:80]!r}, which is no HTTP/1.1")
+        raise WireError(f"the engine server sent {first[:80]!r}, which is not HTTP/1.1: check the address")
     pairs = (line.partition(":") for line in lines)
     return Response(int(status), {name.lower(): value.strip().lower() for name, _, value in pairs})
 
@@ -136,7 +136,7 @@ def chunk_size(line: bytes) -> int:
     try:
         size = int(digits, 16)
     except ValueError:
-        raise WireError(f"the engine server sent {line[:40]!r} where the size of a chunk belongs") from None
+        raise WireError(f"the engine server sent {line[:40]!r} instead of a chunk size") from None
     if not 0 <= size <= CHUNK_LIMIT:
         raise WireError(f"the engine server sent a chunk of {size} bytes, over the limit of {CHUNK_LIMIT}")
     return size

@@ -1,4 +1,4 @@
-"""What differs between systems: where the server's socket lies, who may use it, how the server is started."""
+"""What depends on the platform: where the server's socket is, who may use it, how the server is started."""
 
 import asyncio
 import json
@@ -42,21 +42,21 @@ __all__ = [
 ]
 
 ALREADY_RUNNING = 3
-"""The exit code of a server that found another one in its place."""
+"""The exit code of a server that found another one running."""
 APPLICATION = "mercury-ls"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
 SOCKET = f"engine-v{PROTOCOL_VERSION}.sock"
 PORT = f"engine-v{PROTOCOL_VERSION}.json"
 SOCKET_PATH_LIMIT = 103
-"""Bytes of a Unix socket's path on macOS, the least of the systems we know."""
+"""In bytes: the limit of macOS, the lowest of all supported systems."""
 LOG_LIMIT = 4 << 20
 LOCKED_BYTE = 1 << 30
-"""Windows forbids to read what is locked, so the locked byte lies behind the process id."""
+"""Windows does not allow reading a locked range, so the locked byte lies behind the process id."""
 
 
 class PlacementError(Exception):
-    """The runtime directory or a file in it cannot be trusted. The message names the path and the remedy."""
+    """The runtime directory, or a file in it, cannot be used or trusted. The message names the path and the remedy."""
 
 
 class AlreadyRunningError(Exception):
@@ -64,16 +64,16 @@ class AlreadyRunningError(Exception):
 
 
 class Listener(Struct, frozen=True):
-    """A bound socket, the token its clients have to send ("" where the file system guards the door), and the file by
+    """A bound socket, the token its clients have to send ("" if file permissions protect the socket), and the file by
     which they find it."""
 
     socket: socket.socket
     token: str
     path: Path
-    mark: tuple[int, int, int] | None
+    stamp: tuple[int, int, int] | None
 
     def is_in_place(self) -> bool:
-        return mark_of(self.path) == self.mark
+        return stamp_of(self.path) == self.stamp
 
 
 def has_unix_sockets() -> bool:
@@ -81,7 +81,7 @@ def has_unix_sockets() -> bool:
 
 
 def runtime_directory(chosen: str = "") -> Path:
-    """The directory of sockets and lock: `chosen`, $MERCURY_LS_RUNTIME_DIR or the system's place."""
+    """The directory of the socket and the lock: `chosen`, $MERCURY_LS_RUNTIME_DIR or the system's default."""
     directory = Path(chosen or os.environ.get(DIRECTORY_VARIABLE, "") or system_directory())
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_private(directory)
@@ -91,37 +91,37 @@ def runtime_directory(chosen: str = "") -> Path:
 def system_directory() -> Path:
     from platformdirs import user_runtime_path
 
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # no XDG_RUNTIME_DIR: /tmp does as well
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # it falls back to /tmp, which is fine
         return user_runtime_path(APPLICATION)
 
 
 def check_private(path: Path) -> None:
-    """Refuses what another user made or could write to: he could answer in the engine's place."""
+    """Refuses a directory that another user owns or can write to: that user could impersonate the engine."""
     if os.name == "nt":  # the profile's access control list already keeps others out
         return
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
-        raise PlacementError(f"{path} is no directory: remove it, or set {DIRECTORY_VARIABLE}")
+        raise PlacementError(f"{path} is not a folder: remove it, or set {DIRECTORY_VARIABLE} to another")
     if found.st_uid != os.getuid():
         raise PlacementError(
-            f"{path} belongs to user {found.st_uid} and not to you ({os.getuid()}):"
-            f" remove it, or set {DIRECTORY_VARIABLE} to a directory of yours"
+            f"{path} belongs to user {found.st_uid}, not to you ({os.getuid()}):"
+            f" remove it, or set {DIRECTORY_VARIABLE} to a folder of yours"
         )
     mode = stat.S_IMODE(found.st_mode)
     if mode & 0o077:
-        raise PlacementError(f"{path} has mode {mode:o}, so that others can reach into it: run `chmod 700 {path}`")
+        raise PlacementError(f"{path} has mode {mode:o}, which gives other users access: run `chmod 700 {path}`")
 
 
 def check_usable(directory: Path) -> None:
-    """What would keep every server from opening its socket here is said before one is started in vain."""
+    """Raises for what would keep every server from opening its socket here, before one is started in vain."""
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PlacementError(
-            f"no socket can be made in {directory}, which is read-only: make the folder writable, or set"
+            f"cannot create a socket in {directory}, which is read-only: make the folder writable, or set"
             f" {DIRECTORY_VARIABLE} to another"
         )
     for name in (SOCKET, PORT):
         if (directory / name).is_dir():
-            raise PlacementError(f"{directory / name} is a folder where a socket has to be: remove it")
+            raise PlacementError(f"{directory / name} is a folder in place of the socket: remove it")
 
 
 def lock_file(file: IO[str]) -> None:
@@ -140,20 +140,20 @@ def lock_file(file: IO[str]) -> None:
 
 
 def uses_unix_socket(directory: Path) -> bool:
-    """Not every system has them, and their paths are short; a port of this machine serves as well."""
+    """Otherwise a loopback port is used: some systems have no Unix sockets, and their paths must be short."""
     return has_unix_sockets() and len(os.fsencode(directory / SOCKET)) <= SOCKET_PATH_LIMIT
 
 
 def bind(directory: Path, token: str = "") -> Listener:
-    """Binds the local socket, which takes `token` if it takes any. Under the lock, what lies there is stale."""
+    """Binds the local socket, with `token` if it needs one. The caller holds the lock, so an existing file is stale."""
     try:
         if uses_unix_socket(directory):
             return bind_unix(directory / SOCKET)
         return bind_loopback(directory / PORT, token or secrets.token_urlsafe(32))
     except OSError as error:
         raise PlacementError(
-            f"no socket can be made in {directory} ({error}): remove what is in its way, make the folder writable, with"
-            f" space left, or set {DIRECTORY_VARIABLE} to another"
+            f"cannot create a socket in {directory} ({error}): remove what is in its place, make the folder writable,"
+            f" free disk space, or set {DIRECTORY_VARIABLE} to another folder"
         ) from error
 
 
@@ -162,7 +162,7 @@ def bind_unix(path: Path) -> Listener:
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     bound.bind(str(path))
     path.chmod(0o600)
-    return Listener(bound, "", path, mark_of(path))
+    return Listener(bound, "", path, stamp_of(path))
 
 
 def bind_loopback(path: Path, token: str) -> Listener:
@@ -170,11 +170,11 @@ def bind_loopback(path: Path, token: str) -> Listener:
     bound.bind(("127.0.0.1", 0))
     bound.listen()
     write_private(path, json.dumps({"port": bound.getsockname()[1], "token": token}))
-    return Listener(bound, token, path, mark_of(path))
+    return Listener(bound, token, path, stamp_of(path))
 
 
-def mark_of(path: Path) -> tuple[int, int, int] | None:
-    """Tells a file from another of the same name."""
+def stamp_of(path: Path) -> tuple[int, int, int] | None:
+    """Tells a file from a later one with the same name."""
     try:
         found = path.lstat()
     except OSError:
@@ -183,7 +183,7 @@ def mark_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Nobody else ever sees the file, and nobody sees half of it."""
+    """Writes a file that is private from the start, and never visible half written."""
     draft = path.with_suffix(".new")
     draft.unlink(missing_ok=True)
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -192,7 +192,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def address(directory: Path) -> Address:
-    """Where a client finds the server of this protocol version. FileNotFoundError when none can listen."""
+    """Where a client finds the server of this protocol version. FileNotFoundError if none is listening on a port."""
     if uses_unix_socket(directory):
         return Address(path=str(directory / SOCKET))
     found = json.loads((directory / PORT).read_text())
@@ -200,16 +200,16 @@ def address(directory: Path) -> Address:
 
 
 def is_listed(directory: Path) -> bool:
-    """Whether the file is there by which clients find the server."""
+    """Whether the file by which clients find the server exists."""
     return (directory / (SOCKET if uses_unix_socket(directory) else PORT)).exists()
 
 
 def standing_token() -> tuple[str, Path]:
-    """The token of the HTTP listener when none is configured: made once, so that editors can be told once."""
+    """The token for listeners without a configured one: created once and kept, so that editors need it only once."""
     from platformdirs import user_state_path
 
     path = own_folder(user_state_path(APPLICATION)) / "http-token"
-    if not path.exists() or not path.read_text().strip():  # an empty token would open the door to everybody
+    if not path.exists() or not path.read_text().strip():  # an empty token would admit everybody
         write_private(path, secrets.token_urlsafe(32))
     return path.read_text().strip(), path
 
@@ -221,7 +221,7 @@ def log_file() -> Path:
 
 
 def own_folder(wanted: Path) -> Path:
-    """A folder to write to: the wanted one, or the runtime directory where the home folder is read-only."""
+    """The wanted folder, or the runtime directory if the home folder is read-only."""
     with suppress(OSError):
         wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
         if os.access(wanted, os.W_OK):
@@ -230,7 +230,7 @@ def own_folder(wanted: Path) -> Path:
 
 
 def settle_home() -> None:
-    """For a user without a home folder: what belongs there goes beside the socket, else nowhere."""
+    """Gives a user without a home folder the runtime directory for one, if there is any."""
     if os.path.expanduser("~") == "~":
         try:
             os.environ["HOME"] = str(runtime_directory())
@@ -238,26 +238,26 @@ def settle_home() -> None:
             os.environ["HOME"] = os.devnull
 
 
-RETURNING = {"MALLOC_MMAP_THRESHOLD_": "262144"}
-"""So that glibc gives back the memory of caches that were dropped; other libraries do not read it."""
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "262144"}
+"""Makes glibc return the memory of dropped caches to the system; other C libraries ignore it."""
 
 
 def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
-    """Starts `mercury-ls …` so that it outlives this process and whatever kills its terminal."""
+    """Starts `mercury-ls …` so that it outlives this process and its terminal."""
     with log_output(log or log_file()) as output:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "mercury_ls", *arguments],  # -P: nothing is imported from where it runs
+            [sys.executable, "-P", "-m", "mercury_ls", *arguments],  # -P: import nothing from the current folder
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             cwd=os.path.abspath(os.sep),
-            env={**RETURNING, **os.environ},
+            env={**MALLOC, **os.environ},
             **detached(),
         )
 
 
 def log_output(path: Path) -> IO[bytes]:
-    """An engine without a log is better than none."""
+    """The log file, or nothing if it cannot be written: an engine without a log is better than no engine."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > LOG_LIMIT:
@@ -274,13 +274,15 @@ def detached() -> dict[str, object]:
 
 
 def has_open(process: int, path: Path) -> bool:
-    """Whether a process has a file open; where the system does not tell, whether its command line is one of ours."""
-    if os.name == "nt":  # there nobody but its owner can have written to the locked file
+    """Whether a process has a file open; if the system cannot tell, whether its command line is one of ours."""
+    if os.name == "nt":  # only its owner can have written to the locked file there
         return True
     if not os.path.isdir("/proc/self/fd"):
-        said = subprocess.run(["ps", "-o", "command=", "-p", str(process)], capture_output=True, text=True, check=False)
-        return "mercury" in said.stdout
-    with suppress(OSError):  # it has ended, or belongs to somebody else
+        found = subprocess.run(
+            ["ps", "-o", "command=", "-p", str(process)], capture_output=True, text=True, check=False
+        )
+        return "mercury" in found.stdout
+    with suppress(OSError):  # the process has ended, or belongs to another user
         return any(os.path.samestat(there, path.stat()) for there in open_files(process))
     return False
 

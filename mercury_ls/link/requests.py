@@ -1,4 +1,4 @@
-"""Requests as models read them: line feeds, and paths inside of the project."""
+"""Normalises requests to what models are trained on: line feeds, and paths relative to the project."""
 
 import os
 from collections.abc import Sequence
@@ -8,42 +8,42 @@ from msgspec.structs import replace
 from mercury_engine.api import InfillRequest
 from mercury_ls.code.documents import unified
 
-__all__ = ["as_learned"]
+__all__ = ["normalized"]
 
 
-def as_learned(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
-    """The same as models learn it: with line feeds, and paths as the innermost root around its file has them, which
-    tell nothing of whose machine this is. Of other projects' files the last folder is told."""
+def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
+    """The request with line feeds, and with paths relative to the innermost root around its file, which reveal nothing
+    about the machine. Files outside this root keep their last folder."""
     request = with_line_feeds(request)
     here = request.windows[0].path if request.windows else ""
     around = [root.rstrip(os.sep) + os.sep for root in roots]
     root = max((each for each in around if here.startswith(each)), key=len, default=os.path.dirname(here) + os.sep)
 
-    def inside(path: str) -> str:
+    def relative(path: str) -> str:
         parts = path.removeprefix(root).split(os.sep)
-        return sendable("/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:]))
+        return encodable("/".join(parts if path.startswith(root) or not os.path.isabs(path) else parts[-2:]))
 
     return replace(
         request,
-        root=sendable(root),
+        root=encodable(root),
         windows=tuple(
-            replace(each, path=inside(each.path), language=sendable(each.language)) for each in request.windows
+            replace(each, path=relative(each.path), language=encodable(each.language)) for each in request.windows
         ),
-        snippets=tuple(replace(each, path=inside(each.path)) for each in request.snippets),
-        edits=tuple(replace(each, path=inside(each.path)) for each in request.edits),
+        snippets=tuple(replace(each, path=relative(each.path)) for each in request.snippets),
+        edits=tuple(replace(each, path=relative(each.path)) for each in request.edits),
     )
 
 
-def sendable(name: str) -> str:
-    """The name of a file on a Unix disk, or what a client calls a language, may be no Unicode."""
+def encodable(name: str) -> str:
+    """A file name, or a client's name for a language, may hold what is not Unicode."""
     return name if name.isascii() else name.encode(errors="replace").decode()
 
 
 def with_line_feeds(request: InfillRequest) -> InfillRequest:
-    """Whoever takes the answers gives them the file's own line ends again."""
+    """The receiver of the answers restores the file's own line ends."""
     spans, texts = request.spans, [each.text for each in request.windows]
     if any("\r\n" in text for text in texts):
-        ends = ((each, (moved(texts[each.window], at) for at in (each.start, each.end))) for each in spans)
+        ends = ((each, (unified_offset(texts[each.window], at) for at in (each.start, each.end))) for each in spans)
         spans = tuple(replace(each, start=start, end=end) for each, (start, end) in ends)
     return replace(
         request,
@@ -54,6 +54,6 @@ def with_line_feeds(request: InfillRequest) -> InfillRequest:
     )
 
 
-def moved(text: str, offset: int) -> int:
-    """Where an offset is in the unified text."""
+def unified_offset(text: str, offset: int) -> int:
+    """The offset in the text with line feeds."""
     return offset - text.count("\r\n", 0, offset)

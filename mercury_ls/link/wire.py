@@ -1,4 +1,4 @@
-"""What travels between an engine server and its clients: length-prefixed msgpack frames of frozen structs."""
+"""The protocol between an engine server and its clients: length-prefixed msgpack frames of frozen structs."""
 
 from collections.abc import Iterator
 from typing import Generic, Literal, TypeVar
@@ -29,7 +29,7 @@ __all__ = [
 
 PREFIX = f"/engine/v{PROTOCOL_VERSION}"
 CLIENT_HEADER = "mercury-client"
-"""Names one language server: the unit of fairness between clients, whose warm work dies with its lease."""
+"""Identifies one language server: clients get equal shares of the engine, and warming ends with the lease."""
 FRAME_TYPE = "application/vnd.mercury.frames+msgpack"
 BODY_LIMIT = 4 << 20
 FRAME_LIMIT = 4 << 20
@@ -37,25 +37,25 @@ LENGTH_BYTES = 4
 
 
 class WireError(Exception):
-    """The other side does not speak this protocol. The message names what came and what to do."""
+    """The other side does not speak this protocol. The message says what was received, and what to do."""
 
 
 class Failure(Struct, frozen=True):
-    """Why one request has no final draft; the engine and all other requests go on."""
+    """Why one request has no final draft; the engine and the other requests carry on."""
 
     kind: Literal["engine", "busy", "superseded", "unavailable"]
     detail: str
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
-    """One frame of an infill response: exactly one of the two is set."""
+    """One frame of an infill response; exactly one of the two is set."""
 
     draft: Draft | None = None
     failure: Failure | None = None
 
 
 class Status(Struct, frozen=True):
-    """How the engine is doing. A server that is `unavailable` failed to load, and `detail` says why."""
+    """The state of the engine. If it is `unavailable`, `detail` says why."""
 
     state: Literal["starting", "loading", "ready", "unavailable"]
     detail: str = ""
@@ -76,7 +76,7 @@ Value = TypeVar("Value")
 
 
 class Frames(Generic[Value]):
-    """Cuts a stream of bytes into frames of one type."""
+    """Splits a stream of bytes into frames of one type."""
 
     def __init__(self, kind: type[Value]) -> None:
         self._decode = msgspec.msgpack.Decoder(kind).decode
@@ -87,7 +87,7 @@ class Frames(Generic[Value]):
         while len(self._rest) >= LENGTH_BYTES:
             end = LENGTH_BYTES + int.from_bytes(self._rest[:LENGTH_BYTES], "big")
             if end > FRAME_LIMIT:
-                raise WireError(f"a frame of {end} bytes came, over the limit of {FRAME_LIMIT}: {NOT_AN_ENGINE}")
+                raise WireError(f"received a frame of {end} bytes, over the limit of {FRAME_LIMIT}: {NOT_AN_ENGINE}")
             if len(self._rest) < end:
                 return
             payload, self._rest = self._rest[LENGTH_BYTES:end], self._rest[end:]
@@ -97,23 +97,23 @@ class Frames(Generic[Value]):
         try:
             return self._decode(payload)
         except msgspec.DecodeError as error:
-            raise WireError(f"a frame could not be read ({error}): {NOT_AN_ENGINE}") from error
+            raise WireError(f"received a malformed frame ({error}): {NOT_AN_ENGINE}") from error
 
 
-NOT_AN_ENGINE = f"check that the address is a mercury-ls engine server of protocol {PROTOCOL_VERSION}"
+NOT_AN_ENGINE = f"check that a mercury-ls engine server of protocol {PROTOCOL_VERSION} listens at this address"
 
 
 def decode_request(body: bytes) -> InfillRequest:
     try:
         request = request_decoder.decode(body)
     except msgspec.DecodeError as error:
-        raise WireError(f"the body is no msgpack InfillRequest of protocol {PROTOCOL_VERSION}: {error}") from error
+        raise WireError(f"the body is not a msgpack InfillRequest of protocol {PROTOCOL_VERSION}: {error}") from error
     check(request)
     return request
 
 
 def check(request: InfillRequest) -> None:
-    """The engine may rely on spans that lie inside of their windows; raises `EngineError` otherwise."""
+    """Raises `EngineError` unless every span lies inside its window, on which the engine relies."""
     for index, span in enumerate(request.spans):
         if not 0 <= span.window < len(request.windows):
             raise EngineError(f"spans[{index}].window is {span.window}, but there are {len(request.windows)} windows")
@@ -121,12 +121,12 @@ def check(request: InfillRequest) -> None:
         if not 0 <= span.start <= span.end <= length:
             raise EngineError(
                 f"spans[{index}] is {span.start}:{span.end}, but its window has {length} characters:"
-                " give offsets in code points with 0 <= start <= end"
+                " send offsets in code points with 0 <= start <= end"
             )
 
 
 def untouched(request: InfillRequest) -> Draft:
-    """The answer before the first forward: every span as it stands in its window."""
+    """The answer before the first forward: every span keeps its text."""
     texts = (request.windows[span.window].text[span.start : span.end] for span in request.spans)
     return Draft(0, tuple(Filled(text) for text in texts), final=True)
 

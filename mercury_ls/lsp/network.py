@@ -1,4 +1,4 @@
-"""LSP over TCP and WebSocket: whoever shows the token gets a server process of their own, nobody else gets anything."""
+"""LSP over TCP and WebSocket: every client with the token gets its own server process, and others get nothing."""
 
 import asyncio
 import hmac
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from websockets.datastructures import Headers
     from websockets.http11 import Request, Response
 
-__all__ = ["Doorway", "RefusedError", "refusal", "serve_tcp", "serve_websocket"]
+__all__ = ["RefusedError", "Unauthenticated", "refusal", "serve_tcp", "serve_websocket"]
 
 log = logging.getLogger(__name__)
 
@@ -30,37 +30,37 @@ FIRST_BYTES = 64 << 10
 FIRST_SECONDS = 5.0
 MOST_WAITING = 64
 LARGEST_WEBSOCKET_MESSAGE = 16 << 20
-"""Taken in whole by the process that all clients share: this much takes it less than a tenth of a second."""
+"""The process that all clients share buffers whole messages: this much takes less than a tenth of a second."""
 ENDING_SECONDS = 15.0
-"""More than a server takes to end by itself when its input has ended."""
+"""More than a server takes to exit after its input has ended."""
 
 UNREADABLE = (msgspec.ValidationError, ValueError, RecursionError)
 INVALID_REQUEST, INVALID_PARAMS, NOT_INITIALIZED = -32600, -32602, -32002
 
 
 class RefusedError(Exception):
-    """This client has not shown the token. The reply says why."""
+    """The client has not presented the token. The reply says why."""
 
     def __init__(self, problem: str, code: int = INVALID_REQUEST, id: int | str | None = None) -> None:
         super().__init__(problem)
         self.reply = msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": problem}})
 
 
-class Doorway:
-    """The connections that have not shown the token yet. There are only so many: the oldest makes room for a new one,
-    so that nobody locks the others out by waiting."""
+class Unauthenticated:
+    """The connections that have not presented the token yet. Their number is limited: the oldest makes room for a new
+    one, so that nobody can lock others out by waiting."""
 
     def __init__(self, most: int = MOST_WAITING) -> None:
         self._most = most
         self._waiting: dict[object, Callable[[], None]] = {}
 
-    def enter(self, connection: object, abort: Callable[[], None]) -> None:
+    def add(self, connection: object, abort: Callable[[], None]) -> None:
         self._waiting[connection] = abort
         if len(self._waiting) > self._most:
             oldest = next(iter(self._waiting))
             self._waiting.pop(oldest)()
 
-    def leave(self, connection: object) -> None:
+    def remove(self, connection: object) -> None:
         self._waiting.pop(connection, None)
 
     def __contains__(self, connection: object) -> bool:
@@ -85,14 +85,14 @@ class FirstMessage(Struct):
 
 
 async def serve_tcp(host: str, port: int, token: str, command: Sequence[str], listening: Callable) -> None:
-    """Plain LSP has no place for a token but `initialize`: until then a client is not believed anything."""
-    doorway = Doorway()
+    """The token comes with `initialize`, since plain LSP has no other place for it; nothing else is accepted before."""
+    unauthenticated = Unauthenticated()
 
     async def session(reader: "StreamReader", writer: "StreamWriter") -> None:
-        doorway.enter(writer, writer.transport.abort)
+        unauthenticated.add(writer, writer.transport.abort)
         try:
             first = await first_message(reader, token)
-            doorway.leave(writer)
+            unauthenticated.remove(writer)
             async with server_process(command) as process:
                 process.stdin.write(first)
                 await converse(process, received(reader), sending(writer))
@@ -100,9 +100,9 @@ async def serve_tcp(host: str, port: int, token: str, command: Sequence[str], li
             log.warning("refused a TCP client: %s", error)
             writer.write(frame(error.reply))
         except ConnectionError as error:
-            log.debug("a TCP client is gone: %s", error)
+            log.debug("a TCP client has disconnected: %s", error)
         finally:
-            doorway.leave(writer)
+            unauthenticated.remove(writer)
             writer.close()
 
     server = await asyncio.start_server(session, host, port, limit=FIRST_BYTES)
@@ -112,7 +112,7 @@ async def serve_tcp(host: str, port: int, token: str, command: Sequence[str], li
 
 
 async def first_message(reader: "StreamReader", token: str, seconds: float = FIRST_SECONDS) -> bytes:
-    """The `initialize` that shows the token, as it came: RefusedError for anything else."""
+    """The `initialize` that presents the token, as received; RefusedError for anything else."""
     try:
         async with asyncio.timeout(seconds):
             head = await reader.readuntil(END_OF_HEADERS)
@@ -127,14 +127,14 @@ async def first_message(reader: "StreamReader", token: str, seconds: float = FIR
     except FrameError as error:
         raise RefusedError(str(error)) from None
     except asyncio.IncompleteReadError as error:
-        raise ConnectionError("it closed before its first message") from error
+        raise ConnectionError("it was closed before the first message") from error
     check_first(body, token)
     return head + body
 
 
 def check_first(body: bytes, token: str) -> None:
     try:
-        message = msgspec.convert(json.loads(body), FirstMessage)  # as the server reads it: lone surrogates are let in
+        message = msgspec.convert(json.loads(body), FirstMessage)  # as the server does, accepting lone surrogates
     except UNREADABLE as error:
         raise RefusedError(f"the first message is not an LSP message: {error}") from None
     if message.method != "initialize":
@@ -165,23 +165,23 @@ def sending(writer: "StreamWriter") -> Callable[["Process"], Awaitable[None]]:
 
 
 async def serve_websocket(host: str, port: int, token: str, command: Sequence[str], listening: Callable) -> None:
-    """A browser's page is let in only from loopback and with the token."""
+    """Web pages are accepted from loopback only, and with the token."""
     from websockets.asyncio.server import ServerConnection, serve
     from websockets.exceptions import ConnectionClosed
 
-    doorway = Doorway()
+    unauthenticated = Unauthenticated()
 
     class Caller(ServerConnection):
-        """Counts what comes in before the handshake is done: the library allows a megabyte of headers."""
+        """Limits the data before the handshake is done: the library allows a megabyte of headers."""
 
         _count = 0
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
-            doorway.enter(self, self.transport.abort)
+            unauthenticated.add(self, self.transport.abort)
 
         def data_received(self, data: bytes) -> None:
-            if self in doorway:
+            if self in unauthenticated:
                 self._count += len(data)
             if self._count > FIRST_BYTES:
                 self.transport.abort()
@@ -189,14 +189,14 @@ async def serve_websocket(host: str, port: int, token: str, command: Sequence[st
                 super().data_received(data)
 
         def connection_lost(self, error: Exception | None) -> None:
-            doorway.leave(self)
+            unauthenticated.remove(self)
             super().connection_lost(error)
 
     def admit(socket: ServerConnection, request: "Request") -> "Response | None":
         if problem := refusal(request.path, request.headers, token):
             log.warning("refused a WebSocket client: %s", problem)
             return socket.respond(403, problem + "\n")
-        doorway.leave(socket)
+        unauthenticated.remove(socket)
         return None
 
     async def session(socket: ServerConnection) -> None:
@@ -232,11 +232,11 @@ async def serve_websocket(host: str, port: int, token: str, command: Sequence[st
 
 
 def refusal(path: str, headers: "Headers", token: str) -> str:
-    """Why this handshake is refused: pages of other sites and names rebound to this machine, or a wrong token."""
+    """Why this handshake is refused: web pages of other sites, DNS names rebound to this machine, or a wrong token."""
     if not on_this_machine("//" + headers.get("Host", "")):
-        return f"host {headers.get('Host')} is not this machine"
+        return f"the Host header is {headers.get('Host')}: use localhost or 127.0.0.1"
     if (origin := headers.get("Origin")) and not on_this_machine(origin):
-        return f"origin {origin} is not this machine"
+        return f"the request comes from a web page at {origin}: only pages on this machine are accepted"
     given = headers.get("Authorization", "").removeprefix("Bearer ")
     given = given or parse_qs(urlsplit(path).query).get("token", [""])[0]
     right = hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
@@ -255,7 +255,7 @@ def on_this_machine(address: str) -> bool:
 
 @asynccontextmanager
 async def server_process(command: Sequence[str]) -> AsyncIterator["Process"]:
-    """A process for each client: no message of one, however large, makes another one wait."""
+    """Each client has a process of its own, so that no message of one, however large, delays another."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=FIRST_BYTES)
     try:
@@ -264,7 +264,7 @@ async def server_process(command: Sequence[str]) -> AsyncIterator["Process"]:
         process.stdin.close()
         try:
             async with asyncio.timeout(ENDING_SECONDS):
-                async for _ in received(process.stdout):  # what nobody reads would keep it from ending
+                async for _ in received(process.stdout):  # unread output would keep it from exiting
                     pass
                 await process.wait()
         except TimeoutError:
@@ -274,17 +274,17 @@ async def server_process(command: Sequence[str]) -> AsyncIterator["Process"]:
 async def converse(
     process: "Process", incoming: AsyncIterator[bytes], send: Callable[["Process"], Awaitable[None]]
 ) -> None:
-    """Pass on what either side says, until the server ends or its client is gone."""
+    """Pass messages on in both directions until the server exits or the client disconnects."""
 
-    async def tell() -> None:
+    async def forward() -> None:
         with suppress(ConnectionError):
             async for data in incoming:
                 process.stdin.write(data)
                 await process.stdin.drain()
         process.stdin.close()
 
-    telling = asyncio.create_task(tell())
+    forwarding = asyncio.create_task(forward())
     try:
         await send(process)
     finally:
-        telling.cancel()
+        forwarding.cancel()

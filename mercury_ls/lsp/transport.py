@@ -1,4 +1,4 @@
-"""How bytes become messages on standard input and output, whatever else comes between them."""
+"""LSP framing on standard input and output, robust against whatever else the streams contain."""
 
 import asyncio
 import logging
@@ -32,15 +32,15 @@ ENDS = 4096
 LAST_RESORT_SECONDS = 10
 END_OF_HEADERS = b"\r\n\r\n"
 START = re.compile(rb"content-length:[ \t]*\d{1,10}[ \t]*\r\n", re.IGNORECASE)
-"""Never part of a message: JSON has no line end within a text, and no colon behind a bare word."""
+"""Never part of a message: JSON has no line ends in strings, and no colon after a bare word."""
 
 
 class FrameError(Exception):
-    """The header block is unusable: the next one is searched for in what follows."""
+    """A malformed header block; reading continues at the next one."""
 
 
 class OversizedError(FrameError):
-    """A body over the limit was skipped. `ends`, its first and last bytes, tell what it was about."""
+    """A body over the limit, which was skipped. `ends`, its first and last bytes, show what it was about."""
 
     def __init__(self, length: int, limit: int, ends: bytes) -> None:
         super().__init__(f"a message of {length} bytes is over the limit of {limit} bytes and was skipped")
@@ -48,7 +48,7 @@ class OversizedError(FrameError):
 
 
 class Connection(Protocol):
-    """One client, seen from the transport."""
+    """One client, as the transport sees it."""
 
     def receive(self, body: bytes) -> None: ...
     def malformed(self, error: FrameError) -> None: ...
@@ -59,9 +59,9 @@ class Connection(Protocol):
 
 
 class Frames:
-    """Splits a byte stream into message bodies; header names in any case, unknown headers ignored.
+    """Splits a byte stream into message bodies. Header names may be in any case; unknown headers are ignored.
 
-    Holds one message at most: a body over the limit is dropped as it comes in, and so is what has no header.
+    Buffers one message at most: a body over the limit, and data without a header, are dropped as they arrive.
     """
 
     def __init__(self, largest: int = LARGEST_MESSAGE) -> None:
@@ -72,7 +72,7 @@ class Frames:
         self._lost = False
 
     def __len__(self) -> int:
-        """The bytes that are held."""
+        """The number of buffered bytes."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[bytes | FrameError]:
@@ -113,7 +113,7 @@ class Frames:
         return OversizedError(skipping.length, self._largest, skipping.head + b"\n" + skipping.tail)
 
     def _header(self) -> int | None:
-        if self._lost and not self._found_again():
+        if self._lost and not self._resynchronized():
             return None
         end = self._buffer.find(END_OF_HEADERS)
         if end < 0:
@@ -133,7 +133,7 @@ class Frames:
         del self._buffer[:count]
         self._lost = True
 
-    def _found_again(self) -> bool:
+    def _resynchronized(self) -> bool:
         start = START.search(self._buffer)
         self._lost = start is None
         del self._buffer[: start.start() if start else -LONGEST_START]
@@ -141,7 +141,7 @@ class Frames:
 
 
 class SkippedBody:
-    """A body that nobody keeps, but for its ends."""
+    """A body of which only the ends are kept."""
 
     def __init__(self, length: int) -> None:
         self.length = self.left = length
@@ -167,7 +167,7 @@ def checked_length(value: bytes) -> int:
     if not value.isdigit():
         raise FrameError(f"Content-Length {value[:40]!r} is not a number")
     if len(value) > 10 or int(value) > LARGEST_SKIPPED:
-        raise FrameError(f"Content-Length {value[:40]!r} is not believable: no message is longer than 1 GiB")
+        raise FrameError(f"Content-Length {value[:40]!r} is implausible: no message is longer than 1 GiB")
     return int(value)
 
 
@@ -184,9 +184,9 @@ def deliver(connection: Connection, items: list[bytes | FrameError]) -> None:
 
 
 async def serve_stdio(stdout: BinaryIO, connect: Callable[[Callable[[bytes], None]], Connection]) -> int:
-    """Speak with the one client on standard input and `stdout` until either side closes; the exit code.
+    """Serve the one client on standard input and `stdout` until either side closes; returns the exit code.
 
-    A thread reads: pipes of every platform can be read that way, and a message costs one hop to the loop.
+    A thread reads the input: that works for pipes on every platform, and costs one hop to the loop per message.
     """
 
     def write(body: bytes) -> None:
@@ -202,31 +202,31 @@ async def serve_stdio(stdout: BinaryIO, connect: Callable[[Callable[[bytes], Non
 
 
 def private_stdout() -> BinaryIO:
-    """The protocol's own descriptor; whatever else prints to standard output ends on standard error."""
+    """A descriptor for the protocol alone; whatever else is printed to standard output goes to standard error."""
     own = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return own
 
 
 def read_stdin(connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
-    """By descriptor: a buffered reader would hold its lock while the interpreter ends around it."""
+    """Reads the descriptor: a buffered reader would hold its lock while the interpreter shuts down."""
     try:
         pump(lambda: os.read(0, 1 << 16), lambda items: loop.call_soon_threadsafe(deliver, connection, items))
     finally:
-        with suppress(RuntimeError):  # the loop is closed: it has ended for another reason
+        with suppress(RuntimeError):  # the loop is already closed
             loop.call_soon_threadsafe(connection.finished.set)
         time.sleep(LAST_RESORT_SECONDS)
-        os._exit(1)  # whatever keeps the loop from ending, nobody is there any more to wait for it
+        os._exit(1)  # the client is gone, and something keeps the loop from ending
 
 
 def pump(read: Callable[[], bytes], deliver: Callable[[list[bytes | FrameError]], object]) -> None:
-    """Deliver what is read until the input ends, or nothing can be done with it any more."""
+    """Deliver what is read until the input ends or reading fails."""
     frames = Frames()
     try:
         while data := read():
             if items := frames.feed(data):
                 deliver(items)
     except (OSError, RuntimeError) as error:
-        log.debug("standard input is gone: %s", error)
+        log.debug("standard input was closed: %s", error)
     except Exception:
-        log.exception("standard input can be read no further")
+        log.exception("cannot read standard input any further")

@@ -1,1 +1,1 @@
-"""The engine server: one process per user that holds the model, and what its clients need to talk to it."""
+"""The engine server: one process per user, which holds the model."""

@@ -1,4 +1,4 @@
-"""The engine server as an ASGI application: the engine protocol over HTTP, and the guard that TCP needs."""
+"""The engine server's ASGI application: the engine protocol over HTTP, and the access checks that TCP needs."""
 
 import asyncio
 import ipaddress
@@ -24,9 +24,9 @@ from mercury_ls.link.wire import (
     decode_request,
     frame,
 )
-from mercury_ls.serve.worker import Answers, Worker
+from mercury_ls.serve.worker import DraftStream, Worker
 
-__all__ = ["App", "Presence", "RefusedError", "guarded"]
+__all__ = ["Activity", "App", "RefusedError", "guarded"]
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """A request that is answered with a status, what was wrong and what to do about it."""
+    """A refused request, answered with a status, what is wrong and how to fix it."""
 
     def __init__(self, status: int, error: str, remedy: str) -> None:
         super().__init__(error)
@@ -47,33 +47,33 @@ class RefusedError(Exception):
         self.body = {"error": error, "remedy": remedy}
 
 
-class Presence:
-    """Who is here: open leases and running requests. The server leaves when nobody has been here for long."""
+class Activity:
+    """Counts open leases and running requests. The server exits when there have been none for long."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._here = 0
+        self._active = 0
         self._since = clock()
 
     @contextmanager
-    def here(self) -> Iterator[None]:
-        self._here += 1
+    def active(self) -> Iterator[None]:
+        self._active += 1
         try:
             yield
         finally:
-            self._here -= 1
+            self._active -= 1
             self._since = self._clock()
 
-    def absent_seconds(self) -> float:
-        return 0.0 if self._here else self._clock() - self._since
+    def idle_seconds(self) -> float:
+        return 0.0 if self._active else self._clock() - self._since
 
 
 class App:
-    """`routes` maps (method, path) to a handler; more APIs are more entries."""
+    """`routes` maps (method, path) to a handler."""
 
-    def __init__(self, worker: Worker, presence: Presence, stop: Callable[[], None]) -> None:
+    def __init__(self, worker: Worker, activity: Activity, stop: Callable[[], None]) -> None:
         self._worker = worker
-        self._presence = presence
+        self._activity = activity
         self._stop = stop
         self.routes: dict[tuple[str, str], Handler] = {
             ("GET", "/health"): self.health,
@@ -93,7 +93,7 @@ class App:
             raise self._no_route(scope["method"], scope["path"])
         if handler == self.health:
             return await handler(scope, receive, send)
-        with self._presence.here():
+        with self._activity.active():
             return await handler(scope, receive, send)
 
     def _no_route(self, method: str, path: str) -> RefusedError:
@@ -101,17 +101,17 @@ class App:
             version = path.removeprefix("/engine/v").partition("/")[0]
             return RefusedError(
                 404,
-                f"this server speaks engine protocol {PROTOCOL_VERSION}, the request protocol {version[:20]}",
+                f"this server speaks engine protocol {PROTOCOL_VERSION}, but the request uses {version[:20]}",
                 "install the same version of mercury-ls on both sides",
             )
         methods = sorted(known for known, other in self.routes if other == path)
         if methods:
-            return RefusedError(405, f"{path} does not answer to {method}", f"use {' or '.join(methods)}")
+            return RefusedError(405, f"{path} does not support {method}", f"use {' or '.join(methods)}")
         paths = ", ".join(sorted({path for _, path in self.routes}))
-        return RefusedError(404, f"there is nothing at {path[:200]}", f"use one of {paths}")
+        return RefusedError(404, f"{path[:200]} does not exist", f"use one of {paths}")
 
     async def health(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Open to everybody who can connect, so it tells nothing about the user or the model."""
+        """Open to everybody who can connect, so it reveals nothing about the user or the model."""
         state = self._worker.status.state
         await respond(send, 200, {"state": state, "protocol": PROTOCOL_VERSION, "version": __version__})
 
@@ -120,10 +120,10 @@ class App:
 
     async def infill(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = await read_request(scope, receive)
-        answers = self._worker.infill(header(scope, CLIENT_HEADER), request)
-        async with closed_with_connection(answers, receive):
+        stream = self._worker.infill(header(scope, CLIENT_HEADER), request)
+        async with closed_with_connection(stream, receive):
             started = False
-            async for answer in answers:
+            async for answer in stream:
                 if not started:
                     await start_frames(send)
                     started = True
@@ -131,14 +131,14 @@ class App:
                 content = Answer(failure=answer) if failed else Answer(draft=answer)
                 last = failed or answer.final
                 await send({"type": "http.response.body", "body": frame(content), "more_body": not last})
-                await asyncio.sleep(0)  # drafts that come in a burst must not hide that the client has gone
+                await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
 
     async def warm(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._worker.warm(header(scope, CLIENT_HEADER), await read_request(scope, receive))
         await respond(send, 202, {})
 
     async def lease(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Open for as long as the client lives: keeps the server alive and tells how the engine is doing."""
+        """Stays open for as long as the client lives: keeps the server alive, and streams the engine's status."""
         await start_frames(send)
         try:
             await until_disconnected(receive, self._send_statuses(send))
@@ -158,7 +158,7 @@ class App:
 
 
 def guarded(app: Handler, token: str, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> Handler:
-    """What TCP needs: a page in a browser can reach loopback, and a host name can be made to point there."""
+    """The checks that TCP needs: web pages can reach loopback addresses, and DNS names can be rebound to them."""
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         check_host(header(scope, "host"), hosts)
@@ -176,7 +176,7 @@ def guarded(app: Handler, token: str, hosts: tuple[str, ...] = (), origins: tupl
 
 
 def closing(send: Send) -> Send:
-    """Nobody keeps a connection without the token, which others may need."""
+    """Closes the connection after the response: without the token nobody may occupy one."""
 
     async def and_close(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start":
@@ -187,13 +187,13 @@ def closing(send: Send) -> Send:
 
 
 def check_host(host: str, hosts: tuple[str, ...]) -> None:
-    """An address in digits cannot be rebound; of names, only those given are ours."""
+    """An IP address cannot be rebound; of names, only the given ones are accepted."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if name in ("localhost", *hosts) or is_address(name):
         return
     raise RefusedError(
         403,
-        f"the Host header names {name[:200]!r}",
+        f"the Host header is {name[:200]!r}",
         f"use the IP address, or start the server with --host-name {name[:200]}",
     )
 
@@ -211,7 +211,7 @@ def check_origin(origin: str, origins: tuple[str, ...]) -> None:
         raise RefusedError(
             403,
             f"the request comes from a web page at {origin[:200]!r}",
-            "only programs are served, no pages",
+            "use a program: web pages are not served",
         )
 
 
@@ -226,7 +226,7 @@ def check_token(authorization: str, token: str) -> None:
 
 
 async def refusing(handler: Handler, scope: Scope, receive: Receive, send: Send) -> None:
-    """Runs the handler and answers for it when it refuses."""
+    """Runs the handler, and sends the response if it refuses the request."""
     try:
         await handler(scope, receive, send)
     except RefusedError as refusal:
@@ -238,7 +238,7 @@ async def read_request(scope: Scope, receive: Receive) -> InfillRequest:
     try:
         return decode_request(body)
     except (WireError, EngineError) as error:
-        raise RefusedError(400, str(error), "send one InfillRequest of mercury_engine.api as a msgpack map") from error
+        raise RefusedError(400, str(error), "send an InfillRequest of mercury_engine.api as a msgpack map") from error
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
@@ -255,13 +255,15 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
     return body
 
 
-TOO_LARGE = RefusedError(413, f"the body is over {BODY_LIMIT} bytes", "send the text around the spans, not whole files")
+TOO_LARGE = RefusedError(
+    413, f"the body is larger than {BODY_LIMIT} bytes", "send the text around the spans, not whole files"
+)
 
 
 @asynccontextmanager
-async def closed_with_connection(answers: Answers, receive: Receive) -> AsyncIterator[None]:
+async def closed_with_connection(stream: DraftStream, receive: Receive) -> AsyncIterator[None]:
     watch = asyncio.create_task(disconnected(receive))
-    watch.add_done_callback(lambda _: answers.close())
+    watch.add_done_callback(lambda _: stream.close())
     try:
         yield
     finally:

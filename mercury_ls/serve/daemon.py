@@ -1,4 +1,4 @@
-"""The engine server as a process: one per user, here while somebody needs it. Run, stop and ask how it is."""
+"""The engine server's process: one per user, for as long as somebody needs it. Run it, stop it, ask for its status."""
 
 import asyncio
 import logging
@@ -22,19 +22,19 @@ from mercury_ls.link.wire import PREFIX, Status, WireError
 if TYPE_CHECKING:
     from uvicorn import Server
 
-    from mercury_ls.serve.app import App, Presence
+    from mercury_ls.serve.app import Activity, App
     from mercury_ls.serve.worker import LoadEngine, Worker
 
 __all__ = ["FAILED", "Options", "run", "status", "stop"]
 
 FAILED = 1
 LINGER_SECONDS = 10.0
-"""How long a server whose engine failed to load stays to say so, before it makes room for the next try."""
+"""How long a server whose engine failed to load stays to report that, before another one may be started."""
 HTTP_PORT = 8391
 KEEP_ALIVE_SECONDS = 300
 GRACE_SECONDS = 3
 ANSWER_SECONDS = 3.0
-"""A server answers at once, whatever its engine is at: one that is silent for so long hangs."""
+"""A server answers at once, even while its engine is busy: one that takes this long hangs."""
 POLL_SECONDS = 0.05
 STOP_POLLS = 200
 WATCH_SECONDS = 1.0
@@ -43,8 +43,8 @@ log = logging.getLogger(__name__)
 
 
 class Options(Struct, frozen=True):
-    """`idle_minutes` 0 stays for ever; `http` "HOST:PORT" listens there too, beside the local socket, and is asked by
-    its address, or by one of the names `hosts`."""
+    """`idle_minutes` 0 means for ever. `http` "HOST:PORT" is listened on besides the local socket; clients reach it by
+    its address, or by one of the names in `hosts`."""
 
     directory: str = ""
     idle_minutes: float = 10.0
@@ -56,8 +56,8 @@ class Options(Struct, frozen=True):
     origins: tuple[str, ...] = ()
 
 
-class Door(Struct, frozen=True):
-    """A socket to serve; without a token the file system guards it. The local one, which comes first, has the claim."""
+class Endpoint(Struct, frozen=True):
+    """A socket to serve; without a token, file permissions protect it. The local one comes first and has the claim."""
 
     socket: socket.socket
     token: str = ""
@@ -67,32 +67,32 @@ class Door(Struct, frozen=True):
 
 
 def run(options: Options, load_engine: "LoadEngine") -> int:
-    """Serves until it is stopped or idle; the exit code of the process."""
+    """Serves until it is stopped or idle; returns the exit code of the process."""
     try:
         directory = local.runtime_directory(options.directory)
-        with doors(options, directory) as opened:
+        with endpoints(options, directory) as opened:
             return asyncio.run(serve(options, opened, load_engine))
     except local.AlreadyRunningError as error:
-        return said(error, local.ALREADY_RUNNING)
+        return reported(error, local.ALREADY_RUNNING)
     except (local.PlacementError, OSError, ValueError) as error:
-        return said(error, FAILED)
+        return reported(error, FAILED)
 
 
-def said(error: Exception, code: int) -> int:
-    """The code counts, also where the log is on a full disk."""
+def reported(error: Exception, code: int) -> int:
+    """The exit code matters even if the log is on a full disk."""
     with suppress(OSError):
         sys.stderr.write(f"mercury-ls serve: {error}\n")
     return code
 
 
 def status(directory: str = "") -> Status | None:
-    """How the server of this user is doing; None when there is none."""
+    """The status of the user's server; None if there is none."""
     body = asyncio.run(ask(directory, "GET", f"{PREFIX}/info"))
     return None if body is None else msgspec.json.decode(body, type=Status)
 
 
 def stop(directory: str = "") -> bool:
-    """Ends the server of this user, by force if it hangs, and waits until it has gone; False when there is none."""
+    """Ends the user's server, by force if it hangs, and waits until it has exited; False if there is none."""
     place = local.runtime_directory(directory)
     holder = owner(place)
     try:
@@ -102,29 +102,29 @@ def stop(directory: str = "") -> bool:
         end(place, holder)
         return True
     if not has_gone(place, holder, STOP_POLLS):
-        raise TimeoutError(f"the engine server has not ended within 10 s: see its log, then end process {holder}")
+        raise TimeoutError(f"the engine server did not exit within 10 s: see its log, then end process {holder}")
     return True
 
 
 async def ask(directory: str, method: str, path: str) -> bytes | None:
-    """The body of the answer, or None when nobody listens. TimeoutError names the process that hangs."""
+    """The body of the response, or None if no server is running. TimeoutError names a process that hangs."""
     place = local.runtime_directory(directory)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            connection = await reached(place)
-            return None if connection is None else await answer(connection, method, path)
+            connection = await reach(place)
+            return None if connection is None else await exchange(connection, method, path)
     except TimeoutError as error:
         holder = owner(place)
         if not holder:
             return None
-        wrong = "does not answer" if local.is_listed(place) else "has lost its socket, which something deleted"
+        wrong = "does not answer" if local.is_listed(place) else "has lost its socket file, which something deleted"
         raise TimeoutError(
-            f"an engine server runs (process {holder}), but it {wrong}: end it with `mercury-ls serve --stop`"
+            f"the engine server is running (process {holder}), but {wrong}: stop it with `mercury-ls serve --stop`"
         ) from error
 
 
-async def reached(place: Path) -> Connection | None:
-    """Who holds the lock opens a socket in a moment: at the start, and where it was deleted."""
+async def reach(place: Path) -> Connection | None:
+    """The process that holds the lock opens its socket soon: after it started, or after the socket was deleted."""
     while True:
         try:
             return await connect(local.address(place))
@@ -134,7 +134,7 @@ async def reached(place: Path) -> Connection | None:
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def answer(connection: Connection, method: str, path: str) -> bytes:
+async def exchange(connection: Connection, method: str, path: str) -> bytes:
     try:
         response = await connection.send(method, path, {})
         body = await connection.read(response)
@@ -146,22 +146,22 @@ async def answer(connection: Connection, method: str, path: str) -> bytes:
 
 
 @contextmanager
-def doors(options: Options, directory: Path) -> Iterator[list[Door]]:
+def endpoints(options: Options, directory: Path) -> Iterator[list[Endpoint]]:
     with claimed(directory) as claim:
-        opened = [Door(claim.listener.socket, claim.listener.token, claim=claim)]
+        opened = [Endpoint(claim.listener.socket, claim.listener.token, claim=claim)]
         if not options.http:
             yield opened
             return
         check_certificate(options)
         with bind_http(options) as bound:
-            yield [*opened, Door(bound, http_token(options), options.certificate, options.key)]
+            yield [*opened, Endpoint(bound, http_token(options), options.certificate, options.key)]
 
 
 def bind_http(options: Options) -> socket.socket:
     host, port = split_address(options.http)
     if not options.certificate and host not in local.LOOPBACK:
         raise ValueError(
-            f"{options.http} can be reached from other machines, and the token would travel in the clear:"
+            f"{options.http} can be reached from other machines, and the token would be sent unencrypted:"
             " give a certificate and a key, or listen on 127.0.0.1 behind a proxy that has them"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -178,14 +178,14 @@ def check_certificate(options: Options) -> None:
         ssl.create_default_context().load_cert_chain(options.certificate, options.key or None)
     except OSError as error:
         raise ValueError(
-            f"certificate {options.certificate!r} and key {options.key!r} cannot be used ({error}): give two PEM files"
+            f"cannot use certificate {options.certificate!r} and key {options.key!r} ({error}): give two PEM files"
         ) from error
 
 
 def split_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"{text!r} is no HOST:PORT: write for example 127.0.0.1:{HTTP_PORT}")
+        raise ValueError(f"{text!r} is not HOST:PORT, for example 127.0.0.1:{HTTP_PORT}")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 
@@ -193,24 +193,24 @@ def http_token(options: Options) -> str:
     if options.token:
         return options.token
     token, path = local.standing_token()
-    log.warning("clients of %s send the bearer token in %s", options.http, path)
+    log.warning("clients of %s must send the bearer token in %s", options.http, path)
     return token
 
 
-async def serve(options: Options, opened: list[Door], load_engine: "LoadEngine") -> int:
-    from mercury_ls.serve.app import App, Presence
+async def serve(options: Options, opened: list[Endpoint], load_engine: "LoadEngine") -> int:
+    from mercury_ls.serve.app import Activity, App
     from mercury_ls.serve.worker import Worker
 
-    stopped, presence = asyncio.Event(), Presence()
+    stopped, activity = asyncio.Event(), Activity()
     with stopping_signals(stopped):
         worker = Worker(load_engine)
-        app = App(worker, presence, stopped.set)
-        servers = [web_server(door, app, options) for door in opened]
+        app = App(worker, activity, stopped.set)
+        servers = [web_server(endpoint, app, options) for endpoint in opened]
         async with asyncio.TaskGroup() as group:
-            for server, door in zip(servers, opened, strict=True):
-                group.create_task(server.serve(sockets=[door.socket]))
+            for server, endpoint in zip(servers, opened, strict=True):
+                group.create_task(server.serve(sockets=[endpoint.socket]))
             watching = group.create_task(watch(opened[0].claim, servers[0], stopped))
-            await until_time_to_leave(options, worker, presence, stopped)
+            await until_done(options, worker, activity, stopped)
             watching.cancel()
             await worker.close()
             for server in servers:
@@ -218,16 +218,16 @@ async def serve(options: Options, opened: list[Door], load_engine: "LoadEngine")
     return FAILED if worker.status.state == "unavailable" else 0
 
 
-def web_server(door: Door, app: "App", options: Options) -> "Server":
+def web_server(endpoint: Endpoint, app: "App", options: Options) -> "Server":
     import uvicorn
 
     from mercury_ls.serve.app import guarded
-    from mercury_ls.serve.limits import Doorkeeper
+    from mercury_ls.serve.limits import LimitedConnection
 
     server = uvicorn.Server(
         uvicorn.Config(
-            guarded(app, door.token, options.hosts, options.origins) if door.token else app,
-            http=Doorkeeper,
+            guarded(app, endpoint.token, options.hosts, options.origins) if endpoint.token else app,
+            http=LimitedConnection,
             interface="asgi3",
             ws="none",
             lifespan="off",
@@ -236,13 +236,13 @@ def web_server(door: Door, app: "App", options: Options) -> "Server":
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            ssl_certfile=door.certificate or None,
-            ssl_keyfile=door.key or None,
+            ssl_certfile=endpoint.certificate or None,
+            ssl_keyfile=endpoint.key or None,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
     )
-    server.capture_signals = nullcontext  # two servers in one process: the signals are ours
+    server.capture_signals = nullcontext  # `stopping_signals` handles them, for both servers
     return server
 
 
@@ -252,28 +252,28 @@ async def watch(
     stopped: asyncio.Event,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Takes back what something deleted of the claim, and leaves where another server has it."""
+    """Restores files of the claim that something deleted, and stops if another server has taken it over."""
     failed = ""
     while True:
         await sleep(WATCH_SECONDS)
         try:
             listener = claim.renew() if server.started else None
             if listener is not None:
-                log.warning("%s was deleted; it is there again", listener.path)
+                log.warning("%s was deleted and has been restored", listener.path)
                 await listen_at(server, listener.socket)
             failed = ""
         except local.AlreadyRunningError as error:
-            log.warning("the lock was deleted, and taken by another: %s", error)
+            log.warning("the lock file was deleted, and another server has it now: %s", error)
             stopped.set()
             return
         except (local.PlacementError, OSError) as error:
             if str(error) != failed:
-                log.warning("no further client finds this server: %s", error)
+                log.warning("no new client can find this server: %s", error)
             failed = str(error)
 
 
 async def listen_at(server: "Server", bound: socket.socket) -> None:
-    """In place of a socket that lost its name. Whoever is connected stays so."""
+    """Listen on another socket, because the file of the first is gone. Open connections stay open."""
     nameless = server.servers
     await server.startup(sockets=[bound])
     for listener in nameless:
@@ -292,17 +292,17 @@ def stopping_signals(stopped: asyncio.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-async def until_time_to_leave(
+async def until_done(
     options: Options,
     worker: "Worker",
-    presence: "Presence",
+    activity: "Activity",
     stopped: asyncio.Event,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Until somebody says so, nobody has been here for long enough, or there is no engine to stay for."""
+    """Until the server is told to stop, has been idle for long enough, or its engine has failed to load."""
     reasons = [asyncio.create_task(stopped.wait()), asyncio.create_task(until_failed(worker, sleep))]
     if options.idle_minutes:
-        reasons.append(asyncio.create_task(until_idle(presence, options.idle_minutes * 60, sleep)))
+        reasons.append(asyncio.create_task(until_idle(activity, options.idle_minutes * 60, sleep)))
     try:
         done, _ = await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -319,6 +319,6 @@ async def until_failed(worker: "Worker", sleep: Callable[[float], Awaitable[None
             return
 
 
-async def until_idle(presence: "Presence", seconds: float, sleep: Callable[[float], Awaitable[None]]) -> None:
-    while (left := seconds - presence.absent_seconds()) > 0:
+async def until_idle(activity: "Activity", seconds: float, sleep: Callable[[float], Awaitable[None]]) -> None:
+    while (left := seconds - activity.idle_seconds()) > 0:
         await sleep(left)

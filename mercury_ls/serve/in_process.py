@@ -1,11 +1,11 @@
-"""The engine on a thread of this process, behind the interface of the client of an engine server."""
+"""An engine on a thread of this process, behind the interface of `EngineClient`."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 
 from mercury_engine.api import Draft, Engine, InfillRequest
 from mercury_ls.link.client import EngineUnavailable, failed
-from mercury_ls.link.requests import as_learned
+from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import Failure, Status, check
 from mercury_ls.serve.worker import Worker
 
@@ -13,7 +13,7 @@ __all__ = ["InProcessClient"]
 
 
 class InProcessClient:
-    """The same without a server: the engine runs on a thread of this process."""
+    """For tests, benchmarks and demos, which need no server."""
 
     def __init__(self, engine: Engine, *, on_status: Callable[[Status], None] = lambda status: None) -> None:
         self.status = Status("starting")
@@ -37,18 +37,18 @@ class InProcessClient:
 
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         check(request)
-        answers = self._ready().infill("", as_learned(request, self.roots))
+        stream = self._ready().infill("", normalized(request, self.roots))
         try:
-            async for answer in answers:
+            async for answer in stream:
                 if isinstance(answer, Failure):
                     raise failed(answer)
                 yield answer
         finally:
-            answers.close()
+            stream.close()
 
     async def warm(self, request: InfillRequest) -> None:
         check(request)
-        self._ready().warm("", as_learned(request, self.roots))
+        self._ready().warm("", normalized(request, self.roots))
 
     def _ready(self) -> Worker:
         if self._worker is None or self.status.state != "ready":

@@ -25,7 +25,7 @@ def loader(settings: "EngineSettings") -> "LoadEngine":
 
 
 def verify(folder: Path) -> None:
-    """Reads all of a model that an engine starts with; `EngineError` names what is damaged or missing."""
+    """Reads everything that an engine needs of a model; `EngineError` names what is damaged or missing."""
     from mercury_engine.model import export
     from mercury_engine.tokens.tokenizer import Tokenizer
 

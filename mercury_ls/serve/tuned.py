@@ -1,4 +1,4 @@
-"""What was tuned for which project: where it lies, and the engine that answers a project's files with it."""
+"""Adapters tuned to projects: where they are stored, and the engine that uses them for a project's files."""
 
 import hashlib
 import logging
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 ADAPTER_FILE = "adapter.json"
-OPENING = "the model tuned for {} is being loaded; until then the plain one answers its files"
+OPENING = "loading the model tuned for {}; until then the untuned one is used for its files"
 
 Open = Callable[[Path], Engine]
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 def home() -> Path:
-    """In the user's own data, and never in a project: what a project brings along must not change the engine."""
+    """In the user's data folder, never in a project: a project must not be able to change the engine."""
     from platformdirs import user_data_path
 
     return user_data_path("mercury-ls", appauthor=False) / "tuned"
@@ -65,12 +65,12 @@ def read(folder: Path) -> Tuning | None:
     try:
         return msgspec.json.decode((folder / ADAPTER_FILE).read_bytes(), type=Tuning)
     except (OSError, msgspec.DecodeError) as error:
-        log.warning("%s cannot be read: %s", folder, error)
+        log.warning("cannot read %s: %s", folder, error)
         return None
 
 
 def install(made: Path, root: str, place: Path) -> Path:
-    """Put a finished adapter in place of what was there. Running engine servers see it with the next request."""
+    """Replace the project's adapter by a finished one. Running engine servers notice with the next request."""
     folder = folder_of(root, place)
     shutil.rmtree(folder, ignore_errors=True)
     made.replace(folder)
@@ -86,19 +86,19 @@ def remove(root: str, place: Path) -> bool:
 
 
 def fits(tuning: Tuning, model: Path) -> bool:
-    """Whether it was made for these weights: a newer model has to be tuned again."""
+    """Whether it was tuned for these weights: a newer model has to be tuned again."""
     from mercury_engine.model.adapter import identity
 
     return tuning.base == identity(model)
 
 
 class TunedEngine:
-    """Answers with the engine that was tuned for the project that a request's file lies in, else with the plain one.
+    """Answers with the engine tuned to the project of a request's file, else with the plain one.
 
-    `open_tuned` opens the engine of an adapter's folder, on another thread and one at a time: on the first request of a
-    project, and again when another adapter took its place. Until then the plain one answers, and `info` says so. One
-    that cannot be opened is named in the log, once. All engines together keep to `memory` bytes: those unused for
-    longest are closed, but never the one in use.
+    `open_tuned` opens an engine with an adapter's folder, on another thread and one at a time: on the first request for
+    a project, and again when its adapter is replaced. Until it is open the plain engine answers, and `info` says so. A
+    failure is logged once. All engines together keep to `memory` bytes: the least recently used are closed, but never
+    the one in use.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class TunedEngine:
         return self._engine_for(request).warm(request)
 
     def info(self) -> EngineInfo:
-        """The plain engine's, with what is amiss at any, and the memory of all."""
+        """That of the plain engine, with the notes and the memory of all."""
         infos = [engine.info() for engine in (self._plain, *self._held())]
         opening = [OPENING.format(root) for root, adapter in self._adapters.items() if adapter in self._opening]
         notes = dict.fromkeys([*opening, *(note for info in infos for note in info.notes)])
@@ -138,7 +138,7 @@ class TunedEngine:
         return [engine for engine in self._engines.values() if engine is not self._plain]
 
     def _engine_for(self, request: InfillRequest) -> Engine:
-        self._look()
+        self._refresh()
         if not self._adapters or not request.spans:
             return self._plain
         adapter = self._adapter_for(
@@ -146,8 +146,8 @@ class TunedEngine:
         )
         return self._plain if adapter is None else self._engine_of(adapter)
 
-    def _look(self) -> None:
-        """Has anything been installed or removed? That changes the time of the folder."""
+    def _refresh(self) -> None:
+        """Installing or removing an adapter changes the folder's modification time."""
         try:
             stamp = self._place.stat().st_mtime_ns
         except OSError:
@@ -185,14 +185,14 @@ class TunedEngine:
         try:
             return opening.result()
         except EngineError as error:
-            log.warning("the plain model answers instead: %s", error)
+            log.warning("cannot open a tuned model, using the untuned one instead: %s", error)
         except Exception:
-            log.exception("the plain model answers instead of the tuned one")
+            log.exception("cannot open a tuned model, using the untuned one instead")
         return self._plain
 
 
 class Adapter(Struct, frozen=True):
-    """One installed state of a project's adapter."""
+    """One version of a project's adapter."""
 
     folder: Path
     made: str

@@ -1,4 +1,4 @@
-"""One thread that owns a synchronous engine, and the event loop's way to give it work and take it back."""
+"""The thread that owns the synchronous engine, and how the event loop gives it work and cancels it."""
 
 import asyncio
 import logging
@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
 from mercury_ls.link.wire import Failure, Status, final, untouched
 
-__all__ = ["Answers", "LoadEngine", "Worker"]
+__all__ = ["DraftStream", "LoadEngine", "Worker"]
 
 LoadEngine = Callable[[Callable[[float, str], None]], Engine]
-"""Gets a function to report progress with: the fraction done and what is being done."""
+"""Takes a function to report progress with: the fraction done, and what is being done."""
 
 Job = Callable[[Engine], None]
 
@@ -27,7 +27,7 @@ WAITING_PER_CLIENT = 16
 WAITING = 256
 WARM = 32
 SLICE_SECONDS = 0.05
-"""Most answers take less."""
+"""Longer than most answers take."""
 CLOSE_SECONDS = 5.0
 
 SUPERSEDED = Failure("superseded", f"{WAITING_PER_CLIENT} newer requests of the same client are waiting")
@@ -38,12 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class Worker:
-    """Made on an event loop; loads the engine on its own thread and runs everything there, one forward at a time.
+    """Created on an event loop; loads the engine on its own thread and runs everything there, one forward at a time.
 
-    Before each forward it is decided who goes on: the newest request of a client, clients in turn, and as many
-    at once as the engine answers in one batch. Warm work gets what time is left, and never delays a batch by more
-    than the forward that it is in. Each yield of the engine is where a closed or late request ends and where any
-    other may be suspended.
+    Before each forward it schedules the newest request of each client, round robin, and as many at once as the engine
+    can batch. Warming gets the remaining time, and never delays a batch by more than one forward. At each yield of the
+    engine, a closed or late request ends, and any other may be suspended.
     """
 
     def __init__(self, load_engine: LoadEngine, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -53,46 +52,46 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._work = Condition()
-        self._turns = Turns()
-        self._wishes: OrderedDict[tuple[str, str], Warm] = OrderedDict()
+        self._schedule = Schedule()
+        self._warmings: OrderedDict[tuple[str, str], Warm] = OrderedDict()
         self._warming: Warm | None = None
         self._stopping = False
         self._notes: tuple[str, ...] = ()
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
-    def infill(self, client: str, request: InfillRequest) -> "Answers":
-        """The deadline counts from here, and the spans must lie inside of their windows."""
+    def infill(self, client: str, request: InfillRequest) -> "DraftStream":
+        """The deadline starts now. The spans must lie inside their windows."""
         wait = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
-        answers = Answers(client, request, self._clock() + wait, self._loop, self._forget)
+        stream = DraftStream(client, request, self._clock() + wait, self._loop, self._forget)
         if self._stopping:
-            answers.deliver(STOPPED)
-            return answers
+            stream.deliver(STOPPED)
+            return stream
         if self.status.state != "ready":
             reason = self.status.detail or f"the engine is {self.status.state}"
-            answers.deliver(Failure("unavailable", reason))
-            return answers
+            stream.deliver(Failure("unavailable", reason))
+            return stream
         with self._work:
             self._drop_warm(client, request.session)
-            refused = self._turns.add(answers)
+            refused = self._schedule.add(stream)
             self._work.notify()
         if refused is not None:
-            refused.deliver(BUSY if refused is answers else SUPERSEDED)
-        return answers
+            refused.deliver(BUSY if refused is stream else SUPERSEDED)
+        return stream
 
     def warm(self, client: str, request: InfillRequest) -> None:
-        """Replaces what the same session wished before; the oldest wish goes when there are too many."""
+        """Replaces the previous request of the same session; the oldest is dropped if there are too many."""
         with self._work:
             self._drop_warm(client, request.session)
-            self._wishes[client, request.session] = Warm(client, request)
-            if len(self._wishes) > WARM:
-                self._wishes.popitem(last=False)
+            self._warmings[client, request.session] = Warm(client, request)
+            if len(self._warmings) > WARM:
+                self._warmings.popitem(last=False)
             self._work.notify()
 
     def forget(self, client: str) -> None:
-        """The client is gone, and nobody will use what was to be warmed for it."""
+        """Drops all warming for a client that is gone."""
         with self._work:
-            sessions = [session for owner, session in self._wishes if owner == client]
+            sessions = [session for owner, session in self._warmings if owner == client]
             if self._warming is not None:
                 sessions.append(self._warming.request.session)
             for session in sessions:
@@ -100,46 +99,46 @@ class Worker:
             self._work.notify()
 
     async def statuses(self) -> AsyncIterator[Status]:
-        """The status now and after each change, until the worker closes."""
+        """The current status, and each new one until the worker closes."""
         while not self._stopping:
             changed = self._changed
             yield self.status
             await changed.wait()
 
     async def close(self) -> None:
-        """Ends every request with a `Failure`, then waits for the thread; not for a forward that hangs."""
+        """Ends every request with a `Failure`, then waits for the thread, but not for a forward that hangs."""
         with self._work:
             self._stopping = True
-            waiting = [answers for answers in self._turns if not answers.begun]
-            for answers in waiting:
-                self._turns.remove(answers)
-            self._wishes.clear()
+            waiting = [stream for stream in self._schedule if not stream.started]
+            for stream in waiting:
+                self._schedule.remove(stream)
+            self._warmings.clear()
             self._work.notify()
-        for answers in waiting:
-            answers.deliver(STOPPED)
+        for stream in waiting:
+            stream.deliver(STOPPED)
         self._changed.set()
         await asyncio.to_thread(self._thread.join, CLOSE_SECONDS)
 
     @property
     def pending(self) -> int:
-        """Jobs that wait, run or are suspended."""
+        """The number of jobs that are waiting, running or suspended."""
         with self._work:
-            return len(self._turns) + len(self._wishes) + (self._warming is not None)
+            return len(self._schedule) + len(self._warmings) + (self._warming is not None)
 
-    def _forget(self, answers: "Answers") -> None:
-        """Whoever has begun is ended by the engine's thread."""
+    def _forget(self, stream: "DraftStream") -> None:
+        """Removes a waiting request; one that has started is ended by the engine's thread."""
         with self._work:
-            if not answers.begun:
-                self._turns.remove(answers)
+            if not stream.started:
+                self._schedule.remove(stream)
             self._work.notify()
 
     def _drop_warm(self, client: str, session: str) -> None:
-        self._wishes.pop((client, session), None)
+        self._warmings.pop((client, session), None)
         warming = self._warming
         if warming is not None and (warming.client, warming.request.session) == (client, session):
             warming.stale = True
 
-    def _publish(self, status: Status) -> None:
+    def _set_status(self, status: Status) -> None:
         self.status = status
         self._changed.set()
         self._changed = asyncio.Event()
@@ -149,34 +148,34 @@ class Worker:
     def _run(self) -> None:
         try:
             engine = self._load_engine(self._report)
-            self._tell(Status("ready", info=engine.info()))
+            self._publish(Status("ready", info=engine.info()))
         except Exception as error:
             log.exception("the engine could not be loaded")
-            self._tell(Status("unavailable", describe(error)))
+            self._publish(Status("unavailable", describe(error)))
             return
         batch = engine.info().batch
         while (job := self._next(batch)) is not None:
             job(engine)
-            self._tell_notes(engine)
+            self._publish_notes(engine)
         with self._work:
-            begun = list(self._turns)
-        for answers in begun:
-            self._end(answers, STOPPED)
+            started = list(self._schedule)
+        for stream in started:
+            self._end(stream, STOPPED)
         self._end_warm()
 
     def _report(self, progress: float, detail: str) -> None:
-        self._tell(Status("loading", detail, progress))
+        self._publish(Status("loading", detail, progress))
 
-    def _tell_notes(self, engine: Engine) -> None:
-        """What is amiss with an engine that answers, as soon as it is, and until it no longer is."""
+    def _publish_notes(self, engine: Engine) -> None:
+        """Publishes the engine's notes about what does not work as it should whenever they change."""
         info = engine.info()
         if info.notes != self._notes:
             self._notes = info.notes
-            self._tell(Status("ready", "; ".join(info.notes), info=info))
+            self._publish(Status("ready", "; ".join(info.notes), info=info))
 
-    def _tell(self, status: Status) -> None:
-        with suppress(RuntimeError):  # the loop has been closed: nobody is left to tell
-            self._loop.call_soon_threadsafe(self._publish, status)
+    def _publish(self, status: Status) -> None:
+        with suppress(RuntimeError):  # the loop has been closed
+            self._loop.call_soon_threadsafe(self._set_status, status)
 
     def _next(self, batch: int) -> Job | None:
         while True:
@@ -186,72 +185,72 @@ class Worker:
                     return None
                 if self._warming is not None and self._warming.stale:
                     return self._end_warm
-                if self._turns:
-                    return partial(self._advance, self._turns.choose(batch))
-                if self._warming is None and self._wishes:
-                    _, self._warming = self._wishes.popitem()
+                if self._schedule:
+                    return partial(self._advance, self._schedule.choose(batch))
+                if self._warming is None and self._warmings:
+                    _, self._warming = self._warmings.popitem()
                 if self._warming is not None:
                     return partial(self._encode, self._warming)
                 self._work.wait()
 
     def _end_closed_and_late(self) -> None:
-        """Whoever has no more time gets the best draft so far: without any, the text as it stands."""
+        """A late request gets the best draft so far, or the text as it stands."""
         with self._work:
             now = self._clock()
-            over = [answers for answers in self._turns if answers.closed or now >= answers.deadline]
-        for answers in over:
-            self._end(answers, final(answers.best))
+            over = [stream for stream in self._schedule if stream.closed or now >= stream.deadline]
+        for stream in over:
+            self._end(stream, final(stream.best))
 
-    def _advance(self, chosen: "list[Answers]", engine: Engine) -> None:
-        """One draft of each; the engine computes the next forwards of all of them with the first."""
+    def _advance(self, chosen: "list[DraftStream]", engine: Engine) -> None:
+        """One draft for each; the engine batches their forwards with the first one."""
         began = self._clock()
-        for answers in chosen:
-            if not (answers.closed or self._stopping):
-                self._draft(answers, engine)
+        for stream in chosen:
+            if not (stream.closed or self._stopping):
+                self._draft(stream, engine)
         with self._work:
-            self._turns.spent(chosen, self._clock() - began)
+            self._schedule.spent(chosen, self._clock() - began)
 
-    def _draft(self, answers: "Answers", engine: Engine) -> None:
+    def _draft(self, stream: "DraftStream", engine: Engine) -> None:
         try:
-            if answers.drafts is None:
-                answers.drafts = engine.infill(self._in_time(answers))
-            draft = next(answers.drafts, None)
+            if stream.drafts is None:
+                stream.drafts = engine.infill(self._in_time(stream))
+            draft = next(stream.drafts, None)
             if draft is None:
                 raise EngineError("the engine stopped without a final draft")
         except Exception as error:
             if not isinstance(error, EngineError):
-                log.exception("the engine failed on a request of session %r", answers.request.session)
-            self._end(answers, Failure("engine", describe(error)))
+                log.exception("the engine failed on a request of session %r", stream.request.session)
+            self._end(stream, Failure("engine", describe(error)))
             return
-        answers.best = draft
-        if draft.final or self._clock() >= answers.deadline:
-            self._end(answers, final(draft))
+        stream.best = draft
+        if draft.final or self._clock() >= stream.deadline:
+            self._end(stream, final(draft))
         else:
-            answers.deliver(draft)
+            stream.deliver(draft)
 
-    def _in_time(self, answers: "Answers") -> InfillRequest:
-        request = answers.request
+    def _in_time(self, stream: "DraftStream") -> InfillRequest:
+        request = stream.request
         if request.deadline_ms is None:
             return request
-        return replace(request, deadline_ms=(answers.deadline - self._clock()) * 1000)
+        return replace(request, deadline_ms=(stream.deadline - self._clock()) * 1000)
 
-    def _end(self, answers: "Answers", last: Draft | Failure) -> None:
-        """The last thing that is heard of it; the engine is told that nobody listens any longer."""
+    def _end(self, stream: "DraftStream", last: Draft | Failure) -> None:
+        """Closes the engine's generator and delivers the last message of a request."""
         try:
-            if answers.drafts is not None:
-                answers.drafts.close()
+            if stream.drafts is not None:
+                stream.drafts.close()
         except Exception:
-            log.exception("the engine failed to end a request of session %r", answers.request.session)
-        answers.deliver(last)
+            log.exception("the engine failed to end a request of session %r", stream.request.session)
+        stream.deliver(last)
         with self._work:
-            self._turns.remove(answers)
+            self._schedule.remove(stream)
 
     def _encode(self, warm: "Warm", engine: Engine) -> None:
         try:
             if warm.steps is None:
                 warm.steps = engine.warm(warm.request)
             for _ in warm.steps:
-                if self._stopping or warm.stale or self._turns:
+                if self._stopping or warm.stale or self._schedule:
                     return
         except Exception:
             log.exception("the engine failed to warm session %r", warm.request.session)
@@ -268,78 +267,78 @@ class Worker:
             log.exception("the engine failed to end the warming of session %r", warm.request.session)
 
 
-class Turns:
-    """Who waits or has begun, and who goes on: clients in turn, the newest request of each first.
+class Schedule:
+    """The open requests, and which of them run next: clients round robin, the newest request of each first.
 
-    A turn is an answer or a slice of the engine's time, whichever is shorter: what takes long does not hold up
-    others, and what is short is not cut into pieces. With room for several the next clients go on too, then the
-    second newest requests.
+    A turn lasts for one answer or one slice of engine time, whichever is shorter: long requests do not hold up others,
+    and short ones are not interrupted. If the engine has room for several, the next clients' requests run too, then
+    the clients' second newest.
     """
 
     def __init__(self) -> None:
-        self._clients: OrderedDict[str, list[Answers]] = OrderedDict()
+        self._clients: OrderedDict[str, list[DraftStream]] = OrderedDict()
         self._used: dict[str, float] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._clients.values()))
 
-    def __iter__(self) -> "Iterator[Answers]":
+    def __iter__(self) -> "Iterator[DraftStream]":
         return chain.from_iterable(list(self._clients.values()))
 
-    def add(self, answers: "Answers") -> "Answers | None":
-        """Who has to go for it: nobody, the client's oldest that waits, or the new one when all is full."""
-        if sum(not other.begun for other in self) >= WAITING:
-            return answers
-        queue = self._clients.setdefault(answers.client, [])
-        queue.append(answers)
-        waiting = [other for other in queue if not other.begun]
+    def add(self, stream: "DraftStream") -> "DraftStream | None":
+        """The request that has to go, if any: the client's oldest waiting one, or the new one if the server is full."""
+        if sum(not other.started for other in self) >= WAITING:
+            return stream
+        queue = self._clients.setdefault(stream.client, [])
+        queue.append(stream)
+        waiting = [other for other in queue if not other.started]
         if len(waiting) <= WAITING_PER_CLIENT:
             return None
         self.remove(waiting[0])
         return waiting[0]
 
-    def choose(self, most: int) -> "list[Answers]":
+    def choose(self, most: int) -> "list[DraftStream]":
         ranks = zip_longest(*(reversed(queue) for queue in self._clients.values()))
-        chosen = list(islice((answers for rank in ranks for answers in rank if answers is not None), most))
-        for answers in chosen:
-            self._begin(answers)
+        chosen = list(islice((stream for rank in ranks for stream in rank if stream is not None), most))
+        for stream in chosen:
+            self._begin(stream)
         return chosen
 
-    def _begin(self, answers: "Answers") -> None:
-        """The oldest of too many has no more time: whoever asks that much wants to hear of the newest."""
-        answers.begun = True
-        begun = [other for other in self._clients[answers.client] if other.begun]
-        if len(begun) > WAITING_PER_CLIENT:
-            begun[0].deadline = float("-inf")
+    def _begin(self, stream: "DraftStream") -> None:
+        """If a client has too many running, the oldest one ends: the client is interested in the newest."""
+        stream.started = True
+        started = [other for other in self._clients[stream.client] if other.started]
+        if len(started) > WAITING_PER_CLIENT:
+            started[0].deadline = float("-inf")
 
-    def spent(self, chosen: "list[Answers]", seconds: float) -> None:
-        """Those whose slice is over stand behind all others; an answer that was given ended its turn already."""
-        unfinished = dict.fromkeys(answers.client for answers in self if answers in chosen)
+    def spent(self, chosen: "list[DraftStream]", seconds: float) -> None:
+        """Moves clients whose slice is used up to the end; those that got their answer are there already."""
+        unfinished = dict.fromkeys(stream.client for stream in self if stream in chosen)
         for client in unfinished:
             self._used[client] = self._used.get(client, 0.0) + seconds
             if self._used[client] >= SLICE_SECONDS:
                 self._to_the_end(client)
 
-    def remove(self, answers: "Answers") -> None:
-        queue = self._clients.get(answers.client, [])
-        if answers not in queue:
+    def remove(self, stream: "DraftStream") -> None:
+        queue = self._clients.get(stream.client, [])
+        if stream not in queue:
             return
-        queue.remove(answers)
-        if answers.begun:
-            self._to_the_end(answers.client)
+        queue.remove(stream)
+        if stream.started:
+            self._to_the_end(stream.client)
         if not queue:
-            del self._clients[answers.client]
+            del self._clients[stream.client]
 
     def _to_the_end(self, client: str) -> None:
         self._clients.move_to_end(client)
         self._used.pop(client, None)
 
 
-class Answers:
-    """The loop's end of one request: drafts until the final one, or until a `Failure`.
+class DraftStream:
+    """The drafts of one request, for the event loop: until the final one, or until a `Failure`.
 
-    `close()` cancels: a waiting request is forgotten, one that has begun ends at the engine's next yield. What the
-    engine's thread knows of it: the drafts once it has begun, and the best of them.
+    `close()` cancels: a waiting request is removed, a running one ends at the engine's next yield. The engine's thread
+    owns `drafts` and `best`.
     """
 
     def __init__(
@@ -348,13 +347,13 @@ class Answers:
         request: InfillRequest,
         deadline: float,
         loop: asyncio.AbstractEventLoop,
-        forget: Callable[["Answers"], None],
+        forget: Callable[["DraftStream"], None],
     ) -> None:
         self.client = client
         self.request = request
         self.deadline = deadline
         self.closed = False
-        self.begun = False
+        self.started = False
         self.drafts: Iterator[Draft] | None = None
         self.best = untouched(request)
         self._loop = loop
@@ -363,7 +362,7 @@ class Answers:
         self._arrival: asyncio.Future[None] | None = None
         self._last = False
 
-    def __aiter__(self) -> "Answers":
+    def __aiter__(self) -> "DraftStream":
         return self
 
     async def __anext__(self) -> Draft | Failure:
@@ -381,8 +380,8 @@ class Answers:
         self._wake()
 
     def deliver(self, answer: Draft | Failure) -> None:
-        """Called on either thread."""
-        with suppress(RuntimeError):  # the loop has been closed: nobody is left to read the answer
+        """Can be called on either thread."""
+        with suppress(RuntimeError):  # the loop has been closed
             self._loop.call_soon_threadsafe(self._arrive, answer)
 
     def _arrive(self, answer: Draft | Failure) -> None:
@@ -398,7 +397,7 @@ class Answers:
 
 
 class Warm(Struct, eq=False):
-    """Encoding ahead for one session; `steps` is the engine's generator once it has begun."""
+    """A request to warm the prefix cache for one session; `steps` is the engine's generator once it is running."""
 
     client: str
     request: InfillRequest

@@ -1,4 +1,4 @@
-"""Work for idle moments: what fails is logged and taken up again later, each time after a longer pause."""
+"""Background work for idle moments: failures are logged, and retried after increasing pauses."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 
 
 class Chore:
-    """`run` it as often as there is time: during a pause it does nothing."""
+    """`run` may be called at any time: during a pause after a failure it does nothing."""
 
     def __init__(self, name: str, work: Callable[[], Awaitable[object]], clock: Callable[[], float]) -> None:
         self._name = name
@@ -26,7 +26,7 @@ class Chore:
         try:
             await self._work()
         except Exception:
-            log.exception("%s failed; it is taken up again in %.0f s", self._name, self._pause)
+            log.exception("%s failed; retrying in %.0f s", self._name, self._pause)
             self._resting_until = self._clock() + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
         else:

@@ -48,7 +48,7 @@ class Questions:
             return "suggestions are off (suggest.enabled)"
         if self.clock() < self.snoozed_until and not invoked:
             return f"snoozed for another {counted(math.ceil((self.snoozed_until - self.clock()) / 60), 'minute')}"
-        if not settings.speaks(document.language):
+        if not settings.suggests_in(document.language):
             return f"off for {document.language} (suggest.languages)"
         return unfit(document.text)
 

@@ -1,4 +1,4 @@
-"""What became of suggestions, in numbers: a count per day, language and kind, kept on this machine and nowhere else."""
+"""Statistics of suggestions: counts by day, language and kind, stored on this machine only."""
 
 import errno
 import logging
@@ -31,7 +31,7 @@ COUNTS: tuple[Count, ...] = ("shown", "typed_through", "accepted", "rejected", "
 REMEMBERED_OFFERS = 64
 SECONDS_BETWEEN_WRITES = 30.0
 COMPACTED_BYTES = 1 << 16
-"""A file that has grown by this much is written again, one line for each day, language and kind."""
+"""After growing by this much, the file is rewritten with one line for each day, language and kind."""
 LARGEST_FILE = 1 << 24
 KEPT_DAYS = 730
 LANGUAGE = re.compile(r"[\w+#.-]{1,32}", re.ASCII)
@@ -39,7 +39,7 @@ NAMES = {"inline": "inline", "nextEdit": "next edits"}
 
 
 class Row(Struct, frozen=True, rename="camel"):
-    """The counts of one day, language and kind. Nothing else is ever written: no text, no path, no time of day."""
+    """The counts of one day, language and kind. Nothing else is stored: no text, no path, no time of day."""
 
     day: str
     language: str
@@ -56,7 +56,7 @@ class Row(Struct, frozen=True, rename="camel"):
 
 
 def default_file() -> Path | None:
-    """In the user's state folder; None where nobody knows that user's home."""
+    """In the user's state folder; None if the user has no home folder."""
     import platformdirs
 
     path = platformdirs.user_state_path("mercury-ls", appauthor=False) / "stats.jsonl"
@@ -64,10 +64,10 @@ def default_file() -> Path | None:
 
 
 class Stats:
-    """The counts of this process, and the file that they are added to now and then; no file where `path` is None.
+    """The counts of this process, and the file to which they are appended from time to time, unless `path` is None.
 
-    Several servers share the file. Each appends what it has counted since, under a lock that nobody waits for: where
-    the lock is held or the disk is full, the counts stay in memory until the next time.
+    Several servers share the file, under a lock that none of them waits for: if the lock is taken or the disk is full,
+    the counts stay in memory until the next time.
     """
 
     def __init__(self, path: Path | None = None, clock: Callable[[], float] = time.time):
@@ -85,14 +85,14 @@ class Stats:
 
     @property
     def where(self) -> str:
-        """Where the counts are kept, for people."""
+        """Where the counts are stored, in words."""
         if not self.enabled:
-            return "Nothing is counted now: `record.counts` is off."
+            return "Counting is off: `record.counts = false`."
         if self.path is None:
-            return "Kept until this editor ends."
+            return "Stored until this editor closes."
         if self._problem:
-            return f"Not kept: `{readable(self.path)}` cannot be used ({self._problem})."
-        return f"Kept in `{readable(self.path)}`, nowhere else."
+            return f"Not stored: cannot use `{readable(self.path)}` ({self._problem})."
+        return f"Stored in `{readable(self.path)}`, on this machine only."
 
     def add(self, language: str, kind: Kind, count: Count, number: int = 1) -> None:
         if not self.enabled:
@@ -103,7 +103,7 @@ class Stats:
         self._new[row.key] = replace(row, **{count: getattr(row, count) + number})
 
     def rows(self) -> list[Row]:
-        """Everything that is known, the latest day first."""
+        """All counts, the latest day first."""
         return merged([*self._kept(), *self._new.values()])
 
     def _kept(self) -> list[Row]:
@@ -118,7 +118,7 @@ class Stats:
             self.write()
 
     def write(self) -> None:
-        """Add what is new to the file; what cannot be written stays."""
+        """Append the new counts to the file; those that cannot be written stay in memory."""
         self._written_at = self._clock()
         if self.path is None or not self._new:
             return
@@ -134,12 +134,12 @@ class Stats:
 
     def _complain(self, error: OSError) -> None:
         if not self._problem:
-            log.warning("counts are not kept: %s (%s)", self.path, error.strerror or error)
+            log.warning("cannot store counts in %s: %s", self.path, error.strerror or error)
         self._problem = error.strerror or str(error)
 
 
 class Offer:
-    """What is known of one suggestion or next edit that may still be told of."""
+    """One suggestion or next edit that the client may still report on."""
 
     def __init__(self, language: str, kind: Kind):
         self.language = language
@@ -148,7 +148,7 @@ class Offer:
 
 
 class Tally:
-    """What becomes of each offer of one session: each counts once, whatever a client tells of it, and how often."""
+    """What became of each offer of one session: each counts once, whatever a client reports and how often."""
 
     def __init__(self, stats: Stats):
         self.stats = stats
@@ -161,7 +161,7 @@ class Tally:
             self._offers.popitem(last=False)
 
     def answered(self, id: str) -> None:
-        """The client has it. One that never reports what it shows is taken to show what it was given."""
+        """The client has received it. If a client never reports what it shows, everything it received counts."""
         offer = self._offers.get(id)
         if offer and offer.kind not in self._reporting:
             self._show(offer)
@@ -173,14 +173,14 @@ class Tally:
             self._show(offer)
 
     def typed_through(self, id: str) -> None:
-        """The text is all there. A client that inserted it may say only after this that it was accepted."""
+        """The whole text is in the document. A client that inserted it may report only later that it was accepted."""
         offer = self._offers.get(id)
         if offer and not offer.is_settled and not offer.is_typed:
             offer.is_typed = True
             self._count(offer, "typed_through")
 
     def accepted(self, id: str, characters: int) -> bool:
-        """Whether this is the first that is heard of what became of it; `characters` count each time: it may be
+        """Whether this is the first report about the offer; `characters` count each time, since an offer may be
         accepted word by word."""
         offer = self._offers.get(id)
         if offer is None:
@@ -197,7 +197,7 @@ class Tally:
         return offer is not None and not offer.is_typed and self._settle(offer, "rejected")
 
     def passed_over(self, id: str) -> bool:
-        """The user went another way; whether it was seen at all can only be guessed, so it counts as nothing."""
+        """The user typed something else, with or without having seen it: this is not counted."""
         offer = self._offers.get(id)
         if offer is None or offer.is_settled:
             return False
@@ -237,11 +237,8 @@ def newest_first(day: str) -> tuple[int, ...]:
     return tuple(-int(part) for part in day.split("-"))
 
 
-# The file
-
-
 def read(path: Path) -> list[Row]:
-    """What can be read of it; lines that a crash or a full disk has cut off are skipped."""
+    """The readable rows; lines that a crash or a full disk has cut off are skipped."""
     try:
         data = read_small(str(path), LARGEST_FILE)
     except FileNotFoundError:
@@ -249,7 +246,7 @@ def read(path: Path) -> list[Row]:
     lines = [line for line in data.splitlines() if line.strip()]
     found = [row for line in lines if (row := row_of(line))]
     if len(found) < len(lines):
-        log.warning("%s: skipped %d of %d lines, which are no counts", path, len(lines) - len(found), len(lines))
+        log.warning("%s: skipped %d of %d lines, which cannot be read", path, len(lines) - len(found), len(lines))
     return found
 
 
@@ -274,7 +271,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def append(path: Path, rows: Iterable[Row], compacted: int) -> int:
-    """Add lines to the file, or write it anew where it has grown; gives the size it was last compacted to."""
+    """Append to the file, and compact it if it has grown; returns the size after the last compaction."""
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))
@@ -305,11 +302,8 @@ def lines_of(rows: Iterable[Row]) -> bytes:
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
-# Showing them
-
-
 def recent(rows: Sequence[Row], days: int, today: str) -> list[Row]:
-    """Those of the last so many days."""
+    """The rows of the last `days` days, including today."""
     first = time.mktime(time.strptime(today, "%Y-%m-%d")) - (days - 1) * 86400
     return [row for row in rows if time.mktime(time.strptime(row.day, "%Y-%m-%d")) >= first - 7200]
 
@@ -322,7 +316,7 @@ HEAD = ("day", "language", "kind", "shown", "typed through", "accepted", "reject
 
 
 def table(rows: Sequence[Row]) -> str:
-    """For a terminal."""
+    """The statistics for a terminal."""
     lines = [HEAD, *(cells(row, row.day, row.language) for row in rows), *sums(rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
@@ -338,7 +332,7 @@ def sums(rows: Sequence[Row]) -> list[tuple[str, ...]]:
 
 
 def markdown(rows: Sequence[Row], where: str) -> str:
-    """The page that editors show."""
+    """The statistics page for editors."""
     if not rows:
         return f"# mercury-ls: suggestions\n\nNothing has been counted yet.\n\n{where}\n"
     lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *sums(rows), *(cells(row, row.day, row.language) for row in rows)]

@@ -1,4 +1,4 @@
-"""Settings from every source, later ones winning; what is wrong is reported, everything else applies."""
+"""Loads the settings from all sources, later ones winning; bad values are reported, and everything else applies."""
 
 import os
 import re
@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 PROJECT_FILE = ".mercury.toml"
-DEEPEST = 8
-MOST_PROBLEMS = 16
+MAX_DEPTH = 8
+MAX_PROBLEMS = 16
 LONGEST_SHOWN = 80
 
 COPILOT_KEYS = frozenset(
@@ -55,7 +55,7 @@ COPILOT_KEYS = frozenset(
         "telemetry",
     }
 )
-"""What clients of the Copilot dialect put beside our settings: not ours to judge."""
+"""Sections that clients of the Copilot dialect send along with our settings: ignored without a report."""
 
 
 class Problem(Struct, frozen=True):
@@ -81,7 +81,7 @@ class Loaded(Struct, frozen=True):
 
 
 class Effective(Struct, frozen=True):
-    """One value in force, for `mercury-ls config`."""
+    """One value in effect, for `mercury-ls config`."""
 
     path: str
     value: Any
@@ -89,7 +89,7 @@ class Effective(Struct, frozen=True):
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """One place that settings come from. Texts from a `typed` one are parsed: it has nothing else."""
+    """Where settings come from. A typed source, such as the command line, has only strings, which are parsed."""
 
     origin: str
     values: tuple[tuple[str, Any], ...] = ()
@@ -105,7 +105,7 @@ def load(
     environ: Mapping[str, str] | None = None,
     arguments: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Read everything, always: settings are replaced, never changed. `project_files` go from far to near."""
+    """Reads all sources: settings are replaced as a whole, never changed. `project_files` go from outer to inner."""
     sources = [
         *([file_source(user_file, "user file")] if user_file else []),
         *(file_source(path, "project file") for path in project_files),
@@ -121,7 +121,7 @@ def load(
 
 
 def effective(loaded: Loaded) -> list[Effective]:
-    """Every value in force with where it came from, entries of tables one by one."""
+    """Every value in effect and where it came from, with the entries of tables one by one."""
     rows = []
     for path in tree.settings():
         group, name = path.split(".")
@@ -139,13 +139,13 @@ def user_file() -> Path:
 
 
 def project_files(roots: Iterable[str | Path]) -> list[Path]:
-    """The project files of workspace folders; inner folders come later, and so win over outer ones."""
+    """The project files of workspace folders: inner folders come later, so they win over outer ones."""
     found = {Path(root) / PROJECT_FILE for root in roots}
     return sorted((path for path in found if os.path.lexists(path)), key=lambda path: (len(path.parts), path))
 
 
 def is_local(address: str) -> bool:
-    """Does this engine address stay on the machine?"""
+    """Whether this engine address is on this machine."""
     import ipaddress
     from urllib.parse import urlsplit
 
@@ -173,13 +173,13 @@ def file_source(path: Path, kind: str) -> Source:
 
 
 def editor_source(options: Mapping[str, Any]) -> Source:
-    """`{"mercury": {"engine": …}}`, `{"engine": …}` or `{"mercury.engine.model": …}`; camelCase will do.
+    """`{"mercury": {"engine": …}}`, `{"engine": …}` or `{"mercury.engine.model": …}`, in snake_case or camelCase.
 
-    Beside a `mercury` key stand the sections of other servers: of these only our own groups are read.
+    Next to a `mercury` key there may be sections of other servers: only our own groups are read from those.
     """
     origin = "editor settings"
     if not isinstance(options, Mapping):
-        problem = Problem("", shorten(options), "must be a table of settings", origin)
+        problem = Problem("settings", shorten(options), "must be a table", origin)
         return Source(origin=origin, problems=(problem,))
     leaves = list(flatten(options))
     if any(key.split(".")[0] == "mercury" for key in options):
@@ -201,7 +201,7 @@ def snake_case(name: str) -> str:
 
 
 def environment_sources(environ: Mapping[str, str]) -> Iterator[Source]:
-    """`MERCURY_ENGINE_MODEL` is `engine.model`. Only likely names are ours, there are other Mercuries."""
+    """`MERCURY_ENGINE_MODEL` is `engine.model`. Other programs use the prefix too: only likely names are ours."""
     for name in sorted(environ):
         group, _, rest = name.removeprefix("MERCURY_").lower().partition("_")
         path = f"{group}.{rest}"
@@ -210,8 +210,8 @@ def environment_sources(environ: Mapping[str, str]) -> Iterator[Source]:
             yield Source(origin=f"environment {name}", values=((path, environ[name]),), is_typed=True)
 
 
-def flatten(table: Mapping[str, Any], prefix: str = "", depth: int = DEEPEST) -> Iterator[tuple[str, Any]]:
-    """Dotted paths with their values. JSON's null means: not set. What nests deeper than any setting is no setting."""
+def flatten(table: Mapping[str, Any], prefix: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
+    """Dotted paths with their values, without those that are null. Tables deeper than any setting count as values."""
     for key, value in table.items():
         if isinstance(value, Mapping) and depth:
             yield from flatten(value, f"{prefix}{key}.", depth - 1)
@@ -223,7 +223,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "", depth: int = DEEPEST) ->
 
 
 class Loading:
-    """What has been read so far. A later source replaces a value; lists of patterns add up."""
+    """The values read so far. A later source replaces a value; lists of patterns are combined."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -232,21 +232,21 @@ class Loading:
         self._refused = 0
 
     def read(self, source: Source) -> None:
-        """Each mistake is told with its remedy, but nobody reads a thousand of them."""
+        """Each problem is reported with its remedy, up to a number that somebody would read."""
         self.problems += source.problems
         self._refused = 0
         for path, raw in source.values:
             self._take(source, path, raw)
-        if (more := self._refused - MOST_PROBLEMS) > 0:
-            remedy = f"{more} more values do not apply either; correct those above first"
+        if (more := self._refused - MAX_PROBLEMS) > 0:
+            remedy = f"{more} more values were not applied; fix those above first"
             self.problems.append(Problem("…", "", remedy, source.origin))
 
     def _take(self, source: Source, path: str, raw: Any) -> None:
         setting = tree.find(path)
         if setting is None:
-            return self._refuse(source, path, raw, unknown_remedy(path) if self._refused < MOST_PROBLEMS else "")
+            return self._refuse(source, path, raw, unknown_remedy(path) if self._refused < MAX_PROBLEMS else "")
         if source.is_project and setting.personal:
-            remedy = "a project file cannot set this; put it in your user file or your editor's settings"
+            remedy = "is not allowed in a project file; set it in your user file or your editor's settings"
             return self._refuse(source, path, raw, remedy)
         if setting.kind is dict and source.is_typed:
             return self._take_table(source, path, raw)
@@ -270,7 +270,9 @@ class Loading:
     def _add(self, source: Source, path: str, patterns: tuple[str, ...]) -> None:
         refused = {pattern: None for pattern in patterns if source.is_project and pattern.startswith("!")}
         for pattern in refused:
-            self._refuse(source, path, pattern, "a project file cannot take patterns back")
+            self._refuse(
+                source, path, pattern, "is not allowed in a project file, which cannot exempt files; remove it"
+            )
         added = {pattern: None for pattern in patterns if pattern not in refused}
         before = self.values.get(path, ())
         self.values[path] = (*(p for p in before if p not in added), *added)
@@ -278,7 +280,7 @@ class Loading:
 
     def _refuse(self, source: Source, path: str, value: Any, remedy: str) -> None:
         self._refused += 1
-        if self._refused <= MOST_PROBLEMS:
+        if self._refused <= MAX_PROBLEMS:
             self.problems.append(Problem(truncate(path), shorten(value), remedy, source.origin))
 
     def forbid_network(self) -> None:
@@ -286,9 +288,9 @@ class Loading:
         if not address or is_local(address):
             return
         if not self.values.get("privacy.allow_network", False):
-            remedy = "is on another machine; set privacy.allow_network = true in your own settings to use it"
+            remedy = "is on another machine; set privacy.allow_network = true in your user file to use it"
         elif not address.startswith("https:"):
-            remedy = "would send your code in the clear; use https"
+            remedy = "would send your code unencrypted; use https"
         else:
             return
         del self.values["engine.address"]
@@ -319,7 +321,7 @@ def convert(setting: Setting, raw: Any, is_typed: bool) -> Any:
 
 
 def shorten(value: Any) -> str:
-    """As Python writes it, in short: a stranger's value may be of any size and depth."""
+    """The value's `repr`, cut short: a stranger's value may be of any size and depth."""
     import reprlib
 
     short = reprlib.Repr()
@@ -340,17 +342,17 @@ def split_list(text: str) -> list[str]:
 
 
 def absolute_path(path: str, is_typed: bool) -> str:
-    """Only who types a command means the current folder; an editor's is anybody's guess."""
+    """A relative path makes sense on the command line only: nobody knows the current folder of an editor."""
     path = os.path.expanduser(path)
     if is_typed:
         return os.path.abspath(path)
     if not os.path.isabs(path):
-        raise ValueError("must be a full path, or begin with ~")
+        raise ValueError("must be an absolute path, or start with ~")
     return path
 
 
 def checked_model(value: str) -> str:
-    """One that is not here would leave every editor of the user without an engine: they share one."""
+    """Refuses a model that does not exist: all of the user's editors share one engine and would be left without it."""
     from mercury_engine.api import EngineError
     from mercury_ls.settings.models import resolve
 
@@ -364,7 +366,7 @@ def checked_model(value: str) -> str:
 def checked_address(value: str) -> str:
     from urllib.parse import urlsplit
 
-    remedy = "must be an address such as http://127.0.0.1:8391 or https://engine.example:443"
+    remedy = "must be a URL such as http://127.0.0.1:8391 or https://engine.example:443"
     try:
         parts = urlsplit(value)
         usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)
@@ -386,13 +388,13 @@ def mismatch_remedy(setting: Setting, raw: Any) -> str:
 
 def unknown_remedy(path: str) -> str:
     if path in Settings.__struct_fields__:
-        return "is a group of settings; set what is in it, see docs/SETTINGS.md"
+        return "is a group; set one of the settings in it, see docs/SETTINGS.md"
     near = nearest_setting(path)
-    return f"is no setting; did you mean {near}?" if near else "is no setting; see docs/SETTINGS.md for those there are"
+    return f"is not a setting; did you mean {near}?" if near else "is not a setting; see docs/SETTINGS.md"
 
 
 def nearest_setting(path: str, cutoff: float = 0.6) -> str | None:
-    """The setting or group whose path, or whose name alone, looks most like this."""
+    """The setting or group with the most similar path or name."""
     import difflib
 
     known = [*(() if "." in path else Settings.__struct_fields__), *tree.settings()]

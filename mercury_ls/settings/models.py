@@ -1,4 +1,4 @@
-"""Which model the setting `engine.model` names, and which models are here."""
+"""The installed models, and the one that the setting `engine.model` names."""
 
 import json
 from pathlib import Path
@@ -11,10 +11,10 @@ FAKE = "fake"
 
 
 def resolve(name: str) -> Path | None:
-    """The folder of the model of this name or path; None for the fake engine, which needs none.
+    """The folder of the model with this name or path; None for the fake engine, which has none.
 
-    `auto` is the first installed model, and the fake engine as long as none is: it says so wherever it answers. A plain
-    name is never a folder: this may run inside of a project that has one of that name.
+    `auto` is the best installed model, or the fake engine if there is none. A plain name is never taken for a folder:
+    the current folder may be a project that has a folder of that name.
     """
     known = installed()
     if name == FAKE or (name == "auto" and not known):
@@ -26,22 +26,24 @@ def resolve(name: str) -> Path | None:
     if Path(name).name != name and (path := Path(name).expanduser()).is_dir():
         return path
     choices = ", ".join(["auto", *known, FAKE])
-    raise EngineError(f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a folder")
+    raise EngineError(
+        f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a model folder"
+    )
 
 
 def answers(name: str, info: EngineInfo) -> bool:
-    """Whether this is the engine that the setting names: a server keeps the model that it was started with."""
+    """Whether this engine has the model that the setting names: a server keeps the one that it was started with."""
     folder = resolve(name)
     if folder is None:
         return info.engine == FAKE
     try:
         return json.loads((folder / "config.json").read_bytes())["name"] == info.model
     except (OSError, ValueError, KeyError, TypeError):
-        return True  # the engine will say what is wrong with it
+        return True  # the engine reports what is wrong with it
 
 
 def installed() -> dict[str, Path]:
-    """The models that came with this installation, best first."""
+    """The models of this installation, best first."""
     import mercury_engine
 
     home = Path(mercury_engine.__file__).parent / "models"

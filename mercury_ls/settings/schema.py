@@ -1,4 +1,4 @@
-"""The tree of settings: every name, default, bound and meaning, in one place."""
+"""All settings: names, types, defaults, bounds and descriptions."""
 
 import functools
 from collections.abc import Mapping
@@ -22,63 +22,63 @@ __all__ = [
 ]
 
 PERSONAL = Meta(extra={"personal": True})
-"""Not for a project file: opening a stranger's folder must be safe."""
+"""Not allowed in a project file: opening a stranger's folder must be safe."""
 
 FILE = Meta(extra={"file": True})
-"""Names a file or a folder: `~` is the home folder, and relative paths are only for the command line."""
+"""A file or folder: `~` is the home folder, and relative paths are allowed on the command line only."""
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The model and where it runs. One engine server answers for all projects of a user: none of them chooses it."""
+    """The model and where it runs. One engine server answers for all of a user's projects, so no project chooses it."""
 
     model: Annotated[
         str,
         Meta(
-            description="`auto` for the model that comes with mercury-ls, the name of another that does, or the path "
-            "of a model folder."
+            description="`auto` for the model that ships with mercury-ls, the name of another installed model, or the "
+            "path of a model folder."
         ),
         PERSONAL,
     ] = "auto"
     address: Annotated[
         str,
         Meta(
-            description="Where an engine server listens that mercury-ls shall use instead of starting one: "
-            "`http://127.0.0.1:8391`. One on another machine needs `https` and `privacy.allow_network`."
+            description="Use the engine server at this address instead of starting one: `http://127.0.0.1:8391`. "
+            "A server on another machine needs `https` and `privacy.allow_network`."
         ),
         PERSONAL,
     ] = ""
-    token_file: Annotated[str, Meta(description="File with the bearer token for `engine.address`."), PERSONAL, FILE] = (
-        ""
-    )
+    token_file: Annotated[str, Meta(description="File with the token for `engine.address`."), PERSONAL, FILE] = ""
     effort: Annotated[
         Literal["instant", "low", "medium", "high"],
-        Meta(description="How much the model checks and revises its draft: more time, better suggestions."),
+        Meta(description="How much the model checks and revises its drafts: better suggestions take more time."),
     ] = "low"
     deadline_ms: Annotated[
         int,
-        Meta(description="The best draft after this time is the answer, in milliseconds.", ge=20, le=60_000),
+        Meta(description="Time limit in milliseconds, after which the best draft so far is used.", ge=20, le=60_000),
     ] = 1000
     device: Annotated[
         Literal["auto", "cpu", "gpu"],
-        Meta(description="What the model runs on. `mercury-ls doctor` says what `auto` chose, and why."),
+        Meta(
+            description="The device to run the model on. `mercury-ls doctor` tells which one `auto` chooses, and why."
+        ),
         PERSONAL,
     ] = "auto"
     threads: Annotated[
         int,
         Meta(
-            description="Threads of the engine; 0 chooses: two, or one while other programs need the cores.",
+            description="Number of engine threads; 0 means two, or one while other programs need the cores.",
             ge=0,
             le=256,
         ),
         PERSONAL,
     ] = 0
     memory_mb: Annotated[
-        int, Meta(description="Most memory for the model and its caches, in MiB.", ge=128, le=1_048_576), PERSONAL
+        int, Meta(description="Memory limit for the model and its caches, in MiB.", ge=128, le=1_048_576), PERSONAL
     ] = 1024
     idle_exit_minutes: Annotated[
         int,
         Meta(
-            description="The engine server leaves after this long without an editor; 0 keeps it.",
+            description="The engine server exits after this many minutes without an editor; 0 means never.",
             ge=0,
             le=10_080,
         ),
@@ -87,75 +87,75 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is suggested, and when."""
+    """What to suggest, and when."""
 
     enabled: Annotated[bool, Meta(description="Suggest while typing.")] = True
     delay_ms: Annotated[
         int,
         Meta(
-            description="Wait after a keystroke, on top of the editor's own delay, in milliseconds.",
+            description="Delay after a keystroke in milliseconds, in addition to the editor's own.",
             ge=0,
             le=5000,
         ),
     ] = 0
     minimum_probability: Annotated[
         float,
-        Meta(description="Show a suggestion only if it is at least this likely to be accepted.", ge=0.0, le=1.0),
+        Meta(description="Show only suggestions that are at least this likely to be accepted.", ge=0.0, le=1.0),
     ] = 0.25
-    adapt: Annotated[bool, Meta(description="Move `minimum_probability` with what you accept and reject.")] = True
+    adapt: Annotated[bool, Meta(description="Adjust `minimum_probability` to what you accept and reject.")] = True
     in_comments: Annotated[bool, Meta(description="Suggest inside comments.")] = False
     in_strings: Annotated[bool, Meta(description="Suggest inside strings.")] = False
     multi_line: Annotated[
         Literal["auto", "always", "never"],
-        Meta(description="Suggest several lines: where a block is expected, everywhere, or nowhere."),
+        Meta(description="Suggest several lines where a block is expected, always, or never."),
     ] = "auto"
     alternatives: Annotated[
         int,
-        Meta(description="Most alternatives to cycle through when you ask for a suggestion.", ge=1, le=8),
+        Meta(description="Number of alternatives to cycle through when you request a suggestion.", ge=1, le=8),
     ] = 3
     languages: Annotated[
         dict[str, bool],
         Meta(
-            description="Languages to suggest in, by LSP language id: `markdown = false`. "
-            'The name `"*"` stands for all that are not named.'
+            description="Turn languages on or off by LSP language id: `markdown = false`. "
+            'The name `"*"` stands for all others.'
         ),
     ] = {}
     completion_fallback: Annotated[
         Literal["auto", "on", "off"],
         Meta(
-            description="Offer suggestions in the ordinary completion list: to editors without inline "
-            "completion, always, or never."
+            description="Offer suggestions in the ordinary completion list: only to editors without inline completion, "
+            "always, or never."
         ),
     ] = "auto"
 
-    def speaks(self, language: str) -> bool:
+    def suggests_in(self, language: str) -> bool:
         return self.languages.get(language, self.languages.get("*", True))
 
 
 class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the model reads besides the text around the cursor. Hidden files are never among it."""
+    """What the model reads besides the text around the cursor. Hidden files are never read."""
 
     budget_tokens: Annotated[
-        int, Meta(description="Tokens of text given to the model, all told.", ge=256, le=131_072)
+        int, Meta(description="Total number of tokens given to the model.", ge=256, le=131_072)
     ] = 2048
     snippets: Annotated[
         int,
         Meta(
-            description="Most pieces of other files that the model is told, the most similar first; 0 for none.",
+            description="Maximum number of snippets from other files, most similar first; 0 for none.",
             ge=0,
             le=64,
         ),
     ] = 24
     recent_edits: Annotated[
-        int, Meta(description="Most of your last edits shown to the model; 0 for none.", ge=0, le=64)
+        int, Meta(description="Maximum number of your recent edits to include; 0 for none.", ge=0, le=64)
     ] = 16
     workspace_definitions: Annotated[
-        bool, Meta(description="Look names and similar code up in the other files of the workspace.")
+        bool, Meta(description="Look up names and similar code in the other files of the workspace.")
     ] = True
     max_files: Annotated[
         int,
         Meta(
-            description="Most files that are searched for definitions, the last changed first.",
+            description="Maximum number of files to index, most recently changed first.",
             ge=0,
             le=100_000,
         ),
@@ -167,59 +167,59 @@ class PrivacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     respect_ignore_files: Annotated[
         bool,
-        Meta(description="Hide what .gitignore and .mercuryignore files name. Secrets are always hidden."),
+        Meta(description="Hide files that .gitignore and .mercuryignore list. Secret files are always hidden."),
         PERSONAL,
     ] = True
     ignore: Annotated[
         tuple[str, ...],
         Meta(
-            description="More files to hide, as gitignore patterns. They are read from each workspace folder "
-            "and from the root of the file system."
+            description="More files to hide, as gitignore patterns, relative to each workspace folder and to the root "
+            "of the file system."
         ),
     ] = ()
     secret_patterns: Annotated[
         tuple[str, ...],
         Meta(
-            description="More patterns of secret files, beside the built-in ones; "
-            "`!pattern` takes one back, though not in a project file."
+            description="More patterns for secret files, in addition to the built-in ones; `!pattern` exempts files, "
+            "but not in a project file."
         ),
     ] = ()
     allow_network: Annotated[
         bool,
-        Meta(description="Allow an engine on another machine."),
+        Meta(description="Allow an engine server on another machine."),
         PERSONAL,
     ] = False
 
 
 class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is kept on this machine of your work: edit sessions, for replay and tuning, and numbers of suggestions."""
+    """What is recorded of your work, on this machine only: edit sessions for replay and tuning, and statistics."""
 
     enabled: Annotated[bool, Meta(description="Record edit sessions."), PERSONAL] = False
     directory: Annotated[
-        str, Meta(description="Where recordings go; empty for the user's data folder."), PERSONAL, FILE
+        str, Meta(description="Folder for recordings; empty for the default data folder."), PERSONAL, FILE
     ] = ""
     max_mb: Annotated[
         int,
-        Meta(description="Most space for recordings, in MiB; the oldest go first.", ge=1, le=65_536),
+        Meta(description="Disk space limit for recordings, in MiB; the oldest are deleted first.", ge=1, le=65_536),
         PERSONAL,
     ] = 256
     counts: Annotated[
         bool,
         Meta(
-            description="Count suggestions per day and language, for `mercury-ls stats`: shown, typed through, "
-            "accepted, rejected, characters saved. No text and no paths are kept."
+            description="Count suggestions by day and language for `mercury-ls stats`: shown, typed through, accepted, "
+            "rejected, characters saved. No text and no paths are stored."
         ),
         PERSONAL,
     ] = True
 
 
 class LogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the server says about itself."""
+    """Logging."""
 
     level: Annotated[
         Literal["error", "warning", "info", "debug"],
         Meta(
-            description="The least important thing logged. Where nobody sets it, standard error gets warnings only.",
+            description="Least severe level to log. If it is not set, only warnings go to standard error.",
         ),
     ] = "info"
     file: Annotated[str, Meta(description="Log file; empty for standard error."), PERSONAL, FILE] = ""
@@ -237,7 +237,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Setting(Struct, frozen=True):
-    """One leaf of the tree, for those who read and explain it."""
+    """One setting, described for those that parse and document it."""
 
     path: str
     annotation: Any
@@ -254,7 +254,7 @@ class Setting(Struct, frozen=True):
 
 @functools.cache
 def settings() -> Mapping[str, Setting]:
-    """Every setting by its path, in the order of the tree."""
+    """Every setting by its path, in the order of declaration."""
     return {
         setting.path: setting
         for group in msgspec.structs.fields(Settings)
@@ -275,7 +275,7 @@ def setting_of(group: str, field: msgspec.structs.FieldInfo) -> Setting:
 
 
 def find(path: str) -> Setting | None:
-    """The setting at this path; `suggest.languages.python` is found as the entry of a table."""
+    """The setting at this path, which may name an entry of a table: `suggest.languages.python`."""
     if setting := settings().get(path):
         return setting
     table = settings().get(".".join(path.split(".")[:2]))
@@ -286,16 +286,16 @@ def find(path: str) -> Setting | None:
 
 TYPE_NAMES = {
     bool: "true or false",
-    dict: "a table of true or false by name",
+    dict: "a table of names with true or false",
     float: "a number",
     int: "a whole number",
-    str: "text",
-    tuple: "a list of texts",
+    str: "a string",
+    tuple: "a list of strings",
 }
 
 
 def expected(setting: Setting) -> str:
-    """What a value has to be, in words: `a whole number from 0 to 256`."""
+    """What a value has to be, in words: "a whole number from 0 to 256"."""
     if setting.kind is Literal:
         return "one of " + ", ".join(get_args(setting.annotation.__origin__))
     bounds = next(((m.ge, m.le) for m in setting.annotation.__metadata__ if m.ge is not None), None)

@@ -1,4 +1,4 @@
-"""TOML files that anybody may have written, read within bounds of size, nesting and time."""
+"""Reads TOML files that a stranger may have written, within bounds of size, nesting and time."""
 
 import re
 import tomllib
@@ -10,20 +10,20 @@ from mercury_ls.code.files import read_small
 __all__ = ["UnreadableError", "read"]
 
 LARGEST_FILE = 1 << 18
-DEEPEST = 32
-MOST_DOTS = 32
+MAX_DEPTH = 32
+MAX_DOTS = 32
 
 TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"{3,5}|\\?\Z)|\'\'\'.*?(?:\'{3,5}|\Z)|"(?:\\[^\n]|[^"\\\n])*"?|\'[^\'\n]*\'?|#[^\n]*'
     r"|(?P<mark>[\[{\]}.\n])",
     re.DOTALL,
 )
-"""Texts and comments, passed over whole, and the marks that nest. A text without its end goes on for as far as one can:
-nothing is read twice."""
+"""Strings and comments as a whole, and the characters that nest. A string without its end reaches as far as one can, so
+that nothing is scanned twice."""
 
 
 class UnreadableError(Exception):
-    """Nothing in this file applies. `where` names the file, and the line if there is one."""
+    """Nothing in this file applies. `where` is the file, with the line if it is known."""
 
     def __init__(self, where: str, remedy: str) -> None:
         super().__init__(f"{where} {remedy}")
@@ -32,7 +32,7 @@ class UnreadableError(Exception):
 
 
 def read(path: Path) -> dict[str, Any]:
-    """FileNotFoundError where there is none, UnreadableError for whatever else keeps it from being read."""
+    """Raises FileNotFoundError if there is no file, and UnreadableError for every other problem."""
     try:
         text = read_small(str(path), LARGEST_FILE).decode("utf-8-sig")
     except FileNotFoundError:
@@ -42,23 +42,25 @@ def read(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise UnreadableError(str(path), f"is not UTF-8 at byte {error.start}; save it as UTF-8") from None
     if line := too_deep(text):
-        raise UnreadableError(f"{path}:{line}", f"nests more than {DEEPEST} deep; settings need three levels")
+        raise UnreadableError(f"{path}:{line}", f"is nested more than {MAX_DEPTH} levels deep; settings need three")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         found = re.search(r"line (\d+)", str(error))
         where = f"{path}:{found[1]}" if found else str(path)
-        raise UnreadableError(where, f"is not TOML: {error}; nothing in this file applies until it is") from None
+        raise UnreadableError(
+            where, f"is not valid TOML ({error}); fix it, since nothing in this file applies"
+        ) from None
 
 
 def too_deep(text: str) -> int:
-    """The line where brackets or dotted keys nest too deep to parse: tomllib recurses into the ones, and needs the
-    square of the others' length."""
+    """The line where brackets or dotted keys nest too deeply for tomllib, which recurses into brackets and takes
+    quadratic time for dotted keys; 0 if nowhere."""
     depth = dots = 0
     for token in TOKEN.finditer(text):
         mark = token["mark"]
         depth += (mark in ("[", "{")) - (mark in ("]", "}") and depth > 0)
         dots = 0 if mark == "\n" else dots + (mark == ".")
-        if depth > DEEPEST or dots > MOST_DOTS:
+        if depth > MAX_DEPTH or dots > MAX_DOTS:
             return text.count("\n", 0, token.start()) + 1
     return 0

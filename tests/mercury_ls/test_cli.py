@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mercury_ls import cli, manual
-from mercury_ls.cli import main, parser, server_command
+from mercury_ls import manual
+from mercury_ls.cli import given, main
+from mercury_ls.cli.parser import parser
+from mercury_ls.cli.speak import server_command
 from mercury_ls.session import stats
 
 ROOT = Path(__file__).parents[2]
@@ -80,13 +82,13 @@ def test_a_place_that_does_not_exist_is_refused_with_what_there_is(home, capsys,
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
 def test_a_pipe_is_refused_instead_of_waited_for(home, capsys):
     os.mkfifo(home / "a.py")
-    check(capsys, ["complete", "a.py:1:1"], 2, "a.py cannot be read (it is no regular file")
+    check(capsys, ["complete", "a.py:1:1"], 2, "a.py cannot be read (it is not a regular file")
 
 
 def test_complete_says_which_settings_were_not_applied(home, capsys):
     (home / ".env").write_text("TOKEN=1\n")
     wrong = ["--set", "engine.efort=high", "--set", "engine.address=nonsense", "--config", "/nope.toml"]
-    said = ["did you mean engine.effort?", "engine.address = 'nonsense'", "--config = /nope.toml: is not there"]
+    said = ["did you mean engine.effort?", "engine.address = 'nonsense'", "--config = /nope.toml: does not exist"]
     check(capsys, ["complete", ".env:1:1", *wrong], 2, *said)
     (home / ".mercury.toml").write_text("engine.efort = 'high'\n")
     check(capsys, ["complete", ".env:1:1"], 1, said[0], "the file is private")
@@ -94,7 +96,7 @@ def test_complete_says_which_settings_were_not_applied(home, capsys):
 
 def test_config_misses_a_file_that_was_named_but_not_the_usual_one(home, capsys):
     check(capsys, ["config"], 0)
-    check(capsys, ["config", "--config", "nope.toml"], 2, "--config = nope.toml: is not there")
+    check(capsys, ["config", "--config", "nope.toml"], 2, "--config = nope.toml: does not exist")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_serve_refuses_what_would_have_no_effect(home, capsys, arguments, said):
 def test_a_switch_that_cannot_be_written_is_named(home, capsys, monkeypatch):
     (home / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "file"))
-    check(capsys, ["record", "on"], 1, f"{home / 'file'}", "cannot be changed", "writable")
+    check(capsys, ["record", "on"], 1, f"{home / 'file'}", "cannot change", "writable")
 
 
 def test_config_shows_that_recording_was_switched_on(home, capsys):
@@ -134,7 +136,7 @@ def test_config_shows_that_recording_was_switched_on(home, capsys):
 )
 def test_the_level_that_config_shows_is_the_one_in_force(home, capsys, arguments, level, origin):
     assert rows(capsys, *arguments)["log.level"] == (level, origin)
-    assert cli.log_level(cli.load_settings(cli.parser().parse_args(arguments))) == level
+    assert given.log_level(given.load_settings(parser().parse_args(arguments))) == level
 
 
 def test_the_level_of_a_user_file_counts_without_a_log_file(home, capsys):
@@ -144,7 +146,7 @@ def test_the_level_of_a_user_file_counts_without_a_log_file(home, capsys):
 
 
 def test_a_log_that_can_be_written_is_written(tmp_path):
-    handler = cli.log_handler(str(tmp_path / "a.log"))
+    handler = given.log_handler(str(tmp_path / "a.log"))
     handler.emit(logging.makeLogRecord({"msg": "\ud83d is half a character"}))
     handler.close()
     assert (tmp_path / "a.log").read_text() == "\\ud83d is half a character\n"
@@ -154,28 +156,28 @@ def test_the_language_server_lives_on_without_its_log(home):
     command = [sys.executable, "-m", "mercury_ls", "--stdio", "--log-file", str(home / "nope" / "a.log")]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert ended.stderr.count("logging to standard error") == ended.stderr.count("\n") == 1
-    assert (ended.returncode, "cannot be written" in ended.stderr) == (0, True)
+    assert (ended.returncode, "cannot write" in ended.stderr) == (0, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "say how to speak"),
-        (["--tcp", "127.0.0.1"], "'127.0.0.1' is no HOST:PORT"),
+        ([], "choose --stdio"),
+        (["--tcp", "127.0.0.1"], "'127.0.0.1' is not HOST:PORT"),
         (["--stdio", "--set", "engine.effort"], "is not NAME=VALUE"),
         (["--nope"], "unrecognized arguments"),
         (["complete", "a.py"], "is not FILE:LINE:COL"),
         (["doctor", "--set", "engine.effort"], "is not NAME=VALUE"),
         (["config", "--set", "engine.effort=much"], "engine.effort = 'much'"),
-        (["serve", "--http", "here"], "'here' is no HOST:PORT"),
-        (["record", "on", "--config", "nope.toml"], "is not there"),
-        (["stats", "--days", "0"], "'0' is no whole number from 1"),
-        (["stats", "--days", "²"], "is no whole number"),
-        (["tune", "nowhere"], "nowhere is no folder"),
-        (["tune", "--minutes", "0"], "'0' is no number of minutes over 0"),
-        (["tune", "--minutes", "-3"], "'-3' is no number of minutes over 0"),
-        (["tune", "--minutes", "nan"], "'nan' is no number of minutes over 0"),
-        (["tune", "--minutes", "inf"], "'inf' is no number of minutes over 0"),
+        (["serve", "--http", "here"], "'here' is not HOST:PORT"),
+        (["record", "on", "--config", "nope.toml"], "does not exist"),
+        (["stats", "--days", "0"], "'0' is not a whole number of 1 or more"),
+        (["stats", "--days", "²"], "is not a whole number"),
+        (["tune", "nowhere"], "nowhere is not a folder"),
+        (["tune", "--minutes", "0"], "'0' is not a number of minutes above 0"),
+        (["tune", "--minutes", "-3"], "'-3' is not a number of minutes above 0"),
+        (["tune", "--minutes", "nan"], "'nan' is not a number of minutes above 0"),
+        (["tune", "--minutes", "inf"], "'inf' is not a number of minutes above 0"),
     ],
 )
 def test_wrong_arguments_are_always_2(home, capsys, arguments, said):
@@ -183,7 +185,7 @@ def test_wrong_arguments_are_always_2(home, capsys, arguments, said):
 
 
 def test_every_command_says_what_it_does_with_an_example_and_its_exit_codes():
-    for command in manual.commands_of(cli.parser()):
+    for command in manual.commands_of(parser()):
         said = command.format_help()
         assert command.description.partition("\n")[2]
         assert f"example:\n  {command.prog}" in said
@@ -217,6 +219,6 @@ def test_stats_shows_what_was_counted(home, capsys):
     counted.write()
     table = check(capsys, ["stats", "--days", "1"], 0)
     assert f"{counted.today}  python    inline" in table
-    assert "Kept in `~/state/mercury-ls/stats.jsonl`" in table
+    assert "Stored in `~/state/mercury-ls/stats.jsonl`" in table
     (row,) = json.loads(check(capsys, ["stats", "--json"], 0))["days"]
     assert (row["day"], row["accepted"], row["typedThrough"]) == (counted.today, 1, 0)

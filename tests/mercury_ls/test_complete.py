@@ -77,7 +77,7 @@ def test_a_private_file_is_neither_read_nor_asked_about(tmp_path):
 
 def test_an_engine_that_never_comes_is_an_error_with_a_remedy(file, monkeypatch):
     monkeypatch.setattr(oneshot, "PATIENCE_SECONDS", 0.01)
-    with pytest.raises(TimeoutError, match=r"the engine is starting .* `mercury-ls doctor`"):
+    with pytest.raises(TimeoutError, match=r"the engine is still starting .* `mercury-ls doctor`"):
         ask(file, 1, 1, NeverReady)
 
 

@@ -89,23 +89,23 @@ def nvidia(tmp_path, monkeypatch):
 
 def test_auto_says_what_it_chose_and_why(nvidia, monkeypatch):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: name)
-    check([doctor.device("auto")], "device", "gpu, for nvidia-smi and torch are here")
+    check([doctor.device("auto")], "device", "gpu, because nvidia-smi and torch are installed")
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
-    check([doctor.device("auto")], "device", "cpu, for torch is missing")
+    check([doctor.device("auto")], "device", "cpu, because torch is missing")
     nvidia.unlink()
-    check([doctor.device("auto")], "device", "cpu, for there is no nvidia-smi")
+    check([doctor.device("auto")], "device", "cpu, because nvidia-smi is missing")
     check([doctor.device("cpu")], "device", "cpu, as engine.device says")
-    check([doctor.device("gpu")], "device", "gpu, as engine.device says, but there is no nvidia-smi", "auto")
+    check([doctor.device("gpu")], "device", "gpu, as engine.device says, but nvidia-smi is missing", "auto")
 
 
 @asynccontextmanager
 async def serving(directory):
     """A real engine server with a TCP door, in this process; gives its address."""
     options = daemon.Options(directory=directory, http="127.0.0.1:0", token="secret")
-    with daemon.doors(options, Path(directory)) as doors:
-        task = asyncio.create_task(daemon.serve(options, doors, lambda report: FakeEngine()))
+    with daemon.endpoints(options, Path(directory)) as endpoints:
+        task = asyncio.create_task(daemon.serve(options, endpoints, lambda report: FakeEngine()))
         try:
-            yield "http://{}:{}".format(*doors[1].socket.getsockname())
+            yield "http://{}:{}".format(*endpoints[1].socket.getsockname())
         finally:
             await daemon.ask(directory, "POST", "/engine/v1/stop")
             await task
@@ -141,14 +141,14 @@ def test_a_server_of_ones_own_that_hangs_is_named(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
     with claimed(Path(directory)) as claim:
         claim.listener.socket.listen()
-        said = f"an engine server runs (process {os.getpid()}), but it does not answer"
+        said = f"the engine server is running (process {os.getpid()}), but does not answer"
         check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")
 
 
 def test_a_server_of_ones_own_that_lost_its_socket_is_named(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
     with lock(Path(directory)):
-        said = f"an engine server runs (process {os.getpid()}), but it has lost its socket"
+        said = f"the engine server is running (process {os.getpid()}), but has lost its socket"
         check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")
 
 

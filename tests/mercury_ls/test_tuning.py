@@ -75,7 +75,7 @@ def test_any_folder_of_a_repository_names_it(root):
     (root / "src/deep").mkdir(parents=True)
     assert project_of(str(root / "src/deep")) == project_of(str(root)) == os.path.realpath(root)
     assert project_of(str(root.parent)) == os.path.realpath(root.parent)
-    with pytest.raises(TuningError, match="no folder"):
+    with pytest.raises(TuningError, match="not a folder"):
         project_of(str(root / "nowhere"))
     assert project_of(str(root / "nowhere"), gone=True) == os.path.realpath(root / "nowhere")
 
@@ -197,13 +197,13 @@ def test_the_trainer_says_why_a_project_is_too_small(root, tmp_path, capfd):
     assert "1 of 1 readable files" in capfd.readouterr().err
 
 
-def test_the_command_forgets_and_tells(root, tmp_path, monkeypatch, capsys):
+def test_the_command_lists_and_removes(root, tmp_path, monkeypatch, capsys):
     place = tmp_path / "tuned"
     monkeypatch.setattr(tuned, "home", lambda: place)
     monkeypatch.setenv("MERCURY_ENGINE_MODEL", "fake")
     tune(str(root), Privacy(PrivacySettings(), [root]), order(tmp_path), place, trainer(root, True))
     assert said(capsys, "--status").startswith(f"{root}: model, rank 4, 1.0 min, now")
-    assert "forgotten" in said(capsys, str(root), "--remove")
+    assert "removed" in said(capsys, str(root), "--remove")
     assert "nothing was tuned" in said(capsys, str(root), "--remove")
     assert "nothing has been tuned" in said(capsys, "--status")
     assert "no model on this machine" in said(capsys, str(root), code=1)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mercury_ls import __version__
-from mercury_ls.cli import parser
+from mercury_ls.cli.parser import parser
 from mercury_ls.code.languages import LANGUAGES, find
 from mercury_ls.settings.schema import find as setting
 from tests.e2e.raw import Raw

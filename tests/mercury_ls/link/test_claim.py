@@ -96,7 +96,7 @@ def test_a_lock_that_is_no_file_is_named_with_a_remedy(directory, make):
     path = directory / claim.LOCK
     make(path)
     for ask in (claim.owner, claim.take_lock):
-        with pytest.raises(local.PlacementError, match=rf"{path} cannot be used as the lock .*: remove it"):
+        with pytest.raises(local.PlacementError, match=rf"cannot use {path} as the lock .*: remove it"):
             ask(directory)
 
 
@@ -215,11 +215,14 @@ def test_a_process_that_the_lock_only_names_is_not_ended(directory):
     with claim.lock(directory), start(HOLD_LOCK, other) as bystander:
         assert bystander.stdout.readline() == "held\n"
         (directory / claim.LOCK).write_text(f"{bystander.pid}\n")
-        with pytest.raises(local.PlacementError, match=f"names {bystander.pid}.*or remove the file"):
+        with pytest.raises(local.PlacementError, match=f"names process {bystander.pid}.*or remove the file"):
             claim.end(directory, str(bystander.pid))
         assert bystander.poll() is None
 
 
 def test_nobody_ends_itself(directory):
-    with claim.lock(directory), pytest.raises(local.PlacementError, match="recognised as an engine server of yours"):
+    with (
+        claim.lock(directory),
+        pytest.raises(local.PlacementError, match="something other than an engine server of yours"),
+    ):
         claim.end(directory, str(os.getpid()))

@@ -81,8 +81,8 @@ class Time:
 async def serving(engine, directory, options=None, door=None):
     """The real application on a real web server, in this process."""
     options = options or daemon.Options(directory=directory)
-    with daemon.doors(options, Path(directory)) as doors:
-        task = asyncio.create_task(daemon.serve(options, doors, lambda report: engine))
+    with daemon.endpoints(options, Path(directory)) as endpoints:
+        task = asyncio.create_task(daemon.serve(options, endpoints, lambda report: engine))
         try:
             yield task
         finally:
@@ -167,7 +167,7 @@ async def test_a_server_that_was_started_with_another_model_is_told_of(directory
     settings = EngineSettings(model="bootstrap")
     async with serving(FakeEngine(), directory), connected(directory, settings) as (client, statuses):
         assert statuses[-1].state == "ready"
-        assert "not started with engine.model = bootstrap; run `mercury-ls serve --stop`" in client.status.detail
+        assert "not with engine.model = bootstrap: run `mercury-ls serve --stop`" in client.status.detail
 
 
 async def test_closing_the_generator_stops_the_engine_within_one_forward(directory):
@@ -221,7 +221,7 @@ async def test_a_failed_request_is_an_error_of_that_request_alone(directory):
     async with serving(FakeEngine(answer), directory), connected(directory) as (client, statuses):
         with pytest.raises(EngineError, match="the span is too long: shorten it"):
             await everything(client.infill(request("bad")))
-        with pytest.raises(EngineError, match=r"spans\[0\].window is 5.*send one InfillRequest"):
+        with pytest.raises(EngineError, match=r"spans\[0\].window is 5.*send an InfillRequest"):
             await everything(client.infill(InfillRequest(session="s", windows=(), spans=(Span(5, 0, 0, "line"),))))
         assert (await everything(client.infill(request("good"))))[-1].spans[0].text == "fine"
     assert [status.state for status in statuses][-1] == "ready"
@@ -235,10 +235,10 @@ async def test_a_failed_request_is_an_error_of_that_request_alone(directory):
             "closed",
         ),
         (b"", "closed the connection"),
-        (chunked(b"\x00\x00\x00\x02\xff\xff"), "a frame could not be read"),
+        (chunked(b"\x00\x00\x00\x02\xff\xff"), "received a malformed frame"),
         (chunked(b"\xff\xff\xff\xff"), "over the limit"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "no HTTP/1.1"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "the size of a chunk"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "not HTTP/1.1"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "instead of a chunk size"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffff\r\n", "chunk of 68719476735 bytes"),
     ],
 )
@@ -268,12 +268,12 @@ async def test_a_server_that_stops_answering_is_not_waited_for_much_beyond_the_d
     async with listening(directory, answer), connected(directory) as (client, _):
         with pytest.raises(EngineUnavailable, match="does not answer"):
             await everything(client.infill(request(deadline_ms=20.0)))
-        assert client.status.detail == "the engine server does not answer: is it stopped?"
+        assert client.status.detail == "the engine server does not answer: run `mercury-ls doctor`"
 
 
 async def test_an_answer_without_a_final_draft_is_no_answer(directory):
     async with scripted(directory, chunked(end=b"0\r\n\r\n")), connected(directory) as (client, _):
-        with pytest.raises(EngineUnavailable, match="before the final draft"):
+        with pytest.raises(EngineUnavailable, match="without a final draft"):
             await everything(client.infill(request()))
 
 
@@ -325,8 +325,8 @@ async def test_loading_shows_its_progress_and_a_failed_load_its_reason(directory
 
     reason, statuses = "model.safetensors is missing: run mercury-ls doctor", Statuses()
     options = daemon.Options(directory=directory)
-    with daemon.doors(options, Path(directory)) as doors:
-        server = asyncio.create_task(daemon.serve(options, doors, load))
+    with daemon.endpoints(options, Path(directory)) as endpoints:
+        server = asyncio.create_task(daemon.serve(options, endpoints, load))
         client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
         await client.start()
         await statuses.until_any(lambda status: status.progress)
@@ -362,7 +362,7 @@ async def test_a_server_that_dies_at_once_is_started_again_ever_more_slowly(dire
     await client.close()
     assert time.naps[1::2] == pytest.approx([0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60, 60])
     assert len(starts) == 14
-    assert "ended with code 1: see " in statuses[0].detail
+    assert "exited with code 1: see " in statuses[0].detail
 
 
 async def test_a_server_that_lost_the_race_for_the_lock_is_no_failure(directory):
@@ -414,7 +414,7 @@ async def test_who_holds_the_lock_and_opens_no_socket_is_ended_and_another_is_st
             while not ended:
                 await asyncio.sleep(0)
             assert ended == [str(os.getpid())]
-            assert time.now == pytest.approx(client_module.SILENCE_SECONDS, abs=2 * client_module.LOOK_SECONDS)
+            assert time.now == pytest.approx(client_module.SILENCE_SECONDS, abs=2 * client_module.CONNECT_SECONDS)
             assert not started.is_set()
             held.close()
             await started.wait()
@@ -484,7 +484,7 @@ async def test_a_lock_that_is_no_file_is_the_reason_given(directory):
     await client.start()
     await statuses.until("unavailable")
     await client.close()
-    assert f"{directory}/{LOCK} cannot be used as the lock" in client.status.detail
+    assert f"cannot use {directory}/{LOCK} as the lock" in client.status.detail
 
 
 async def test_a_server_that_never_opens_its_socket_is_given_up_after_half_a_minute(directory):
@@ -500,7 +500,7 @@ async def test_a_server_that_never_opens_its_socket_is_given_up_after_half_a_min
     await client.start()
     await statuses.until("unavailable")
     await client.close()
-    assert "opened no socket in 30 s" in statuses[-1].detail
+    assert "did not open a socket within 30 s" in statuses[-1].detail
 
 
 async def test_without_a_way_to_start_a_server_it_waits_for_one(directory):
@@ -576,7 +576,7 @@ async def test_a_remote_engine_is_asked_with_a_token(directory, scheme, monkeypa
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("http://models.example.org:8391", "in the clear: use https://"),
+        ("http://models.example.org:8391", "unencrypted: use https://"),
         ("models.example.org:8391", "write it as https://HOST:PORT"),
         ("https://models.example.org/v1", "write it as https://HOST:PORT"),
         ("https://models.example.org:99999", "write it as https://HOST:PORT"),
@@ -598,7 +598,7 @@ async def test_a_token_file_that_cannot_be_read_is_named(directory):
     await client.start()
     await statuses.until("unavailable")
     await client.close()
-    assert "missing cannot be read" in client.status.detail
+    assert "cannot read engine.token_file" in client.status.detail
 
 
 def test_a_server_that_was_of_use_for_a_while_is_started_again_at_once():

@@ -45,7 +45,7 @@ def test_a_directory_of_somebody_else_is_refused_with_a_remedy(directory, monkey
 def test_a_link_in_place_of_the_directory_is_refused(directory):
     (directory / "real").mkdir(mode=0o700)
     (directory / "link").symlink_to(directory / "real")
-    with pytest.raises(local.PlacementError, match="no directory"):
+    with pytest.raises(local.PlacementError, match="is not a folder"):
         local.runtime_directory(str(directory / "link"))
 
 
@@ -107,7 +107,7 @@ def test_and_so_they_do_where_the_path_is_too_long_for_a_socket(directory, bound
 
 def test_what_is_in_the_way_of_the_socket_is_named_with_a_remedy(directory, bound):
     Path(local.address(directory).path).mkdir()
-    with pytest.raises(local.PlacementError, match=rf"{directory}.*engine-v.*remove what is in its way"):
+    with pytest.raises(local.PlacementError, match=rf"{directory}.*engine-v.*remove what is in its place"):
         bound()
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
-from mercury_ls.link.requests import as_learned
+from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import encode
 
 
@@ -27,7 +27,7 @@ def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet
         snippets=(Snippet("/home/other/lib/b.py", ""),),
         edits=(Edit(path, 0, "", "x"),),
     )
-    told = as_learned(request, roots)
+    told = normalized(request, roots)
     assert (told.windows[0].path, told.snippets[0].path) == (window, snippet)
     assert told.edits[0].path == told.windows[0].path
     assert told.root + told.windows[0].path == path
@@ -44,7 +44,7 @@ def test_a_model_reads_line_feeds_and_the_places_stay(text, data):
         snippets=(Snippet("c.py", "x\r\n"),),
         edits=(Edit("b.py", 0, "a\r\n", ""),),
     )
-    told = as_learned(request, [])
+    told = normalized(request, [])
     (span,), lines = told.spans, told.windows[1].text
     assert "\r" not in lines + told.windows[0].text + told.snippets[0].text + told.edits[0].before
     pieces = lines[: span.start], lines[span.start : span.end], lines[span.end :]
@@ -59,4 +59,4 @@ def test_names_that_are_no_unicode_can_be_sent_to_the_engine():
         spans=(Span(0, 0, 0, "line"),),
         snippets=(Snippet("/p\udcff/b\udce9.py", ""),),
     )
-    assert b"a?.py" in encode(as_learned(request, ["/p\udcff"]))
+    assert b"a?.py" in encode(normalized(request, ["/p\udcff"]))

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from mercury_ls.lsp import network
-from mercury_ls.lsp.network import Doorway, RefusedError, first_message, refusal
+from mercury_ls.lsp.network import RefusedError, Unauthenticated, first_message, refusal
 from mercury_ls.lsp.transport import frame
 
 ECHO = """
@@ -70,14 +70,14 @@ async def test_one_that_leaves_needs_no_reply():
 
 
 def test_the_oldest_that_waits_makes_room_for_the_newest():
-    doorway, aborted = Doorway(most=2), []
+    unauthenticated, aborted = Unauthenticated(most=2), []
     for name in "abc":
-        doorway.enter(name, lambda name=name: aborted.append(name))
-    doorway.leave("b")
-    doorway.enter("d", lambda: aborted.append("d"))
+        unauthenticated.add(name, lambda name=name: aborted.append(name))
+    unauthenticated.remove("b")
+    unauthenticated.add("d", lambda: aborted.append("d"))
     assert aborted == ["a"]
-    assert "c" in doorway
-    assert "b" not in doorway
+    assert "c" in unauthenticated
+    assert "b" not in unauthenticated
 
 
 @asynccontextmanager
@@ -141,14 +141,14 @@ async def test_before_the_handshake_a_websocket_is_read_to_its_limit(monkeypatch
         ("/", {"Host": "127.0.0.1"}, "the token is missing or wrong"),
         ("/", {"Host": "127.0.0.1", "Authorization": "Bearer \udcff"}, "the token is missing or wrong"),
         ("/?token=guess", {"Host": "127.0.0.1"}, "the token is missing or wrong"),
-        ("/?token=secret", {"Host": "evil.example"}, "host evil.example is not this machine"),
-        ("/?token=secret", {"Host": "[evil"}, "host [evil is not this machine"),
+        ("/?token=secret", {"Host": "evil.example"}, "the Host header is evil.example"),
+        ("/?token=secret", {"Host": "[evil"}, "the Host header is [evil"),
         (
             "/?token=secret",
             {"Host": "localhost", "Origin": "https://evil.example"},
-            "origin https://evil.example",
+            "the request comes from a web page at https://evil.example",
         ),
-        ("/?token=secret", {"Host": "localhost", "Origin": "null"}, "origin null"),
+        ("/?token=secret", {"Host": "localhost", "Origin": "null"}, "the request comes from a web page at null"),
     ],
 )
 def test_a_socket_opens_only_for_this_machine_and_with_the_token(path, headers, problem):

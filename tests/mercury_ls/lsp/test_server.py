@@ -140,7 +140,7 @@ async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(cli
     file = client.root / ".mercury.toml"
     file.write_text("x = " + "[" * 3000, encoding="utf-8")
     await client.initialize(INLINE, {"mercury": {"suggest": {"inComments": True}}})
-    assert told("nests more than 32 deep")
+    assert told("nested more than 32 levels deep")
     file.write_text("[suggest]\ndelay_ms = " + "9" * 5000, encoding="utf-8")
     client.send(
         {"method": "workspace/didChangeWatchedFiles", "params": {"changes": [{"uri": file.as_uri(), "type": 2}]}}

@@ -6,7 +6,7 @@ import pytest
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.wire import BODY_LIMIT, Answer, Frames, Status, encode
-from mercury_ls.serve.app import App, Presence, guarded
+from mercury_ls.serve.app import Activity, App, guarded
 from mercury_ls.serve.worker import Worker
 
 REQUEST = InfillRequest(session="s", windows=(Window("a.py", "python", "x"),), spans=(Span(0, 1, 1, "line"),))
@@ -63,7 +63,7 @@ def stopped():
 
 @pytest.fixture
 def app(worker, stopped):
-    return App(worker, Presence(), stopped.set)
+    return App(worker, Activity(), stopped.set)
 
 
 async def refused(app, status, match, *arguments, **fields):
@@ -93,7 +93,7 @@ async def test_infill_streams_drafts_until_the_final_one(app):
 
 
 async def test_a_failure_of_the_engine_is_a_frame(worker, stopped):
-    app = App(worker, Presence(), stopped.set)
+    app = App(worker, Activity(), stopped.set)
     await worker.close()
     call = await Call("POST", "/engine/v1/infill", encode(REQUEST)).to(app)
     (answer,) = Frames(Answer).feed(call.body)
@@ -107,17 +107,17 @@ async def test_warm_is_accepted_at_once(app, worker):
 
 async def test_a_lease_tells_the_status_and_keeps_the_server_until_its_client_goes(worker, stopped):
     now = [0.0]
-    presence = Presence(lambda: now[0])
+    activity = Activity(lambda: now[0])
     call = Call("GET", "/engine/v1/lease")
-    lease = asyncio.create_task(call.to(App(worker, presence, stopped.set)))
+    lease = asyncio.create_task(call.to(App(worker, activity, stopped.set)))
     while not call.body:
         await call.sent.get()
     now[0] = 1000.0
-    assert presence.absent_seconds() == 0
+    assert activity.idle_seconds() == 0
     call.gone.set()
     await lease
     now[0] = 1007.0
-    assert presence.absent_seconds() == 7
+    assert activity.idle_seconds() == 7
     (status,) = Frames(Status).feed(call.body)
     assert status.state == "ready"
 
@@ -136,24 +136,24 @@ async def test_stop_stops(app, stopped):
 
 
 async def test_another_protocol_version_is_named(app):
-    await refused(app, 404, "speaks engine protocol 1, the request protocol 7", "POST", "/engine/v7/infill")
+    await refused(app, 404, "speaks engine protocol 1, but the request uses 7", "POST", "/engine/v7/infill")
 
 
 async def test_unknown_paths_and_methods_are_named(app):
-    await refused(app, 404, "nothing at /v1/chat", "POST", "/v1/chat")
-    await refused(app, 405, "does not answer to GET", "GET", "/engine/v1/infill")
+    await refused(app, 404, "/v1/chat does not exist", "POST", "/v1/chat")
+    await refused(app, 405, "does not support GET", "GET", "/engine/v1/infill")
 
 
 async def test_a_body_that_is_no_request_is_refused(app):
-    await refused(app, 400, "no msgpack InfillRequest", "POST", "/engine/v1/infill", b"garbage")
+    await refused(app, 400, "not a msgpack InfillRequest", "POST", "/engine/v1/infill", b"garbage")
     bad = InfillRequest(session="s", windows=(), spans=(Span(3, 0, 0, "line"),))
     await refused(app, 400, "spans[0].window is 3", "POST", "/engine/v1/infill", encode(bad))
 
 
 async def test_a_body_over_the_limit_is_refused_by_its_announcement_and_by_its_size(app):
     huge = {"content-length": str(BODY_LIMIT + 1)}
-    await refused(app, 413, "is over", "POST", "/engine/v1/infill", headers=huge)
-    await refused(app, 413, "is over", "POST", "/engine/v1/warm", b"x" * (BODY_LIMIT + 1))
+    await refused(app, 413, "is larger than", "POST", "/engine/v1/infill", headers=huge)
+    await refused(app, 413, "is larger than", "POST", "/engine/v1/warm", b"x" * (BODY_LIMIT + 1))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from mercury_ls.link import claim, local
 from mercury_ls.link.client import EngineClient, EngineUnavailable
 from mercury_ls.link.connection import connect
 from mercury_ls.serve import daemon
-from mercury_ls.serve.app import App, Presence
+from mercury_ls.serve.app import Activity, App
 from mercury_ls.serve.worker import Worker
 from mercury_ls.settings.schema import EngineSettings
 
@@ -119,29 +119,29 @@ class Time:
 
 async def test_the_server_leaves_when_nobody_was_here_for_long_enough():
     time = Time()
-    await daemon.until_idle(Presence(time), 600, time.sleep)
+    await daemon.until_idle(Activity(time), 600, time.sleep)
     assert time.now == 600
 
 
 async def test_an_open_lease_keeps_the_server_however_long_it_lasts():
     time = Time()
-    presence = Presence(time)
-    lease = presence.here()
+    activity = Activity(time)
+    lease = activity.active()
     time.happens = {100.0: lease.__enter__, 9000.0: lambda: lease.__exit__(None, None, None)}
-    await daemon.until_idle(presence, 600, time.sleep)
+    await daemon.until_idle(activity, 600, time.sleep)
     assert time.now == 9600
 
 
 async def test_a_request_starts_the_wait_anew():
     time = Time()
-    presence = Presence(time)
+    activity = Activity(time)
 
     def ask():
-        with presence.here():
+        with activity.active():
             pass
 
     time.happens = {500.0: ask}
-    await daemon.until_idle(presence, 600, time.sleep)
+    await daemon.until_idle(activity, 600, time.sleep)
     assert time.now == 1100
 
 
@@ -150,9 +150,7 @@ async def test_a_server_without_an_engine_stays_only_to_say_so():
         raise ValueError("no weights")
 
     worker, time = Worker(load), Time()
-    await daemon.until_time_to_leave(
-        daemon.Options(idle_minutes=0), worker, Presence(time), asyncio.Event(), time.sleep
-    )
+    await daemon.until_done(daemon.Options(idle_minutes=0), worker, Activity(time), asyncio.Event(), time.sleep)
     await worker.close()
     assert time.now == daemon.LINGER_SECONDS
 
@@ -185,15 +183,15 @@ async def health(connection):
 @asynccontextmanager
 async def watched(directory, rounds):
     """A server in this process, which looks at its files once a round."""
-    with daemon.doors(daemon.Options(directory=directory), Path(directory)) as (door,):
+    with daemon.endpoints(daemon.Options(directory=directory), Path(directory)) as (endpoint,):
         stopped = asyncio.Event()
         worker = Worker(lambda report: FakeEngine())
-        server = daemon.web_server(door, App(worker, Presence(), stopped.set), daemon.Options())
+        server = daemon.web_server(endpoint, App(worker, Activity(), stopped.set), daemon.Options())
         async with asyncio.TaskGroup() as group:
-            group.create_task(server.serve(sockets=[door.socket]))
+            group.create_task(server.serve(sockets=[endpoint.socket]))
             while not server.started:
                 await asyncio.sleep(0)
-            watching = group.create_task(daemon.watch(door.claim, server, stopped, rounds))
+            watching = group.create_task(daemon.watch(endpoint.claim, server, stopped, rounds))
             yield stopped
             watching.cancel()
             server.should_exit = True
@@ -251,7 +249,7 @@ def test_where_to_listen_is_a_host_and_a_port(text, expected):
 
 @pytest.mark.parametrize("text", ["8391", "localhost", "localhost:http", "localhost:99999", ""])
 def test_what_is_no_host_and_port_is_named_with_an_example(text):
-    with pytest.raises(ValueError, match=r"write for example 127\.0\.0\.1:8391"):
+    with pytest.raises(ValueError, match=r"is not HOST:PORT, for example 127\.0\.0\.1:8391"):
         daemon.split_address(text)
 
 
@@ -264,7 +262,7 @@ def check_refused(capsys, options, *reasons):
 
 
 def test_other_machines_are_served_only_with_a_certificate(directory, capsys):
-    check_refused(capsys, daemon.Options(directory=directory, http="0.0.0.0:8391"), "in the clear", "certificate")
+    check_refused(capsys, daemon.Options(directory=directory, http="0.0.0.0:8391"), "unencrypted", "certificate")
 
 
 def test_a_port_in_use_is_named(directory, capsys):
@@ -294,7 +292,7 @@ def test_a_server_that_hangs_is_named_with_its_process(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
     with (
         hanging(directory) as process,
-        pytest.raises(TimeoutError, match=rf"\(process {process.pid}\), but it does not answer: end it with"),
+        pytest.raises(TimeoutError, match=rf"\(process {process.pid}\), but does not answer: stop it with"),
     ):
         daemon.status(directory)
 

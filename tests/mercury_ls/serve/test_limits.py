@@ -10,8 +10,7 @@ import pytest
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link import local
 from mercury_ls.link.connection import Address, connect
-from mercury_ls.serve import daemon
-from mercury_ls.serve import limits as doorkeeper
+from mercury_ls.serve import daemon, limits
 from tests.mercury_ls.link.test_client import connected, everything, free_address, request, serving
 
 
@@ -32,7 +31,7 @@ async def ended(reader):
 
 
 async def test_who_says_nothing_or_half_a_request_is_sent_away(directory, monkeypatch):
-    monkeypatch.setattr(doorkeeper, "HEAD_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.05)
     async with serving(FakeEngine({"x": "answer"}), directory), connected(directory) as (client, _):
         for said in (b"", b"GET /health HTTP/1.1\r\nHost: "):
             reader, writer = await silent(directory)
@@ -44,7 +43,7 @@ async def test_who_says_nothing_or_half_a_request_is_sent_away(directory, monkey
 
 
 async def test_too_many_connections_keep_nobody_out(directory, monkeypatch):
-    monkeypatch.setattr(doorkeeper, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
     async with serving(FakeEngine({"x": "answer"}), directory), connected(directory) as (client, _):
         await everything(client.infill(request()))
         opened = [await silent(directory) for _ in range(6)]

@@ -148,7 +148,7 @@ def test_what_is_not_open_yet_is_said_and_the_plain_model_answers(engine, hand, 
     tuned(tmp_path / "web", place, "for web")
     assert [who(engine, tmp_path / "web/app.py") for _ in range(2)] == ["plain"] * 2
     (note,) = engine.info().notes
-    assert note == f"the model tuned for {tmp_path / 'web'} is being loaded; until then the plain one answers its files"
+    assert note == f"loading the model tuned for {tmp_path / 'web'}; until then the untuned one is used for its files"
     hand.work()
     assert who(engine, tmp_path / "web/app.py") == "for web"
     assert engine.info().notes == ()
@@ -192,7 +192,7 @@ def test_what_cannot_be_opened_is_said_once_and_the_plain_model_answers(engine, 
     tuned(tmp_path / "web", place, "web")
     assert [who(engine, tmp_path / "web/a.py") for _ in range(3)] == ["plain"] * 3
     assert [record.message for record in caplog.records] == [
-        "the plain model answers instead: was made for other weights"
+        "cannot open a tuned model, using the untuned one instead: was made for other weights"
     ]
 
 

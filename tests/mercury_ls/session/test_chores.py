@@ -36,4 +36,4 @@ async def test_no_pause_is_longer_than_five_minutes():
 
 async def test_what_failed_is_said(caplog):
     await check([False], [0], [0])
-    assert "the chore failed; it is taken up again in 1 s" in caplog.text
+    assert "the chore failed; retrying in 1 s" in caplog.text

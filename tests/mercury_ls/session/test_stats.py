@@ -126,10 +126,10 @@ def test_what_cannot_be_written_is_said_once_and_kept_for_later(path, caplog):
             counted.write()
     assert len(caplog.records) == 1
     assert str(path) in caplog.text
-    assert "Not kept" in counted.where
+    assert "Not stored" in counted.where
     path.parent.unlink()
     counted.write()
-    assert "Not kept" not in counted.where
+    assert "Not stored" not in counted.where
     assert [row.shown for row in Stats(path, clock).rows()] == [3]
 
 

@@ -100,10 +100,10 @@ def test_unknown_names_are_reported_with_what_was_meant(write):
         ("suggest.enabled", 1, "true or false"),
         ("suggest.languages.python", "no", "true or false"),
         ("suggest.languages", [], "a table"),
-        ("privacy.ignore", "*.sql", "a list of texts"),
-        ("privacy.ignore", [1], "a list of texts"),
-        ("engine.model", 3, "text"),
-        ("log.file", "server.log", "full path"),
+        ("privacy.ignore", "*.sql", "a list of strings"),
+        ("privacy.ignore", [1], "a list of strings"),
+        ("engine.model", 3, "a string"),
+        ("log.file", "server.log", "an absolute path"),
         ("engine.address", "localhost:8391", "http://127.0.0.1:8391"),
         ("engine.address", "http://[::1", "http://127.0.0.1:8391"),
         ("engine.address", "ftp://localhost", "http://127.0.0.1:8391"),
@@ -143,7 +143,7 @@ def test_the_environment_speaks_in_texts():
     }
     loaded = load(environ=environ)
     problems = [
-        "engine.speed: is no setting",
+        "engine.speed: is not a setting",
         "sugest.delay_ms: suggest.delay_ms?",
         "suggest.languages.go: true or false",
     ]
@@ -161,8 +161,8 @@ def test_the_environment_speaks_in_texts():
 
 def test_a_star_stands_for_the_languages_not_named():
     suggest = load(options={"suggest": {"languages": {"*": False, "go": True}}}).settings.suggest
-    assert (suggest.speaks("go"), suggest.speaks("c")) == (True, False)
-    assert load().settings.suggest.speaks("c")
+    assert (suggest.suggests_in("go"), suggest.suggests_in("c")) == (True, False)
+    assert load().settings.suggest.suggests_in("c")
 
 
 def test_tables_merge_and_patterns_add_up(write):
@@ -191,7 +191,7 @@ SPECIAL = {
 def test_a_project_file_cannot_set_what_is_personal(write, path):
     wanted = SPECIAL.get(path) or {"bool": "false", "int": "9", "str": "'/tmp/x'"}[settings()[path].kind.__name__]
     project = write(".mercury.toml", f"{path} = {wanted}\nengine.effort = 'high'")
-    check(load(project_files=[project]), [f"{path}: a project file cannot"], engine__effort="high")
+    check(load(project_files=[project]), [f"{path}: is not allowed in a project file"], engine__effort="high")
     assert value(load(project_files=[project]), path) == settings()[path].default
 
 
@@ -216,7 +216,7 @@ def test_what_guards_privacy_or_is_shared_by_projects_is_personal():
 def test_a_project_file_hides_more_but_takes_nothing_back(write):
     user = write("config.toml", "[privacy]\nignore=['*.sql']")
     project = write(".mercury.toml", "[privacy]\nignore=['!*.sql','x']\nsecret_patterns=['!.env','y']")
-    problems = ["privacy.ignore: take patterns back", "privacy.secret_patterns: take patterns back"]
+    problems = ["privacy.ignore: cannot exempt files", "privacy.secret_patterns: cannot exempt files"]
     check(load(user, [project]), problems, privacy__ignore=("*.sql", "x"), privacy__secret_patterns=("y",))
     check(load(options={"privacy": {"secretPatterns": ["!.env"]}}), [], privacy__secret_patterns=("!.env",))
 
@@ -242,7 +242,7 @@ def test_an_engine_here_needs_no_leave(address):
 def test_a_file_that_is_not_toml_is_named_with_its_line(write):
     user = write("config.toml", "[engine]\nthreads = 2\nmodel = \n")
     loaded = load(user, options={"engine": {"threads": 3}})
-    check(loaded, [f"{user}:3: is not TOML"], engine__threads=3, engine__model="auto")
+    check(loaded, [f"{user}:3: is not valid TOML"], engine__threads=3, engine__model="auto")
     assert loaded.problems[0].origin == f"user file {user}"
 
 
@@ -289,7 +289,7 @@ def test_whatever_a_project_file_holds_is_reported_and_the_rest_applies(write, n
     assert all(str(project) in str(problem) and len(str(problem)) < 600 for problem in loaded.problems)
     assert (loaded.settings.suggest.alternatives, loaded.settings.suggest.in_comments) == (2, True)
     if name in BOMBS:
-        assert "nests more than 32 deep" in loaded.problems[0].remedy
+        assert "nested more than 32 levels deep" in loaded.problems[0].remedy
 
 
 def test_a_project_file_with_many_mistakes_is_told_of_the_first(write):
@@ -303,7 +303,7 @@ def test_a_project_file_with_many_mistakes_is_told_of_the_first(write):
 def test_a_value_that_a_project_file_cannot_set_is_not_even_looked_at(write, monkeypatch):
     monkeypatch.setattr("mercury_ls.settings.models.resolve", pytest.fail)
     project = write(".mercury.toml", "[engine]\nmodel = '//elsewhere/share'")
-    check(load(project_files=[project]), ["engine.model: a project file cannot set this"])
+    check(load(project_files=[project]), ["engine.model: is not allowed in a project file"])
 
 
 def test_marks_within_texts_and_comments_do_not_nest(write):

@@ -1,0 +1,127 @@
+"""The commands that show something: each prints its result and returns its exit code."""
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from mercury_ls import complete as one_shot
+from mercury_ls import doctor as checks
+from mercury_ls.cli.given import (
+    UsageError,
+    assigned,
+    chosen_file,
+    failed,
+    load_settings,
+    log_level,
+    missing_file,
+    report,
+    settings_in_effect,
+    start_log,
+)
+from mercury_ls.session.stats import Stats, default_file, recent, table
+from mercury_ls.session.wiring import recording_switch, recordings
+from mercury_ls.settings.load import Effective, Loaded, effective, user_file
+from mercury_ls.wording import abbreviated, readable
+
+__all__ = ["complete", "config", "doctor", "record", "stats"]
+
+
+def complete(options: argparse.Namespace) -> int:
+    start_log(options)
+    path, line, column = split_place(options.place)
+    try:
+        reply = asyncio.run(
+            one_shot.complete(path, line, column, arguments=assigned(options), user_file=chosen_file(options))
+        )
+    except one_shot.PlaceError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        return failed(options, error)
+    report([*missing_file(options), *reply["problems"]])
+    if options.json:
+        print(json.dumps(reply, ensure_ascii=False))
+    elif reply["items"]:
+        print(reply["items"][0]["text"])
+    else:
+        sys.stderr.write(f"nothing to suggest: {reply['silence']}\n")
+    return 0 if reply["items"] else 1
+
+
+def split_place(place: str) -> tuple[str, int, int]:
+    path, line, column = [*place.rsplit(":", 2), "", ""][:3]
+    if not (path and line.isdigit() and column.isdigit() and int(line) and int(column)):
+        raise UsageError(f"{place!r} is not FILE:LINE:COL, for example src/app.py:12:5")
+    return path, int(line), int(column)
+
+
+def doctor(options: argparse.Namespace) -> int:
+    findings = checks.examine(load_settings(options), chosen_file(options))
+    print(checks.report(findings))
+    return 1 if any(finding.remedy for finding in findings) else 0
+
+
+def config(options: argparse.Namespace) -> int:
+    loaded = load_settings(options)
+    rows = [in_effect(row, loaded) for row in effective(loaded)]
+    report(loaded.problems)
+    sys.stderr.flush()
+    if options.json:
+        print(json.dumps([{"path": r.path, "value": r.value, "origin": r.origin} for r in rows]))
+    else:
+        print(f"# user file: {readable(chosen_file(options) or user_file())}")
+        width = max(len(row.path) for row in rows)
+        for row in rows:
+            print(f"{row.path:{width}}  {json.dumps(row.value, ensure_ascii=False):20}  {abbreviated(row.origin)}")
+    return 1 if loaded.problems else 0
+
+
+def in_effect(row: Effective, loaded: Loaded) -> Effective:
+    """Two defaults give way to something that is not a setting."""
+    if row.path == "record.enabled" and not row.value and recording_switch().exists():
+        return replace(row, value=True, origin="`mercury-ls record on`")
+    if row.path == "log.level" and row.value != log_level(loaded):
+        return replace(row, value=log_level(loaded), origin="default without log.file")
+    return row
+
+
+def stats(options: argparse.Namespace) -> int:
+    start_log(options)
+    counted = Stats(default_file())
+    counted.enabled = settings_in_effect(options).record.counts
+    rows = counted.rows()
+    if options.days:
+        rows = recent(rows, options.days, counted.today)
+    if options.json:
+        print(msgspec.json.encode({"days": rows}).decode())
+    else:
+        print(f"{table(rows) if rows else 'nothing has been counted'}\n\n{counted.where}")
+    return 0 if rows else 1
+
+
+def record(options: argparse.Namespace) -> int:
+    settings = settings_in_effect(options)
+    switch = recording_switch()
+    try:
+        turn(switch, options.switch)
+    except OSError as error:
+        return failed(options, f"cannot change {switch} ({error.strerror}): make its folder writable")
+    on = settings.record.enabled or switch.exists()
+    place = readable(recordings(settings))
+    print(f"recording is {'on' if on else 'off'} for editors started from now on; recordings go to {place}")
+    if options.switch == "off" and settings.record.enabled:
+        print("record.enabled is true in your settings and keeps recording on: see `mercury-ls config`")
+        return 1
+    return 0
+
+
+def turn(switch: Path, wanted: str) -> None:
+    if wanted == "on":
+        switch.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        switch.touch()
+    elif wanted == "off":
+        switch.unlink(missing_ok=True)

@@ -1,0 +1,133 @@
+"""What every command takes from its command line: settings, the user file, and the log."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from mercury_ls.settings.load import Loaded, Problem, Settings, load, project_files, user_file
+
+__all__ = [
+    "UsageError",
+    "assigned",
+    "check_settings",
+    "chosen_file",
+    "failed",
+    "load_settings",
+    "log_level",
+    "missing_file",
+    "report",
+    "settings_in_effect",
+    "start_log",
+]
+
+LONGEST_LINE = 500
+NOISE = ("Cancel notification", "Unable to deserialize message")
+"""Clients cancel requests that were answered a moment ago whenever the user types fast; and `protocol.py` reports a
+malformed message in one line, where pygls prints a page of traceback."""
+
+
+class UsageError(Exception):
+    """The arguments are wrong. The message says which, and what is right."""
+
+
+def settings_in_effect(options: argparse.Namespace, root: str = "") -> Settings:
+    """Reports what could not be applied on standard error."""
+    loaded = load_settings(options, root)
+    report(loaded.problems)
+    return loaded.settings
+
+
+def load_settings(options: argparse.Namespace, root: str = "") -> Loaded:
+    files = project_files([root or os.getcwd()])
+    loaded = load(chosen_file(options) or user_file(), files, {}, os.environ, assigned(options))
+    return replace(loaded, problems=(*missing_file(options), *loaded.problems))
+
+
+def check_settings(options: argparse.Namespace) -> None:
+    """Problems on the command line itself are fatal; those of other sources are reported, and the rest applies."""
+    if not (options.set or options.config):
+        return
+    wrong = [problem for problem in load_settings(options).problems if problem.origin == "command line"]
+    if wrong:
+        raise UsageError("\n".join(f"{problem.path}{problem.assigned}: {problem.remedy}" for problem in wrong))
+
+
+def missing_file(options: argparse.Namespace) -> list[Problem]:
+    """The user file is optional, unless --config names one."""
+    chosen = chosen_file(options)
+    if chosen is None or os.path.exists(chosen):
+        return []
+    return [Problem("--config", str(chosen), "does not exist; create it, or name another file", "command line")]
+
+
+def report(problems: Iterable[Any]) -> None:
+    for problem in problems:
+        sys.stderr.write(f"{problem}\n")
+
+
+def failed(options: argparse.Namespace, error: Exception | str) -> int:
+    """Reports the error; gives the exit code for it."""
+    sys.stderr.write(f"{options.name}: {error}\n")
+    return 1
+
+
+def chosen_file(options: argparse.Namespace) -> Path | None:
+    return Path(options.config).expanduser() if options.config else None
+
+
+def assigned(options: argparse.Namespace) -> dict[str, str]:
+    """The settings on the command line, by dotted path."""
+    found = {}
+    for item in options.set:
+        name, sign, value = item.partition("=")
+        if not sign:
+            raise UsageError(f"--set {item!r} is not NAME=VALUE, for example suggest.delay_ms=100")
+        found[name.strip()] = value.strip()
+    if options.log_file:
+        found["log.file"] = options.log_file
+    if options.log_level:
+        found["log.level"] = options.log_level
+    return found
+
+
+def start_log(options: argparse.Namespace) -> None:
+    """Log to the chosen file, else to standard error, where editors show it."""
+    loaded = load_settings(options)
+    logging.basicConfig(
+        handlers=[log_handler(loaded.settings.log.file)],
+        level=log_level(loaded).upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    logging.getLogger("pygls").setLevel(max(logging.getLogger().level, logging.WARNING))
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(is_worth_logging)
+
+
+def is_worth_logging(record: logging.LogRecord) -> bool:
+    """Drops noise, and shortens a request that was answered with an error to one line."""
+    error = record.exc_info[1] if record.exc_info else None
+    if hasattr(error, "to_response_error"):
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error}"[:LONGEST_LINE], (), None
+    return not str(record.msg).startswith(NOISE)
+
+
+def log_handler(file: str) -> logging.Handler:
+    """A log that cannot be written must not cost anybody their suggestions."""
+    if not file:
+        return logging.StreamHandler()
+    try:
+        return logging.FileHandler(file, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        sys.stderr.write(f"mercury-ls: cannot write log.file {file} ({error.strerror}): logging to standard error\n")
+        return logging.StreamHandler()
+
+
+def log_level(loaded: Loaded) -> str:
+    """Editors show standard error to their users: without a log file or a chosen level, only warnings go there."""
+    log = loaded.settings.log
+    return log.level if log.file or "log.level" in loaded.origins else "warning"

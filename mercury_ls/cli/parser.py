@@ -1,0 +1,205 @@
+"""The commands of `mercury-ls`, their options, and their help."""
+
+import argparse
+import math
+import textwrap
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from mercury_ls import __version__
+
+__all__ = ["EXIT_CODES", "parser"]
+
+LEVELS = ("debug", "info", "warning", "error")
+
+EXIT_CODES = {
+    0: "success",
+    1: "failure, no result, or something to fix",
+    2: "wrong arguments; nothing was done",
+    3: "no change: no server is running, one is already running, or tuning brought no improvement",
+}
+"""The same for every command."""
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="mercury-ls",
+        description="Code completion and next edits from a small model on your own machine, for any LSP editor.",
+        epilog=f"`mercury-ls COMMAND --help` describes a command, with an example.\n\n{exit_codes(EXIT_CODES)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"mercury-ls {__version__}")
+    speak = top.add_mutually_exclusive_group()
+    speak.add_argument("--stdio", action="store_true", help="speak LSP on standard input and output")
+    speak.add_argument("--tcp", metavar="HOST:PORT", help="speak LSP over TCP, to any number of clients")
+    speak.add_argument("--ws", metavar="HOST:PORT", help="speak LSP over WebSocket, to any number of clients")
+    add_common(top)
+    top.set_defaults(run="speak.lsp", name="mercury-ls", usage=top.print_usage)
+    commands = top.add_subparsers(metavar="COMMAND")
+    for add in (add_serve, add_complete, add_doctor, add_config, add_stats, add_record, add_tune):
+        add(commands)
+    return top
+
+
+def exit_codes(codes: Mapping[int, str]) -> str:
+    return "\n".join(["exit codes:", *(f"  {code}  {meaning}" for code, meaning in codes.items())])
+
+
+def add_command(commands: Any, name: str, about: str, example: str, **codes: str) -> argparse.ArgumentParser:
+    """A command, run by the function of its name in a module of this package. The first line of `about` appears in the
+    list of commands; `codes` gives exit codes a more specific meaning: `_1="nothing has been counted"`."""
+    first, _, rest = about.partition("\n")
+    meanings = {**{code: EXIT_CODES[code] for code in (0, 1, 2)}, **{int(c[1:]): text for c, text in codes.items()}}
+    command = commands.add_parser(
+        name,
+        help=first[0].lower() + first[1:].rstrip("."),
+        description=f"{first}\n\n{textwrap.dedent(rest).strip()}".strip(),
+        epilog=f"example:\n  {example}\n\n{exit_codes(dict(sorted(meanings.items())))}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_common(command)
+    module = name if name in ("serve", "tune") else "commands"
+    command.set_defaults(run=f"{module}.{name}", name=command.prog)
+    return command
+
+
+def add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--config", metavar="FILE", help="read user settings from FILE instead of the usual place")
+    command.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="set one setting; repeatable")
+    command.add_argument("--log-file", metavar="FILE", help="log to FILE instead of standard error")
+    command.add_argument(
+        "--log-level", choices=LEVELS, help="least severe level to log (default: log.level, or warning)"
+    )
+
+
+def add_serve(commands: Any) -> None:
+    serve = add_command(
+        commands,
+        "serve",
+        """Run the engine server.
+        It loads the model and answers all of your editors. Editors start it on demand, and it exits when no editor
+        has needed it for `engine.idle_exit_minutes`. With --http, other programs can use it too.""",
+        "mercury-ls serve --status",
+        _1="it could not listen or load the engine, or the running server does not answer",
+        _3="your engine server is already running; with --status: none is running",
+    )
+    serve.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        nargs="?",
+        const="127.0.0.1:8391",
+        help="also listen for HTTP (default address: 127.0.0.1:8391)",
+    )
+    serve.add_argument(
+        "--host-name", metavar="NAME", action="append", help="a host name by which clients reach --http; repeatable"
+    )
+    serve.add_argument("--certificate", metavar="FILE", help="TLS certificate for --http, in PEM format")
+    serve.add_argument("--key", metavar="FILE", help="TLS private key for --http, in PEM format")
+    serve.add_argument("--stop", action="store_true", help="stop the running engine server")
+    serve.add_argument(
+        "--status", action="store_true", help="report whether an engine server is running, and its state"
+    )
+
+
+def add_complete(commands: Any) -> None:
+    complete = add_command(
+        commands,
+        "complete",
+        """Print the suggestion for one position in a file.
+        It asks as an editor does when you request a suggestion by hand, so it answers even where typing would not
+        trigger one.""",
+        "mercury-ls complete src/app.py:12:5",
+        _0="a suggestion was printed",
+        _1="there is no suggestion, or the engine failed",
+        _2="wrong arguments, or there is no such position",
+    )
+    complete.add_argument("place", metavar="FILE:LINE:COL", help="line and column are counted from 1, as in editors")
+    complete.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+
+
+def add_doctor(commands: Any) -> None:
+    add_command(
+        commands,
+        "doctor",
+        """Check the installation, settings, model, engine and permissions.
+        Each problem is followed by a line that says how to fix it.""",
+        "mercury-ls doctor",
+        _0="no problems found",
+        _1="problems found",
+    )
+
+
+def add_config(commands: Any) -> None:
+    config = add_command(
+        commands,
+        "config",
+        """Show the settings in effect and where each value comes from.
+        Settings that could not be applied are listed first, on standard error.""",
+        "mercury-ls config --set engine.effort=high",
+        _0="every setting applies",
+        _1="some settings could not be applied",
+    )
+    config.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_stats(commands: Any) -> None:
+    stats = add_command(
+        commands,
+        "stats",
+        """Show what became of suggestions, by day and language.
+        Counts suggestions shown, typed through, accepted and rejected, and characters saved. The counts never leave
+        this machine; `record.counts = false` turns them off.""",
+        "mercury-ls stats --days 30",
+        _1="nothing has been counted",
+    )
+    stats.add_argument("--days", metavar="N", type=whole_number, help="only the last N days, including today")
+    stats.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_record(commands: Any) -> None:
+    record = add_command(
+        commands,
+        "record",
+        """Turn the recording of edit sessions on this machine on or off.
+        Recordings are for replay and tuning. They contain your text, with secrets masked, and never leave this
+        machine.""",
+        "mercury-ls record status",
+        _1="recording could not be switched, or `record.enabled` keeps it on",
+    )
+    record.add_argument("switch", choices=("on", "off", "status"))
+
+
+def add_tune(commands: Any) -> None:
+    tune = add_command(
+        commands,
+        "tune",
+        """Tune the model to one of your projects, on this machine.
+        It learns from the project's files and commits, and is evaluated before and after on files and later commits
+        that were held out. The result is installed only if it is significantly better. For bits per byte, lower is
+        better; for similarity and exact matches, higher is better.""",
+        "mercury-ls tune ~/work/project --minutes 20",
+        _0="installed; with --status or --remove: done",
+        _1="tuning failed",
+        _3="no better than before, so not installed",
+    )
+    tune.add_argument(
+        "path", metavar="PATH", nargs="?", default=".", help="a folder in the project (default: the current one)"
+    )
+    tune.add_argument("--minutes", type=minutes, default=10.0, help="total time, including evaluation (default: 10)")
+    tune.add_argument("--full", action="store_true", help="train all weights instead of a small adapter")
+    tune.add_argument("--status", action="store_true", help="list tuned projects and how much better each became")
+    tune.add_argument("--remove", action="store_true", help="remove what was tuned for the project")
+
+
+def minutes(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < (value := float(text)) < math.inf:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes above 0: give for example 10")
+
+
+def whole_number(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text) < 100_000:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more: give for example 7")

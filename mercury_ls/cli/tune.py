@@ -1,0 +1,64 @@
+"""`mercury-ls tune`: tune the model to a project, list what was tuned, or remove it."""
+
+import argparse
+import shlex
+from pathlib import Path
+
+from mercury_engine.api import EngineError
+from mercury_ls import tuning
+from mercury_ls.cli.given import UsageError, failed, settings_in_effect
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.serve import tuned
+from mercury_ls.settings.models import resolve
+from mercury_ls.wording import readable
+
+__all__ = ["tune"]
+
+
+def tune(options: argparse.Namespace) -> int:
+    place = tuned.home()
+    try:
+        if options.status:
+            return print_tunings(options, place)
+        root = project_root(options)
+        if options.remove:
+            print(f"{readable(root)}: {'removed' if tuned.remove(root, place) else 'nothing was tuned'}")
+            return 0
+        return tune_project(options, root, place)
+    except (tuning.TuningError, EngineError, OSError) as error:
+        return failed(options, error)
+
+
+def project_root(options: argparse.Namespace) -> str:
+    try:
+        return tuning.project_of(options.path, gone=options.remove)
+    except tuning.TuningError as error:
+        raise UsageError(str(error)) from error
+
+
+def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
+    settings = settings_in_effect(options, root)
+    model = resolve(settings.engine.model)
+    if settings.engine.address or model is None:
+        raise tuning.TuningError("there is no model on this machine to tune: check engine.model and engine.address")
+    order = tuning.Order(model, options.minutes, options.full)
+    result = tuning.tune(root, Privacy(settings.privacy, [root]), order, place)
+    print(tuning.described(result))
+    if not result.better:
+        print(f"not installed: {result.reason}")
+        return 3
+    undo = f"mercury-ls tune {shlex.quote(options.path)} --remove"
+    print(f"installed for the files in {readable(root)}; `{undo}` removes it")
+    return 0
+
+
+def print_tunings(options: argparse.Namespace, place: Path) -> int:
+    model = resolve(settings_in_effect(options).engine.model)
+    found = tuned.installed(place).values()
+    for each in found:
+        print(tuning.described(each))
+        if model is None or not tuned.fits(each, model):
+            print("  not in use: tuned for another model than engine.model; tune again, or remove it")
+    if not found:
+        print("nothing has been tuned: `mercury-ls tune PATH` tunes the model to a project")
+    return 0
