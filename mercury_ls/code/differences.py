@@ -1,4 +1,4 @@
-"""What differs between two texts: token by token, and line by line."""
+"""Differences between two texts, by tokens and by lines."""
 
 import re
 from collections import Counter
@@ -27,10 +27,10 @@ __all__ = [
 
 MOST_TOKENS = 600
 MOST_MATCHES = 16_000
-"""Pairs of equal tokens, each of which is looked at many times: `(1, 2), ` sixty times over has thirty thousand."""
+"""Pairs of equal tokens, which determine the running time: `(1, 2), ` repeated sixty times has thirty thousand."""
 MOST_PAIRS = 64
 ALIKE = 0.35
-"""The share of tokens that two lines must have in common for one to be a change of the other."""
+"""The share of common tokens above which one line counts as a change of the other."""
 
 WORD = re.compile(r"[^\W\d]\w*")
 OPERATORS = r"[=!]==?|[<>:+\-*/%&|^]=|->|=>|::|&&|\|\||\?\.|\?\?|\*\*|\+\+|--|//|\.\.\.?"
@@ -45,8 +45,7 @@ class Token(Struct, frozen=True):
 
 
 class Touch(Struct, frozen=True):
-    """Within the lines of an edit, `before[start:end]` became `after[new_start:new_end]`; both are counted from the
-    first of these lines."""
+    """Within an edit, `before[start:end]` became `after[new_start:new_end]`."""
 
     start: int
     end: int
@@ -59,13 +58,13 @@ def tokens(text: str) -> list[Token]:
 
 
 def touches_of(before: str, after: str) -> list[Touch]:
-    """The pieces that differ, token by token; all of it where there are too many."""
+    """The differing pieces, by tokens; the whole texts if they have too many tokens."""
     return [*cached_touches(before, after)]
 
 
 @lru_cache(maxsize=512)
 def cached_touches(before: str, after: str) -> tuple[Touch, ...]:
-    """Remembered: the last edits are looked at after each keystroke."""
+    """Cached: the recent edits are compared after each keystroke."""
     old, new = tokens(before), tokens(after)
     said = [token.text for token in old], [token.text for token in new]
     if are_many(*said):
@@ -83,12 +82,12 @@ def pieces(before: str, after: str, touch: Touch) -> tuple[str, str]:
 
 
 def on_the_way(before: str, after: str, wanted: str) -> bool:
-    """Whether the edit from `before` to `after` is a part of that from `before` to `wanted`."""
+    """Whether `after` is a step on the way from `before` to `wanted`."""
     return 0 < apart(before, after) == apart(before, wanted) - apart(after, wanted)
 
 
 def apart(one: str, other: str) -> int:
-    """How many tokens differ; where they are many, in whatever order."""
+    """The number of differing tokens; for many tokens, regardless of their order."""
     old, new = TOKEN.findall(one), TOKEN.findall(other)
     if are_many(old, new):
         went, came = Counter(old) - Counter(new), Counter(new) - Counter(old)
@@ -105,13 +104,13 @@ def alike(before: str, after: str) -> bool:
 
 
 def are_many(old: list[str], new: list[str]) -> bool:
-    """Too many to compare while somebody types."""
+    """Whether there are too many tokens to compare while the user types."""
     counts = Counter(new)
     return max(len(old), len(new)) > MOST_TOKENS or sum(counts[token] for token in old) > MOST_MATCHES
 
 
 def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Lines that became other lines, came or went, with the number of the first in the text after."""
+    """The replaced, inserted and deleted lines, each with the number of the first line in `after`."""
     old, new = LINE.findall(before), LINE.findall(after)
     for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
@@ -119,8 +118,8 @@ def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[st
 
 
 def paired(before: list[str], after: list[str]) -> list[tuple[int, int]]:
-    """Which line became which, in their order, where each resembles its forerunner; none where lines were broken or
-    joined, so that more stays the same of the whole than of its lines."""
+    """Which line became which similar one, in order; none if lines were split or joined, so that the whole has more in
+    common than its lines."""
     if len(before) == len(after) and all(map(alike, before, after)):
         return [(number, number) for number in range(len(before))]
     if len(before) * len(after) > MOST_PAIRS:
@@ -144,7 +143,7 @@ def paired(before: list[str], after: list[str]) -> list[tuple[int, int]]:
 
 
 def others(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Lines in a row that are none of the known ones, with the number of the first."""
+    """Runs of lines that are not among the known ones, each with the number of its first line."""
     numbers = [number for number in range(len(lines)) if number not in known]
     for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
         found = [number for _, number in run]
@@ -152,8 +151,8 @@ def others(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int, str]]:
 
 
 def align_to_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token]) -> Iterator[tuple]:
-    """`f(a, b, c)` from `f(a, c)` came by `, b` or by `b, `, `g(f(a))` from `g(a)` by `f(` or by `(f`: the former each
-    time, which does not tear apart what belongs together; and a bracket closes as early as it can."""
+    """Shifts ambiguous insertions and deletions so that they keep together what belongs together: `f(a, c)` becomes
+    `f(a, b, c)` by `, b` and not `b, `; `g(a)` becomes `g(f(a))` by `f(` and not `(f`; brackets close early."""
     for tag, i, j, k, m in opcodes:
         by = 0
         if tag in ("insert", "delete"):
@@ -166,12 +165,12 @@ def align_to_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Tok
 
 
 def gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]:
-    """From the end of the token before to the start of the one after."""
+    """The range from the end of the previous token to the start of the next one."""
     return found[first - 1].end if first else 0, found[stop].start if stop < len(found) else len(text)
 
 
 def trim_blanks(before: str, after: str, touch: Touch) -> Touch:
-    """Without the blanks that both begin and end with, nor those at the edge of what stays."""
+    """Without blanks that both sides start or end with, and without those next to unchanged text."""
     went, came = pieces(before, after, touch)
     blanks = min(len(went) - len(went.lstrip()), len(came) - len(came.lstrip()))
     if not went.strip() or not came.strip():

@@ -1,4 +1,4 @@
-"""Open documents: the text as the editor has it, its lines and its syntax tree, version by version."""
+"""Open documents: the text as the editor has it, with its line index and syntax tree, for each version."""
 
 import math
 import re
@@ -31,18 +31,18 @@ CLOSED = -1
 """The version of a file that is not open in an editor."""
 
 TREE_LIMIT = 1 << 20
-"""Bytes. A larger text takes the parser more than a tenth of a second, which holds the interpreter lock: threads are no
-way out, slices are."""
+"""In bytes. The parser needs more than a tenth of a second for a larger text and holds the interpreter lock, so threads
+would not help."""
 
 LONGEST_MARK = 16
-"""What ends a lexeme, or begins a longer one, is shorter: nothing further away decides where it ends."""
+"""The longest delimiter of a string or comment is shorter: text further away cannot change where one ends."""
 
 MAX_PENDING = 64
 QUICK_BYTES = 1 << 15
-"""Bytes that are parsed within any patience."""
+"""Texts of fewer bytes are parsed without a time limit."""
 SLICE_SECONDS = 0.01
 CHUNK_BYTES = 1 << 16
-"""Bytes that the parser reads at once of a text that it has not seen before."""
+"""The parser reads this many bytes at a time of a text that is new to it."""
 MAX_DEPTH = 256
 STRIDE = 1024
 TERMINATOR = re.compile(r"\r\n|\r|\n")
@@ -54,14 +54,14 @@ T = TypeVar("T")
 
 
 NO_CHANGE = TextEdit(0, 0, "")
-"""Pending, so that the text is parsed though nothing has been typed since."""
+"""A pending change, so that the text is parsed even if nothing was typed since."""
 
 
 class Snapshot:
-    """One version of a document. It never changes, and answers in code points unless a name says `byte`.
+    """One version of a document. It never changes; offsets are in code points unless a name says `byte`.
 
-    `closed` are offsets at which no comment or string is open, as far as `syntax` has looked for them; the last one is
-    there twice where what begins at it never ends.
+    `closed` are offsets at which no comment or string is open, as far as `syntax` has searched; the last one occurs
+    twice if a comment or string starts there and never ends.
     """
 
     def __init__(self, document: "Document", lines: "LineIndex"):
@@ -83,7 +83,7 @@ class Snapshot:
         return self._lines.start(line)
 
     def line_stop(self, line: int) -> int:
-        """Behind the terminator, or the text's end."""
+        """After the terminator, or the end of the text."""
         return self._lines.start(line + 1) if line + 1 < len(self._lines) else len(self.text)
 
     def line_end(self, line: int) -> int:
@@ -105,11 +105,11 @@ class Snapshot:
         return self.text[self.line_start(line) : self.line_end(line)]
 
     def offset(self, line: int, character: int, encoding: Encoding) -> int:
-        """Past the end of a line is its end, past the last line is the end of the text."""
+        """Positions past the end of a line mean its end, and past the last line the end of the text."""
         if line >= len(self._lines):
             return len(self.text)
         start = self.line_start(line)
-        # No encoding has fewer units than code points: the rest of a very long line need not be copied.
+        # No encoding has fewer code units than code points, so the rest of a very long line need not be copied.
         reached = self.text[start : min(self.line_end(line), start + character)]
         return start + positions.column(reached, character, encoding)
 
@@ -125,7 +125,7 @@ class Snapshot:
         return self._byte_anchors[anchor] + len(self.text[anchor * STRIDE : offset].encode())
 
     def offset_of_byte(self, byte: int) -> int:
-        """Inside a character is its start."""
+        """A byte inside a character means the character's start."""
         if self.text.isascii():
             return byte
         anchor = bisect_right(self._byte_anchors, byte) - 1
@@ -134,12 +134,12 @@ class Snapshot:
 
     @cached_property
     def tree(self) -> Tree | None:
-        """None without a grammar, over TREE_LIMIT, and where the parser took too long."""
+        """None without a grammar, over TREE_LIMIT, and if parsing took too long."""
         return self._document.parse(self)
 
     @property
     def patience(self) -> float:
-        """How long a parse of a variant of this text may take."""
+        """The time limit for parsing a variant of this text."""
         return self._document.patience
 
     def changed(self, change: TextEdit) -> "Snapshot":
@@ -157,8 +157,8 @@ class Snapshot:
         return anchors
 
     def is_deep(self, offset: int) -> bool:
-        """Whether so much is around the offset that nobody should climb from there: the parser's nodes do not know what
-        they are in, each step up goes down from the root. Neighbours are about as deep."""
+        """Whether the tree is so deep at the offset that walking up is too slow: tree-sitter nodes have no parent
+        pointers, and each step starts at the root. Neighbouring offsets share the answer."""
         if self.tree is None:
             return False
         place = "deep", offset // MAX_DEPTH
@@ -169,7 +169,7 @@ class Snapshot:
 
 
 def remembered(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
-    """What the function says of a snapshot is worked out once: rules and places ask for the same again and again."""
+    """Caches the results of the function with the snapshot."""
 
     @wraps(function)
     def known(snapshot: Snapshot, *given: P.args, **named: P.kwargs) -> T:
@@ -182,11 +182,11 @@ def remembered(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Conc
 
 
 class Document:
-    """The current text of one open document. Lone surrogates, which no encoding can carry, become U+FFFD:
-    as long in every encoding, so that the editor's positions still hold.
+    """The current text of one open document. Lone surrogates, which cannot be encoded, become U+FFFD, which is as long
+    in every encoding, so that the editor's positions stay valid.
 
-    `patience` in seconds of work bounds each update of the tree: an open bracket in a large file can make the parser go
-    over all that follows, at every keystroke. A snapshot whose turn took longer has no tree.
+    `patience` limits each update of the tree, in seconds of CPU time: an open bracket in a large file can make the
+    parser go over the rest of the file at every keystroke. A snapshot that takes longer has no tree.
     """
 
     def __init__(
@@ -219,8 +219,8 @@ class Document:
     def apply(
         self, changes: Sequence[tuple[LineRange | None, str]], version: int, encoding: Encoding
     ) -> list[TextEdit]:
-        """The `contentChanges` of a didChange, in order; no range means the whole text. Answers what really
-        changed, each change in offsets of the text that its predecessors left.
+        """Apply the `contentChanges` of a didChange; no range means the whole text. Returns what really changed, each
+        in offsets of the text after the previous change.
         """
         applied = [self._apply(given, text, encoding) for given, text in changes]
         self.version = version
@@ -245,12 +245,12 @@ class Document:
 
     @property
     def is_new(self) -> bool:
-        """Whether it has never been parsed: then a tree takes as long as the text is."""
+        """Whether it has never been parsed, so that the time for a tree depends on the text's length."""
         return self._parsed is None
 
     def parsing(self) -> Iterator[None]:
-        """The parse of a long text as it is now, a slice at a time, however long it takes: the next snapshot has its
-        tree. Whoever asks first begins it, others go on with it, and what is typed meanwhile is pending by then."""
+        """Parse a long text in slices, however long it takes: then the next snapshot has a tree. All callers share one
+        parse; changes that are typed meanwhile are applied to the tree later."""
         is_current = self._parsed is not None and not self._pending
         if self._begun is None and not is_current and self._grammar is not None and self._is_long():
             old = edited_tree(*self._parsed, self._pending)[0] if self._parsed else None
@@ -280,14 +280,14 @@ class Document:
             return self._parsed[0]
         old, _ = edited_tree(*self._parsed, self._pending)
         tree = parse_within(languages.parser(grammar), self.text.encode(), old, self.patience)
-        # Where it took too long, the old one knows what has changed, and that is parsed with what comes next.
+        # If it took too long, the old tree has the edits recorded, and they are parsed with the next change.
         self._parsed = tree or old, self.text
         self._pending = [] if tree else [NO_CHANGE]
         return tree
 
     def _apply(self, given: LineRange | None, text: str, encoding: Encoding) -> TextEdit:
         start, end = self._offsets(given, encoding) if given else (0, len(self.text))
-        # Clients that send the whole text, or a whole line, have mostly changed one word of it.
+        # Clients that send the whole text, or a whole line, have usually changed one word of it.
         found = difference(self.text[start:end], encodable(text))
         change = TextEdit(start + found.start, start + found.end, found.text)
         self.text = self.text[: change.start] + change.text + self.text[change.end :]
@@ -302,7 +302,7 @@ class Document:
         return min(start, end), max(start, end)
 
     def _reopen(self, start: int) -> None:
-        """Snapshots keep their list: this one begins anew behind the change."""
+        """Drops the offsets after the change; snapshots keep their own list."""
         self.closed = self.closed[: bisect_right(self.closed, max(start - LONGEST_MARK, 0))]
         if self.closed[-1] in self.closed[-2:-1]:
             self.closed.pop()
@@ -317,20 +317,20 @@ class Document:
 
 
 def unified(text: str) -> str:
-    """With line feeds alone."""
+    """The text with all line ends as line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def reparse(
     tree: Tree, language: Language, before: str, changes: Iterable[TextEdit], patience: float = math.inf
 ) -> Tree | None:
-    """The tree of `before` after `changes`, None when it takes longer than `patience`; `tree` stays as it was."""
+    """The tree of `before` after `changes`; None if it takes longer than `patience`. `tree` itself is not changed."""
     old, text = edited_tree(tree, before, changes)
     return parse_within(languages.parser(language), text.encode(), old, patience)
 
 
 def edited_tree(tree: Tree, before: str, changes: Iterable[TextEdit]) -> tuple[Tree, str]:
-    """A copy of the tree that knows where the text changed, and the text by now."""
+    """A copy of the tree with the edits recorded, and the text after them."""
     tree, text = tree.copy(), before
     for change in changes:
         start, point = byte_of(text, change.start), point_of(text, change.start)
@@ -351,13 +351,13 @@ def parse_within(parser: Parser, text: bytes, old: Tree, patience: float) -> Tre
             old,
             progress_callback=lambda *_: time.thread_time() > deadline,
         )
-    except ValueError:  # how the binding says that the callback has stopped it
+    except ValueError:  # the callback has cancelled the parse
         parser.reset()
         return None
 
 
 def parse_slice(parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
-    """Goes on where the last slice of this parser ended."""
+    """Continues where the last slice of this parser ended; None if it is not finished."""
     deadline = time.thread_time() + SLICE_SECONDS
 
     def is_over(*_: Any) -> bool:
@@ -380,12 +380,12 @@ def line_at(text: bytes, start: int) -> bytes:
 
 @cache
 def interned(line: bytes) -> bytes:
-    """The binding (0.26.1) never lets go of what it is given to read: so the same line is lost only once."""
+    """The binding (0.26.1) leaks what the read callback returns: returning the same object leaks each line once."""
     return line
 
 
 class LineIndex:
-    """Where lines start. Entries from the gap on lack `shift`: typing in one place moves no other entry."""
+    """The offsets where lines start. Entries from the gap on lack `shift`, so that typing in one place is cheap."""
 
     __slots__ = ("_gap", "_shift", "_starts")
 
@@ -411,8 +411,8 @@ class LineIndex:
         return self._first_after(offset) - 1
 
     def replace(self, change: TextEdit, text: str) -> None:
-        """Whether a line starts at an offset depends on the two characters around it alone: in `text`, which
-        is the text after the change, only the offsets from its start to its end, both included, can differ.
+        """Update the index for a change; `text` is the text after it. Whether a line starts at an offset depends only
+        on the two characters around it, so only offsets from the change's start to its end can differ.
         """
         reached = change.start + len(change.text)
         first = self._first_after(max(change.start, 1) - 1)
@@ -438,7 +438,7 @@ class LineIndex:
 
 
 def line_starts(text: str, first: int, last: int) -> list[int]:
-    """The line starts in `first..last`, both included."""
+    """The line starts from `first` to `last`, both included."""
     ends = (match.end() for match in TERMINATOR.finditer(text, first - 1, last + 1))
     return [end for end in ends if end <= last]
 
@@ -458,13 +458,13 @@ def byte_of(text: str, offset: int) -> int:
 
 
 def point_after(point: Point, text: str) -> Point:
-    """Where a text ends that begins at a point."""
+    """The point at the end of a text that starts at `point`."""
     head, line_feed, last = text.rpartition("\n")
     column = len(last.encode())
     return Point(point.row + head.count("\n") + 1, column) if line_feed else Point(point.row, point.column + column)
 
 
 def point_of(text: str, offset: int) -> Point:
-    """Rows as tree-sitter counts them: by line feeds alone."""
+    """Rows are counted as in tree-sitter, by line feeds only."""
     line_feed = text.rfind("\n", 0, offset)
     return Point(text.count("\n", 0, offset), len(text[line_feed + 1 : offset].encode()))

@@ -1,4 +1,4 @@
-"""Reading files that others may have put there."""
+"""Reads files that a stranger may have created."""
 
 import os
 import stat
@@ -7,11 +7,11 @@ __all__ = ["read_small"]
 
 
 def read_small(path: str, limit: int) -> bytes:
-    """The content of a regular file, whole. OSError for pipes and devices, which never end, and for what is no path."""
+    """The content of a regular file. OSError for anything larger, for pipes and devices, and for impossible paths."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except ValueError as error:
-        raise OSError(f"{path!r} cannot be a path: {error}") from None
+        raise OSError(f"{path!r} is not a possible path: {error}") from None
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

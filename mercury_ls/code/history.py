@@ -1,4 +1,4 @@
-"""What the user has just done: their edits as hunks of lines, and what must not be undone for them."""
+"""The user's recent edits as hunks of lines, and what a suggestion must not undo."""
 
 import re
 from collections.abc import Iterable
@@ -21,9 +21,7 @@ LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 class Hunk:
-    """Whole lines: `before` became `after` at `start` of the text as this hunk, the latest but for those behind
-    it in the list, left it.
-    """
+    """Whole lines: `before` became `after`, which begins at `start` in the text before the later hunks in the list."""
 
     __slots__ = ("after", "before", "is_own", "line", "mark", "path", "start", "time")
 
@@ -51,7 +49,7 @@ class Hunk:
 
 
 class Trace:
-    """`removed` once stood where the current text now has `start:end`, which the user typed."""
+    """`removed` was replaced by what the user typed, which is `start:end` in the current text."""
 
     __slots__ = ("end", "path", "removed", "start")
 
@@ -63,19 +61,19 @@ class Trace:
 
 
 class History:
-    """The recent edits of all files. What belongs together becomes one hunk, and what was taken back, none."""
+    """The recent edits of all files. Edits that belong together become one hunk; reverted edits disappear."""
 
     def __init__(self) -> None:
         self._hunks: list[Hunk] = []
         self._traces: list[Trace] = []
         self._last: dict[str, float] = {}
         self.mark = 0
-        """Moves on with every change: what came `since` a mark can be asked for."""
+        """Increases with every change: see `since`."""
         self._lengths: dict[str, int] = {}
 
     def record(self, path: str, text_before: str, change: TextEdit, now: float, is_own: bool = True) -> None:
-        """The change of one file from `text_before`; changes of a file come in the order in which they happened. Those
-        that an accepted offer makes are not the user's own."""
+        """A change of `text_before`, in the order in which the file's changes happened. Changes by an accepted offer
+        are not the user's own."""
         self._last.pop(path, None)
         self._last[path] = now
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
@@ -84,7 +82,7 @@ class History:
         hunk = continued or hunk_of(path, text_before, change, now)
         hunk.is_own = is_own or (continued is not None and continued.is_own)
         if len(hunk.before) + len(hunk.after) > LARGEST_HUNK:
-            # Without it the older hunks of this file no longer fit its text.
+            # The older hunks of this file do not fit its text without this one.
             self._hunks = [other for other in self._hunks if other.path != path]
         elif hunk.before != hunk.after:
             self.mark = hunk.mark = self.mark + 1
@@ -92,13 +90,13 @@ class History:
         self._forget_oldest()
 
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
-        """Oldest first, as whole lines with their terminators, numbered as the files are now; only the user's `own`,
-        where something is learned from them."""
+        """Oldest first, as whole lines with their terminators and current line numbers; with `own`, without those that
+        accepted offers made."""
         known = [index for index, hunk in enumerate(self._hunks) if hunk.is_own or not own]
         return tuple(self._edit(index) for index in known[max(len(known) - limit, 0) :])
 
     def accepted(self) -> tuple[Edit, ...]:
-        """What accepted offers did, in the same form: nothing is learned from it, and nothing is to do there again."""
+        """The edits that accepted offers made: nothing is learned from them, and nothing more is due there."""
         return tuple(self._edit(index) for index, hunk in enumerate(self._hunks) if not hunk.is_own)
 
     def _edit(self, index: int) -> Edit:
@@ -106,12 +104,12 @@ class History:
         return Edit(hunk.path, current_line(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
 
     def since(self, mark: int) -> int:
-        """How many of the user's latest edits were made, or made longer, after that mark."""
+        """The number of the user's edits that were made or extended after this mark."""
         return sum(hunk.mark > mark for hunk in self._hunks if hunk.is_own)
 
     def reverses(self, path: str, text: str, start: int, end: int, replacement: str) -> bool:
-        """Whether this edit of the current text would restore what the user has just removed, or remove what the
-        user has just typed. Completing typed text is neither, even if the same once stood there.
+        """Whether an edit of the current text would restore what the user has just removed, or remove what the user
+        has just typed. Completing what was typed is neither, even if the same text stood there before.
         """
         edit = difference(text[start:end], replacement)
         edit = replace(edit, start=edit.start + start, end=edit.end + start)
@@ -121,7 +119,7 @@ class History:
         return any(removes_typed(trace, text, edit) or restores_removed(trace, text, edit) for trace in traces)
 
     def reopened(self, path: str, text: str) -> None:
-        """The file may be another one by now, of another branch say: then the places of its edits mean nothing."""
+        """Forgets the file's edits if its content was replaced, for example by another branch's."""
         newest = next((hunk for hunk in reversed(self._hunks) if hunk.path == path), None)
         fits = newest is None or text.startswith(newest.after, newest.start)
         if not fits or self._lengths.get(path, len(text)) != len(text):
@@ -152,7 +150,7 @@ class History:
         self._lengths.clear()
 
     def _continued(self, path: str, text: str, change: TextEdit, now: float) -> Hunk | None:
-        """The hunk that this change belongs to, joined with it and taken out of the list."""
+        """The hunk that this change extends, merged with it and removed from the list."""
         lines = start, end = whole_lines(text, change)
         newer: list[Hunk] = []
         for hunk in reversed([hunk for hunk in self._hunks if hunk.path == path]):
@@ -174,7 +172,7 @@ class History:
             other.line -= hunk.lines_grown
 
     def _follow(self, path: str, text: str, change: TextEdit) -> None:
-        """Keep the traces on the text that they speak of, and add that of this change."""
+        """Move the traces along with the text, and add that of this change."""
         mine = [trace for trace in self._traces if trace.path == path]
         removed = text[change.start : change.end]
         continued = (
@@ -209,8 +207,8 @@ def hunk_of(path: str, text: str, change: TextEdit, now: float) -> Hunk:
 
 
 def merged_hunk(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int], now: float) -> Hunk | None:
-    """One hunk for both, if they belong together: the change touches what the hunk changed, or follows at once
-    on the same lines or the next.
+    """One hunk for both if they belong together: the change touches what the hunk changed, or follows soon on the same
+    or adjacent lines.
     """
     start, end = lines
     if start > hunk.end or end < hunk.start or not (now - hunk.time <= PAUSE_SECONDS or touches_hunk(hunk, change)):
@@ -230,7 +228,7 @@ def touches_hunk(hunk: Hunk, change: TextEdit) -> bool:
 
 
 def as_latest(hunk: Hunk, newer: Iterable[Hunk]) -> tuple[Hunk | None, list[Hunk]]:
-    """The hunk as it would be had it come last, and those of `newer` below it; None where one changed it."""
+    """The hunk as if it were the latest, and those of `newer` below it; None if one of them overlaps it."""
     start, line, below = hunk.start, hunk.line, []
     for other in newer:
         if other.start >= start + len(hunk.after):
@@ -252,11 +250,11 @@ def current_line(hunk: Hunk, newer: Iterable[Hunk]) -> int:
             line += other.lines_grown
         else:
             line = min(line, other.line + terminators(other.after))
-    return max(line, 0)  # a carriage return typed before a line feed makes one line of two that were counted
+    return max(line, 0)  # typing a carriage return before a line feed turns two counted lines into one
 
 
 def whole_lines(text: str, change: TextEdit) -> tuple[int, int]:
-    """The lines that the change touches; none beyond it where it takes away and puts whole lines."""
+    """The range of the lines that the change touches; exactly the change if it replaces whole lines by whole lines."""
     start = line_start(text, change.start)
     whole = start == change.start and (not change.text or change.text[-1] in "\r\n")
     if whole and line_start(text, change.end) == change.end:
@@ -274,7 +272,7 @@ def terminators(text: str, end: int | None = None) -> int:
 
 
 def trimmed(hunk: Hunk) -> Hunk:
-    """Without the lines at its edges that are as they were."""
+    """The hunk without unchanged lines at its edges."""
     before, after = LINE.findall(hunk.before), LINE.findall(hunk.after)
     shared = min(len(before), len(after))
     head = next((n for n in range(shared) if before[n] != after[n]), shared)
@@ -289,7 +287,7 @@ def trimmed(hunk: Hunk) -> Hunk:
 
 
 def continues_deletion(last: list[Trace], change: TextEdit, removed: str) -> bool:
-    """Whether the change goes on deleting where the last one stopped, backwards or forwards."""
+    """Whether the change continues the last deletion, backwards or forwards; if so, the trace is extended."""
     if not last or change.text or not last[0].removed or last[0].start < last[0].end:
         return False
     trace = last[0]
@@ -301,7 +299,7 @@ def continues_deletion(last: list[Trace], change: TextEdit, removed: str) -> boo
 
 
 def move_trace(trace: Trace, change: TextEdit) -> None:
-    """What is typed within or at the edge of a trace becomes part of it."""
+    """Adapt a trace to a change: text typed inside it or at its edge becomes part of it."""
     reached = change.start + len(change.text)
     if trace.start > change.start:
         trace.start = max(trace.start - change.end, 0) + reached
@@ -313,7 +311,7 @@ def move_trace(trace: Trace, change: TextEdit) -> None:
 
 
 def removes_typed(trace: Trace, text: str, edit: TextEdit) -> bool:
-    """Takes away some of what was typed, and puts nothing in its place."""
+    """Whether the edit removes some of what was typed without replacing it."""
     first, last = max(trace.start, edit.start), min(trace.end, edit.end)
     return not edit.text.strip() and bool(text[first:last].strip())
 
@@ -334,7 +332,7 @@ def restores_removed(trace: Trace, text: str, edit: TextEdit) -> bool:
 
 
 def same_result(text: str, one: TextEdit, other: TextEdit) -> bool:
-    """Whether two changes of a text make the same of it."""
+    """Whether two changes of a text have the same result."""
     if len(one.text) - one.end + one.start != len(other.text) - other.end + other.start:
         return False
     start, end = min(one.start, other.start), max(one.end, other.end)
@@ -343,8 +341,8 @@ def same_result(text: str, one: TextEdit, other: TextEdit) -> bool:
 
 
 def slide_insertion(text: str, insertion: TextEdit, target: int) -> TextEdit:
-    """The insertion that makes the same text, as near to `target` as there is one: `a` after `|a` is `a` before. The
-    text may be older than what is remembered, and end before it."""
+    """The insertion with the same result that is nearest to `target`: inserting `a` before or after an `a` is the same.
+    The text may be older than the trace and end before it."""
     at, inserted = insertion.start, insertion.text
     while at < min(target, len(text)) and text[at] == inserted[0]:
         at, inserted = at + 1, inserted[1:] + inserted[0]
@@ -354,7 +352,7 @@ def slide_insertion(text: str, insertion: TextEdit, target: int) -> TextEdit:
 
 
 def stands_again(trace: Trace, text: str, edit: TextEdit) -> bool:
-    """The removed text stands again where it stood, as whole words, whatever follows it now."""
+    """Whether the removed text would be back in its place, as whole words, whatever follows it."""
     size = len(trace.removed)
     if edit.start < trace.start or ("\n" in trace.removed and not trace.removed.strip()):
         return False
@@ -363,12 +361,12 @@ def stands_again(trace: Trace, text: str, edit: TextEdit) -> bool:
 
 
 def is_part(text: str, removed: str) -> bool:
-    """The first or the last of what was removed; not brackets alone, which new code needs too."""
+    """Whether the text is the beginning or the end of what was removed; brackets alone do not count."""
     return any(map(is_word, text)) and (removed.startswith(text) or removed.endswith(text))
 
 
 def brings_back(trace: Trace, typed: str, edit: TextEdit) -> bool:
-    """All that was typed instead is replaced, and the removed text is among what replaces it."""
+    """Whether the edit replaces all that was typed by something that contains the removed text."""
     removed = trace.removed.strip()
     if edit.start > trace.start or edit.end < trace.end or len(removed) < 2 or (typed and typed in edit.text):
         return False

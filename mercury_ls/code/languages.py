@@ -1,4 +1,4 @@
-"""What is known of each language: its files, its grammar, and what its parts are called there."""
+"""The supported languages: their files, grammars, and names for the parts of a syntax tree."""
 
 import importlib
 from functools import cache
@@ -11,8 +11,8 @@ __all__ = ["LANGUAGES", "Language", "Quote", "find", "new_parser", "parser"]
 
 
 class Quote(Struct, frozen=True):
-    """How a string is written. `code` opens an interpolation, which a `}` or `)` closes, in a string that stands
-    `after` one of these letters, if any.
+    """A kind of string literal. `code` opens an interpolation, closed by `}` or `)`, but only in strings `after` one of
+    these prefix letters, if there are any.
     """
 
     opening: str
@@ -26,9 +26,9 @@ class Quote(Struct, frozen=True):
 class Language(Struct, frozen=True, kw_only=True):
     """The tuples from `comments` to `definitions` hold node kinds of the grammar.
 
-    `header` (a line that opens a scope, with its name) and `opening` (the end of a line after which a body
-    is due) are regular expressions, `quotes` and the comment marks are lexical: they answer for broken code,
-    the normal state of a file that is being typed.
+    `header` (a line that opens a scope, with its name) and `opening` (the end of a line that a body follows) are
+    regular expressions. Like `quotes` and the comment marks, they also work on broken code, which is the normal state
+    of a file being typed.
     """
 
     id: str
@@ -532,7 +532,7 @@ LANGUAGES: tuple[Language, ...] = (
 
 
 def find(language_id: str, path: str) -> Language | None:
-    """By the editor's id, else by the file's name."""
+    """The language with the editor's id, else the one of the file's name."""
     wanted = language_id.lower()
     name = path.replace("\\", "/").rsplit("/", 1)[-1]
     extension = "." + name.rsplit(".", 1)[-1].lower() if "." in name else ""
@@ -551,7 +551,7 @@ def parser(language: Language) -> tree_sitter.Parser:
 
 
 def new_parser(language: Language) -> tree_sitter.Parser:
-    """One of its own, for a parse that goes on while others are made."""
+    """A parser that is not shared, for a parse that is interrupted by others."""
     module, function = language.grammar
     grammar = getattr(importlib.import_module(module), function)()
     return tree_sitter.Parser(tree_sitter.Language(grammar))

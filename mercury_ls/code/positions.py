@@ -1,4 +1,4 @@
-"""Columns of one line, counted in code points here and in the units an editor negotiated there."""
+"""Converts columns between code points, which are used here, and the code units that a client has negotiated."""
 
 from typing import Literal
 
@@ -8,14 +8,14 @@ Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 
 def units(line: str, column: int, encoding: Encoding) -> int:
-    """`units("a😀b", 2, "utf-16") == 3`: what a client calls the place after `column` code points."""
+    """The column in code units: `units("a😀b", 2, "utf-16") == 3`."""
     if encoding == "utf-32" or line.isascii():
         return min(column, len(line))
     return len(encode(line[:column], encoding)) // unit_bytes(encoding)
 
 
 def column(line: str, units: int, encoding: Encoding) -> int:
-    """`column("a😀b", 2, "utf-16") == 1`: inside a character is its start, past the end is the end."""
+    """The column in code points, clamped to character starts and the line: `column("a😀b", 2, "utf-16") == 1`."""
     if encoding == "utf-32" or line.isascii():
         return min(units, len(line))
     reached = encode(line[:units], encoding)[: units * unit_bytes(encoding)]

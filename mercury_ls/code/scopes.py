@@ -1,4 +1,4 @@
-"""Whose name it is: the function or the block that declares a local or a parameter, as the syntax tree has it."""
+"""Scopes of locals and parameters: the function or block in which the syntax tree declares a name."""
 
 import re
 from collections.abc import Iterable
@@ -115,12 +115,12 @@ NAMING = re.compile(
 NAME_FIELDS = ("name", "declarator", "alias", "property")
 MEMBER_FIELDS = {"argument": "name", "attribute": "attribute", "field_access": "field", "keyword_argument": "name"}
 SEQUENTIAL = frozenset({"c", "cpp", "csharp", "go", "java", "rust"})
-"""Languages in which a local is known only behind its declaration."""
+"""Languages in which a local is visible only after its declaration."""
 CASES = frozenset({"as_pattern", "case_pattern", "keyword_pattern"})
-HANDED_ON = frozenset({"global_statement", "nonlocal_statement"})
+NOT_LOCAL = frozenset({"global_statement", "nonlocal_statement"})
 VALUES = ("value", "right")
 BEFORE_VALUE = frozenset({"init_declarator", "match_arm"})
-"""What is declared by these is known in their value."""
+"""Declarations whose names are visible in their own values."""
 PYTHON_PARAMETERS = frozenset({"default_parameter", "typed_default_parameter", "typed_parameter"})
 BINDING_LISTS = frozenset(
     re.findall(
@@ -145,7 +145,7 @@ PATTERNS = frozenset(
 
 
 class Binding(Struct, frozen=True):
-    """A parameter or local of `scope`, which the text `[start, end)` belongs to, known from `known` on."""
+    """A parameter or local of `scope`, whose text is `[start, end)`, visible from `known` on."""
 
     scope: Node
     start: int
@@ -159,7 +159,7 @@ class Binding(Struct, frozen=True):
 
 @remembered
 def bindings(snapshot: Snapshot, names: tuple[str, ...], most: int = MOST) -> list[Binding]:
-    """Every parameter and local that has one of these names."""
+    """All parameters and locals with one of these names."""
     found: dict[tuple[int, int], Binding] = {}
     for at in islice(merge(*(mentions(snapshot, name) for name in dict.fromkeys(names))), most):
         made = binding(snapshot, node_at(snapshot, at))
@@ -170,7 +170,7 @@ def bindings(snapshot: Snapshot, names: tuple[str, ...], most: int = MOST) -> li
 
 
 def binding_at(snapshot: Snapshot, offset: int, known: Iterable[Binding]) -> Binding | None:
-    """The innermost of these that the name at `offset` can stand for."""
+    """The innermost of these bindings that the name at `offset` can refer to."""
     node = node_at(snapshot, offset)
     made = binding(snapshot, node)
     if node is None or made is not None:
@@ -180,19 +180,19 @@ def binding_at(snapshot: Snapshot, offset: int, known: Iterable[Binding]) -> Bin
 
 
 def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding | None:
-    """The parameter or local at `offset`, where it has one of these names at least elsewhere."""
+    """The parameter or local with one of these names that is used or declared at `offset`."""
     node = node_at(snapshot, offset)
     return None if node is None or is_member(node) else binding_at(snapshot, offset, bindings(snapshot, names))
 
 
 @remembered
 def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
-    """Every function and block with a parameter or local of this name."""
+    """All functions and blocks with a parameter or local of this name."""
     return list(dict.fromkeys(range_of(snapshot, each.scope) for each in bindings(snapshot, (name,))))
 
 
 def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
-    """The function around `offset`, or all of the text."""
+    """The function around `offset`, or the whole text."""
     node = node_at(snapshot, offset)
     while node is not None and node.type not in FUNCTIONS:
         node = node.parent
@@ -200,14 +200,14 @@ def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
 
 
 def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
-    """The function around `offset`, or its block where blocks are scopes."""
+    """The function around `offset`, or the block in languages where blocks are scopes."""
     language = find(snapshot.language, snapshot.path)
     scope = scope_of(node_at(snapshot, offset), language is not None and not language.indents_blocks)
     return range_of(snapshot, scope) if scope is not None else None
 
 
 def in_parameters(snapshot: Snapshot, offset: int) -> bool:
-    """Whether a function is told there what it is given."""
+    """Whether `offset` is in the parameter list of a function."""
     node = node_at(snapshot, offset)
     while node is not None and node.type not in FUNCTIONS:
         if node.type in BINDING_LISTS or node.type.endswith("parameter_list"):
@@ -226,7 +226,7 @@ def node_at(snapshot: Snapshot, offset: int) -> Node | None:
 
 @remembered
 def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
-    """Where the name stands: letters that rarely follow each other are found before any pattern is tried."""
+    """The offsets of the name; plain search for its letters comes first, because it is faster than a pattern."""
     pattern, text = re.compile(whole(name)), snapshot.text
     if len(name) < SHORT:
         return tuple(match.start() for match in pattern.finditer(text))
@@ -240,15 +240,16 @@ def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
 
 
 def whole(name: str) -> str:
-    """A pattern for this name, and no longer one; that a text ends there, as `$` says in some, is no part of it.
-    What stands before the name is looked at behind it: a pattern that begins with letters is found twenty times faster.
+    """A pattern for exactly this name; a `$` that ends a pattern or string is not part of it.
+
+    The lookbehind comes after the letters: a pattern that starts with letters is found twenty times faster.
     """
     letters = re.escape(name)
     return rf"{letters}(?<![\w$]{letters})(?!\w|\$(?![\"'`/|]))"
 
 
 def declares(node: Node) -> bool:
-    """Whether this identifier is where something gets its name, be it a local, a field, a function or an import."""
+    """Whether this identifier declares something: a local, a field, a function or an import."""
     child, parent = outermost(node)
     if parent is None or (child.type == "dotted_name" and child.named_children[0] != node):
         return False
@@ -259,7 +260,7 @@ def declares(node: Node) -> bool:
 
 
 def is_member(node: Node) -> bool:
-    """Whether it is a field of something, or the name of an argument."""
+    """Whether it is a member name or the name of a keyword argument."""
     if node.type in ("field_identifier", "private_property_identifier", "property_identifier"):
         return True
     parent = node.parent
@@ -270,7 +271,7 @@ def is_member(node: Node) -> bool:
 
 
 def names_it(node: Node, whole: Node) -> bool:
-    """Whether this identifier is the name of a function or a type, and not something in it."""
+    """Whether this identifier is the name of this function or type, and not something inside it."""
     if whole.type in BLOCKS:
         return False
     named = whole.child_by_field_name("name") or whole.child_by_field_name("declarator")
@@ -298,14 +299,14 @@ def binding(snapshot: Snapshot, node: Node | None) -> Binding | None:
 
 
 def hoists(snapshot: Snapshot) -> bool:
-    """Whether a local is one in all of its scope, and not only behind its declaration."""
+    """Whether a local is visible in its whole scope, and not only after its declaration."""
     language = find(snapshot.language, snapshot.path)
     return language is None or language.id not in SEQUENTIAL
 
 
 def is_outside(node: Node, scope: Node) -> bool:
-    """Whether it belongs to what is around, though it stands in the scope: the name of a function, what Python
-    evaluates before a function or a comprehension begins."""
+    """Whether it belongs to the surrounding scope although it is inside this one: the name of a function, or what
+    Python evaluates before a function or comprehension starts."""
     if names_it(node, scope):
         return True
     child, parent = node, node.parent
@@ -326,14 +327,14 @@ def is_type_parameter(node: Node, function: Node) -> bool:
 
 
 def binder(snapshot: Snapshot, node: Node) -> Node | None:
-    """The function, or the block where blocks are scopes, whose parameter or local this identifier declares."""
+    """The function, or the block in languages where blocks are scopes, whose parameter or local this declares."""
     child, parent = outermost(node)
     if parent is None or is_member(node):
         return None
     is_item = not declared_in(child, parent)
     if is_item and not names_item(node, parent):
         return None
-    # A function expression knows itself by its name, and nobody else does.
+    # The name of a function expression is visible only inside it.
     parent = parent.parent if is_item and parent.type != "function_expression" else parent
     if parent is None:
         return None
@@ -343,25 +344,25 @@ def binder(snapshot: Snapshot, node: Node) -> Node | None:
     if language is None or not language.indents_blocks:
         return scope_of(parent, language is not None and not is_hoisted(parent))
     scope = scope_of(parent, in_blocks=False)
-    while scope is not None and (said := handed_on(scope, node)):
-        scope = scope_of(scope.parent, in_blocks=False) if said == "nonlocal_statement" else None
+    while scope is not None and (statement := declared_elsewhere(scope, node)):
+        scope = scope_of(scope.parent, in_blocks=False) if statement == "nonlocal_statement" else None
     return scope
 
 
 def names_item(node: Node, whole: Node) -> bool:
-    """Whether it names a function or a type that has its body there, or what Python imports there."""
+    """Whether it names a function or type with a body, or something that Python imports."""
     if whole.type in IMPORTS:
         return declares(node)
     has_body = whole.child_by_field_name("body") is not None or whole.type == "type_spec"
     return (whole.type in FUNCTIONS or whole.type in TYPES) and has_body and names_it(node, whole)
 
 
-def handed_on(scope: Node, node: Node) -> str:
-    """The kind of statement by which a function of Python says that a name is not its own."""
+def declared_elsewhere(scope: Node, node: Node) -> str:
+    """The kind of statement, `global` or `nonlocal`, by which a Python function declares that a name is not its own."""
     body = scope.child_by_field_name("body")
-    for said in body.named_children if body is not None else ():
-        if said.type in HANDED_ON and any(name.text == node.text for name in said.named_children):
-            return said.type
+    for statement in body.named_children if body is not None else ():
+        if statement.type in NOT_LOCAL and any(name.text == node.text for name in statement.named_children):
+            return statement.type
     return ""
 
 
@@ -378,13 +379,13 @@ def scope_of(node: Node | None, in_blocks: bool) -> Node | None:
 
 
 def is_hoisted(declarator: Node) -> bool:
-    """`var` of JavaScript is of the function, wherever it stands."""
+    """Whether it is a `var` of JavaScript, which belongs to the whole function."""
     statement = declarator.parent if declarator.type == "variable_declarator" else declarator
     return statement is not None and any(child.type == "var" for child in statement.children[:3])
 
 
 def outermost(node: Node) -> tuple[Node, Node | None]:
-    """Past the patterns that it is a part of, and what these are in."""
+    """The outermost pattern that contains this node, and that pattern's parent."""
     child, parent = node, node.parent
     while parent is not None and parent.type in PATTERNS and parent.child_by_field_name("type") != child:
         child, parent = parent, parent.parent
@@ -399,7 +400,7 @@ def declared_in(child: Node, parent: Node) -> bool:
 
 
 def is_captured(child: Node, parent: Node) -> bool:
-    """Whether a `case` of Python gives it a value: a name without dots that is no keyword's."""
+    """Whether a Python `case` binds it: a name without dots that is not a keyword's."""
     in_case = parent.type != "as_pattern" or (parent.parent is not None and parent.parent.type == "case_pattern")
     is_keyword = parent.type == "keyword_pattern" and parent.named_children[0] == child
     return in_case and not is_keyword and (child.type != "dotted_name" or child.named_child_count == 1)

@@ -1,4 +1,4 @@
-"""What the syntax tree says about a place, and what the characters say where the code is still broken."""
+"""Syntax at an offset: from the tree, or lexically where the code does not parse."""
 
 import re
 import sys
@@ -30,7 +30,7 @@ __all__ = [
 MAX_DEPTH = 3
 LONGEST_HEADER = 400
 LEXEMES_AT_ONCE = 32
-"""Code, comments and strings are gone through so many at a time."""
+"""The number of pieces of code, comments and strings to skip at a time."""
 IDENTIFIER = re.compile(
     r"\b(?!(?:and|const|def|else|for|from|function|if|import|in|let|new|not|or|return|self|this|var)\b)[^\W\d]\w*"
 )
@@ -60,8 +60,8 @@ KINDS = {
 
 
 class Definition(Struct, frozen=True):
-    """`start:signature_end` tells how to use it; `kind` is function, method, class, interface, enum, module,
-    type or constant.
+    """`start:signature_end` is the signature; `kind` is function, method, class, interface, enum, module, type or
+    constant.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Definition(Struct, frozen=True):
 
 @remembered
 def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | None:
-    """The open end of a line comment is inside it; the code of an interpolation is code."""
+    """The end of a line comment is inside it; code in an interpolation is code."""
     language = language_of(snapshot)
     if language is None:
         return None
@@ -83,7 +83,7 @@ def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | No
 
 
 def problems(tree: Tree | None) -> int:
-    """How many pieces the parser could not place or had to invent."""
+    """The number of error nodes and missing nodes."""
     if tree is None:
         return 0
     found, cursor = 0, tree.walk()
@@ -99,7 +99,7 @@ def problems(tree: Tree | None) -> int:
 
 
 def problems_after(snapshot: Snapshot, start: int, end: int, replacement: str) -> int:
-    """As many as can be where the parser takes too long: it does so where it has to give up the rest of the file."""
+    """`sys.maxsize` if parsing takes too long, which happens when the rest of the file does not parse any more."""
     language = language_of(snapshot)
     if language is None or snapshot.tree is None:
         return 0
@@ -109,8 +109,8 @@ def problems_after(snapshot: Snapshot, start: int, end: int, replacement: str) -
 
 
 def headers(snapshot: Snapshot, offset: int) -> list[tuple[int, int]]:
-    """The lines from `class`, `def`, `impl` … to where the body begins, for each scope around `offset`,
-    outermost first.
+    """The lines from `class`, `def`, `impl` … to the start of the body, for each scope around `offset`, outermost
+    first.
     """
     language = language_of(snapshot)
     if language is None or not language.scopes:
@@ -128,7 +128,7 @@ def headers(snapshot: Snapshot, offset: int) -> list[tuple[int, int]]:
 
 @remembered
 def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
-    """The import statements at the top level of the file, or in its include guard."""
+    """The import statements at the top level of the file, or inside its include guard."""
     language = language_of(snapshot)
     if language is None or snapshot.tree is None:
         return []
@@ -138,7 +138,7 @@ def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
 
 
 def definitions(snapshot: Snapshot) -> list[Definition]:
-    """Functions, classes, methods, types and constants, at most three deep, in the order of the text."""
+    """Functions, classes, methods, types and constants, at most three levels deep, in the order of the text."""
     language = language_of(snapshot)
     if language is None or snapshot.tree is None or not language.definitions:
         return []
@@ -151,12 +151,12 @@ def definitions(snapshot: Snapshot) -> list[Definition]:
 
 
 def identifiers(text: str) -> list[str]:
-    """In order and as often as they occur, without the commonest keywords."""
+    """All occurrences in order, without the most common keywords."""
     return IDENTIFIER.findall(text)
 
 
 def block_expected(snapshot: Snapshot, offset: int) -> bool:
-    """Whether an empty body begins at the cursor: after `:` or `{`, or on the line below."""
+    """Whether the cursor is at an empty body: after `:` or `{`, or on the line below."""
     language = language_of(snapshot)
     if language is None or not language.opening:
         return False
@@ -170,12 +170,12 @@ def block_expected(snapshot: Snapshot, offset: int) -> bool:
 
 
 def language_of(snapshot: Snapshot) -> Language | None:
-    """The language of a text that is parsed, or would be if the parser had had the time."""
+    """The language, unless the text is too large to be parsed."""
     return languages.find(snapshot.language, snapshot.path) if len(snapshot.text) <= TREE_LIMIT else None
 
 
 def parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
-    """Whether the parser made sense of the statement on this line, and its node is not too deep to be asked."""
+    """Whether the statement on this line has no errors, and its node is not too deep to walk up from."""
     if snapshot.tree is None or snapshot.is_deep(offset):
         return False
     line = snapshot.line_of(offset)
@@ -189,7 +189,7 @@ def parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
 
 
 def ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
-    """The nodes that begin before `offset` and reach it, innermost first; none where there are too many."""
+    """The nodes that start before `offset` and reach it, innermost first; none if there are too many."""
     if snapshot.tree is None or snapshot.is_deep(offset):
         return []
     byte = snapshot.byte(offset)
@@ -228,7 +228,7 @@ def open_at_end(text: str, language: Language) -> Literal["comment", "string"] |
 
 
 def closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
-    """The end of the last lexeme that is closed before `offset`. The text is gone through once, whoever asks."""
+    """The end of the last lexeme that is closed before `offset`. All callers share one pass over the text."""
     known, some = snapshot.closed, several_lexemes(language)
     while known[-1] < offset and known[-1] not in known[-2:-1]:
         known.append(some.match(snapshot.text, known[-1]).end())
@@ -241,7 +241,7 @@ def closed_before(snapshot: Snapshot, language: Language, offset: int) -> int:
 
 
 def open_at(text: str, language: Language, start: int, offset: int) -> Literal["comment", "string"] | None:
-    """What begins at `start` and has not ended before `offset`."""
+    """What starts at `start` and is still open at `offset`."""
     _, opening = lexemes(language)
     last = opening.match(text, start, offset)
     if last is None:
@@ -254,7 +254,7 @@ def open_at(text: str, language: Language, start: int, offset: int) -> Literal["
 
 
 def open_interpolation(quote: Quote, before: str, content: str) -> str | None:
-    """The code that is open at the end of the content of an open string, if any."""
+    """The code of an interpolation that is still open at the end of a string's content, if any."""
     if not quote.code or (quote.after and before not in tuple(quote.after)):
         return None
     if quote.code == "{":
@@ -266,7 +266,7 @@ def open_interpolation(quote: Quote, before: str, content: str) -> str | None:
 
 @cache
 def lexemes(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """All code, comments and strings up to what is still open where the text ends; and how that may open."""
+    """Two patterns: all code, comments and strings that are closed; and the start of one that is not."""
     marks = [*delimiters(language)]
     first = re.escape("".join(sorted({opening[0] for _, opening, _ in marks} | {"'"})))
     opening = "|".join(f"(?P<{name}>{standalone(mark, marks)})" for name, mark, _ in marks) or r"(?!)"
@@ -284,7 +284,7 @@ def several_lexemes(language: Language) -> re.Pattern[str]:
 
 
 def delimiters(language: Language) -> Iterator[tuple[str, str, str]]:
-    """What opens a comment or string, and a pattern for the rest of it when it is closed."""
+    """For each comment and string: a group name, its opening mark, and a pattern for the rest up to its end."""
     if language.block_comment:
         opening, closing = language.block_comment
         yield "block", opening, f"(?s:.*?){re.escape(closing)}"
@@ -295,7 +295,7 @@ def delimiters(language: Language) -> Iterator[tuple[str, str, str]]:
 
 
 def standalone(mark: str, marks: list[tuple[str, str, str]]) -> str:
-    """A pattern for the mark where it does not begin a longer one; `$#` and `${#` are shell, not comments."""
+    """A pattern for the mark unless it starts a longer one; `$#` and `${#` are shell, not comments."""
     longer = [re.escape(other[len(mark) :]) for _, other, _ in marks if other.startswith(mark) and other != mark]
     before = "(?<![${[])" if mark == "#" else ""
     return before + re.escape(mark) + (f"(?!{'|'.join(longer)})" if longer else "")
@@ -314,7 +314,7 @@ def closing_pattern(quote: Quote) -> str:
 
 
 def end_of_code_before(snapshot: Snapshot, offset: int) -> int:
-    """The end of the last code before `offset`, over blank space and line comments."""
+    """The end of the code before `offset`, ignoring whitespace and comments."""
     language = language_of(snapshot)
     while True:
         end = len(snapshot.text[:offset].rstrip())
@@ -325,7 +325,7 @@ def end_of_code_before(snapshot: Snapshot, offset: int) -> int:
 
 
 def column_of(snapshot: Snapshot, offset: int) -> int:
-    """How far the code of the cursor's line is indented, or will be."""
+    """The indentation of the code on the cursor's line, or of what will be typed there."""
     line = snapshot.line(snapshot.line_of(offset))
     return indentation(line) if line.strip() else offset - snapshot.line_start(snapshot.line_of(offset))
 
@@ -341,7 +341,7 @@ def header_range(snapshot: Snapshot, language: Language, node: Node) -> tuple[in
 
 
 def end_of_signature(snapshot: Snapshot, node: Node) -> int:
-    """Before the body, or at the end of the first line of what has none."""
+    """Before the body, or the end of the first line if there is none."""
     start, end = snapshot.offset_of_byte(node.start_byte), snapshot.offset_of_byte(node.end_byte)
     body = body_of(node)
     before = body and body.prev_sibling
@@ -358,7 +358,8 @@ def body_of(node: Node) -> Node | None:
 
 
 def headers_by_indentation(snapshot: Snapshot, language: Language, offset: int) -> list[tuple[int, int]]:
-    """Each line above that is indented less than all between; a `)` or `}` leads on to the line it closes."""
+    """The lines above that look like headers, each indented less than the one below; a `)` or `}` leads on to the line
+    that it closes."""
     found: list[tuple[int, int]] = []
     column, last = column_of(snapshot, offset), None
     for number in range(snapshot.line_of(offset) - 1, -1, -1):
@@ -413,7 +414,7 @@ def definitions_in(snapshot: Snapshot, nodes: list[Node]) -> Iterator[Definition
 
 
 def name_of(node: Node) -> str:
-    """Down the declarators of C, where the name sits inside its type."""
+    """The name of a definition; in C it is inside nested declarators."""
     while node.type not in ("field_identifier", "identifier", "type_identifier", "constant"):
         inner = (
             node.child_by_field_name("name")
@@ -429,7 +430,7 @@ def name_of(node: Node) -> str:
 
 
 def is_listed(node: Node, name: str, around: list[Node]) -> bool:
-    """Variables only where others can see them; types of C only where they have a body."""
+    """Variables are listed only if other files can see them, and types of C only if they have a body."""
     local = any(is_function(outer) for outer in around)
     if node.type in ("assignment", "field_declaration"):
         return name[0].isupper() and not local
@@ -462,7 +463,7 @@ def is_member(node: Node) -> bool:
 
 
 def definitions_in_broken(snapshot: Snapshot, language: Language, node: Node) -> Iterator[Definition]:
-    """The lines that look like headers: the parser has lost what they begin."""
+    """The lines of an error node that look like headers."""
     first, last = (snapshot.line_of(snapshot.offset_of_byte(byte)) for byte in node.byte_range)
     for number in range(first, last + 1):
         line = snapshot.line(number)[:LONGEST_HEADER]
@@ -494,7 +495,7 @@ def opening_pattern(language: Language) -> re.Pattern[str]:
 
 
 def body_is_empty(snapshot: Snapshot, offset: int, column: int) -> bool:
-    """What follows closes the body, or is no deeper than the line that opens it."""
+    """Whether the next line of code closes the body, or is not indented more than the line that opens it."""
     for number in range(snapshot.line_of(offset) + 1, snapshot.line_count):
         line = snapshot.line(number)
         if line.strip():
