@@ -1,6 +1,7 @@
 """Imports run one way, and the language server starts without anything heavy."""
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -95,6 +96,12 @@ def test_only_lsp_knows_lsp():
     for file in ROOMS["mercury_ls"].rglob("*.py"):
         speaks = {n for n in imported(file) if n.split(".")[0] in ("pygls", "lsprotocol")}
         assert not speaks or file.parent.name == "lsp", file
+
+
+def test_only_link_local_asks_for_the_platform():
+    for file in ROOMS["mercury_ls"].rglob("*.py"):
+        asked = re.search(r"\b(?:sys\.platform|os\.name|platform\.system)\b", file.read_text(encoding="utf-8"))
+        assert not asked or file == ROOMS["mercury_ls"] / "link/local.py", file
 
 
 def test_the_language_server_starts_light():

@@ -7,6 +7,7 @@ from pathlib import Path
 from mercury_engine.api import EngineError
 from mercury_ls import tuning
 from mercury_ls.cli.given import UsageError, failed, settings_in_effect
+from mercury_ls.link import local
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.serve import tuned
 from mercury_ls.settings.models import resolve
@@ -42,7 +43,7 @@ def tune_project(options: argparse.Namespace, root: str, place: Path) -> int:
     if settings.engine.address or model is None:
         raise tuning.TuningError("there is no model on this machine to tune: check engine.model and engine.address")
     order = tuning.Order(model, options.minutes, options.full)
-    result = tuning.tune(root, Privacy(settings.privacy, [root]), order, place)
+    result = tuning.tune(root, Privacy(settings.privacy, [root], ignore_case=local.IGNORES_CASE), order, place)
     print(tuning.described(result))
     if not result.better:
         print(f"not installed: {result.reason}")

@@ -21,6 +21,7 @@ from mercury_ls.link.connection import Address
 
 __all__ = [
     "ALREADY_RUNNING",
+    "IGNORES_CASE",
     "LOOPBACK",
     "AlreadyRunningError",
     "Listener",
@@ -44,6 +45,8 @@ __all__ = [
 ALREADY_RUNNING = 3
 """The exit code of a server that found another one running."""
 APPLICATION = "mercury-ls"
+IGNORES_CASE = sys.platform in ("darwin", "win32")
+"""Whether the file system usually ignores the case of names."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
 SOCKET = f"engine-v{PROTOCOL_VERSION}.sock"

@@ -1,4 +1,4 @@
-"""Gitignore patterns, matched as git matches them: one path at a time, the last rule that speaks decides."""
+"""Gitignore patterns, matched as git does: for each path, the last matching rule decides."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,9 +8,8 @@ from msgspec import Struct
 __all__ = ["Rule", "Rules"]
 
 
-MOST_WILDCARDS = 20_000
-"""In the patterns of one file that need a regular expression: what a second compiles, and a path is matched with in
-milliseconds. No file of a person's has a tenth of it."""
+MAX_WILDCARDS = 20_000
+"""In one file: this many compile in a second and match in milliseconds. No hand-written file has a tenth of it."""
 
 
 class Rule(Struct, frozen=True):
@@ -25,10 +24,10 @@ class Rule(Struct, frozen=True):
 
 
 class Rules:
-    """The rules of one ignore file; paths are relative to its folder, with `/` and none at either end.
+    """The rules of one ignore file; paths are relative to its folder, separated by `/`, without one at either end.
 
-    Nothing is compiled before there is a path that it may match: names, endings and beginnings are looked up, and any
-    other pattern is tried where the longest text in it occurs.
+    Patterns are compiled only when a path may match them: plain names, prefixes and suffixes are looked up in tables,
+    and other patterns are tried only on paths that contain their longest literal text.
     """
 
     def __init__(self, lines: Iterable[str], *, ignore_case: bool = False) -> None:
@@ -55,7 +54,7 @@ class Rules:
             self._others.append((rule.line, longest_text(glob), rule))
 
     def find(self, path: str, folder: bool = False) -> Rule | None:
-        """The rule that decides about exactly this path. Folders above it are for the caller to ask about."""
+        """The rule that decides about this path alone; the caller asks about the folders above it."""
         folded, name = self._fold(path), path.rpartition("/")[2]
         folded_name = self._fold(name)
         best = max(
@@ -82,7 +81,7 @@ class Rules:
 
 
 class RuleTable:
-    """The last rule for each text: of those for folders and files, and of all."""
+    """The last rule for each literal text: of those for files and folders, and of all."""
 
     def __init__(self) -> None:
         self._any: dict[str, Rule] = {}
@@ -118,12 +117,12 @@ def parse_rules(lines: tuple[str, ...]) -> Iterator[Rule]:
 
 
 def limit_wildcards(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """With too many to match in time, all is hidden: rather nothing is read than what somebody wanted hidden."""
+    """If there are too many wildcards to match in time, everything is hidden, to be on the safe side."""
     wildcards = 0
     for rule in rules:
         wildcards += len(wildcards_in(rule.glob))
-        if wildcards > MOST_WILDCARDS:
-            text = f"more than {MOST_WILDCARDS} wildcards, so everything is hidden"
+        if wildcards > MAX_WILDCARDS:
+            text = f"more than {MAX_WILDCARDS} wildcards, so everything is hidden"
             yield Rule(line=rule.line, text=text, glob="*", hides=True, folders_only=False, anchored=False)
             return
         yield rule
@@ -141,8 +140,8 @@ SIMPLE_CLASS = re.compile(r"\[[!^]?[^]\[\\/!^][^]\[\\/]*\]")
 
 
 def longest_text(glob: str) -> str:
-    """One that stands in whatever the pattern matches. Slashes do not count: `**/` may match none. Nor does what lies
-    between the first and the last bracket or backslash, where these nest."""
+    """The longest literal text that every match contains. Slashes do not count, since `**/` may match nothing; neither
+    does anything between the first and the last bracket or backslash if these nest."""
     plain = SIMPLE_CLASS.sub("*", glob)
     if BRACKETS.search(plain):
         odd = [found.end() for found in BRACKETS.finditer(glob)]
@@ -151,7 +150,7 @@ def longest_text(glob: str) -> str:
 
 
 def trim_trailing_spaces(line: str) -> str:
-    """Without trailing spaces, save one that a backslash protects."""
+    """The line without trailing spaces, except for one after a backslash."""
     text = line.rstrip(" ")
     backslashes = len(text) - len(text.rstrip("\\"))
     return text + " " if backslashes % 2 and len(line) > len(text) else text
@@ -165,10 +164,11 @@ TOKEN = re.compile(
 
 
 def to_regex(glob: str) -> str | None:
-    """None for what git takes for broken: an open bracket, an unknown class, a backslash at the end.
+    """The pattern as a regular expression; None for what git treats as broken: an open bracket, an unknown class, a
+    backslash at the end.
 
-    What follows a star is found at its first place and never sought again, so that no ignore file
-    in a stranger's repository can make matching slow. Only the last star has to reach the end.
+    Atomic groups prevent backtracking, so that no ignore file can make matching slow: what follows a star is matched at
+    its first occurrence. Only the last star has to reach the end.
     """
     out: list[str] = []
     folders, star = AtomicGroup(out), AtomicGroup(out)
@@ -197,7 +197,7 @@ def to_regex(glob: str) -> str | None:
 
 
 class AtomicGroup:
-    """A wildcard and what follows it: atomic, unless it is the last of its kind."""
+    """A wildcard and what follows it, as an atomic group unless it is the last one of its kind."""
 
     def __init__(self, out: list[str]) -> None:
         self._out = out

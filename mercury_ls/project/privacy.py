@@ -1,7 +1,6 @@
-"""Which files are never read, and which parts of a text are never written down."""
+"""Privacy: which files are never read."""
 
 import os
-import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
@@ -80,7 +79,7 @@ SECRET_FILES = (
     "terraform.rc",
     ".*_history",
 )
-"""Code that is *about* credentials (`CredentialsService.ts`) stays readable, `credentials.py` does not."""
+"""Code *about* credentials (`CredentialsService.ts`) stays readable, but `credentials.py` does not."""
 
 IGNORE_FILES = (".gitignore", ".mercuryignore")
 
@@ -93,18 +92,18 @@ SECRET_FOLDERS = (
     ".ssh/",
     "**/.config/gcloud/",
 )
-"""Folders that nothing is read from."""
+"""Folders whose files are never read."""
 
 NO_RULES = Rules(())
-IGNORES_CASE = sys.platform in ("darwin", "win32")
+
 LARGEST_IGNORE_FILE = 1 << 18
 LARGEST_CACHE = 8192
 RACY_NS = 2_000_000_000
-"""A change this soon after a look may leave the time stamp as it was: FAT counts in two seconds."""
+"""A change this soon after a look may not change the timestamp: FAT has a resolution of two seconds."""
 
 
 class IgnoreFile(Struct, frozen=True):
-    """An ignore file as it was when looked at; `error` says why its rules are unknown."""
+    """An ignore file as it was when last checked; `error` says why its rules are unknown."""
 
     path: str
     rules: Rules
@@ -114,7 +113,7 @@ class IgnoreFile(Struct, frozen=True):
 
 
 class Folder(Struct, frozen=True):
-    """A folder as it was when looked at. `files`: .gitignore, .mercuryignore, then git's others."""
+    """A folder as it was when last checked. `files` are .gitignore, .mercuryignore, then git's other ignore files."""
 
     path: str
     real: str
@@ -124,21 +123,26 @@ class Folder(Struct, frozen=True):
 
 
 class Privacy:
-    """Judges paths by the rules as they are now: each call asks whether the ignore files have changed."""
+    """Judges paths by the current rules: each call checks whether the ignore files have changed.
+
+    With `ignore_case`, ignore files match in any case, as they do in git where the file system does.
+    """
 
     def __init__(
         self,
         settings: PrivacySettings,
         roots: Sequence[str | Path] = (),
         clock_ns: Callable[[], int] = time.time_ns,
+        ignore_case: bool = False,
     ) -> None:
+        self._ignore_case = ignore_case
         self._respects_ignore_files = settings.respect_ignore_files
         self._roots = sorted({os.path.abspath(root) for root in roots}, key=lambda root: (len(root), root))
         self._clock_ns = clock_ns
         more = settings.secret_patterns
         self._secret_files = Rules((*SECRET_FILES, *(p for p in more if not p.endswith("/"))), ignore_case=True)
         self._secret_folders = Rules((*SECRET_FOLDERS, *(p for p in more if p.endswith("/"))), ignore_case=True)
-        self._ignore = Rules(settings.ignore, ignore_case=IGNORES_CASE)
+        self._ignore = Rules(settings.ignore, ignore_case=ignore_case)
         self._personal = personal_exclude_file()
         self._tops: dict[str, str | None] = {}
         self._folders: dict[str, Folder] = {}
@@ -146,15 +150,15 @@ class Privacy:
         self._verdicts: dict[str, tuple[list[Rules], str | None]] = {}
 
     def why_hidden(self, path: str | Path, is_folder: bool = False) -> str | None:
-        """The rule that hides this file, in words; None if it may be read. A link is judged with its target.
+        """The rule that hides this file, in words; None if it may be read. For a link, its target is judged too.
 
-        A relative path is the name of a buffer without a file: only its name is judged.
+        A relative path is the name of a buffer without a file, of which only the name is judged.
         """
         path = os.fspath(path)
         try:
             return self._why_hidden(path, is_folder)
         except (OSError, ValueError, RecursionError) as error:
-            return f"nobody can tell whether it is private ({error})"
+            return f"its privacy cannot be determined ({error})"
 
     def _why_hidden(self, path: str, is_folder: bool) -> str | None:
         if not os.path.isabs(path):
@@ -165,7 +169,7 @@ class Privacy:
         target = self._target(path)
         if target == path or not (reason := self._judge(target, is_folder)):
             return None
-        return f"{reason} (it leads to {target})"
+        return f"{reason} (it is a link to {target})"
 
     def _judge(self, path: str, is_folder: bool) -> str | None:
         return self._by_name(path, is_folder) or self._by_ignore_file(path, is_folder)
@@ -177,7 +181,7 @@ class Privacy:
         return os.path.join(self._folder(parent).real, name)
 
     def _by_name(self, path: str, is_folder: bool) -> str | None:
-        """Hidden by the settings and the secret patterns, or in a folder that is."""
+        """Why the settings or the secret patterns hide the path or a folder above it."""
         key = path, is_folder
         if key not in self._names:
             parent = os.path.dirname(path)
@@ -193,7 +197,7 @@ class Privacy:
         return f"privacy.ignore {rule.text}" if rule and rule.hides else None
 
     def _last(self, rules: Rules, path: str, is_folder: bool) -> Rule | None:
-        """The last rule that matches the path as seen from a root, or from the top of the file system."""
+        """The last rule that matches the path relative to a root, or to the root of the file system."""
         places = [relative_to(root, path) for root in self._roots if contains(root, path)]
         seen = [*places, relative_to(os.path.splitdrive(path)[0] + os.sep, path) if os.path.isabs(path) else path]
         found = [rule for place in seen if (rule := rules.find(place, is_folder))]
@@ -207,14 +211,14 @@ class Privacy:
         return self._verdict(path, is_folder, [self._folder(folder) for folder in folders_between(top, parent)])
 
     def _top(self, folder: str) -> str | None:
-        """Where ignore files begin to count: the top of the repository around the root or the folder."""
+        """The outermost folder whose ignore files count: the top of the repository around the root or the folder."""
         if folder not in self._tops:
             root = next((root for root in self._roots if contains(root, folder)), None)
             remember(self._tops, folder, top_of(root or folder) or root)
         return self._tops[folder]
 
     def _verdict(self, path: str, is_folder: bool, folders: list[Folder]) -> str | None:
-        """Remembered for as long as the same rules stand in all the folders above."""
+        """Cached for as long as the rules of all folders above stay the same."""
         rules = [file.rules for folder in folders for file in folder.files]
         known = self._verdicts.get(path)
         if known is None or known[0] != rules:
@@ -244,7 +248,7 @@ class Privacy:
         return Folder(path, os.path.realpath(path), files, stamp, looked)
 
     def _refreshed(self, folder: Folder) -> Folder:
-        """The folder has neither gained nor lost a file, but one may have been written to."""
+        """No file was added to the folder or removed, but one may have been changed."""
         own = (file if not file.stamp else self._fresh(file) for file in folder.files[:2])
         files = (*own, *map(self._fresh, folder.files[2:]))
         return folder if files == folder.files else replace(folder, files=files)
@@ -257,21 +261,24 @@ class Privacy:
         try:
             lines, error = read_lines(file.path), ""
         except OSError as problem:
-            lines, error = ("*",), f"cannot be read ({problem.strerror or problem}), so nothing beside it is"
+            lines, error = (
+                ("*",),
+                f"cannot be read ({problem.strerror or problem}), so everything in its folder is hidden",
+            )
         same = lines == file.rules.lines and error == file.error
-        rules = file.rules if same else Rules(lines, ignore_case=IGNORES_CASE)
+        rules = file.rules if same else Rules(lines, ignore_case=self._ignore_case)
         return IgnoreFile(file.path, rules, stamp, looked, error)
 
 
 def has_changed(known: Folder | IgnoreFile, stamp: tuple[int, ...]) -> bool:
-    """Has it, or could it have, changed since it was looked at?"""
+    """Whether it has changed, or may have changed, since it was checked."""
     return stamp != known.stamp or bool(stamp and known.looked - stamp[0] < RACY_NS)
 
 
 def stamp_of(path: str) -> tuple[int, ...]:
     try:
         status = os.stat(path)
-    except (OSError, ValueError):  # a path from a stranger's file may hold what no path can
+    except (OSError, ValueError):  # a path from a stranger's file may be impossible
         return ()
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
@@ -285,7 +292,7 @@ def read_lines(path: str) -> tuple[str, ...]:
 
 
 def decide(path: str, is_folder: bool, folders: list[Folder]) -> str | None:
-    """What git and what mercury-ls say of this one path. Each has the nearest file that speaks decide."""
+    """What git's and what our ignore files say about this one path. For each, the nearest file with a match decides."""
     near = [(folder.path, folder.files) for folder in reversed(folders)]
     git = [(base, files[0]) for base, files in near] + [(base, file) for base, files in near for file in files[2:]]
     mercury = [(base, files[1]) for base, files in near]
@@ -310,7 +317,7 @@ def relative_to(base: str, path: str) -> str:
 
 
 def folders_between(top: str, folder: str) -> list[str]:
-    """The folders from `top` down to `folder`."""
+    """The folders from `top` down to `folder`, both included."""
     line = [folder]
     while line[-1] != top:
         line.append(os.path.dirname(line[-1]))

@@ -1,4 +1,4 @@
-"""Where git keeps what belongs to a working tree, read from its files: no git is run."""
+"""Finds a repository's files without running git."""
 
 import os
 import re
@@ -10,13 +10,13 @@ __all__ = ["exclude_file", "git_directory", "head", "personal_exclude_file", "to
 
 
 def top_of(folder: str) -> str | None:
-    """The top of the working tree that `folder` is in."""
+    """The top of the working tree around `folder`."""
     above = (str(place) for place in (Path(folder), *Path(folder).parents))
     return next((place for place in above if os.path.lexists(os.path.join(place, ".git"))), None)
 
 
 def git_directory(folder: str) -> str | None:
-    """The git directory of the working tree that `folder` is the top of; a linked worktree has its own."""
+    """The git directory of the working tree whose top is `folder`; a linked worktree has its own."""
     dot_git = os.path.join(folder, ".git")
     if os.path.isdir(dot_git):
         return dot_git
@@ -27,13 +27,13 @@ def git_directory(folder: str) -> str | None:
 
 
 def exclude_file(directory: str) -> str:
-    """`info/exclude` of a git directory. Linked worktrees share that of the repository they came from."""
+    """`info/exclude` of a git directory. Linked worktrees share that of their repository."""
     common = read_text(os.path.join(directory, "commondir"))
     return os.path.join(os.path.normpath(os.path.join(directory, common or "")), "info", "exclude")
 
 
 def personal_exclude_file() -> str:
-    """The user's own ignore file: `core.excludesFile`, or where git looks without one."""
+    """The user's own ignore file: `core.excludesFile`, or git's default."""
     folder = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "git")
     for config in (os.path.expanduser("~/.gitconfig"), os.path.join(folder, "config")):
         named = re.search(
@@ -45,7 +45,7 @@ def personal_exclude_file() -> str:
 
 
 def head(folder: str) -> str | None:
-    """What the working tree has checked out: a branch, or a commit; None outside git."""
+    """The branch or commit that is checked out; None outside a repository."""
     directory = git_directory(folder)
     return directory and read_text(os.path.join(directory, "HEAD"))
 

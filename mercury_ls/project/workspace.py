@@ -1,5 +1,4 @@
-"""The files of the workspace: what they define, and which names stand in them; read while nobody types, one small step
-at a time."""
+"""The workspace index: what files define and which names they contain, read in small steps while nobody types."""
 
 import heapq
 import itertools
@@ -30,12 +29,12 @@ log = logging.getLogger(__name__)
 
 LARGEST_FILE = 1 << 20
 LARGEST_DEFINING = 1 << 16
-"""Of larger files only the names are kept."""
+"""For larger files, only the names are indexed."""
 LARGEST_FOLDER = 4096
 LARGEST_SCAN = 20_000
 LARGEST_INDEX = 8_000_000
-MOST_WORDS = 8_000_000
-"""Of all files, four bytes each."""
+MAX_WORDS = 8_000_000
+"""In all files together, at four bytes each."""
 LONGEST_LINE = 2000
 RESCAN_SECONDS = 300.0
 ENTRIES_A_STEP = 8
@@ -71,10 +70,10 @@ SKIPPED_FOLDERS = frozenset(
         "virtualenv",
     }
 )
-"""Generated or other people's, as is every folder whose name begins with a dot."""
+"""Generated or third-party code, as in every folder whose name starts with a dot."""
 
 FOREIGN_MARKS = frozenset({"CACHEDIR.TAG", "pyvenv.cfg"})
-"""A folder with one of these is a cache or a virtual environment, whatever its name."""
+"""A folder that contains one of these is a cache or a virtual environment, whatever its name."""
 
 WORD = re.compile(r"[^\W\d]\w*")
 GENERATED_NAME = re.compile(r".*(?:\.min\.\w+|[._-](?:generated|pb|pb2|pb2_grpc|g)\.\w+|\.bundle\.\w+)", re.IGNORECASE)
@@ -83,7 +82,7 @@ RELATED = {"cpp": "c", "tsx": "javascript", "typescript": "javascript"}
 
 
 class Found(Struct, frozen=True):
-    """One definition, and how well it fits: `distance` counts the folders between it and who asks."""
+    """One definition; `distance` is the number of folders between it and the file that asks."""
 
     path: str
     name: str
@@ -94,8 +93,8 @@ class Found(Struct, frozen=True):
 
 
 class IndexedFile(Struct, frozen=True):
-    """What was found in a file when it had this time and size: nothing, if it is not somebody's code. `words` are the
-    checksums of its names, in order."""
+    """What a file with this modification time and size contains: nothing if it is not hand-written code. `words` are
+    the sorted checksums of its names."""
 
     stamp: tuple[int, int]
     definitions: tuple[tuple[str, str, str], ...] = ()
@@ -111,7 +110,7 @@ class IndexedFile(Struct, frozen=True):
 
 
 class Workspace:
-    """Owns the index. Privacy is asked before a file is opened, and again before its text is shown."""
+    """The index. Privacy is checked before a file is opened, and again before its text is used."""
 
     def __init__(
         self,
@@ -139,7 +138,7 @@ class Workspace:
         return len(self._files)
 
     def step(self, now: float) -> bool:
-        """Look at a piece of a folder, or do a part of reading one file. Is there more to do?"""
+        """Scan a part of a folder, or read a part of a file. Returns whether there is more to do."""
         if not self._most:
             return False
         if self._walked_at is None or (not self._busy() and now - self._walked_at >= RESCAN_SECONDS):
@@ -154,7 +153,7 @@ class Workspace:
         return self._busy()
 
     def changed(self, paths: Sequence[str]) -> None:
-        """These files were written or came into being: they are read next."""
+        """These files were created or changed: they are read next."""
         for path in paths:
             if os.path.basename(path) in IGNORE_FILES or os.path.isdir(path):
                 self._walked_at = None
@@ -162,14 +161,14 @@ class Workspace:
                 self._urgent[path] = None
 
     def removed(self, paths: Sequence[str]) -> None:
-        """These files or folders are gone."""
+        """These files or folders were deleted."""
         gone = set(paths)
         for path in list(self._files) if gone else ():
             if path in gone or not gone.isdisjoint(folders_above(path)):
                 self._forget(path)
 
     def branch_switched(self) -> bool:
-        """Has git checked out something else since the last call? Then everything is looked at again."""
+        """Whether git has checked out something else since the last call; if so, everything is scanned again."""
         before, self._heads = self._heads, self._checked_out()
         if before == self._heads:
             return False
@@ -177,13 +176,13 @@ class Workspace:
         return True
 
     def definitions(self, names: Sequence[str], near: str) -> list[Snippet]:
-        """For the names in this order of importance, the nearest definition of each."""
+        """The nearest definition of each name; the most important names come first."""
         nearest = (next(self.find(name, near), None) for name in dict.fromkeys(names))
         texts = dict.fromkeys((found.path, found.text) for found in nearest if found)
         return [Snippet(path, text) for path, text in itertools.islice(texts, SNIPPETS)]
 
     def find(self, name: str, near: str) -> Iterator[Found]:
-        """Definitions in other files of the same language, nearest first; none of a name that many share."""
+        """Definitions in other files of the same language, nearest first; none if many files define the name."""
         language = family_of(near)
         places = [path for path in self._places.get(name, ()) if path != near]
         places = [path for path in places if language is None or family_of(path) == language]
@@ -201,7 +200,7 @@ class Workspace:
                 yield Found(path, name, kind, text, distance_between(path, near), file.stamp[0])
 
     def mentioning(self, wanted: Iterable[frozenset[str]], near: str) -> list[str]:
-        """The files of the same kind, the nearest first, in which all the names of one of these sets stand."""
+        """The files of the same language that contain all names of one of these sets, nearest first."""
         sums = [[crc32(name.encode()) for name in names] for names in wanted]
         family = family_of(near)
         found = [
@@ -212,16 +211,16 @@ class Workspace:
         return sorted(found, key=lambda path: (distance_between(path, near), path))
 
     def gap(self) -> str:
-        """Why there may be files that are not known, if so."""
+        """Why the index may lack files, if it may."""
         if not self._most:
             return "context.workspace_definitions is off"
         if self._walked_at is None or self._walk is not None or self._reading is not None or self._queue:
-            return "the project is still being read"
+            return "the project is still being indexed"
         return f"{self._left_out} of its files are not in the index" if self._left_out else ""
 
     @property
     def names_bytes(self) -> int:
-        """What the checksums of all names take."""
+        """The memory for the checksums of all names."""
         return 4 * self._words
 
     def read(self, path: str) -> str | None:
@@ -237,7 +236,7 @@ class Workspace:
         return path in self._files or os.path.isfile(path)
 
     def around(self, near: str) -> Iterator[tuple[str, str]]:
-        """Path and text of files of the same kind, the nearest first."""
+        """Path and text of files of the same language, nearest first."""
         family = family_of(near)
         defining = (path for path, file in self._files.items() if file.stamp[1] <= LARGEST_DEFINING)
         kin = [path for path in defining if path != near and family_of(path) == family]
@@ -250,11 +249,11 @@ class Workspace:
                 yield path, text
 
     def text(self, path: str) -> str | None:
-        """What the file holds now; None if it is not source code, hidden or gone."""
+        """The current content; None if the file is not source code, hidden or deleted."""
         return self._text(path) if path in self._files and self._admitted(path) else None
 
     def _is_current(self, path: str) -> bool:
-        """Neither hidden by now nor changed since it was read. What is out of date is read again."""
+        """Whether the file is unchanged since it was read, and not hidden; otherwise it is read again."""
         if stamp_of(path) == self._files[path].stamp and not self._privacy.why_hidden(path):
             return True
         self._urgent[path] = None
@@ -272,7 +271,7 @@ class Workspace:
         return path
 
     def _walking(self) -> Iterator[None]:
-        """Find the files, a few at each step, then choose those to read: the last changed first."""
+        """Find the files in small steps, then choose which to read: the most recently changed ones first."""
         files: dict[str, tuple[int, int]] = {}
         folders = deque(self._roots)
         seen: set[str] = set()
@@ -305,7 +304,7 @@ class Workspace:
         self._queue = deque(path for path in chosen if known.get(path) != files[path])
 
     def _admitted(self, path: str) -> tuple[int, int] | None:
-        """Time and size of a file that may be read and is worth reading."""
+        """Modification time and size if the file may be read and is worth reading."""
         language = languages.find("", path)
         if language is None or not language.definitions or GENERATED_NAME.fullmatch(os.path.basename(path)):
             return None
@@ -322,14 +321,14 @@ class Workspace:
         return known and (stamp_of(path) or (0, 0))[1] > LARGEST_FILE and not self._privacy.why_hidden(path)
 
     def _is_ours(self, path: str) -> bool:
-        """In one of the roots, and not by a link: as the files that are walked to."""
+        """Whether the file is inside a root and not reached by a link, like those that a scan finds."""
         roots = [root for root in self._roots if path.startswith(root.rstrip(os.sep) + os.sep)]
         inside = [(root, Path(path).relative_to(root)) for root in roots]
         reached = [(root, below) for root, below in inside if not any(map(is_skipped, below.parts[:-1]))]
         return any(os.path.realpath(path) == os.path.join(os.path.realpath(root), below) for root, below in reached)
 
     def _index(self, path: str) -> Iterator[None]:
-        """Read, parse and list one file: a large one takes too long for a single step."""
+        """Read, parse and index one file in several steps, since a large one takes too long for one."""
         self._forget(path)
         stamp = self._admitted(path)
         if stamp is None:
@@ -342,8 +341,7 @@ class Workspace:
             return self._keep(path, IndexedFile(stamp, (), words))
         yield
         snapshot = Document("", path, "", 0, text).snapshot()
-        # The tree is made on demand, and is half of the work.
-        _ = snapshot.tree
+        _ = snapshot.tree  # parsed on demand: half of the work
         yield
         definitions = syntax.definitions(snapshot)
         yield
@@ -356,12 +354,12 @@ class Workspace:
         self._words += len(file.words)
         for name, _, _ in file.definitions:
             self._places.setdefault(name, {})[path] = None
-        while len(self._files) > self._most or self._characters > LARGEST_INDEX or self._words > MOST_WORDS:
+        while len(self._files) > self._most or self._characters > LARGEST_INDEX or self._words > MAX_WORDS:
             self._left_out += 1
             self._forget(min(self._files, key=lambda path: (self._files[path].stamp[0], path)))
 
     def _text(self, path: str) -> str | None:
-        """None for what is not source code that somebody wrote."""
+        """The text of a hand-written source file; None for any other."""
         try:
             text = self._read(path, LARGEST_FILE).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError):
@@ -387,7 +385,7 @@ class Workspace:
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """In the order of their names, without links: what they lead to is found by itself or lies outside."""
+    """Sorted by name, without links: their targets are found anyway, or are outside the workspace."""
     try:
         with os.scandir(folder) as listing:
             entries = list(itertools.islice(listing, LARGEST_FOLDER + 1))
@@ -403,7 +401,7 @@ def is_skipped(folder: str) -> bool:
 
 
 def folders_above(path: str) -> Iterator[str]:
-    """Those above it, but for the root of the file system. Runs for every file of the index: `Path.parents` is slow."""
+    """The folders above a path, except for the root. Called for every file of the index: `Path.parents` is too slow."""
     while (end := path.rfind(os.sep)) > 0:
         path = path[:end]
         yield path
@@ -418,17 +416,16 @@ def stamp_of(path: str) -> tuple[int, int] | None:
 
 
 def advance(task: Iterator[None]) -> Iterator[None] | None:
-    """The task after one more part of it, None when that was the last. One that fails takes nothing else with it: what
-    it left is found again by the next scan."""
+    """Take one step of a task; None if it is finished. A failure is logged, and the next scan repairs the rest."""
     try:
         return task if next(task, task) is None else None
     except Exception:
-        log.exception("a part of the project could not be read")
+        log.exception("cannot index a part of the project")
         return None
 
 
 def describe(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator[tuple[str, str, str]]:
-    """Name, kind and text of each: the signature and a few lines more, or all of a short one."""
+    """The name, kind and text of each definition: its signature and a few more lines, or all of a short one."""
     for definition in definitions:
         first = snapshot.line_of(definition.start)
         last = snapshot.line_of(max(definition.end - 1, definition.start))
@@ -439,13 +436,13 @@ def describe(snapshot: Snapshot, definitions: Sequence[Definition]) -> Iterator[
 
 
 def dedent(text: str) -> str:
-    """Moved left by the indentation of its first line."""
+    """The text without the indentation of its first line."""
     indentation = text[: len(text) - len(text.lstrip(" \t"))]
     return text.removeprefix(indentation).replace("\n" + indentation, "\n")
 
 
 def truncate(text: str) -> str:
-    """At most so long, and whole lines unless the first alone is longer."""
+    """The text up to a maximum length, in whole lines unless the first one is too long."""
     if len(text) <= LONGEST_SNIPPET:
         return text
     text = text[:LONGEST_SNIPPET]
@@ -453,17 +450,17 @@ def truncate(text: str) -> str:
 
 
 def distance_between(path: str, near: str) -> int:
-    """How many folders lie between two files."""
+    """The number of folders between two files."""
     return path.count(os.sep) + near.count(os.sep) - 2 * shared_folders(os.path.dirname(path), os.path.dirname(near))
 
 
 def shared_folders(path: str, other: str) -> int:
-    """How many folders two files have in common."""
+    """The number of folders that two paths have in common."""
     pairs = zip(path.split(os.sep), other.split(os.sep), strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def family_of(path: str) -> str | None:
-    """The language of the file, or the one whose definitions it can use as well as its own."""
+    """The language of the file, or a related one with which it shares definitions."""
     language = languages.find("", path)
     return language and RELATED.get(language.id, language.id)

@@ -57,7 +57,7 @@ class Wiring:
         self._on_status = on_status
         self._seen = tuple(self.roots)
         settings = self.load()
-        privacy = Privacy(settings.privacy, self.roots)
+        privacy = Privacy(settings.privacy, self.roots, ignore_case=local.IGNORES_CASE)
         session = Session(
             settings,
             self._engine(settings.engine),
@@ -103,7 +103,7 @@ class Wiring:
         if (seen, before.privacy, before.context) == (self._seen, settings.privacy, settings.context):
             session.adopt(settings)
             return
-        privacy = Privacy(settings.privacy, self.roots)
+        privacy = Privacy(settings.privacy, self.roots, ignore_case=local.IGNORES_CASE)
         session.adopt(settings, privacy, Workspace(self.roots, privacy, settings.context))
 
     async def renew_engine(self, session: Session) -> None:

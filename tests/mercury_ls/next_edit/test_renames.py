@@ -219,7 +219,7 @@ async def test_what_could_not_be_read_in_time_is_said_and_made_up_for(session, t
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
     session.files.workspace._walked_at = None
     offer = await asked(session, uri)
-    assert offer.note == "more files may use this name: the project is still being read"
+    assert offer.note == "more files may use this name: the project is still being indexed"
     await session.files.project_read(5.0)
     offer = await asked(session, uri)
     assert offer.note == ""

@@ -306,4 +306,4 @@ def test_caches_stay_small(root, monkeypatch):
 def test_of_a_path_that_cannot_be_nothing_is_read(root, path):
     """A verdict and no exception: what cannot be judged is hidden."""
     reason = Privacy(PrivacySettings(), [root]).why_hidden(path)
-    assert reason is None or "nobody can tell" in reason
+    assert reason is None or "cannot be determined" in reason

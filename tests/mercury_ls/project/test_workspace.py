@@ -425,7 +425,7 @@ def test_files_are_found_by_the_names_that_stand_in_them_without_being_read_agai
 
 def test_what_is_not_in_the_index_is_counted(put, monkeypatch):
     tree = Tree(put({"a.py": "load()\n", "b.py": "load()\n"}))
-    assert tree.index.gap() == "the project is still being read"
+    assert tree.index.gap() == "the project is still being indexed"
     assert tree.settle().index.gap() == ""
     monkeypatch.setattr(workspace, "LARGEST_FILE", 5)
     assert (
