@@ -7,7 +7,7 @@ import tree_sitter
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["LANGUAGES", "Language", "Quote", "find", "new_parser", "parser"]
+__all__ = ["LANGUAGES", "Language", "Quote", "find", "kinds", "new_parser", "parser"]
 
 
 class Quote(Struct, frozen=True):
@@ -51,6 +51,11 @@ class Language(Struct, frozen=True, kw_only=True):
     indents_blocks: bool = False
 
 
+def kinds(words: str) -> tuple[str, ...]:
+    """Node kinds, separated by whitespace."""
+    return tuple(words.split())
+
+
 DOUBLE = Quote('"', '"')
 SINGLE = Quote("'", "'")
 TRIPLE = Quote('"""', '"""', multiline=True)
@@ -74,14 +79,9 @@ JS_HEADER = (
     r"(?!(?:if|for|while|switch|catch|return|function|with|super|await)\b)(?P<method>[\w$#]+)[^;=(]*\([^;]*\{$"
 )
 
-C_DEFINITIONS = (
-    "enum_specifier",
-    "function_definition",
-    "preproc_def",
-    "preproc_function_def",
-    "struct_specifier",
-    "type_definition",
-    "union_specifier",
+C_DEFINITIONS = kinds(
+    "enum_specifier function_definition preproc_def preproc_function_def struct_specifier type_definition"
+    " union_specifier"
 )
 
 PYTHON = Language(
@@ -122,21 +122,13 @@ JAVASCRIPT = Language(
     strings=("string", "template_string"),
     interpolations=("template_substitution",),
     blocks=("class_body", "class_static_block", "statement_block", "switch_body"),
-    scopes=(
-        "arrow_function",
-        "class_declaration",
-        "function_declaration",
-        "function_expression",
-        "generator_function_declaration",
-        "method_definition",
+    scopes=kinds(
+        "arrow_function class_declaration function_declaration function_expression generator_function_declaration"
+        " method_definition"
     ),
     imports=("expression_statement", "import_statement", "lexical_declaration", "variable_declaration"),
-    definitions=(
-        "class_declaration",
-        "function_declaration",
-        "generator_function_declaration",
-        "method_definition",
-        "variable_declarator",
+    definitions=kinds(
+        "class_declaration function_declaration generator_function_declaration method_definition variable_declarator"
     ),
     header=JS_HEADER,
     opening=BRACE_OPENING,
@@ -149,22 +141,12 @@ TYPESCRIPT = replace(
     extensions=(".ts", ".mts", ".cts"),
     filenames=(),
     blocks=(*JAVASCRIPT.blocks, "enum_body", "interface_body"),
-    scopes=(
-        *JAVASCRIPT.scopes,
-        "abstract_class_declaration",
-        "enum_declaration",
-        "interface_declaration",
-        "internal_module",
-    ),
-    definitions=(
-        *JAVASCRIPT.definitions,
-        "abstract_class_declaration",
-        "abstract_method_signature",
-        "enum_declaration",
-        "function_signature",
-        "interface_declaration",
-        "internal_module",
-        "type_alias_declaration",
+    scopes=JAVASCRIPT.scopes
+    + kinds("abstract_class_declaration enum_declaration interface_declaration internal_module"),
+    definitions=JAVASCRIPT.definitions
+    + kinds(
+        "abstract_class_declaration abstract_method_signature enum_declaration function_signature"
+        " interface_declaration internal_module type_alias_declaration"
     ),
 )
 TSX = replace(
@@ -191,18 +173,9 @@ RUST = Language(
     blocks=("block", "declaration_list", "enum_variant_list", "field_declaration_list", "match_block"),
     scopes=("enum_item", "function_item", "impl_item", "mod_item", "struct_item", "trait_item"),
     imports=("extern_crate_declaration", "use_declaration"),
-    definitions=(
-        "const_item",
-        "enum_item",
-        "function_item",
-        "function_signature_item",
-        "macro_definition",
-        "mod_item",
-        "static_item",
-        "struct_item",
-        "trait_item",
-        "type_item",
-        "union_item",
+    definitions=kinds(
+        "const_item enum_item function_item function_signature_item macro_definition mod_item static_item"
+        " struct_item trait_item type_item union_item"
     ),
     header=(
         r'[ \t]*(?:(?:pub(?:\([^)]*\))?|async|unsafe|const|default|extern(?:[ \t]+"[^"]*")?)[ \t]+)*'
@@ -219,13 +192,8 @@ GO = Language(
     block_comment=SLASHES,
     quotes=(DOUBLE, SINGLE, Quote("`", "`", multiline=True, escapes=False)),
     strings=("interpreted_string_literal", "raw_string_literal", "rune_literal"),
-    blocks=(
-        "block",
-        "expression_switch_statement",
-        "field_declaration_list",
-        "interface_type",
-        "select_statement",
-        "type_switch_statement",
+    blocks=kinds(
+        "block expression_switch_statement field_declaration_list interface_type select_statement type_switch_statement"
     ),
     scopes=("func_literal", "function_declaration", "method_declaration", "type_declaration"),
     imports=("import_declaration",),
@@ -261,14 +229,9 @@ CPP = Language(
     quotes=(Quote('R"(', ')"', multiline=True, escapes=False), DOUBLE, SINGLE),
     strings=("char_literal", "raw_string_literal", "string_literal", "system_lib_string"),
     blocks=("compound_statement", "declaration_list", "enumerator_list", "field_declaration_list"),
-    scopes=(
-        "class_specifier",
-        "enum_specifier",
-        "function_definition",
-        "lambda_expression",
-        "namespace_definition",
-        "struct_specifier",
-        "union_specifier",
+    scopes=kinds(
+        "class_specifier enum_specifier function_definition lambda_expression namespace_definition struct_specifier"
+        " union_specifier"
     ),
     imports=("preproc_include", "using_declaration"),
     definitions=(*C_DEFINITIONS, "alias_declaration", "class_specifier", "concept_definition"),
@@ -290,34 +253,15 @@ JAVA = Language(
     comments=("block_comment", "line_comment"),
     strings=("character_literal", "string_literal"),
     interpolations=("string_interpolation",),
-    blocks=(
-        "annotation_type_body",
-        "block",
-        "class_body",
-        "constructor_body",
-        "enum_body",
-        "interface_body",
-        "switch_block",
-    ),
-    scopes=(
-        "class_declaration",
-        "constructor_declaration",
-        "enum_declaration",
-        "interface_declaration",
-        "lambda_expression",
-        "method_declaration",
-        "record_declaration",
+    blocks=kinds("annotation_type_body block class_body constructor_body enum_body interface_body switch_block"),
+    scopes=kinds(
+        "class_declaration constructor_declaration enum_declaration interface_declaration lambda_expression"
+        " method_declaration record_declaration"
     ),
     imports=("import_declaration", "package_declaration"),
-    definitions=(
-        "annotation_type_declaration",
-        "class_declaration",
-        "constructor_declaration",
-        "enum_declaration",
-        "field_declaration",
-        "interface_declaration",
-        "method_declaration",
-        "record_declaration",
+    definitions=kinds(
+        "annotation_type_declaration class_declaration constructor_declaration enum_declaration field_declaration"
+        " interface_declaration method_declaration record_declaration"
     ),
     header=(
         r"[ \t]*(?:(?:public|private|protected|static|final|abstract|sealed|non-sealed|strictfp)[ \t]+)*"
@@ -343,40 +287,20 @@ CSHARP = Language(
         DOUBLE,
         SINGLE,
     ),
-    strings=(
-        "character_literal",
-        "interpolated_string_expression",
-        "raw_string_literal",
-        "string_literal",
-        "verbatim_string_literal",
+    strings=kinds(
+        "character_literal interpolated_string_expression raw_string_literal string_literal verbatim_string_literal"
     ),
     interpolations=("interpolation",),
     blocks=("accessor_list", "block", "declaration_list", "enum_member_declaration_list", "switch_body"),
-    scopes=(
-        "class_declaration",
-        "constructor_declaration",
-        "enum_declaration",
-        "interface_declaration",
-        "lambda_expression",
-        "local_function_statement",
-        "method_declaration",
-        "namespace_declaration",
-        "property_declaration",
-        "record_declaration",
-        "struct_declaration",
+    scopes=kinds(
+        "class_declaration constructor_declaration enum_declaration interface_declaration lambda_expression"
+        " local_function_statement method_declaration namespace_declaration property_declaration record_declaration"
+        " struct_declaration"
     ),
     imports=("using_directive",),
-    definitions=(
-        "class_declaration",
-        "constructor_declaration",
-        "delegate_declaration",
-        "enum_declaration",
-        "field_declaration",
-        "interface_declaration",
-        "method_declaration",
-        "property_declaration",
-        "record_declaration",
-        "struct_declaration",
+    definitions=kinds(
+        "class_declaration constructor_declaration delegate_declaration enum_declaration field_declaration"
+        " interface_declaration method_declaration property_declaration record_declaration struct_declaration"
     ),
     header=(
         r"[ \t]*(?:(?:public|private|protected|internal|static|sealed|abstract|partial|readonly)[ \t]+)*"
@@ -414,25 +338,14 @@ PHP = Language(
     quotes=(Quote('"', '"', multiline=True, code="{$"), Quote("'", "'", multiline=True)),
     strings=("encapsed_string", "heredoc", "nowdoc", "shell_command_expression", "string"),
     blocks=("compound_statement", "declaration_list", "enum_declaration_list", "match_block", "switch_block"),
-    scopes=(
-        "anonymous_function",
-        "class_declaration",
-        "enum_declaration",
-        "function_definition",
-        "interface_declaration",
-        "method_declaration",
-        "namespace_definition",
-        "trait_declaration",
+    scopes=kinds(
+        "anonymous_function class_declaration enum_declaration function_definition interface_declaration"
+        " method_declaration namespace_definition trait_declaration"
     ),
     imports=("expression_statement", "namespace_use_declaration"),
-    definitions=(
-        "class_declaration",
-        "const_element",
-        "enum_declaration",
-        "function_definition",
-        "interface_declaration",
-        "method_declaration",
-        "trait_declaration",
+    definitions=kinds(
+        "class_declaration const_element enum_declaration function_definition interface_declaration"
+        " method_declaration trait_declaration"
     ),
     header=(
         r"[ \t]*(?:(?:public|private|protected|static|final|abstract|readonly)[ \t]+)*"

@@ -9,7 +9,7 @@ from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.code.documents import Snapshot, remembered
-from mercury_ls.code.languages import find
+from mercury_ls.code.languages import find, kinds
 
 __all__ = [
     "FUNCTIONS",
@@ -34,40 +34,31 @@ __all__ = [
 MOST = 256
 SHORT = 3
 FUNCTIONS = frozenset(
-    re.findall(
-        r"\w+",
-        """
+    kinds("""
     arrow_function closure_expression constructor_declaration func_literal function_declaration
     function_definition function_expression function_item generator_function_declaration lambda
     lambda_expression method method_declaration method_definition singleton_method
-    """,
-    )
+    """)
 )
 BLOCKS = frozenset(
-    re.findall(
-        r"\w+",
-        """
+    kinds("""
     block catch_clause communication_case compound_statement default_case enhanced_for_statement expression_case
     expression_switch_statement for_expression for_in_statement for_range_loop for_statement foreach_statement
     if_expression if_statement match_arm statement_block switch_body switch_block_statement_group switch_section
     switch_statement try_with_resources_statement type_case type_switch_statement using_statement while_expression
     while_statement
-    """,
-    )
+    """)
 )
 COMPREHENSIONS = frozenset(
     {"dictionary_comprehension", "generator_expression", "list_comprehension", "set_comprehension"}
 )
 TYPES = frozenset(
-    re.findall(
-        r"\w+",
-        """
+    kinds("""
     abstract_class_declaration annotation_type_declaration class class_declaration class_definition class_specifier
     enum_declaration enum_item enum_specifier impl_item interface_declaration object_creation_expression
     record_declaration struct_declaration struct_item struct_specifier trait_item type_alias_declaration type_spec
     union_item union_specifier
-    """,
-    )
+    """)
 )
 IMPORTS = frozenset({"aliased_import", "import_from_statement", "import_statement"})
 TYPE_PARAMETERS = frozenset({"template_parameter_list", "type_parameter_list", "type_parameters"})
@@ -123,24 +114,18 @@ BEFORE_VALUE = frozenset({"init_declarator", "match_arm"})
 """Declarations whose names are visible in their own values."""
 PYTHON_PARAMETERS = frozenset({"default_parameter", "typed_default_parameter", "typed_parameter"})
 BINDING_LISTS = frozenset(
-    re.findall(
-        r"\w+",
-        """
+    kinds("""
     block_parameters closure_parameters formal_parameters inferred_parameters lambda_parameters lifetime_parameter
     method_parameters optional_type_parameter_declaration parameters type_parameter type_parameter_declaration
-    """,
-    )
+    """)
 )
 PATTERNS = frozenset(
-    re.findall(
-        r"\w+",
-        """
+    kinds("""
     array_declarator array_pattern as_pattern_target dictionary_splat_pattern dotted_name expression_list lifetime
     list_pattern list_splat_pattern match_pattern mut_pattern object_pattern pair_pattern pattern_list
     pointer_declarator ref_pattern reference_declarator rest_pattern splat_pattern tuple_pattern
     tuple_struct_pattern typed_parameter
-    """,
-    )
+    """)
 )
 
 
