@@ -212,7 +212,7 @@ class Mercury implements vscode.Disposable {
     }
     this.asked = true;
     const [mercury, theirs] = ['Use Mercury', 'Leave It to Copilot'];
-    const text = 'GitHub Copilot suggests code here too. Mercury keeps quiet where it does, so that nothing is suggested twice.';
+    const text = 'GitHub Copilot suggests code here too. Mercury stays silent wherever it does, so that nothing is suggested twice.';
     const answer = await vscode.window.showInformationMessage(text, mercury, theirs);
     if (answer !== undefined) {
       await this.context.globalState.update('asked about Copilot', true);

@@ -73,7 +73,7 @@ export class Server implements vscode.Disposable {
       'rights, and whoever made the project may have put it there. Start it only if you installed it yourself.';
     const start = 'Start It';
     if ((await vscode.window.showWarningMessage(text, start, 'Not This One')) !== start) {
-      this.log.info(`${command[0]} is not started: nobody has agreed to it`);
+      this.log.info(`${command[0]} is not started: the user has not agreed to it`);
       return false;
     }
     await this.context.globalState.update(AGREED, [...this.agreed(), command[0]]);

@@ -19,7 +19,7 @@ export async function choose(
   const list = vscode.window.createQuickPick<Entry>();
   const entries = edits.map(entry);
   list.title = `Next edits: ${title}`;
-  list.placeholder = note || 'Enter makes those that are checked';
+  list.placeholder = note || 'Enter applies the checked edits';
   list.canSelectMany = true;
   list.matchOnDescription = list.matchOnDetail = true;
   list.items = entries;

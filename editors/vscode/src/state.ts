@@ -53,17 +53,17 @@ export function face(state: State, now: number): Face {
     return warning('The server mercury-ls was not found. Choose “Install the Server”.');
   }
   if (state.server === 'asking') {
-    return warning('The server was found in this project, and waits for your leave to be started.');
+    return warning('The server was found in this project, and needs your permission to start.');
   }
   if (state.server === 'stopped') {
-    return warning('The server does not run. See its log, then restart it.');
+    return warning('The server is not running. Check its log, then restart it.');
   }
   const engine = state.engine;
   if (state.server === 'starting' || engine === undefined) {
     return { text: '$(loading~spin) Mercury', tooltip: 'The server is starting.', isWarning: false };
   }
   if (engine.state === 'unavailable') {
-    return warning(`No engine: ${engine.detail || 'it says no reason'}`);
+    return warning(`No engine: ${engine.detail || 'no reason given'}`);
   }
   if (engine.state !== 'ready') {
     const progress = engine.progress === null ? '' : ` (${Math.round(engine.progress * 100)} %)`;

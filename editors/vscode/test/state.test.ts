@@ -17,7 +17,7 @@ test('the status bar has a state and its cause', () => {
   check({}, 'sparkle', 'copies, cpu');
   check({ server: 'missing' }, 'warning', 'was not found');
   check({ server: 'asking' }, 'warning', 'in this project');
-  check({ server: 'stopped', engine: undefined }, 'warning', 'does not run');
+  check({ server: 'stopped', engine: undefined }, 'warning', 'not running');
   check({ server: 'starting', engine: undefined }, 'loading~spin', 'starting');
   check({ engine: { ...READY, state: 'unavailable', detail: 'no model here' } }, 'warning', 'no model here');
   check({ engine: { ...READY, state: 'loading', progress: 0.4 } }, 'loading~spin', '40 %');

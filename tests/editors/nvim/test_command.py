@@ -156,7 +156,7 @@ def test_health_finds_program_engine_and_clients(served):
     served.command("checkhealth mercury")
     report = served.text
     assert "mercury: ready, 1 buffer" in report
-    assert "ghost text: drawn by this plugin, asked for 25 ms after a key" in report
+    assert "ghost text: drawn by this plugin, requested 25 ms after a key" in report
     assert "keys = false" in report
     assert "ERROR" not in report
 
@@ -167,8 +167,8 @@ def test_health_says_what_to_do_without_the_program(bare):
     bare.start(["no-such-program", "--stdio"])
     bare.says("no-such-program is not found; see :checkhealth mercury")
     bare.command("checkhealth mercury")
-    assert "looked for in $PATH" in bare.text
-    assert f"there is one that you may name: {bare.folder}/.venv/bin/no-such-program" in bare.text
+    assert "searched $PATH" in bare.text
+    assert f"this one exists, and can be named: {bare.folder}/.venv/bin/no-such-program" in bare.text
     assert "no-such-program is not found" in bare.text
     assert "uv tool install mercury-ls" in bare.text
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.editor, pytest.mark.slow]
 OTHER = {**edit(0, 0, 4, "area"), "file": "other.py", "oldText": "aera"}
 THIRD = {**edit(0, 0, 4, "area"), "file": "third.py", "oldText": "aera"}
 MADE = CHANGED.replace("hight", "height")
-KEYS = "a make · x leave out or take in · <CR> go there · q close"
+KEYS = "a apply · x exclude or include · <CR> go there · q close"
 LISTED = f"""\
 2 of 2: {KEYS}
 area.py
@@ -159,7 +159,7 @@ def test_one_command_takes_an_offer_back_in_all_files(editor):
     reach(editor, CHANGED)
     assert lines(editor, "other.py") == "aera"
     editor.command("Mercury next undo")
-    editor.says("there is no next edit to take back")
+    editor.says("there is no next edit to undo")
 
 
 def test_a_change_since_is_never_lost_by_taking_back(editor):
@@ -209,7 +209,7 @@ def test_a_file_that_has_changed_since_voids_the_whole_offer(editor):
     editor.keys("<Tab>")
     assert "third.py" in editor.page
     editor.keys("a")
-    editor.says("next edit not made: third.py has changed since")
+    editor.says("next edit not applied: third.py has changed since")
     reach(editor, CHANGED)
     assert lines(editor, "other.py") == "aera"
 
@@ -220,7 +220,7 @@ def test_a_file_that_must_not_be_written_voids_the_whole_offer(editor):
     editor.keys("<Tab>")
     assert "third.py" in editor.page
     editor.keys("a")
-    editor.says("next edit not made: third.py cannot be changed")
+    editor.says("next edit not applied: third.py is not modifiable")
     reach(editor, CHANGED)
 
 

@@ -39,7 +39,7 @@ def test_while_a_snippet_is_filled_in(editor):
     before = editor.asks()
     editor.type("it")
     assert editor.asks() == before
-    assert editor.lua("return require('mercury.quiet').reason(0)") == "a snippet is being filled in"
+    assert editor.lua("return require('mercury.quiet').reason(0)") == "a snippet is active"
     editor.lua("vim.snippet.stop()")
     editor.type("e")
     assert editor.asks() > before
@@ -74,7 +74,7 @@ def test_where_the_buffer_cannot_be_changed(editor):
     editor.open(SHOP.text)
     editor.ready()
     editor.lua("vim.bo.modifiable = false")
-    assert editor.lua("return require('mercury.quiet').reason(0)") == "the buffer cannot be changed"
+    assert editor.lua("return require('mercury.quiet').reason(0)") == "the buffer is not modifiable"
 
 
 def test_in_special_buffers_no_server_is_attached(editor):

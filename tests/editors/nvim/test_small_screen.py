@@ -53,7 +53,7 @@ def test_a_server_that_is_killed(small):
     suggested(small)
     small.press("<Esc>", "n")
     replaced(small, lambda: kill_server(small))
-    small.says("the server ended by signal 9 and is started again")
+    small.says("the server exited by signal 9: restarting it")
     calm(small)
 
 

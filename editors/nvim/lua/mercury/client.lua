@@ -173,11 +173,11 @@ function M.exited(name, code, signal, id)
     end
     local how = signal ~= 0 and ("by signal %d"):format(signal) or ("with code %d"):format(code)
     if not options.current.restart then
-      saying.say(("the server ended %s; `:Mercury restart`"):format(how), vim.log.levels.WARN)
+      saying.say(("the server exited %s: run `:Mercury restart`"):format(how), vim.log.levels.WARN)
     elseif too_often() then
       saying.say(("%s keeps dying; see :Mercury log, then :Mercury restart"):format(name), vim.log.levels.ERROR)
     else
-      saying.say(("the server ended %s and is started again"):format(how), vim.log.levels.WARN)
+      saying.say(("the server exited %s: restarting it"):format(how), vim.log.levels.WARN)
       start(name)
     end
   end)

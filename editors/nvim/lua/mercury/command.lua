@@ -69,7 +69,7 @@ local function described(status)
     ),
   }
   if status.snoozed then
-    table.insert(lines, "snoozed: `:Mercury snooze 0` wakes it")
+    table.insert(lines, "snoozed: `:Mercury snooze 0` ends it")
   end
   section(lines, "Today", vim.tbl_map(counted, status.today or {}))
   section(lines, "Problems", bullets(status.problems))
@@ -121,7 +121,7 @@ end
 function commands.snooze(minutes)
   local number = tonumber(minutes or 5)
   if not number or number < 0 then
-    return say(("snooze %s: give a number of minutes, or 0 to wake"):format(minutes), vim.log.levels.ERROR)
+    return say(("snooze %s: give a number of minutes, or 0 to resume"):format(minutes), vim.log.levels.ERROR)
   end
   M.snooze(number)
 end
@@ -135,7 +135,7 @@ function commands.why()
     local here = quiet.reason(vim.api.nvim_get_current_buf())
     page.open("mercury: why", {
       "inline: " .. (here or answer.reason),
-      "next edit: " .. (here or require("mercury.nextedit").reason() or answer.nextEdit or "no reason is known"),
+      "next edit: " .. (here or require("mercury.nextedit").reason() or answer.nextEdit or "no reason given"),
     })
   end)
 end
@@ -179,7 +179,7 @@ end
 function commands.accept()
   local mercury = require("mercury")
   if not mercury.accept() and not mercury.next_edit() then
-    say("nothing is suggested")
+    say("there is no suggestion")
   end
 end
 

@@ -8,9 +8,9 @@ local M = {}
 local health = vim.health
 
 local faces = {
-  off = "off, as the option ghost says",
-  own = "drawn by this plugin, asked for %d ms after a key",
-  native = "drawn by Neovim's inline completion, asked for 200 ms after a key",
+  off = 'off: the option ghost is "off"',
+  own = "drawn by this plugin, requested %d ms after a key",
+  native = "drawn by Neovim's inline completion, requested 200 ms after a key",
 }
 
 local function check_editor()
@@ -38,7 +38,7 @@ local function check_keys()
     if key then
       health.ok(("%s: %s"):format(key, wanted[2]))
     else
-      health.warn(("no key is known to be mapped to %s"):format(wanted[2]))
+      health.warn(("no mapping found for %s"):format(wanted[2]))
     end
   end
 end
@@ -62,11 +62,11 @@ local function not_found(program)
     "or name it: `vim.lsp.config('mercury', { cmd = { '/path/to/mercury-ls', '--stdio' } })`",
   }
   for _, path in ipairs(elsewhere(program)) do
-    table.insert(remedies, 1, ("there is one that you may name: %s"):format(path))
+    table.insert(remedies, 1, ("this one exists, and can be named: %s"):format(path))
   end
   health.error(("%s is not found"):format(program), remedies)
   local paths = vim.split(vim.env.PATH or "", vim.fn.has("win32") == 1 and ";" or ":", { trimempty = true })
-  health.info("looked for in $PATH:\n" .. table.concat(paths, "\n"))
+  health.info("searched $PATH:\n" .. table.concat(paths, "\n"))
 end
 
 local function check_program()

@@ -278,7 +278,7 @@ function M.reason()
   elseif not client then
     return "another plugin shows next edits, by the client mercury-copilot"
   elseif deaf[client.id] then
-    return "this server knows no next edits"
+    return "this server does not support next edits"
   end
 end
 
@@ -290,7 +290,7 @@ end
 
 local function drop(problem)
   M.clear()
-  say("next edit not made: " .. problem, vim.log.levels.WARN)
+  say("next edit not applied: " .. problem, vim.log.levels.WARN)
 end
 
 -- Goes to a buffer, in a window that shows it already, or beside what must not be left.
@@ -454,7 +454,7 @@ function M.undo()
     local names = table.concat(changed_since, ", ")
     say(("not undone: %s changed since; press u there"):format(names), vim.log.levels.WARN)
   elseif not any then
-    say("there is no next edit to take back")
+    say("there is no next edit to undo")
   end
 end
 

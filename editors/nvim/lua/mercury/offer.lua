@@ -136,7 +136,7 @@ local function misfit(hunk, encoding)
   if not load(hunk.buf) then
     return "cannot be read"
   elseif quiet.unfit(hunk.buf) then
-    return "cannot be changed"
+    return "is not modifiable"
   end
   place(hunk, encoding)
   local old = hunk.edit.oldText

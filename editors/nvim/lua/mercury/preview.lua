@@ -5,7 +5,7 @@ local page = require("mercury.page")
 local M = {}
 
 local space = vim.api.nvim_create_namespace("mercury.preview")
-local KEYS = "a make · x leave out or take in · <CR> go there · q close"
+local KEYS = "a apply · x exclude or include · <CR> go there · q close"
 
 local open = nil ---@type { buf: integer, close: fun(), at: table<integer, mercury.Hunk>, offer: mercury.Offer, act: table }?
 

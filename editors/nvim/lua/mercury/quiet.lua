@@ -50,7 +50,7 @@ function M.unfit(buf)
   if bo.buftype ~= "" then
     return "a special buffer"
   elseif not bo.modifiable or bo.readonly then
-    return "the buffer cannot be changed"
+    return "the buffer is not modifiable"
   end
 end
 
@@ -60,11 +60,11 @@ function M.reason(buf)
   if unfit then
     return unfit
   elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
-    return "a macro is recorded or played"
+    return "a macro is being recorded or executed"
   elseif M.in_snippet() then
-    return "a snippet is being filled in"
+    return "a snippet is active"
   elseif several_cursors(buf) then
-    return "several cursors are at work"
+    return "there are several cursors"
   elseif options.current.popup_menu == "hide" and M.menu_is_open() then
     return "the completion menu is open"
   end

@@ -29,13 +29,13 @@ local function first_time()
   return true
 end
 
--- The first suggestion that is ever shown comes with the key that takes it.
+-- The first suggestion ever shown comes with a hint at the key that accepts it.
 function M.explain()
   local first = not explained and first_time()
   explained = true
   if first then
     local key = require("mercury.keys").key_of("i", "accept")
-    local how = key and key .. " takes the grey text" or "no key takes the grey text yet: `:help mercury-keys`"
+    local how = key and key .. " accepts the grey text" or "no key accepts the grey text yet: `:help mercury-keys`"
     require("mercury.say").say(how .. " · `:Mercury sample` to try")
   end
 end
