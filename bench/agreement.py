@@ -17,8 +17,9 @@ import numpy as np
 from bench.answers import read, request
 from mercury_engine.api import InfillRequest
 from mercury_engine.decode.canvas import fuse
-from mercury_engine.decode.policy import Costs
-from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine, open_engine
+from mercury_engine.decode.costs import Costs
+from mercury_engine.engine import MercuryEngine, open_engine
+from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.openvino_runtime import load
 from mercury_engine.model.runtime import Runtime
 from mercury_engine.tokens.layout import budget_for, freeze, lay_out

@@ -28,12 +28,11 @@ from bench.openvino_shapes import filled, ids, random_model, started
 from bench.peers import QUANTISATIONS, LlamaPeer, write_gguf
 from bench.replaying.usage import busy
 from mercury_engine.api import InfillRequest, Span, Window
-from mercury_engine.decode.cache import common_prefix
-from mercury_engine.engine import TOKENIZER_FILE
-from mercury_engine.model.config import PRESETS
+from mercury_engine.model.config import PRESETS, TOKENIZER_FILE
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime, load
 from mercury_engine.model.runtime import Cache, Rows
 from mercury_engine.tokens.layout import budget_for, freeze, lay_out
+from mercury_engine.tokens.prefix import common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training import plot
 

@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.edit_cases import Case, cases, verdict
-from mercury_engine.api import Draft, Engine, InfillRequest, Worth
+from mercury_engine.api import Draft, Engine, InfillRequest, RescoringWeights
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
@@ -218,7 +218,7 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
         budget=Budget(info.context_tokens, info.characters_per_token) if info else Budget(),
         session="bench",
         bar=bar,
-        worth=(info and info.worth) or Worth(),
+        worth=(info and info.rescoring) or RescoringWeights(),
     )
 
 

@@ -24,7 +24,7 @@ from safetensors.numpy import save_file
 from bench.replaying.usage import busy
 from mercury_engine.model.config import PRESETS, write_config
 from mercury_engine.model.export import export, read, shapes
-from mercury_engine.model.openvino_runtime import OpenvinoCache, OpenvinoRuntime, Pace, native_precision
+from mercury_engine.model.openvino_runtime import Contention, OpenvinoCache, OpenvinoRuntime, native_precision
 from mercury_engine.model.runtime import Rows
 
 ROWS = (1, 2, 4, 8, 16, 24, 32, 64)
@@ -53,7 +53,7 @@ print(json.dumps(found))
 """
 
 
-class Steady(Pace):
+class Steady(Contention):
     """Never gives a core back."""
 
     def record(self, shape: tuple[int, ...], seconds: float) -> None:
@@ -124,7 +124,7 @@ def started(folder: Path) -> dict[str, Any]:
 
 def steady(folder: Path, threads: int) -> OpenvinoRuntime:
     config, weights = read(folder)
-    return OpenvinoRuntime(config, weights, threads=threads, precision=native_precision(), pace=Steady())
+    return OpenvinoRuntime(config, weights, threads=threads, precision=native_precision(), contention=Steady())
 
 
 def shape_row(runtimes: dict[int, OpenvinoRuntime], rows: int, context: int, rounds: int) -> dict[str, object]:

@@ -22,7 +22,7 @@ from typing import Literal
 
 from bench.next_edit import engine_of, last_of
 from bench.renames import NoEngine
-from mercury_engine.api import Worth
+from mercury_engine.api import RescoringWeights
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import difference
 from mercury_ls.code.history import History
@@ -64,7 +64,7 @@ def main() -> None:
             asyncio.run(over_a_project(Path(folder), given))
         return
     engine = engine_of(given.engine)
-    worth = (engine and engine.engine.info().worth) or Worth()
+    worth = (engine and engine.engine.info().rescoring) or RescoringWeights()
     figures = {}
     for way in WAYS if engine else WAYS[:1]:
         asked = None if way == "rules" else engine
@@ -143,7 +143,7 @@ def renaming(
     lines: int,
     asks: Literal["deciding", "always"] = "deciding",
     title: str = "",
-    worth: Worth = Worth(),  # noqa: B008  frozen
+    worth: RescoringWeights = RescoringWeights(),  # noqa: B008  frozen
 ) -> NextQuestion:
     """The definition in the first file has just got a new name."""
     head = f'"""{title}"""\n' if title else ""

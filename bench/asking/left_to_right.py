@@ -13,13 +13,13 @@ import msgspec
 import numpy as np
 
 from mercury_engine.api import Draft, EngineError, EngineInfo, InfillRequest, Span
-from mercury_engine.decode.answer import Answer, Presentation
+from mercury_engine.decode.answer import HoleAnswer, Presentation
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.confidence import read_calibration
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS
-from mercury_engine.engine import BAR, TOKENIZER_FILE
+from mercury_engine.engine import BAR
 from mercury_engine.model.adapter import dequantized
-from mercury_engine.model.config import ModelConfig, read_config
+from mercury_engine.model.config import TOKENIZER_FILE, ModelConfig, read_config
 from mercury_engine.model.export import read
 from mercury_engine.tokens import hints
 from mercury_engine.tokens.layout import Row, budget_for, freeze, lay_out
@@ -54,13 +54,13 @@ class Layout:
             raise EngineError("this peer continues one place; ask one of our own engines for next edits")
         return lay_out(self.tokenizer, request, freeze(self.tokenizer, request, self._budget), self._budget)
 
-    def answer(self, request: InfillRequest, row: Row) -> Answer:
+    def answer(self, request: InfillRequest, row: Row) -> HoleAnswer:
         span = request.spans[0]
         wanted = min(span.budget, LOW_TOKENS) if request.effort == "low" else span.budget
-        return Answer(self.tokenizer, row.holes[0], span, max(1, min(wanted, self._budget.context - len(row.ids))))
+        return HoleAnswer(self.tokenizer, row.holes[0], span, max(1, min(wanted, self._budget.context - len(row.ids))))
 
-    def draft(self, answer: Answer, step: int, *, final: bool = False) -> Draft:
-        return Draft(step, (self._presentation.show(answer, answer.spoken(), ""),), final)
+    def draft(self, answer: HoleAnswer, step: int, *, final: bool = False) -> Draft:
+        return Draft(step, (self._presentation.show(answer, answer.decoded(), ""),), final)
 
     def info(self, engine: str, precision: str) -> EngineInfo:
         return EngineInfo(engine, self.config.name, f"cpu, {precision}", self.config.context)
@@ -150,7 +150,7 @@ class Generate:
         newlines = [token for token, spelling in spellings if b"\n" in spelling] if span.mode == "line" else []
         return [EOM, *newlines]
 
-    def _spelling(self, answer: Answer, start: int) -> Any:
+    def _spelling(self, answer: HoleAnswer, start: int) -> Any:
         """Which tokens may come next: none of the reserved ones, and first those that spell the begun word."""
 
         def allowed(batch: int, ids: Any) -> list[int]:

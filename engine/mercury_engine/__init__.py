@@ -1,1 +1,1 @@
-"""The model side: tokens and tensors, no LSP, no asyncio, no open files."""
+"""The model side: tokens and tensors. No LSP, no asyncio, no open files."""

@@ -1,9 +1,9 @@
-"""The engine boundary: frozen plain data and one Protocol, the only part of the engine that the editor side imports."""
+"""The engine's boundary: frozen plain data and one protocol, all that the editor side imports of it."""
 
 from collections.abc import Iterator
 from typing import Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 __all__ = [
     "PROTOCOL_VERSION",
@@ -15,24 +15,24 @@ __all__ = [
     "EngineInfo",
     "Filled",
     "InfillRequest",
+    "RescoringWeights",
     "Snippet",
     "Span",
     "Window",
-    "Worth",
 ]
 
 PROTOCOL_VERSION = 1
-"""Part of the socket's name: two installed versions never talk past each other."""
+"""Part of the socket's name, so that two installed versions never talk to each other."""
 
 Effort = Literal["instant", "low", "medium", "high"]
 
 
 class EngineError(Exception):
-    """The request cannot be answered. The message names what was wrong and what to do about it."""
+    """The request cannot be answered. The message says what is wrong and what to do about it."""
 
 
 class Window(Struct, frozen=True):
-    """A piece of one file. Offsets into it are code points of `text`."""
+    """A section of one file. Offsets into it count code points of `text`."""
 
     path: str
     language: str
@@ -50,14 +50,14 @@ class Span(Struct, frozen=True):
 
 
 class Snippet(Struct, frozen=True):
-    """Related code, read and never rewritten."""
+    """Related code, for reading only."""
 
     path: str
     text: str
 
 
 class Edit(Struct, frozen=True):
-    """What the user did a moment ago: `before` became `after` at line `line` of `path`."""
+    """A recent edit of the user: `before` became `after` at line `line` of `path`."""
 
     path: str
     line: int
@@ -66,7 +66,7 @@ class Edit(Struct, frozen=True):
 
 
 class InfillRequest(Struct, frozen=True, kw_only=True):
-    """Paths lie in the folder `root`, where it is given; a model sees nothing of what is above it."""
+    """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself."""
 
     session: str
     windows: tuple[Window, ...]
@@ -80,7 +80,7 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
 
 
 class Filled(Struct, frozen=True):
-    """One span as it stands; `confidence` has one entry per token, `complete` says that the model ended it."""
+    """The current text of one span; `confidence` has one entry per token, `complete` says that the model ended it."""
 
     text: str
     confidence: tuple[float, ...] = ()
@@ -89,19 +89,19 @@ class Filled(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """Every span as it stands after one forward."""
+    """The current text of every span after one forward."""
 
     step: int
     spans: tuple[Filled, ...]
     final: bool = False
 
 
-class Worth(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model's word on an edit counts beside a ranking that knows none: coefficients of a logistic regression;
-    `own` and what begins so come on top for edits that only the model proposes.
+class RescoringWeights(Struct, frozen=True, forbid_unknown_fields=True):
+    """How far the model's opinion of a next edit corrects the ranking by rules: coefficients of a logistic regression.
 
-    `bar` is the least chance of what is shown then, None to leave it as it is; the model is as sure as `surest` of one
-    in twenty of its edits. The defaults are a cautious guess: a weak model must not silence the ranking.
+    The `own` coefficients are added for edits that only the model proposes. `bar` is the lowest probability to show an
+    edit at, None to keep the ranking's. The model's probability exceeds `surest` for one in twenty of its edits. The
+    defaults are cautious: a weak model must not silence the ranking.
     """
 
     bias: float = 0.0
@@ -116,11 +116,10 @@ class Worth(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EngineInfo(Struct, frozen=True):
-    """Who answers: shown by `doctor`, by the status and by the demo.
+    """Which engine answers, for `doctor`, the status and the demo.
 
-    `batch`: how many requests the engine answers in about the time of one, as long as they take turns.
-    `notes`: what is amiss at the moment, and the remedy. `bytes`: what weights and caches take. `worth`: what the
-    model's word on edits counts, where that was fitted.
+    `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment, and
+    the remedy. `bytes`: the memory of weights and caches. `rescoring`: None where the model has none fitted.
     """
 
     engine: str
@@ -132,19 +131,19 @@ class EngineInfo(Struct, frozen=True):
     batch: int = 1
     notes: tuple[str, ...] = ()
     bytes: int = 0
-    worth: Worth | None = None
+    rescoring: RescoringWeights | None = field(default=None, name="worth")  # its key in protocol version 1
 
 
 class Engine(Protocol):
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
         """Drafts of growing quality, the last one `final`. Each yield is a cancel point after at most one forward.
 
-        Several may be open, and be asked in any order.
+        Several generators may be open at once, and be resumed in any order.
         """
         ...
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
-        """Encode ahead, so that the first keystroke finds a cache. Each yield is a point to stop at."""
+        """Encode ahead, so that the next keystroke finds its context cached. Each yield is a cancel point."""
         ...
 
     def info(self) -> EngineInfo: ...

@@ -1,4 +1,4 @@
-"""The engine with a model: lays requests out, reuses what is encoded, and answers with growing drafts."""
+"""The engine: lays requests out, reuses cached prefixes, and answers with growing drafts."""
 
 import shutil
 import time
@@ -12,20 +12,21 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, Worth
-from mercury_engine.decode.answer import NOTHING, Answer, Earlier, Presentation
-from mercury_engine.decode.batching import Steps, Together, alone, until_pause
-from mercury_engine.decode.cache import Answered, Session, Sessions
+from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, RescoringWeights, Span
+from mercury_engine.decode.answer import NOTHING_CARRIED, Carried, HoleAnswer, Presentation
+from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.confidence import Calibration, read_calibration
-from mercury_engine.decode.continuation import continued, still_to_rewrite
-from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced, read
-from mercury_engine.decode.drafts import Known, deleted_again, remembered, still_to_type
-from mercury_engine.decode.echo import Echo, read_echo
-from mercury_engine.decode.policy import Acceptance, Costs, Decode, Gauge, Report
+from mercury_engine.decode.continuation import continued, left_to_rewrite
+from mercury_engine.decode.copy_bias import CopyBias, read_copy_bias
+from mercury_engine.decode.costs import CostMeter, Costs
+from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced, prefill
+from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
-from mercury_engine.model.config import ModelError
-from mercury_engine.model.fitted import WORTH_FILE, read_fitted
+from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
+from mercury_engine.model.config import TOKENIZER_FILE, ModelError
+from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
 from mercury_engine.model.runtime import Passes, Runtime
 from mercury_engine.tokens.layout import (
     Hole,
@@ -45,33 +46,31 @@ from mercury_engine.tokens.vocabulary import EOM, HOLE_STRIDE
 __all__ = ["MercuryEngine", "Resources", "open_engine", "open_runtime"]
 
 MEMORY = 1 << 30
-"""Bytes for the weights and all caches where nothing else is asked for."""
+"""Default bytes for the weights and all caches."""
 
 IDLE_MEMORY = 96 << 20
-"""Of them for keys and values of sessions that nobody is at, on a CPU: four full ones of the default model."""
+"""Of these, on a CPU, for the caches of idle sessions: four full ones of the default model."""
 
 LEAST_MEMORY = 16 << 20
 
-CROWDED = "more clients are at work than engine.memory_mb has room for: their contexts are read again; raise it"
+CROWDED = "engine.memory_mb is too small for the clients at work: their contexts are encoded again; raise it"
 
 BAR = 0.3
-"""An answer less likely to be accepted is cut back to the beginning that is this probable."""
+"""An answer less likely to be accepted than this is cut to a start that is this probable."""
 
 MOST_SEEDS = 16
-"""How many runners-up of a token are looked at for alternatives."""
-
-TOKENIZER_FILE = "tokenizer.json"
+"""The most runners-up of a token to consider for alternatives."""
 
 
 class MercuryEngine:
-    """Owns the sessions and what was learnt from verifying drafts.
+    """Owns the sessions, and the statistics of verified drafts.
 
     >>> engine = open_engine(folder)
     >>> *_, last = engine.infill(request)
 
-    `decode` is how answers come about, not what they are: plain autoregression says the same, and is there
-    to compare with. `bar` 0 shows all that was decoded. `report` tells which actions did the work. `memory` is for
-    caches; the bytes of the `weights` are only reported.
+    `decode` changes how answers are decoded but not the answers: plain autoregression is there for comparison. A `bar`
+    of 0 shows all that was decoded. `report` counts the actions. `memory` is for caches; the bytes of the `weights` are
+    only reported.
     """
 
     def __init__(
@@ -80,8 +79,8 @@ class MercuryEngine:
         tokenizer: Tokenizer,
         *,
         calibration: Calibration | None = None,
-        echo: Echo | None = None,
-        worth: Worth | None = None,
+        copy_bias: CopyBias | None = None,
+        rescoring: RescoringWeights | None = None,
         costs: Costs | None = None,
         decode: Decode = "policy",
         redraft: bool | None = None,
@@ -93,44 +92,44 @@ class MercuryEngine:
         if tokenizer.vocabulary > runtime.config.vocabulary:
             raise ModelError(
                 f"{runtime.config.name}: the tokenizer has {tokenizer.vocabulary} tokens, the model "
-                f"{runtime.config.vocabulary}; they belong to different models, install both again"
+                f"{runtime.config.vocabulary}; they belong to different models: install the model again"
             )
         self.report = Report()
         self._clock = clock
         self._weights = weights
-        self._worth = worth
+        self._rescoring = rescoring
         self._budget = budget_for(runtime.config.context)
         self._presentation = Presentation(tokenizer, calibration or Calibration(), bar)
-        self._sessions = Sessions(runtime.cache, IDLE_MEMORY if _on_cpu(runtime) else memory, memory)
-        self._together = Together[Draft](runtime)
-        gauge = Gauge(runtime, clock=clock)
-        self._measuring = gauge.rest() if costs is None else iter(())
+        self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if _on_cpu(runtime) else memory, memory)
+        self._batcher = ForwardBatcher[Draft](runtime)
+        meter = CostMeter(runtime, clock=clock)
+        self._measuring = meter.rest() if costs is None else iter(())
         self._decoder = Decoder(
             runtime,
             tokenizer,
             Chooser(tokenizer, runtime.config.vocabulary),
-            costs or gauge.start(),
+            costs or meter.start(),
             Acceptance(),
             self.report,
             decode,
             not _on_cpu(runtime) if redraft is None else redraft,
-            echo,
+            copy_bias,
         )
 
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
-        """Requests that take turns share their forwards where the device gains by it: see `Together`."""
+        """Requests that take turns share their forwards where the device gains by it: see `ForwardBatcher`."""
         session = self._session(request)
-        yield from self._together.run(self._answer(request, session), session)
+        yield from self._batcher.run(self._answer(request, session), session)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
-        """Takes over the newest suffix, snippets and edits, then reads up to the last row of the context.
+        """Freezes the newest suffix, snippets and edits, then encodes the context up to its last row.
 
-        With nothing left to read it measures what the start had no time to. It joins nobody's forwards.
+        With nothing left to encode, it measures the costs that starting had no time for. It shares no forwards.
         """
         session = self._session(request)
         session.frozen = None
         row = self._laid_out(session, request)
-        yield from alone(self._decoder.runtime, self._read(session, row))
+        yield from run_unbatched(self._decoder.runtime, self._prefill(session, row))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             yield
@@ -148,16 +147,16 @@ class MercuryEngine:
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             notes=(CROWDED,) if self._sessions.crowded else (),
             bytes=self._weights + self._sessions.bytes,
-            worth=self._worth,
+            rescoring=self._rescoring,
         )
 
     @property
     def costs(self) -> Costs:
-        """As far as they are measured."""
+        """As far as they have been measured."""
         return self._decoder.costs
 
-    def _answer(self, asked: InfillRequest, session: Session) -> Steps[Draft]:
-        """Part after part, each of which may have another one follow."""
+    def _answer(self, asked: InfillRequest, session: EngineSession) -> Steps[Draft]:
+        """Part after part: each may be continued by another."""
         started, steps = self._clock(), count(1)
         parts, filled = [self._first(asked, session)], [Filled("") for _ in asked.spans]
         try:
@@ -172,85 +171,90 @@ class MercuryEngine:
                     yield Draft(next(steps), tuple(filled))
             yield Draft(next(steps), tuple(filled), final=True)
         finally:
-            session.remember(self._answered(parts, asked))
+            session.remember(self._past_answers(parts, asked))
             self._sessions.trim()
 
-    def _first(self, request: InfillRequest, session: Session) -> "Part":
+    def _first(self, request: InfillRequest, session: EngineSession) -> "_Part":
         row, numbers = self._laid_out(session, request), tuple(range(len(request.spans)))
-        return self._part(request, session, row, numbers, [NOTHING] * len(numbers))
+        return self._part(request, session, row, numbers, [NOTHING_CARRIED] * len(numbers))
 
     def _part(
-        self, request: InfillRequest, session: Session, row: Row, numbers: tuple[int, ...], earlier: Sequence[Earlier]
-    ) -> "Part":
-        search = Search(self._decoder, session, self._starter(session, request, row, earlier))
-        return Part(request, session, numbers, search)
+        self,
+        request: InfillRequest,
+        session: EngineSession,
+        row: Row,
+        numbers: tuple[int, ...],
+        carried: Sequence[Carried],
+    ) -> "_Part":
+        search = Search(self._decoder, session, self._starter(session, request, row, carried))
+        return _Part(request, session, numbers, search)
 
-    def _following(self, part: "Part") -> "Part | None":
-        """What goes on behind the answers that ended only because the next anchor stands there; None if nothing."""
+    def _following(self, part: "_Part") -> "_Part | None":
+        """Continues the answers that only ended because the next anchor follows; None if there are none."""
         answers = part.search.best.answers
         cut = [number for number, answer in enumerate(answers) if _is_cut(answer)]
         if part.request.effort == "instant" or not part.search.best.done or not cut:
             return None
-        said, left = zip(*(self._said_and_left(part, number) for number in range(len(answers))), strict=True)
-        request = replace(continued(_spent(part.request, answers), said, left), seed=0)
+        texts, left = zip(*(self._text_and_left(part, number) for number in range(len(answers))), strict=True)
+        request = replace(continued(_spent(part.request, answers), texts, left), seed=0)
         part.session.frozen = None
         try:
             row = self._laid_out(part.session, request)
         except LayoutError:
             return None
         numbers = tuple(part.numbers[number] for number in cut)
-        return self._part(request, part.session, row, numbers, [_so_far(answers[n], said[n]) for n in cut])
+        return self._part(request, part.session, row, numbers, [_carry(answers[n], texts[n]) for n in cut])
 
-    def _said_and_left(self, part: "Part", number: int) -> tuple[str, str | None]:
-        """What to write in place of a span, and what of it is still to be rewritten: None if nothing is."""
+    def _text_and_left(self, part: "_Part", number: int) -> tuple[str, str | None]:
+        """The text in place of a span, and the part of its old text that is left to rewrite; None if it is all done."""
         answer, old = part.search.best.answers[number], _old(part.request, number)
         text = self._presentation.text(answer, answer.ids)
         if _is_cut(answer):
-            return text, still_to_rewrite(self._decoder.tokenizer, answer.hole, old, answer.ids)
+            return text, left_to_rewrite(self._decoder.tokenizer, answer.hole, old, answer.ids)
         return (old if old and not answer.complete else text), None
 
-    def _read(self, session: Session, row: Row) -> Passes[None]:
+    def _prefill(self, session: EngineSession, row: Row) -> Passes[None]:
         end, decoder = row.holes[0].anchor + 1, self._decoder
-        listener = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
-        trail = listener.build_from(row.ids[:end], row.positions[:end], session.trail)
-        while (yield from read(decoder, session, trail, leave=1)):
+        builder = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
+        prefix = builder.build_from(row.ids[:end], row.positions[:end], session.prefix)
+        while (yield from prefill(decoder, session, prefix, leave=1)):
             self._sessions.trim()
             yield
 
-    def _session(self, request: InfillRequest) -> Session:
-        """Completions and rewrites of a file are laid out differently, and each keep their own rows."""
+    def _session(self, request: InfillRequest) -> EngineSession:
+        """Completions and rewrites of a file are laid out differently, so each has its own session."""
         edited = {span.window for span in request.spans}
         paths = tuple(window.path for index, window in enumerate(request.windows) if index in edited)
         return self._sessions.open(request.session, (request.root, paths, _inserts(request)))
 
-    def _laid_out(self, session: Session, request: InfillRequest) -> Row:
-        """A rewrite always sees the newest edits, which it follows from; a completion what was frozen."""
+    def _laid_out(self, session: EngineSession, request: InfillRequest) -> Row:
+        """A rewrite always sees the newest edits, which it follows from; a completion those that were frozen."""
         stale = session.frozen is None or not _inserts(request) or is_stale(session.frozen, request)
         if stale:
             session.frozen = freeze(self._decoder.tokenizer, request, self._budget)
         return lay_out(self._decoder.tokenizer, request, session.frozen, self._budget)
 
     def _has_time(self, deadline_ms: float | None, started: float) -> bool:
-        """Enough for one more pass."""
+        """Whether one more forward fits before the deadline."""
         if deadline_ms is None:
             return True
         return (self._clock() - started) * 1000 + self._decoder.costs.of(1) < deadline_ms
 
     def _starter(
-        self, session: Session, request: InfillRequest, row: Row, earlier: Sequence[Earlier]
+        self, session: EngineSession, request: InfillRequest, row: Row, carried: Sequence[Carried]
     ) -> Callable[..., Decoding]:
         exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed or request.effort == "high" else 0
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
 
-        def start(forced: Forced = UNFORCED, known: Sequence[Sequence[Known]] | None = None) -> Decoding:
+        def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> Decoding:
             tokenizer = self._decoder.tokenizer
-            answers = map(Answer, repeat(tokenizer), row.holes, request.spans, limits, earlier)
+            answers = map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried)
             return Decoding(
                 self._decoder,
                 session,
                 row,
                 list(answers),
-                known or self._known(session, request, row),
+                sources or self._sources(session, request, row),
                 forced=forced,
                 floor=HOPELESS if request.effort == "low" and self._presentation.bar else 0.0,
                 runners_up=exploring,
@@ -259,56 +263,55 @@ class MercuryEngine:
         return start
 
     def _limit(self, request: InfillRequest, number: int, row: Row) -> int:
-        """How many tokens an answer may have; a whole text is replaced by a whole one, at any effort."""
+        """The most tokens of an answer; old text is replaced by a complete answer at any effort."""
         span = request.spans[number]
         room = HOLE_STRIDE - 1 if len(row.holes) > 1 else self._budget.context - len(row.ids)
         wanted = min(span.budget, LOW_TOKENS) if request.effort == "low" and _is_insertion(span) else span.budget
         return max(1, min(wanted, room))
 
-    def _known(self, session: Session, request: InfillRequest, row: Row) -> list[list[Known]]:
-        """For each hole the earlier answer that the user is typing along with or went back to, and the text to
-        rewrite."""
+    def _sources(self, session: EngineSession, request: InfillRequest, row: Row) -> list[list[DraftSource]]:
+        """For each hole the past answer that the user is typing along with or went back to, and the old text."""
         return [
-            [*self._previous(session, request, number, hole), *([Known("old", [*hole.old, EOM])] if hole.old else [])]
+            [*self._past(session, request, number, hole), *([DraftSource("old", [*hole.old, EOM])] if hole.old else [])]
             for number, hole in enumerate(row.holes)
         ]
 
-    def _previous(self, session: Session, request: InfillRequest, number: int, hole: Hole) -> list[Known]:
+    def _past(self, session: EngineSession, request: InfillRequest, number: int, hole: Hole) -> list[DraftSource]:
         before = _before(request, number)
-        for expected, answered in product((still_to_type, deleted_again), session.answered):
-            rest = expected(before, answered)
+        for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), session.past_answers):
+            rest = expected(answer, before)
             if rest:
-                end = [EOM] if answered.complete else []
-                return [Known("previous", [*self._decoder.tokenizer.encode(hole.part + rest), *end])]
+                end = [EOM] if answer.complete else []
+                return [DraftSource("previous", [*self._decoder.tokenizer.encode(hole.part + rest), *end])]
         return []
 
-    def _show(self, part: "Part", asked: InfillRequest, filled: list[Filled]) -> None:
+    def _show(self, part: "_Part", asked: InfillRequest, filled: list[Filled]) -> None:
         best = part.search.best
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
             old = _old(asked, number)
-            filled[number] = self._presentation.show(answer, best.spoken(at), old, part.search.departure)
+            filled[number] = self._presentation.show(answer, best.decoded(at), old, part.search.departure)
 
-    def _answered(self, parts: Sequence["Part"], asked: InfillRequest) -> Iterator[Answered]:
-        """The answer of each span as it stands, to be remembered: what the last part that has the span says."""
+    def _past_answers(self, parts: Sequence["_Part"], asked: InfillRequest) -> Iterator[PastAnswer]:
+        """The current answer to each span, from the last part with that span, to be remembered."""
         last = {number: (part, at) for part in parts for at, number in enumerate(part.numbers)}
         for number, (part, at) in last.items():
-            answer, spoken = part.search.best.answers[at], part.search.best.spoken(at)
-            text = filled_text(self._decoder.tokenizer, answer.hole, until_end(spoken.ids)[0])
-            yield remembered(_before(asked, number), answer.earlier.text + text, spoken.complete)
+            answer, decoded = part.search.best.answers[at], part.search.best.decoded(at)
+            text = filled_text(self._decoder.tokenizer, answer.hole, until_end(decoded.ids)[0])
+            yield PastAnswer.of(_before(asked, number), answer.carried.text + text, complete=decoded.complete)
 
 
-class Part(Struct, frozen=True, eq=False):
-    """What one row answers of a request: the spans of these numbers, or what is left of them."""
+class _Part(Struct, frozen=True, eq=False):
+    """The answers in one row: to the spans with these numbers, or to what is left of them."""
 
     request: InfillRequest
-    session: Session
+    session: EngineSession
     numbers: tuple[int, ...]
     search: Search
 
 
 class Resources(Struct, frozen=True):
-    """What a model may use. `threads` 0 chooses; `memory` is for the weights and all caches, in bytes, 0 what serves
-    well. On a CPU caches take that much only while as many clients are at work."""
+    """What a model may use. `threads` 0 is automatic; `memory` is for weights and caches, in bytes, 0 for the default.
+    On a CPU caches only grow that large while many clients are at work."""
 
     device: Literal["auto", "cpu", "gpu"] = "auto"
     threads: int = 0
@@ -324,11 +327,11 @@ def open_engine(
     decode: Decode = "policy",
     bar: float = BAR,
 ) -> MercuryEngine:
-    """The model of a folder, with what an adapter adds to it, on a GPU if torch finds one, else by OpenVINO.
+    """The model in a folder, with an adapter added to it, on a GPU if torch finds one, else by OpenVINO.
 
-    `costs` are those of the same model without the adapter, which need no measuring again.
+    `costs` may come from the same model without the adapter, so that they need not be measured again.
     """
-    with ThreadPoolExecutor(1) as beside:  # compiling keeps no other thread from running
+    with ThreadPoolExecutor(1) as beside:  # compiling releases the GIL
         loading = beside.submit(Tokenizer.load, folder / TOKENIZER_FILE)
         runtime = open_runtime(folder, resources, adapter)
         tokenizer = loading.result()
@@ -337,8 +340,8 @@ def open_engine(
         runtime,
         tokenizer,
         calibration=read_calibration(folder),
-        echo=read_echo(folder),
-        worth=read_fitted(folder / WORTH_FILE, Worth),
+        copy_bias=read_copy_bias(folder),
+        rescoring=read_fitted(folder, RESCORING_FILE, RescoringWeights),
         costs=costs,
         decode=decode,
         bar=bar,
@@ -352,15 +355,14 @@ def open_runtime(
     resources: Resources = Resources(),  # noqa: B008  frozen
     adapter: Path | None = None,
 ) -> Runtime:
-    """Either is imported only where it may be used: a base installation has no torch, and loading it takes a
-    second."""
+    """Imports only the runtime in use: a base installation has no torch, and importing it takes a second."""
     if resources.device != "cpu" and _finds_gpu():
         from mercury_engine.model.torch_runtime import open_torch
 
         return open_torch(folder, device="cuda", adapter=adapter)
     if resources.device == "gpu":
         raise EngineError(
-            "engine.device is 'gpu', and torch finds none; "
+            "engine.device is 'gpu', and torch finds no GPU; "
             "`pip install '.[train]'` in a clone of mercury-ls, or choose 'auto'"
         )
     from mercury_engine.model import openvino_runtime
@@ -385,7 +387,7 @@ def _is_insertion(span: Span) -> bool:
 
 
 def _inserts(request: InfillRequest) -> bool:
-    """Whether this is a completion: one place where text is inserted."""
+    """Whether this is a completion: a single insertion."""
     return len(request.spans) == 1 and _is_insertion(request.spans[0])
 
 
@@ -399,19 +401,19 @@ def _old(request: InfillRequest, number: int) -> str:
     return request.windows[span.window].text[span.start : span.end]
 
 
-def _is_cut(answer: Answer) -> bool:
-    """Whether it ended where the next anchor stands, and may say more."""
+def _is_cut(answer: HoleAnswer) -> bool:
+    """Whether it ended only because the next anchor follows, with budget left."""
     return answer.done and not answer.complete and answer.limit == HOLE_STRIDE - 1 < answer.span.budget
 
 
-def _so_far(answer: Answer, said: str) -> Earlier:
-    return Earlier(
-        answer.earlier.text + said,
-        (*answer.earlier.probabilities, *answer.spoken().probabilities),
+def _carry(answer: HoleAnswer, text: str) -> Carried:
+    return Carried(
+        answer.carried.text + text,
+        (*answer.carried.probabilities, *answer.decoded().probabilities),
     )
 
 
-def _spent(request: InfillRequest, answers: Sequence[Answer]) -> InfillRequest:
-    """The request with what is left of each span's budget."""
+def _spent(request: InfillRequest, answers: Sequence[HoleAnswer]) -> InfillRequest:
+    """The request with the rest of each span's budget."""
     pairs = zip(request.spans, answers, strict=True)
     return replace(request, spans=tuple(replace(span, budget=span.budget - len(a.ids)) for span, a in pairs))

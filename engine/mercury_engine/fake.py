@@ -1,4 +1,4 @@
-"""An engine without a model: proposes what followed the same text elsewhere, revealed as by diffusion."""
+"""An engine without a model: copies what followed the same text elsewhere, and reveals it as diffusion would."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ TOKEN = re.compile(r"\w+|\n[ \t]*|[ \t]+|[^\w\s]|\s")
 WORD = re.compile(r"\w+")
 LONGEST_MATCH = 240
 SHORTEST_MATCH = 3
-"""Characters that are no white space: three say something, two match everywhere."""
+"""Visible characters: two match everywhere."""
 CANDIDATES = 64
 BLOCK_LINES = 8
 
@@ -28,9 +28,9 @@ class FakeEngine:
 
     >>> FakeEngine(answers={"def area": "return width * height"}, passes=2)
 
-    `answers` is asked with the text before the span, or maps a marker in that text to the answer. `passes`
-    replaces the number of drafts of every effort but *instant*. `pause` is called before each forward, so
-    that a test can count passes or hold one of them open.
+    `answers` is called with the text before the span, or maps a marker in that text to the answer. `passes` replaces
+    the number of drafts of every effort but *instant*. `pause` is called before each forward, so that a test can count
+    them or hold one open.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FakeEngine:
             passes = self._passes(request.effort)
             for step in range(1, passes + 1):
                 self._forward(step)
-                spans = tuple(draw(filled, step, passes, request.seed) for filled in answers)
+                spans = tuple(_draw(filled, step, passes, request.seed) for filled in answers)
                 yield Draft(step, spans, final=step == passes)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
@@ -85,11 +85,11 @@ class FakeEngine:
 
     def _answer(self, request: InfillRequest, span: Span) -> Filled:
         if self.answers is not None:
-            return scripted(self.answers, request, span)
-        return propagated(request, span) if span.mode == "edit" else copied(request, span)
+            return _scripted(self.answers, request, span)
+        return _propagated(request, span) if span.mode == "edit" else _copied(request, span)
 
 
-def scripted(answers: Answers, request: InfillRequest, span: Span) -> Filled:
+def _scripted(answers: Answers, request: InfillRequest, span: Span) -> Filled:
     window = request.windows[span.window].text
     before = window[: span.start]
     if callable(answers):
@@ -98,66 +98,66 @@ def scripted(answers: Answers, request: InfillRequest, span: Span) -> Filled:
         marker = max((marker for marker in answers if marker in before), key=before.rfind, default=None)
         text = None if marker is None else answers[marker]
     if text is None:
-        return unchanged(window, span)
-    return answered(text, 0.9)
+        return _unchanged(window, span)
+    return _answered(text, 0.9)
 
 
-def copied(request: InfillRequest, span: Span) -> Filled:
-    """What followed the longest match of the text before the span; the seed chooses among the runners-up."""
+def _copied(request: InfillRequest, span: Span) -> Filled:
+    """The text behind the longest match of the text before the span; the seed selects a runner-up."""
     window = request.windows[span.window].text
-    found = continuations(request, span)
+    found = _continuations(request, span)
     if not found:
-        return unchanged(window, span)
+        return _unchanged(window, span)
     text, length = found[request.seed % len(found)]
     tokens = TOKEN.findall(text)
     fitting = "".join(tokens[: span.budget])
-    return answered(fitting, round(length / (length + 12), 3), complete=len(tokens) <= span.budget)
+    return _answered(fitting, round(length / (length + 12), 3), complete=len(tokens) <= span.budget)
 
 
-def propagated(request: InfillRequest, span: Span) -> Filled:
-    """The user's latest edit, repeated wherever the span still has the old words."""
+def _propagated(request: InfillRequest, span: Span) -> Filled:
+    """The user's latest edit, applied wherever the span still has the old words."""
     window = request.windows[span.window].text
     old = window[span.start : span.end]
     if not request.edits:
-        return unchanged(window, span)
-    before, after = changed_words(request.edits[-1])
+        return _unchanged(window, span)
+    before, after = _changed_words(request.edits[-1])
     if not WORD.search(before):
-        return unchanged(window, span)
+        return _unchanged(window, span)
     new = re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", lambda _: after, old)
-    return answered(new, 0.8) if new != old else unchanged(window, span)
+    return _answered(new, 0.8) if new != old else _unchanged(window, span)
 
 
-def unchanged(window: str, span: Span) -> Filled:
-    """Nothing to say: the text stays as it is, and nobody should be shown that."""
-    return answered(window[span.start : span.end], 0.02)
+def _unchanged(window: str, span: Span) -> Filled:
+    """The old text, too unlikely to be shown."""
+    return _answered(window[span.start : span.end], 0.02)
 
 
-def answered(text: str, p_accept: float, *, complete: bool = True) -> Filled:
+def _answered(text: str, p_accept: float, *, complete: bool = True) -> Filled:
     return Filled(text, (0.98,) * len(TOKEN.findall(text)), p_accept, complete)
 
 
-def continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
-    """Distinct continuations with the length of their match, longest match first, then nearest."""
+def _continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
+    """Distinct continuations with the length of their match, the longest first, then the nearest."""
     window = request.windows[span.window].text
     before = window[max(0, span.start - LONGEST_MATCH) : span.start]
     rest = window[span.end :].partition("\n")[0]
-    seed = shortest_suffix(before)
+    seed = _shortest_suffix(before)
     if not seed:
         return []
     ranked = []
-    for distance, (source, end) in enumerate(occurrences(sources(request, span), seed)):
-        text = continuation(source, end, before, span)
+    for distance, (source, end) in enumerate(_occurrences(_sources(request, span), seed)):
+        text = _continuation(source, end, before, span)
         text = text.removesuffix(rest) if span.mode == "line" else text
         if text.strip():
-            ranked.append((-match_length(source, end, before), distance, text))
+            ranked.append((-_match_length(source, end, before), distance, text))
     best: dict[str, int] = {}
     for length, _, text in sorted(ranked):
         best.setdefault(text, -length)
     return list(best.items())
 
 
-def sources(request: InfillRequest, span: Span) -> list[str]:
-    """Texts to copy from, nearest first; what stands between two of them never matches across."""
+def _sources(request: InfillRequest, span: Span) -> list[str]:
+    """Texts to copy from, nearest first. No match spans two of them."""
     window = request.windows[span.window].text
     others = [other.text for index, other in enumerate(request.windows) if index != span.window]
     return [
@@ -168,14 +168,14 @@ def sources(request: InfillRequest, span: Span) -> list[str]:
     ]
 
 
-def shortest_suffix(before: str) -> str:
-    """The end of `before` that holds SHORTEST_MATCH visible characters, or nothing."""
+def _shortest_suffix(before: str) -> str:
+    """The end of `before` with SHORTEST_MATCH visible characters, or nothing."""
     visible = [index for index, character in enumerate(before) if not character.isspace()]
     return before[visible[-SHORTEST_MATCH] :] if len(visible) >= SHORTEST_MATCH else ""
 
 
-def occurrences(texts: list[str], seed: str) -> Iterator[tuple[str, int]]:
-    """Where `seed` ends in the texts, from the back of each, at most CANDIDATES of them."""
+def _occurrences(texts: list[str], seed: str) -> Iterator[tuple[str, int]]:
+    """Where `seed` ends in the texts, each searched backwards; at most CANDIDATES."""
     left = CANDIDATES
     for text in texts:
         start = text.rfind(seed)
@@ -185,13 +185,13 @@ def occurrences(texts: list[str], seed: str) -> Iterator[tuple[str, int]]:
             start = text.rfind(seed, 0, start + len(seed) - 1)
 
 
-def match_length(source: str, end: int, before: str) -> int:
-    """Visible characters that agree, walking back from `end` and from the end of `before`."""
+def _match_length(source: str, end: int, before: str) -> int:
+    """The number of equal visible characters before `end` and before the end of `before`."""
     pairs = zip(reversed(source[max(0, end - len(before)) : end]), reversed(before), strict=False)
     return sum(not left.isspace() for left, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def continuation(source: str, end: int, before: str, span: Span) -> str:
+def _continuation(source: str, end: int, before: str, span: Span) -> str:
     if span.mode == "line":
         return source[end:].partition("\n")[0]
     line = before.rpartition("\n")[2]
@@ -202,8 +202,8 @@ def continuation(source: str, end: int, before: str, span: Span) -> str:
     return "\n".join([first, *kept]).rstrip()
 
 
-def changed_words(edit: Edit) -> tuple[str, str]:
-    """The part of the edit that differs, widened to whole words."""
+def _changed_words(edit: Edit) -> tuple[str, str]:
+    """What the edit changed, widened to whole words."""
     before, after = TOKEN.findall(edit.before), TOKEN.findall(edit.after)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
     tail = zip(reversed(before[start:]), reversed(after[start:]), strict=False)
@@ -211,8 +211,8 @@ def changed_words(edit: Edit) -> tuple[str, str]:
     return "".join(before[start : len(before) - end]), "".join(after[start : len(after) - end])
 
 
-def draw(answer: Filled, step: int, passes: int, seed: int) -> Filled:
-    """The answer as it stands after `step` of `passes`: some tokens masked, some wrong and revised later."""
+def _draw(answer: Filled, step: int, passes: int, seed: int) -> Filled:
+    """The answer after `step` of `passes`: some tokens masked, some wrong and revised later."""
     if step == passes:
         return answer
     words = WORD.findall(answer.text)
@@ -220,13 +220,13 @@ def draw(answer: Filled, step: int, passes: int, seed: int) -> Filled:
     for index, token in enumerate(TOKEN.findall(answer.text)):
         age = step - 1 - (index * 7 + seed) % passes
         wrong = words[(index + 1) % len(words)] if age == 0 and index % 4 == 0 and WORD.match(token) else None
-        drawn.append(appear(token, age, wrong))
+        drawn.append(_appear(token, age, wrong))
     text = "".join(token for token, _ in drawn)
     return Filled(text, tuple(sure for _, sure in drawn), answer.p_accept * step / passes)
 
 
-def appear(token: str, age: int, wrong: str | None) -> tuple[str, float]:
-    """A token and its confidence `age` passes after it was drafted. White space shows the layout at once."""
+def _appear(token: str, age: int, wrong: str | None) -> tuple[str, float]:
+    """A token and its confidence `age` passes after it was drafted. White space appears at once."""
     if token.isspace():
         return token, 0.9
     if age < 0:

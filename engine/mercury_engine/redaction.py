@@ -1,6 +1,6 @@
-"""Keys, tokens and passwords in a text: found by what they look like and by what stands before them.
+"""Finds keys, tokens and passwords in a text by their shape and by the names before them.
 
-Needed on both sides of the boundary, by who records what is typed and by who learns from history.
+Both sides of the boundary need it: recording what the user types, and learning from a project's history.
 """
 
 import math
@@ -10,29 +10,29 @@ from collections.abc import Iterator
 
 __all__ = ["mask_secrets", "tells_secrets"]
 
-_NOT_WITHIN = r"(?<![A-Za-z0-9_])"
-_TOKENS = re.compile(
-    _NOT_WITHIN
+NOT_WITHIN = r"(?<![A-Za-z0-9_])"
+TOKENS = re.compile(
+    NOT_WITHIN
     + r"(?:gh[opsur]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[\w-]{16,}|sk-(?=[\w-]{0,60}\d)[\w-]{16,}"
     r"|(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{12,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}"
     r"|xox[a-z]-[\w-]{10,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|dop_v1_[a-f0-9]{20,}"
     r"|shp(?:at|ss|ca|pa)_[A-Za-z0-9]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}|(?<!-)eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)?)"
 )
-_KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(.*?)(?:-----END|\Z)", re.DOTALL)
-_URL_PASSWORD = re.compile(r"(?<=://)[^\s/:@\"']{0,128}:([^\s/@\"']{1,256})@")
-_BEARER = re.compile(r"\b(?:Bearer|Basic)[ \t]+([\w+/=.~-]{16,})", re.IGNORECASE)
-_ASSIGNMENT = re.compile(
+KEY_BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(.*?)(?:-----END|\Z)", re.DOTALL)
+URL_PASSWORD = re.compile(r"(?<=://)[^\s/:@\"']{0,128}:([^\s/@\"']{1,256})@")
+BEARER = re.compile(r"\b(?:Bearer|Basic)[ \t]+([\w+/=.~-]{16,})", re.IGNORECASE)
+ASSIGNMENT = re.compile(
     r"(?:(?P<sure>password|passwd|passphrase|pwd|secret)|token|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key"
     r"|signing[_-]?key|encryption[_-]?key|account[_-]?key|credential)[\w-]{0,40}[\"']?[ \t]{0,8}"
     r"(?::[ \t]{0,8}\w{1,20}[ \t]{0,8}=|[:=]=?>?|,)[ \t]{0,8}"
     r"(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)'|(?P<bare>[^\s\"'`#,;()\[\]{}<>]{1,512})(?=[\s,;]|$))",
     re.IGNORECASE,
 )
-_TEMPLATE = re.compile(r"\s|\$\{|\{\w*\}|^<.*>$|^%\w$")
+TEMPLATE = re.compile(r"\s|\$\{|\{\w*\}|^<.*>$|^%\w$")
 
 
 def mask_secrets(text: str) -> str:
-    """Stars in place of keys, tokens and passwords. Every other character stays where it is."""
+    """Replaces keys, tokens and passwords by stars. All offsets stay."""
     spans = list(_secrets(text))
     if not spans:
         return text
@@ -49,20 +49,20 @@ def tells_secrets(text: str) -> bool:
 
 
 def _secrets(text: str) -> Iterator[tuple[int, int]]:
-    for found in _TOKENS.finditer(text):
+    for found in TOKENS.finditer(text):
         yield found.span()
-    for pattern in (_KEY_BLOCK, _URL_PASSWORD, _BEARER):
+    for pattern in (KEY_BLOCK, URL_PASSWORD, BEARER):
         for found in pattern.finditer(text):
             yield found.span(1)
-    for found in _ASSIGNMENT.finditer(text):
+    for found in ASSIGNMENT.finditer(text):
         if _is_secret(found):
             yield found.span(found.lastgroup or 0)
 
 
 def _is_secret(found: re.Match[str]) -> bool:
-    """Any literal after a name that says password; after others, and without quotes, what looks random."""
+    """After a name that means password any literal is one; after other names, or without quotes, it must look random."""
     value = found[found.lastgroup or 0]
-    if _TEMPLATE.search(value):
+    if TEMPLATE.search(value):
         return False
     if found["bare"] is None:
         return bool(value) if found["sure"] else len(value) >= 12 and _looks_random(value)
@@ -71,6 +71,6 @@ def _is_secret(found: re.Match[str]) -> bool:
 
 
 def _looks_random(value: str) -> bool:
-    """Three bits a character: words of prose and names of things seldom have as much in so few."""
+    """At least three bits of entropy per character, which prose and identifiers of this length rarely have."""
     shares = [count / len(value) for count in Counter(value).values()]
     return len(value) >= 12 and -sum(share * math.log2(share) for share in shares) >= 3.0

@@ -1,4 +1,4 @@
-"""What the tuner is given of a project, and what it reports: plain data between two processes."""
+"""The tuner's input and its report: plain data between two processes."""
 
 import os
 from threading import Thread
@@ -13,21 +13,21 @@ SIZE_BYTES = 8
 
 
 class File(Struct, frozen=True):
-    """A file that may be read, as it stands; what looks like a secret is no longer in its text."""
+    """A file that may be read; secrets in its text are masked."""
 
     path: str
     text: str
 
 
 class Material(Struct, frozen=True):
-    """The project's folder, for its history, and its files as far as they may be read."""
+    """A project: its folder, for the history, and those files that may be read."""
 
     root: str
     files: list[File]
 
 
 class Figure(Struct, frozen=True):
-    """One measure on what was kept back: before and after, and the interval of the difference (95 %)."""
+    """One metric on held-out data before and after, with the 95 % CI of the difference."""
 
     name: str
     count: int
@@ -38,9 +38,9 @@ class Figure(Struct, frozen=True):
 
 
 class Tuning(Struct, frozen=True, kw_only=True):
-    """What was done to which model for which project, and whether it is `better`; else `reason` says why not.
+    """The result of tuning a model for a project; if it is not `better`, `reason` says why.
 
-    `base` is the identity of the weights that were tuned; `files` and `edits` were learned from, in so many `steps`.
+    `base` is the identity of the weights that were tuned. `files` and `edits` count what was learned from.
     """
 
     root: str
@@ -58,7 +58,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
 
 
 def send(material: Material, stream: BinaryIO) -> None:
-    """The stream stays open for as long as the result is wanted: see `receive`."""
+    """Keep the stream open as long as the result is wanted: see `receive`."""
     body = msgspec.msgpack.encode(material)
     stream.write(len(body).to_bytes(SIZE_BYTES))
     stream.write(body)
@@ -66,8 +66,7 @@ def send(material: Material, stream: BinaryIO) -> None:
 
 
 def receive(stream: BinaryIO) -> Material:
-    """What was sent. From then on this process ends with the one that sent it: the system closes the stream, however
-    that one is ended."""
+    """The material. From now on this process ends with its sender: the system closes the stream however that ends."""
     size = int.from_bytes(stream.read(SIZE_BYTES))
     material = msgspec.msgpack.decode(stream.read(size), type=Material)
     Thread(target=_end_with, args=(stream.fileno(),), daemon=True).start()
@@ -75,6 +74,6 @@ def receive(stream: BinaryIO) -> Material:
 
 
 def _end_with(descriptor: int) -> None:
-    """Without the buffer of the stream, whose lock would be held when this process ends by itself."""
+    """Bypasses the stream's buffer, whose lock would still be held when this process ends by itself."""
     os.read(descriptor, 1)
     os._exit(1)

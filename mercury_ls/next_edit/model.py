@@ -6,7 +6,7 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, InfillRequest, Span, Window, Worth
+from mercury_engine.api import Draft, InfillRequest, Span, Window, RescoringWeights
 from mercury_ls.code.differences import on_the_way
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import minimal
@@ -53,7 +53,7 @@ class Opinion(Struct, frozen=True):
     p_model: float
     agreement: float
 
-    def probability(self, worth: Worth) -> float:
+    def probability(self, worth: RescoringWeights) -> float:
         return ranking.rescored_probability(worth, self.candidate.p_edit, self.p_model, self.agreement)
 
 

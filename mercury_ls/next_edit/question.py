@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from mercury_engine.api import Edit, Worth
+from mercury_engine.api import Edit, RescoringWeights
 from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
@@ -22,7 +22,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     others: tuple[Snapshot, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     project: Project | None = None
-    worth: Worth = Worth()
+    worth: RescoringWeights = RescoringWeights()
     asks: Literal["deciding", "always"] = "deciding"
     fresh: int = 0
 

@@ -1,6 +1,6 @@
 """How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits.
 
-What a model says of it is added as far as its `Worth` goes, which comes with the model.
+What a model says of it is added as far as its `RescoringWeights` goes, which comes with the model.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mercury_engine.api import Worth
+from mercury_engine.api import RescoringWeights
 
 __all__ = ["Ranking", "is_open", "load", "rescored_probability"]
 
@@ -47,7 +47,7 @@ def load() -> Ranking:
     return msgspec.json.decode(text, type=Ranking)
 
 
-def rescored_probability(worth: Worth, probability: float, p_model: float, agreement: float) -> float:
+def rescored_probability(worth: RescoringWeights, probability: float, p_model: float, agreement: float) -> float:
     """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
     ranked, model = odds(probability), odds(p_model)
     score = worth.bias + worth.ranked * ranked + worth.model * model + worth.agreement * agreement
@@ -56,7 +56,7 @@ def rescored_probability(worth: Worth, probability: float, p_model: float, agree
     return logistic(score)
 
 
-def is_open(worth: Worth, probability: float, is_known: bool, bar: float) -> bool:
+def is_open(worth: RescoringWeights, probability: float, is_known: bool, bar: float) -> bool:
     """Whether a model's word can decide if the edit is shown: of a known text by being for it or against it, of a place
     by writing something there."""
     words = (1.0, -1.0) if is_known else (0.0,)

@@ -13,7 +13,7 @@ from urllib.request import url2pathname
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, EngineError, Worth
+from mercury_engine.api import Edit, EngineError, RescoringWeights
 from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit
@@ -195,7 +195,7 @@ class NextEdits:
             others=others,
             project=Project((), files.workspace.read, files.workspace.exists, self._where),
             diagnostics=said if version == snapshot.version else (),
-            worth=(info and info.worth) or Worth(),
+            worth=(info and info.rescoring) or RescoringWeights(),
         )
         return question, note
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span
-from mercury_engine.decode.cache import Sessions
+from mercury_engine.decode.sessions import SessionPool
 from mercury_engine.engine import CROWDED, IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
 from mercury_engine.model.config import TINY, ModelError
 from mercury_engine.model.network import create, save
@@ -241,7 +241,7 @@ def test_a_tokenizer_of_another_model_is_refused():
 
 def test_a_gpu_that_is_asked_for_and_missing_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(EngineError, match=r"engine\.device is 'gpu', and torch finds none; `pip install"):
+    with pytest.raises(EngineError, match=r"engine\.device is 'gpu', and torch finds no GPU; `pip install"):
         open_engine(tmp_path, Resources("gpu"))
 
 
@@ -264,14 +264,14 @@ def test_an_engine_keeps_to_the_resources_that_it_is_given(tmp_path, monkeypatch
         return random_runtime()
 
     monkeypatch.setattr("mercury_engine.model.openvino_runtime.load", load)
-    monkeypatch.setattr(Sessions, "__init__", lambda self, cache, *sizes: given.update(sizes=sizes))
+    monkeypatch.setattr(SessionPool, "__init__", lambda self, cache, *sizes: given.update(sizes=sizes))
     open_engine(tmp_path, Resources("cpu", threads=3, memory=memory))
     assert (given["threads"], given["sizes"]) == (3, (idle, most))
 
 
 def test_a_gpu_keeps_as_much_as_there_is(monkeypatch):
     given = []
-    monkeypatch.setattr(Sessions, "__init__", lambda self, cache, *sizes: given.extend(sizes))
+    monkeypatch.setattr(SessionPool, "__init__", lambda self, cache, *sizes: given.extend(sizes))
     runtime = TorchRuntime(create(TINY, 0))
     runtime.device = "cuda"
     engine(runtime, memory=5 << 30)

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from mercury_engine.api import InfillRequest, Span, Window
-from mercury_engine.decode.policy import Costs
+from mercury_engine.decode.costs import Costs
 from mercury_engine.engine import MercuryEngine
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from mercury_engine.decode.confidence import Calibration, read_calibration
-from mercury_engine.decode.drafts import Copies
-from mercury_engine.decode.echo import Heard, read_echo
+from mercury_engine.decode.copy_bias import CopyMatch, read_copy_bias
+from mercury_engine.decode.drafts import PromptLookup
 from mercury_engine.model import network as models
 from mercury_engine.model.config import TINY
 from mercury_engine.model.export import read
-from mercury_engine.model.fitted import CALIBRATION_FILE, ECHO_FILE
+from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.tokens.vocabulary import EOM
 from mercury_training import calibrate
@@ -93,7 +93,7 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
 
 def listened(monkeypatch, heard):
     """Whether each token of an answer was what is heard everywhere."""
-    monkeypatch.setattr(Copies, "heard", lambda self, typed: Heard(heard, 1, 1, 1.0))
+    monkeypatch.setattr(PromptLookup, "best_copy", lambda self, typed: CopyMatch(heard, 1, 1, 1.0))
     runtime = TorchRuntime(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0))
     return [each.right for each in calibrate.listen(runtime, TOKENIZER, [row(1)])]
 
@@ -109,8 +109,8 @@ def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_
     out = capsys.readouterr().out
     assert "tokens heard" in out
     assert "answers, 0 right" in out
-    assert read_echo(tmp_path / "int8").bias > 0, "all of these copies are right, and the model knows nothing"
-    assert ECHO_FILE in (tmp_path / "int8/checksums.sha256").read_text()
+    assert read_copy_bias(tmp_path / "int8").bias > 0, "all of these copies are right, and the model knows nothing"
+    assert COPY_BIAS_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     assert CALIBRATION_FILE in (tmp_path / "int8/checksums.sha256").read_text()
     read(tmp_path / "int8")
 

@@ -26,9 +26,8 @@ from safetensors import SafetensorError, safe_open
 from tokenizers import pre_tokenizers
 from torch import Tensor
 
-from mercury_engine.engine import TOKENIZER_FILE
-from mercury_engine.model.config import ModelConfig
-from mercury_engine.model.network import CONFIG_FILE, Model, save
+from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig
+from mercury_engine.model.network import Model, save
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
 from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split

@@ -1,8 +1,9 @@
 """Fits how sure a model is, and how far it leans on copies: `mercury_training.calibrate --model FOLDER --set SET`.
 
-Writes `echo.json` and `confidence.json` beside the weights. The rows are asked as they are when a model is evaluated,
-so they must be other rows than those: a set cut with `evaluation_sets build --apart-from`. Half of them fit, the other
-half tells how well that works; then all of them fit what is written. No echo is written where it does not help.
+Writes `copy_bias.json` and `confidence.json` beside the weights. The rows are asked as they are when a model is
+evaluated, so they must be other rows than those: a set cut with `evaluation_sets build --apart-from`. Half of them
+fit, the other half tells how well that works; then all of them fit what is written. No copy bias is written where it
+does not help.
 """
 
 import argparse
@@ -14,16 +15,17 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.decode import confidence, echo
+from mercury_engine.decode import confidence, copy_bias
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.confidence import Calibration
-from mercury_engine.decode.drafts import Copies
-from mercury_engine.decode.echo import Echo
-from mercury_engine.decode.policy import calibrate as measure_costs
-from mercury_engine.engine import BAR, TOKENIZER_FILE, MercuryEngine, open_runtime
+from mercury_engine.decode.copy_bias import CopyBias
+from mercury_engine.decode.costs import measure_costs
+from mercury_engine.decode.drafts import PromptLookup
+from mercury_engine.engine import BAR, MercuryEngine, open_runtime
+from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
-from mercury_engine.model.fitted import CALIBRATION_FILE, ECHO_FILE, write_fitted
+from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE, write_fitted
 from mercury_engine.model.runtime import Runtime
 from mercury_engine.tokens.layout import Row, answer_ids, budget_for, freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder
@@ -40,7 +42,7 @@ RIDGE = 1.0
 LONGEST = 64
 """Tokens of a true answer that are listened along."""
 WORTH = 0.01
-"""How many nats a heard token must become likelier by, on average, for an echo to be kept."""
+"""How many nats a heard token must become likelier by, on average, for a copy bias to be kept."""
 
 
 class Observation(Struct, frozen=True):
@@ -81,8 +83,8 @@ def _calibrate(model: Path, folder: Path, limit: int | None) -> None:
     if not fitting or not judged:
         raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
     print(report(fitting, judged))
-    _write(model / ECHO_FILE, leaning)
-    _write(model / CALIBRATION_FILE, fit_confidence([*fitting, *judged]))
+    _write(model, COPY_BIAS_FILE, leaning)
+    _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *judged]))
     seal(model)
 
 
@@ -96,24 +98,24 @@ def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> It
         asked = request(row, row.id, "medium")
         laid_out = lay_out(tokenizer, asked, freeze(tokenizer, asked, budget), budget)
         answer = answer_ids(tokenizer, laid_out.holes[0], row.middle)[:LONGEST]
-        copies = Copies(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
+        copies = PromptLookup(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
         typed = laid_out.holes[0].part.encode("utf-8", "replace")
         for logits_V, token in zip(_predictions(runtime, tokenizer, laid_out, answer), answer, strict=False):
-            heard = copies.heard(typed)
+            heard = copies.best_copy(typed)
             if heard is not None and (token != EOM or heard.token == EOM):
                 own = chooser.log_odds(logits_V, typed, heard.token)
-                yield Observation(echo.features(own, heard), heard.token == token)
+                yield Observation(copy_bias.features(own, heard), heard.token == token)
             copies.advance(token)
             typed = tokenizer.remaining(typed, token)
 
 
 def observe(
-    runtime: Runtime, tokenizer: Tokenizer, leaning: Echo | None, rows: Iterable[FimRow]
+    runtime: Runtime, tokenizer: Tokenizer, leaning: CopyBias | None, rows: Iterable[FimRow]
 ) -> Iterator[Observation]:
     """Each row's whole answer, and the beginning of it that is shown where the whole is unlikely."""
     costs, watching = measure_costs(runtime), Watching()
     engines = [
-        MercuryEngine(runtime, tokenizer, calibration=watching, echo=leaning, costs=costs, bar=bar)
+        MercuryEngine(runtime, tokenizer, calibration=watching, copy_bias=leaning, costs=costs, bar=bar)
         for bar in (0.0, BAR)
     ]
     for row in rows:
@@ -127,9 +129,9 @@ def observe(
             texts.append(filled.text)
 
 
-def fit_echo(observations: Sequence[Observation]) -> Echo:
+def fit_echo(observations: Sequence[Observation]) -> CopyBias:
     """Held back towards the model's own opinion."""
-    return Echo(*_fit(observations, msgspec.structs.astuple(OWN_OPINION)))
+    return CopyBias(*_fit(observations, msgspec.structs.astuple(OWN_OPINION)))
 
 
 def fit_confidence(observations: Sequence[Observation]) -> Calibration:
@@ -149,20 +151,20 @@ def report(fitting: Sequence[Observation], judged: Sequence[Observation]) -> str
     return "\n".join(lines)
 
 
-OWN_OPINION = Echo(bias=0.0, model=1.0, alike=0.0, places=0.0, agreeing=0.0)
+OWN_OPINION = CopyBias(bias=0.0, model=1.0, alike=0.0, places=0.0, agreeing=0.0)
 
 
-def _leaning(fitting: Sequence[Observation], judged: Sequence[Observation]) -> Echo | None:
-    """The echo, if it predicts better than the model alone what stands in rows that were not used to fit it."""
+def _leaning(fitting: Sequence[Observation], judged: Sequence[Observation]) -> CopyBias | None:
+    """The copy bias, if it predicts better than the model alone what stands in rows that were not used to fit it."""
     if not fitting or not judged:
         return None
     observations = [*fitting, *judged]
     alone, leaning = (_surprise(judged, found) for found in (OWN_OPINION, fit_echo(fitting)))
-    print(f"{len(observations)} tokens heard: {alone:.3f} nats each by the model alone, {leaning:.3f} with an echo")
+    print(f"{len(observations)} tokens heard: {alone:.3f} nats each by the model alone, {leaning:.3f} with a copy bias")
     return fit_echo(observations) if alone - leaning > WORTH else None
 
 
-def _surprise(observations: Sequence[Observation], found: Echo) -> float:
+def _surprise(observations: Sequence[Observation], found: CopyBias) -> float:
     inputs, right = _table(observations)
     scores = inputs @ np.array(msgspec.structs.astuple(found))
     return float(np.mean(np.logaddexp(0, scores) - right * scores))
@@ -186,12 +188,10 @@ def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: Row, answer: Seque
     return runtime.forward(fuse(0, listener.build(ids, positions), len(row.ids) - 1).rows, runtime.cache()).logits_WV
 
 
-def _write(path: Path, found: Echo | Calibration | None) -> None:
-    if found is None:
-        path.unlink(missing_ok=True)
-        return
-    write_fitted(path, found)
-    print(f"{path}: {found}", file=sys.stderr)
+def _write(folder: Path, name: str, found: CopyBias | Calibration | None) -> None:
+    write_fitted(folder, name, found)
+    if found is not None:
+        print(f"{folder / name}: {found}", file=sys.stderr)
 
 
 if __name__ == "__main__":

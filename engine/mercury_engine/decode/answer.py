@@ -1,4 +1,4 @@
-"""One hole's answer: the tokens as they are settled, and the text that a user is shown for them."""
+"""The answer to one hole: its tokens while they are decoded, and the text that is shown for them."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from mercury_engine.tokens.layout import Hole, filled_text, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
 
-__all__ = ["NOTHING", "Answer", "Earlier", "Presentation", "Spoken"]
+__all__ = ["NOTHING_CARRIED", "Carried", "DecodedAnswer", "HoleAnswer", "Presentation"]
 
 
-class Spoken(Struct, frozen=True):
+class DecodedAnswer(Struct, frozen=True):
     """Tokens with their probabilities; `complete` if the last one ends the answer."""
 
     ids: Sequence[int]
@@ -22,24 +22,26 @@ class Spoken(Struct, frozen=True):
     complete: bool
 
 
-class Earlier(Struct, frozen=True):
-    """What an answer has said already, in rows before this one."""
+class Carried(Struct, frozen=True):
+    """The start of an answer that previous rows have decoded."""
 
     text: str = ""
     probabilities: tuple[float, ...] = ()
 
 
-NOTHING = Earlier()
+NOTHING_CARRIED = Carried()
 
 
-class Answer:
-    """Grows token by token until it ends, its line ends, or the limit is reached."""
+class HoleAnswer:
+    """Grows token by token until it ends, its line ends, or it reaches the limit."""
 
-    def __init__(self, tokenizer: Tokenizer, hole: Hole, span: Span, limit: int, earlier: Earlier = NOTHING) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, hole: Hole, span: Span, limit: int, carried: Carried = NOTHING_CARRIED
+    ) -> None:
         self.hole = hole
         self.span = span
         self.limit = limit
-        self.earlier = earlier
+        self.carried = carried
         self.choices: list[Choice] = []
         self.typed = hole.part.encode("utf-8", "replace")
         self.complete = False
@@ -62,56 +64,56 @@ class Answer:
         ends_line = self.span.mode == "line" and b"\n" in self._tokenizer.token_bytes[token]
         return token == EOM or ends_line
 
-    def spoken(self) -> Spoken:
-        return Spoken(self.ids, [choice.probability for choice in self.choices], self.complete)
+    def decoded(self) -> DecodedAnswer:
+        return DecodedAnswer(self.ids, [choice.probability for choice in self.choices], self.complete)
 
 
 class Presentation(Struct, frozen=True):
-    """Turns tokens into what is shown; `bar` is how probable the shown part of an unlikely answer must be."""
+    """Turns tokens into the text to show. An answer less likely than `bar` is cut to a start that is as likely."""
 
     tokenizer: Tokenizer
     calibration: Calibration
     bar: float
 
-    def show(self, answer: Answer, spoken: Spoken, old: str, least: int = 0) -> Filled:
-        """The whole answer if it is likely, else its confident beginning, of `least` tokens or more.
+    def show(self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0) -> Filled:
+        """The whole answer if it is likely, else its confident start of at least `least` tokens.
 
-        Text is replaced by a whole answer or not at all.
+        Old text is replaced by a complete answer or not at all.
         """
-        if old and not spoken.complete:
+        if old and not decoded.complete:
             return Filled(old)
-        whole = self._fill(answer, spoken, old)
+        whole = self._fill(answer, decoded, old)
         if old or whole.p_accept >= self.bar:
             return whole
-        count = max(least, self._whole_words(spoken.ids, confident(spoken.probabilities, self.bar)))
-        if count >= len(spoken.ids):
+        count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, self.bar)))
+        if count >= len(decoded.ids):
             return whole
-        return self._fill(answer, Spoken(spoken.ids[:count], spoken.probabilities[:count], False), old)
+        return self._fill(answer, DecodedAnswer(decoded.ids[:count], decoded.probabilities[:count], False), old)
 
-    def text(self, answer: Answer, ids: Sequence[int]) -> str:
-        """What these tokens add behind what was said earlier: whole characters, in line mode up to the line's end."""
+    def text(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
+        """What these tokens add to the carried text: whole characters, in line mode up to the end of the line."""
         text = filled_text(self.tokenizer, answer.hole, until_end(ids)[0]).partition("\ufffd")[0]
         return text.partition("\n")[0].removesuffix("\r") if answer.span.mode == "line" else text
 
-    def _fill(self, answer: Answer, spoken: Spoken, old: str) -> Filled:
-        ids, _ = until_end(spoken.ids)
-        text = answer.earlier.text + self.text(answer, ids)
-        probabilities = (*answer.earlier.probabilities, *spoken.probabilities)
-        sure = self.calibration.p_accept(probabilities, complete=spoken.complete)
+    def _fill(self, answer: HoleAnswer, decoded: DecodedAnswer, old: str) -> Filled:
+        ids, _ = until_end(decoded.ids)
+        text = answer.carried.text + self.text(answer, ids)
+        probabilities = (*answer.carried.probabilities, *decoded.probabilities)
+        sure = self.calibration.p_accept(probabilities, complete=decoded.complete)
         changes = text != old
-        shown = len(answer.earlier.probabilities) + len(ids)
-        return Filled(text, probabilities[:shown], sure * changes, spoken.complete)
+        shown = len(answer.carried.probabilities) + len(ids)
+        return Filled(text, probabilities[:shown], sure * changes, decoded.complete)
 
     def _whole_words(self, ids: Sequence[int], count: int) -> int:
-        """At most `count` tokens, so many that none of them is a word that goes on behind them."""
+        """At most `count` tokens, so that the cut is not inside a word."""
         while 0 < count < len(ids) and self._inside_word(ids[count - 1], ids[count]):
             count -= 1
         return count
 
     def _inside_word(self, before: int, after: int) -> bool:
         left, right = self.tokenizer.token_bytes[before][-1:], self.tokenizer.token_bytes[after][:1]
-        return _joins(left) and _joins(right)
+        return _is_word_byte(left) and _is_word_byte(right)
 
 
-def _joins(byte: bytes) -> bool:
+def _is_word_byte(byte: bytes) -> bool:
     return byte.isalnum() or byte == b"_" or byte >= b"\x80"

@@ -1,52 +1,55 @@
-"""Forwards of several requests as one: when one request goes on, those that pause go on with it."""
+"""Batches the forwards of several requests: the one that is resumed takes paused ones along.
+
+This is iteration-level batching (Orca, Yu et al. 2022) for generators that are resumed one at a time.
+"""
 
 import logging
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from mercury_engine.decode.cache import Session
+from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Forward, Pass, Passes, Runtime
 
-__all__ = ["Steps", "Together", "alone", "until_pause"]
+__all__ = ["ForwardBatcher", "Steps", "run_unbatched", "until_pause"]
 
-Said = TypeVar("Said")
+Output = TypeVar("Output")
 Result = TypeVar("Result")
 
-Steps = Generator[Pass | Said, Forward, None]
-"""Like `Passes`, but with something to say at each pause."""
+Steps = Generator[Pass | Output, Forward, None]
+"""Like `Passes`, but with an output at each pause."""
 
 log = logging.getLogger(__name__)
 
 
-class Together(Generic[Said]):
-    """Runs requests that take turns, and computes the passes of all of them in one batch.
+class ForwardBatcher(Generic[Output]):
+    """Runs requests that take turns, and computes their passes in batches.
 
-    Whoever goes on takes along those that paused last, as many as the runtime computes together, each from a
-    session of its own; they find done what they would have waited for. So it is enough to ask one after the
-    other, and who is not asked is at most one pass ahead. Nobody notices the others: an error is raised where it
-    belongs, and a request that is closed is merely missing from the next batch.
+    A request that is resumed takes along those that paused last, up to the runtime's batch size and one per session.
+    When these are resumed, their next output is ready. Callers simply resume one request after another, and a request
+    is at most one pass ahead of its caller. Requests do not affect each other: an error is raised in the request that
+    caused it, and a closed one is just missing from the next batch.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._paused: list[Turn[Said]] = []
+        self._paused: list[_Turn[Output]] = []
 
-    def run(self, steps: Steps[Said], session: Session) -> Iterator[Said]:
-        """What the steps say, until they end."""
-        turn = Turn(steps, session)
+    def run(self, steps: Steps[Output], session: EngineSession) -> Iterator[Output]:
+        """The outputs of the steps."""
+        turn = _Turn(steps, session)
         try:
-            while (said := self._outcome(turn)) is not None:
+            while (output := self._outcome(turn)) is not None:
                 self._paused.append(turn)
                 try:
-                    yield said
+                    yield output
                 finally:
                     self._paused.remove(turn)
         finally:
             steps.close()
 
-    def _outcome(self, turn: "Turn[Said]") -> Said | None:
-        """What it says next, None at the end."""
+    def _outcome(self, turn: "_Turn[Output]") -> Output | None:
+        """Its next output, None at the end."""
         if turn.outcome is None:
             self._advance([turn, *self._companions(turn)])
         outcome, turn.outcome = turn.outcome, None
@@ -56,7 +59,7 @@ class Together(Generic[Said]):
             raise outcome
         return outcome
 
-    def _companions(self, turn: "Turn[Said]") -> "list[Turn[Said]]":
+    def _companions(self, turn: "_Turn[Output]") -> "list[_Turn[Output]]":
         sessions, chosen = [turn.session], []
         for paused in reversed(self._paused):
             if len(sessions) == self._runtime.batch:
@@ -66,20 +69,22 @@ class Together(Generic[Said]):
                 chosen.append(paused)
         return chosen
 
-    def _advance(self, turns: "list[Turn[Said]]") -> None:
-        """Each to its next pause, its end or its error."""
-        waiting = [(turn, wanted) for turn in turns if (wanted := turn.go_on()) is not None]
+    def _advance(self, turns: "list[_Turn[Output]]") -> None:
+        """Run each to its next output, its end or its error."""
+        waiting = [(turn, wanted) for turn in turns if (wanted := turn.resume()) is not None]
         while waiting:
             forwards = self._forwards([wanted for _, wanted in waiting])
-            met = zip(waiting, forwards, strict=True)
-            waiting = [(turn, wanted) for (turn, _), got in met if (wanted := turn.go_on(got)) is not None]
+            computed = zip(waiting, forwards, strict=True)
+            waiting = [
+                (turn, wanted) for (turn, _), forward in computed if (wanted := turn.resume(forward)) is not None
+            ]
 
     def _forwards(self, passes: list[Pass]) -> list[Forward | Exception]:
         if len(passes) > 1:
             try:
                 return [*self._runtime.forwards(passes)]
             except Exception:
-                log.warning("%d passes failed together: each is tried alone", len(passes), exc_info=True)
+                log.warning("a batch of %d passes failed; each is run on its own", len(passes), exc_info=True)
         return [self._forward(wanted) for wanted in passes]
 
     def _forward(self, wanted: Pass) -> Forward | Exception:
@@ -89,30 +94,30 @@ class Together(Generic[Said]):
             return error
 
 
-class Turn(Generic[Said]):
-    """One request, and what came of its last pass as long as nobody has asked for it."""
+class _Turn(Generic[Output]):
+    """One request, and the outcome of its last pass until the caller fetches it."""
 
-    def __init__(self, steps: Steps[Said], session: Session) -> None:
+    def __init__(self, steps: Steps[Output], session: EngineSession) -> None:
         self.session = session
-        self.outcome: Said | Exception | None = None
+        self.outcome: Output | Exception | None = None
         self._steps = steps
 
-    def go_on(self, forward: Forward | Exception | None = None) -> Pass | None:
-        """The pass that it needs next, None if it has an outcome instead."""
+    def resume(self, forward: Forward | Exception | None = None) -> Pass | None:
+        """The next pass that it needs, None once it has an outcome."""
         try:
             failed = isinstance(forward, Exception)
-            said = self._steps.throw(forward) if failed else self._steps.send(forward)
+            yielded = self._steps.throw(forward) if failed else self._steps.send(forward)
         except Exception as error:
             self.outcome = error
             return None
-        if isinstance(said, Pass):
-            return said
-        self.outcome = said
+        if isinstance(yielded, Pass):
+            return yielded
+        self.outcome = yielded
         return None
 
 
-def alone(runtime: Runtime, passes: Passes[Result]) -> Iterator[None]:
-    """Work that shares its passes with nobody, to be left at each pause."""
+def run_unbatched(runtime: Runtime, passes: Passes[Result]) -> Iterator[None]:
+    """Compute each pass on its own; yields at each pause."""
     forward = None
     with suppress(StopIteration):
         while True:
@@ -123,7 +128,7 @@ def alone(runtime: Runtime, passes: Passes[Result]) -> Iterator[None]:
 
 
 def until_pause(passes: Passes[Result]) -> Generator[Pass, Forward, bool]:
-    """Work up to its next pause; whether there was one before the end."""
+    """The work up to its next pause; returns False if it ended instead."""
     forward = None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""One forward for everything: clean rows read causally, canvases that hang on them, and what comes out.
+"""Fuses clean rows and the canvases behind them into one forward.
 
 Shapes: R rows of a forward, W rows whose logits are wanted, V vocabulary, S slots of a canvas.
 """
@@ -24,7 +24,7 @@ class Canvas(Struct, frozen=True, eq=False):
 
 
 class Fused(Struct, frozen=True, eq=False):
-    """The rows of a forward, and where in its logits the predictions stand."""
+    """The rows of a forward, and where in its logits the predictions are."""
 
     rows: Rows
     clean: int
@@ -32,25 +32,24 @@ class Fused(Struct, frozen=True, eq=False):
     canvases: tuple[Canvas, ...]
 
     def clean_row(self, logits_WV: np.ndarray, row: int) -> np.ndarray:
-        """What clean row `row` predicts: the token after it."""
-        assert self.first <= row < self.clean, "a prediction that was asked for"
+        """The logits of clean row `row`, which predicts the token behind it."""
+        assert self.first <= row < self.clean, "the logits of this row were wanted"
         return logits_WV[row - self.first]
 
     def slots(self, logits_WV: np.ndarray, number: int) -> np.ndarray:
-        """What the slots of a canvas should hold, SV: the anchor predicts the first, each slot the next."""
+        """The logits for the slots of a canvas, SV: the anchor predicts the first slot, each slot the next."""
         canvas = self.canvases[number]
         start = self.clean - self.first + sum(len(canvas.inputs) - 1 for canvas in self.canvases[:number])
         own_SV = logits_WV[start : start + len(canvas.inputs) - 1]
         return np.concatenate([self.clean_row(logits_WV, canvas.anchor)[None], own_SV])
 
 
-def fuse(cached: int, trail: HintedPrefix, first: int, canvases: Sequence[Canvas] = ()) -> Fused:
-    """The clean rows of a trail behind the `cached` ones, predictions wanted from row `first` of them on, and sibling
-    canvases.
+def fuse(cached: int, prefix: HintedPrefix, first: int, canvases: Sequence[Canvas] = ()) -> Fused:
+    """The rows of a prefix behind the `cached` ones, with logits from the row `first` of them on, and sibling canvases.
 
-    A canvas' last row predicts nothing that anybody asked for.
+    The logits of a canvas's last slot are not wanted.
     """
-    ids, positions, hints_RH = trail.ids_R[cached:], trail.positions_R[cached:], trail.hints_RH[cached:]
+    ids, positions, hints_RH = prefix.ids_R[cached:], prefix.positions_R[cached:], prefix.hints_RH[cached:]
     clean = len(ids)
     wanted = list(range(first, clean))
     if not canvases:
@@ -63,7 +62,7 @@ def fuse(cached: int, trail: HintedPrefix, first: int, canvases: Sequence[Canvas
         blocks.append(Block(size, cached + canvas.anchor, causal=False, group=0))
         all_ids.append(canvas.inputs)
         all_positions.append(slot_positions(int(positions[canvas.anchor]), size))
-        all_hints.append(trail.canvas_hints(cached + canvas.anchor, size))
+        all_hints.append(prefix.canvas_hints(cached + canvas.anchor, size))
         wanted += range(at, at + size - 1)
         at += size
     rows = Rows(
@@ -82,5 +81,5 @@ def masked(size: int) -> np.ndarray:
 
 
 def canvas_for(slots: int) -> int:
-    """The smallest canvas that holds so many slots, or the largest there is."""
+    """The smallest canvas with this many slots, or the largest of all."""
     return next((size for size in CANVASES if size >= slots), CANVASES[-1])

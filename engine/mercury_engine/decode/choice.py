@@ -1,4 +1,4 @@
-"""Which token a row of logits says: greedily, never a special one but the end, spelling a begun word first.
+"""Picks tokens from logits: greedily, no special ones but the end, and spelling a partial word first.
 
 Shapes: V vocabulary of the model, S slots.
 """
@@ -11,8 +11,7 @@ from mercury_engine.tokens.vocabulary import EOM, SPECIALS
 
 __all__ = ["Choice", "Chooser"]
 
-
-LEAST = 1e-9
+SMALLEST_ODDS = 1e-9
 
 
 class Choice(Struct, frozen=True):
@@ -24,7 +23,7 @@ class Choice(Struct, frozen=True):
 
 
 class Chooser:
-    """Holds what may be said at all, for one tokenizer and one model."""
+    """Knows which tokens are permitted at all, for one tokenizer and one model."""
 
     def __init__(self, tokenizer: Tokenizer, vocabulary: int) -> None:
         self._tokenizer = tokenizer
@@ -46,22 +45,22 @@ class Chooser:
         return Choice(token, 1 / total, others)
 
     def log_odds(self, logits_V: np.ndarray, typed: bytes, token: int) -> float:
-        """Of a permitted token against all others that are, but the end."""
+        """The log odds of a permitted token against all other permitted tokens but the end."""
         permitted_V = self._permitted(logits_V, typed)
         if token != EOM:
             permitted_V[EOM] = -np.inf
         odds_V = np.exp(permitted_V - permitted_V.max())
         own = float(odds_V[token])
-        return float(np.log(max(own, LEAST)) - np.log(max(float(odds_V.sum()) - own, LEAST)))
+        return float(np.log(max(own, SMALLEST_ODDS)) - np.log(max(float(odds_V.sum()) - own, SMALLEST_ODDS)))
 
     def forced(self, logits_V: np.ndarray, typed: bytes, token: int) -> Choice:
-        """A token that is decided already, with the probability that it had."""
+        """A given token with its probability."""
         permitted_V = self._permitted(logits_V, typed)
         odds_V = np.exp(permitted_V - permitted_V.max())
         return Choice(token, float(odds_V[token] / odds_V.sum()))
 
     def slots(self, logits_SV: np.ndarray, typed: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Token and probability of every slot of a canvas, each on its own but for the begun word."""
+        """The likeliest token of each slot and its probability; slots are independent but for the partial word."""
         permitted_SV = np.where(self._forbidden, -np.inf, logits_SV)
         ids_S = permitted_SV.argmax(1).astype(np.int32)
         highest_S1 = np.take_along_axis(permitted_SV, ids_S[:, None], 1)

@@ -1,4 +1,4 @@
-"""How likely an answer is to be accepted, and how much of it is sure enough to be shown."""
+"""The probability that an answer is accepted (a logistic calibration, as in Platt scaling), and its confident part."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 
 __all__ = ["Calibration", "confident", "features", "read_calibration"]
 
-LEAST = 1e-6
+SMALLEST_PROBABILITY = 1e-6
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
-    """Coefficients of a logistic regression. They belong to a model and to the precision it runs in.
+    """Coefficients of a logistic regression, fitted to a model in the precision that it runs in.
 
-    The defaults are a guess for a model without the file: nine tokens of probability 0.95 give about 0.7, of
-    0.7 about 0.3, and one improbable token spoils any answer.
+    The defaults are a guess for models without the file: nine tokens of probability 0.95 give about 0.7, nine of 0.7
+    about 0.3, and a single improbable token spoils any answer.
     """
 
     bias: float = 1.2
@@ -36,13 +36,13 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def features(probabilities: Sequence[float], *, complete: bool) -> tuple[float, float, float, float]:
-    """The mean and the least log probability of the tokens, their number, and whether that is all."""
-    logs = [math.log(max(probability, LEAST)) for probability in probabilities]
+    """The mean and the lowest log probability of the tokens, their number, and whether the answer is complete."""
+    logs = [math.log(max(probability, SMALLEST_PROBABILITY)) for probability in probabilities]
     return sum(logs) / len(logs), min(logs), len(logs), complete
 
 
 def confident(probabilities: Sequence[float], bar: float) -> int:
-    """How many leading tokens are, all together, at least as probable as the bar."""
+    """The number of leading tokens whose joint probability is at least `bar`."""
     together = 1.0
     for count, probability in enumerate(probabilities):
         together *= probability
@@ -52,5 +52,5 @@ def confident(probabilities: Sequence[float], bar: float) -> int:
 
 
 def read_calibration(folder: Path) -> Calibration:
-    """The coefficients beside a model's weights; the defaults where none were fitted."""
-    return read_fitted(folder / CALIBRATION_FILE, Calibration) or Calibration()
+    """The coefficients beside a model's weights; the defaults if none were fitted."""
+    return read_fitted(folder, CALIBRATION_FILE, Calibration) or Calibration()

@@ -1,31 +1,36 @@
-"""The decoding of one request, a pass at a time: read, draft on canvases, verify, go on."""
+"""Decodes the answers of one request, a forward at a time: prefill, draft on canvases, verify, repeat.
+
+Drafts of a masked-diffusion canvas and of other sources are verified as in speculative decoding (Stern et al. 2018,
+Leviathan et al. 2023), so that the answer is exactly that of greedy autoregression.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.decode.answer import Answer, Spoken
-from mercury_engine.decode.cache import Session
+from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer
 from mercury_engine.decode.canvas import Canvas, Fused, canvas_for, fuse, masked
 from mercury_engine.decode.choice import Choice, Chooser
-from mercury_engine.decode.drafts import Copies, Known, Proposal
-from mercury_engine.decode.echo import Echo
-from mercury_engine.decode.policy import Acceptance, Action, Costs, Decode, Report, Situation, choose, prior
+from mercury_engine.decode.copy_bias import CopyBias
+from mercury_engine.decode.costs import Costs
+from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
+from mercury_engine.decode.policy import Acceptance, Action, Decode, Report, Situation, choose, prior
+from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import Row, until_end
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
 
-__all__ = ["CHUNK", "UNFORCED", "Decoder", "Decoding", "Forced", "read"]
+__all__ = ["CHUNK", "UNFORCED", "Decoder", "Decoding", "Forced", "prefill"]
 
 CHUNK = 256
-"""Rows of context encoded in one forward: what a keystroke waits for at most."""
+"""Rows of context encoded in one forward (chunked prefill): the longest forward that a keystroke has to wait for."""
 
 
 class Decoder(Struct, frozen=True, eq=False):
-    """What every decoding shares: the weights, the statistics, and how they are used."""
+    """What all decodings share: the model, the statistics, and the ways of decoding."""
 
     runtime: Runtime
     tokenizer: Tokenizer
@@ -35,11 +40,11 @@ class Decoder(Struct, frozen=True, eq=False):
     report: Report
     decode: Decode
     redraft: bool
-    echo: Echo | None = None
+    copy_bias: CopyBias | None = None
 
 
 class Forced(Struct, frozen=True):
-    """The beginning of one answer, decided beforehand."""
+    """The start of answer `number`, given in advance."""
 
     number: int = 0
     ids: Sequence[int] = ()
@@ -51,18 +56,18 @@ UNFORCED = Forced()
 class Decoding:
     """Greedy answers to the holes of a row, one after another.
 
-    They are the tokens of a stream behind the first anchor, each end followed by the next anchor. Whatever is
-    drafted, a token is settled only by the prediction of a clean row behind exactly this stream: that is what
-    plain autoregression would say. The session's cache always holds a beginning of the stream.
+    They form a stream behind the first anchor, in which each answer is followed by the next anchor. A drafted token is
+    committed only if a clean row behind exactly this stream predicts it, as in plain autoregression. The session's
+    cache always holds a prefix of the stream.
     """
 
     def __init__(
         self,
         decoder: Decoder,
-        session: Session,
+        session: EngineSession,
         row: Row,
-        answers: Sequence[Answer],
-        known: Sequence[Sequence[Known]],
+        answers: Sequence[HoleAnswer],
+        sources: Sequence[Sequence[DraftSource]],
         *,
         forced: Forced = UNFORCED,
         floor: float = 0.0,
@@ -80,40 +85,40 @@ class Decoding:
         self._session = session
         self._floor = floor
         self._runners_up = runners_up
-        self._known = [list(texts) for texts in known]
-        self._listener = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
-        self._trail = self._listener.build_from(self.ids, self.positions, session.trail)
-        self._canvases: list[Known | None] = [None] * len(answers)
-        self._copies = [
-            Copies(decoder.tokenizer, row, number, line=answer.span.mode == "line")
+        self._texts = [list(texts) for texts in sources]
+        self._hints = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
+        self._prefix = self._hints.build_from(self.ids, self.positions, session.prefix)
+        self._canvases: list[DraftSource | None] = [None] * len(answers)
+        self._lookups = [
+            PromptLookup(decoder.tokenizer, row, number, line=answer.span.mode == "line")
             for number, answer in enumerate(answers)
         ]
 
     @property
     def number(self) -> int:
-        """Which answer is being decoded."""
+        """The answer that is being decoded."""
         return len(self.starts) - 1
 
     @property
-    def trail(self) -> HintedPrefix:
+    def prefix(self) -> HintedPrefix:
         """The stream with its hints."""
-        if len(self._trail) < len(self.ids):
-            self._trail = self._listener.build(self.ids, self.positions, self._trail)
-        return self._trail
+        if len(self._prefix) < len(self.ids):
+            self._prefix = self._hints.build(self.ids, self.positions, self._prefix)
+        return self._prefix
 
     @property
     def done(self) -> bool:
-        """All is said, or it became too improbable to go on."""
+        """All answers are complete, or have become too improbable to go on."""
         return self.answers[-1].done or self.probability < self._floor
 
     def advance(self) -> Passes[None]:
-        """One pass: a chunk of the context, or the best action once no more than a chunk is left."""
-        if not (yield from read(self._decoder, self._session, self.trail)):
+        """One pass: a chunk of the context, or the best action once at most a chunk is left."""
+        if not (yield from prefill(self._decoder, self._session, self.prefix)):
             yield from self._act(choose(self._situation(), self._decoder.costs, self._decoder.acceptance))
 
     def sketch(self, size: int) -> Passes[bool]:
-        """The same, but the action is a canvas on every anchor, or behind what is forced; whether it was."""
-        if (yield from read(self._decoder, self._session, self.trail)):
+        """The same, but the action is a canvas on every anchor, or behind the forced start; whether that was it."""
+        if (yield from prefill(self._decoder, self._session, self.prefix)):
             return False
         draft = Proposal("branch", tuple(self.forced.ids), (None,) * len(self.forced.ids))
         kind = "redraft" if draft.ids else "canvas"
@@ -122,16 +127,16 @@ class Decoding:
         yield from self._act(Action(kind, 0.0, draft, size) if drafting and size else Action("verify", 0.0, draft))
         return True
 
-    def spoken(self, number: int) -> Spoken:
-        """An answer as it stands: what is settled, then the likeliest draft of what is not."""
+    def decoded(self, number: int) -> DecodedAnswer:
+        """The committed tokens of an answer, then the likeliest draft of the rest."""
         answer = self.answers[number]
-        settled = answer.spoken()
+        committed = answer.decoded()
         if answer.done:
-            return settled
-        rest = max(self._proposals(number), key=_promise, default=Proposal("none"))
-        ids = [*settled.ids, *rest.ids]
+            return committed
+        rest = max(self._proposals(number), key=_first_probability, default=Proposal("none"))
+        ids = [*committed.ids, *rest.ids]
         complete = bool(rest.ids) and answer.ends(rest.ids[-1])
-        return Spoken(ids, [*settled.probabilities, *_probabilities(rest)], complete)
+        return DecodedAnswer(ids, [*committed.probabilities, *_probabilities(rest)], complete)
 
     def _situation(self) -> Situation:
         answer = self.answers[self.number]
@@ -147,24 +152,24 @@ class Decoding:
         )
 
     def _proposals(self, number: int) -> list[Proposal]:
-        """No longer than what may be said."""
+        """The drafts of all sources, up to the answer's limit."""
         answer = self.answers[number]
-        copies = self._copies[number].rest(answer.typed)
-        texts = self._texts(number) if self._decoder.decode == "policy" else []
+        copied = self._lookups[number].proposal(answer.typed)
+        sources = self._sources(number) if self._decoder.decode == "policy" else []
         room = answer.limit - len(answer.choices)
-        return [proposal.head(room) for proposal in (*(text.rest() for text in texts), copies)]
+        return [proposal.head(room) for proposal in (*(source.proposal() for source in sources), copied)]
 
-    def _texts(self, number: int) -> list[Known]:
+    def _sources(self, number: int) -> list[DraftSource]:
         canvas = self._canvases[number]
-        return [*([canvas] if canvas else []), *self._known[number]]
+        return [*([canvas] if canvas else []), *self._texts[number]]
 
     def _chained(self, proposal: Proposal) -> Proposal:
-        """A draft that ends its answer goes on with the next anchor and the draft behind that."""
+        """A draft that ends its answer continues with the next anchor and the best draft behind that."""
         number = self.number
         while proposal.ids and proposal.ids[-1] == EOM and number + 1 < len(self.answers):
             number += 1
-            texts = (text.rest().head(self.answers[number].limit) for text in self._texts(number))
-            following = max(texts, key=_promise, default=Proposal("none"))
+            drafts = (source.proposal().head(self.answers[number].limit) for source in self._sources(number))
+            following = max(drafts, key=_first_probability, default=Proposal("none"))
             proposal = Proposal(
                 proposal.source,
                 (*proposal.ids, HOLES[number], *following.ids),
@@ -173,116 +178,118 @@ class Decoding:
         return proposal
 
     def _drafted(self) -> list[int]:
-        """The answers that a canvas drafts: all together at first, later the current one."""
+        """The answers to draft on canvases: all of them at first, then only the current one."""
         untouched = len(self.ids) == self.starts[0]
         return list(range(len(self.answers))) if untouched else [self.number]
 
     def _has_fresh_canvas(self) -> bool:
-        """Until something else than it drafted has been said, another canvas would draft the same."""
+        """Until the answer deviates from the canvas, a new one would draft the same."""
         canvas = self._canvases[self.number]
-        return canvas is not None and bool(canvas.rest().probabilities)
+        return canvas is not None and bool(canvas.proposal().probabilities)
 
     def _sizes(self) -> list[int]:
-        """Canvases that are not much larger than what may be said, and end where the context does, or before
-        the next anchor."""
+        """The canvases not much larger than the rest of the answer that end within the context, and before the next
+        anchor."""
         answer = self.answers[self.number]
-        said = len(answer.choices)
+        count = len(answer.choices)
         room = self._decoder.runtime.config.context - 1 - int(self.positions[-1])
         if len(self.answers) > 1:
-            room = min(room, HOLE_STRIDE - 1 - said)
-        return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - said))]
+            room = min(room, HOLE_STRIDE - 1 - count)
+        return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - count))]
 
     def _act(self, action: Action) -> Passes[None]:
-        cached = self._session.align(self.trail)
+        cached = self._session.align(self.prefix)
         drafted = self._drafted()
-        trail, fused = self._fused(cached, action, drafted)
+        prefix, fused = self._fused(cached, action, drafted)
         forward = yield Pass(fused.rows, self._session.cache)
         if action.kind == "canvas":
             for canvas, number in enumerate(drafted):
-                self._draw(number, fused.slots(forward.logits_WV, canvas))
+                self._keep_canvas(number, fused.slots(forward.logits_WV, canvas))
         before = len(self.ids)
-        read = self._settle(fused, forward.logits_WV, cached, action.proposal)
+        valid = self._verify(fused, forward.logits_WV, cached, action.proposal)
         if action.kind == "redraft" and len(self.ids) == cached + fused.clean + 1 and not self.done:
-            self._redraw(fused.slots(forward.logits_WV, 0))
-        self._session.keep(forward, trail.upto(cached + read))
+            self._keep_redraft(fused.slots(forward.logits_WV, 0))
+        self._session.keep(forward, prefix.upto(cached + valid))
         self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
 
     def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[HintedPrefix, Fused]:
-        """The unread end of the stream, then a draft to verify, or the other anchors and their canvases."""
+        """The uncached end of the stream, then a draft to verify, or the other anchors and their canvases."""
         pending = len(self.ids) - cached
         siblings = tuple(HOLES[number] for number in drafted[1:])
         behind = siblings if action.kind == "canvas" else action.proposal.ids
         ids = np.concatenate([self.ids, np.array(behind, np.int32)])
-        positions = np.concatenate([self.positions, self._places(behind)])
-        trail = self._listener.build(ids, positions, self.trail)
+        positions = np.concatenate([self.positions, self._positions_behind(behind)])
+        prefix = self._hints.build(ids, positions, self.prefix)
         last = len(ids) - cached - 1
         anchors = {"canvas": range(pending - 1, last + 1), "redraft": [last]}.get(action.kind, ())
         canvases = [Canvas(anchor, masked(action.size)) for anchor in anchors]
-        return trail, fuse(cached, trail, pending - 1, canvases)
+        return prefix, fuse(cached, prefix, pending - 1, canvases)
 
-    def _places(self, ids: Sequence[int]) -> np.ndarray:
-        """Positions behind the stream's end: one after another, but anchors where the row has them."""
-        places, at = [], int(self.positions[-1])
+    def _positions_behind(self, ids: Sequence[int]) -> np.ndarray:
+        """The positions of tokens behind the stream: consecutive, but those of the row for anchors."""
+        positions, at = [], int(self.positions[-1])
         for token in ids:
             at = self._anchor_position(token - HOLES[0]) if token in HOLES else at + 1
-            places.append(at)
-        return np.array(places, np.int32)
+            positions.append(at)
+        return np.array(positions, np.int32)
 
     def _anchor_position(self, number: int) -> int:
         return int(self.row.positions[self.row.holes[number].anchor])
 
-    def _draw(self, number: int, logits_SV: np.ndarray) -> None:
+    def _keep_canvas(self, number: int, logits_SV: np.ndarray) -> None:
         ids, probabilities = self._decoder.chooser.slots(logits_SV, self.answers[number].typed)
         count = len(until_end(ids)[0]) + 1
-        self._canvases[number] = Known("canvas", ids[:count], probabilities[:count])
+        self._canvases[number] = DraftSource("canvas", ids[:count], probabilities[:count])
 
-    def _redraw(self, logits_SV: np.ndarray) -> None:
-        """A canvas behind a draft that was right throughout; its first slot has been settled meanwhile."""
-        self._draw(self.number, logits_SV)
+    def _keep_redraft(self, logits_SV: np.ndarray) -> None:
+        """A canvas behind a draft that was entirely right; its first slot has been committed by now."""
+        self._keep_canvas(self.number, logits_SV)
         self._canvases[self.number].advance(int(self.ids[-1]))
 
-    def _settle(self, fused: Fused, logits_WV: np.ndarray, cached: int, draft: Proposal) -> int:
-        """Say what clean rows predict, as long as they have read what was said; how many of them had."""
+    def _verify(self, fused: Fused, logits_WV: np.ndarray, cached: int, draft: Proposal) -> int:
+        """Commit what clean rows predict while their input is what was committed; how many rows stay valid."""
         fed = fused.rows.ids_R[: fused.clean]
         row = fused.first
         while True:
             choice = self._choose(fused.clean_row(logits_WV, row))
             self._observe(draft, row - fused.first, choice.token)
-            self._say(choice)
-            read = common_prefix([fed], [self.ids[cached:]])
-            if self.done or read < len(self.ids) - cached:
-                return read
-            row = read - 1
+            self._commit(choice)
+            valid = common_prefix([fed], [self.ids[cached:]])
+            if self.done or valid < len(self.ids) - cached:
+                return valid
+            row = valid - 1
 
     def _choose(self, logits_V: np.ndarray) -> Choice:
         answer, chooser = self.answers[self.number], self._decoder.chooser
-        said = len(answer.choices)
-        logits_V = self._echoed(logits_V, answer)
-        if self.number == self.forced.number and said < len(self.forced.ids):
-            return chooser.forced(logits_V, answer.typed, self.forced.ids[said])
+        count = len(answer.choices)
+        logits_V = self._apply_copy_bias(logits_V, answer)
+        if self.number == self.forced.number and count < len(self.forced.ids):
+            return chooser.forced(logits_V, answer.typed, self.forced.ids[count])
         return chooser.best(logits_V, answer.typed, self._runners_up)
 
-    def _echoed(self, logits_V: np.ndarray, answer: Answer) -> np.ndarray:
-        """With the odds that a heard token has, where text is inserted; old text is not rewritten by hearsay."""
-        echo = self._decoder.echo
-        heard = None if echo is None or answer.span.mode == "edit" else self._copies[self.number].heard(answer.typed)
-        if heard is None:
+    def _apply_copy_bias(self, logits_V: np.ndarray, answer: HoleAnswer) -> np.ndarray:
+        """Only to insertions: copies do not tell how old text should change."""
+        bias = self._decoder.copy_bias
+        if bias is None or answer.span.mode == "edit":
             return logits_V
-        return echo.lean(logits_V, self._decoder.chooser.log_odds(logits_V, answer.typed, heard.token), heard)
+        match = self._lookups[self.number].best_copy(answer.typed)
+        if match is None:
+            return logits_V
+        return bias.apply(logits_V, self._decoder.chooser.log_odds(logits_V, answer.typed, match.token), match)
 
-    def _observe(self, draft: Proposal, place: int, token: int) -> None:
-        evidence = draft.evidence[place] if place < len(draft.ids) else None
+    def _observe(self, draft: Proposal, index: int, token: int) -> None:
+        evidence = draft.evidence[index] if index < len(draft.ids) else None
         if evidence is not None:
-            self._decoder.acceptance.observe(evidence, draft.ids[place] == token)
-            self._decoder.report.verified(evidence[0], draft.ids[place] == token)
+            self._decoder.acceptance.observe(evidence, draft.ids[index] == token)
+            self._decoder.report.verified(evidence[0], draft.ids[index] == token)
 
-    def _say(self, choice: Choice) -> None:
+    def _commit(self, choice: Choice) -> None:
         answer = self.answers[self.number]
         answer.add(choice)
         self.probability *= choice.probability
         self._append(choice.token)
-        for text in (*self._texts(self.number), self._copies[self.number]):
-            text.advance(choice.token)
+        for source in (*self._sources(self.number), self._lookups[self.number]):
+            source.advance(choice.token)
         if not answer.done:
             return
         self._decoder.acceptance.answered(answer.span.mode, len(answer.choices))
@@ -291,16 +298,16 @@ class Decoding:
             self.starts.append(len(self.ids))
 
     def _append(self, *ids: int) -> None:
-        self.positions = np.concatenate([self.positions, self._places(ids)])
+        self.positions = np.concatenate([self.positions, self._positions_behind(ids)])
         self.ids = np.concatenate([self.ids, np.array(ids, np.int32)])
 
 
-def read(decoder: Decoder, session: Session, trail: HintedPrefix, *, leave: int = CHUNK) -> Passes[bool]:
-    """Encode a chunk of rows if more than `leave` of them are not; whether that took a pass."""
-    cached = session.align(trail)
-    if len(trail) - cached <= leave:
+def prefill(decoder: Decoder, session: EngineSession, prefix: HintedPrefix, *, leave: int = CHUNK) -> Passes[bool]:
+    """Encode a chunk of rows if more than `leave` are missing from the cache; whether that took a pass."""
+    cached = session.align(prefix)
+    if len(prefix) - cached <= leave:
         return False
-    chunk = trail.upto(min(cached + CHUNK, len(trail) - 1))
+    chunk = prefix.upto(min(cached + CHUNK, len(prefix) - 1))
     rows = fuse(cached, chunk, len(chunk) - cached).rows
     forward = yield Pass(rows, session.cache)
     session.keep(forward, chunk)
@@ -308,8 +315,8 @@ def read(decoder: Decoder, session: Session, trail: HintedPrefix, *, leave: int 
     return True
 
 
-def _promise(proposal: Proposal) -> float:
-    """How sure the first token of a draft is, whatever was seen so far: what is shown depends on no history."""
+def _first_probability(proposal: Proposal) -> float:
+    """Of a draft's first token, by its prior: the text that is shown must not depend on statistics of past answers."""
     return next(iter(_probabilities(proposal)), 0.0)
 
 

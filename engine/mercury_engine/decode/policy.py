@@ -1,32 +1,16 @@
-"""What to do next: the action that is expected to settle the most tokens per millisecond on this device."""
+"""Chooses the next forward: the action with the most expected tokens per millisecond on this device."""
 
-import math
-import time
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from msgspec import Struct, field
 
-from mercury_engine.decode.canvas import Canvas, fuse, masked
+from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import Evidence, Proposal
-from mercury_engine.model.runtime import Cache, Rows, Runtime
-from mercury_engine.tokens.prefix import HintedPrefix
 from mercury_engine.tokens.vocabulary import CANVASES
 
-__all__ = [
-    "Acceptance",
-    "Action",
-    "Costs",
-    "Decode",
-    "Gauge",
-    "Report",
-    "Situation",
-    "calibrate",
-    "choose",
-    "prior",
-]
+__all__ = ["Acceptance", "Action", "Decode", "Report", "Situation", "choose", "prior"]
 
 PRIORS: dict[str, tuple[float, float, float, float]] = {
     "canvas": (0.3, 0.5, 0.7, 0.93),
@@ -36,42 +20,23 @@ PRIORS: dict[str, tuple[float, float, float, float]] = {
     "previous": (0.7, 0.85, 0.95, 0.97),
     "branch": (0.5, 0.7, 0.85, 0.95),
 }
-"""By source and evidence."""
+"""The share of drafted tokens that are right, by source and strength of the evidence, before any was verified."""
 
 PRIOR_WEIGHT = 8.0
 FORGETTING = 0.98
-"""What an observation still weighs one answer later: what was once written off gets another chance."""
+"""The weight of an observation after one more answer, so that sources that failed get another chance."""
 
 LENGTHS = {"line": 9.0, "block": 24.0, "edit": 24.0}
-"""Tokens of an answer before any was seen; lines of real code have nine."""
-
-CALIBRATED = (1, 2, 4, *CANVASES)
-STARTED_WITH = (1, 32)
-"""What the others cost lies near the line through these on every device that was measured."""
-START_SECONDS = 0.2
-REPEATS = 3
-CALIBRATION_CONTEXT = 1024
+"""The expected tokens of an answer before any was decoded; a line of real code has nine."""
 
 Kind = Literal["step", "verify", "canvas", "redraft"]
 
 Decode = Literal["policy", "ar", "ar+copy"]
-"""All that there is; or, to compare with, plain autoregression, alone or with drafts copied from the row."""
-
-
-class Costs(Struct, frozen=True):
-    """What a forward costs by its number of rows, in milliseconds."""
-
-    rows: tuple[int, ...]
-    milliseconds: tuple[float, ...]
-
-    def of(self, rows: np.ndarray | float) -> np.ndarray | float:
-        """Interpolated; beyond the last measurement every row costs what it cost on average there."""
-        inside = np.interp(rows, self.rows, self.milliseconds)
-        return inside * np.maximum(1.0, np.asarray(rows) / self.rows[-1])
+"""All ways of drafting; or, for comparison, plain autoregression, without drafts or with prompt lookup only."""
 
 
 class Acceptance:
-    """Running frequencies: of drafted tokens that were right, by evidence, and how long answers are."""
+    """Running averages: how often drafted tokens are right, by evidence, and how long answers are."""
 
     def __init__(self) -> None:
         self._right: dict[Evidence, float] = {}
@@ -95,7 +60,7 @@ class Acceptance:
         return right / (self._seen.get(evidence, 0.0) + PRIOR_WEIGHT)
 
     def of_canvas(self) -> float:
-        """The same for a canvas that is not drafted yet: over all that were."""
+        """The same for a canvas that is yet to be drafted: the average of all so far."""
         levels = [("canvas", level) for level in range(len(PRIORS["canvas"]))]
         right = sum(self._right.get(level, 0.0) for level in levels) + PRIOR_WEIGHT * np.mean(PRIORS["canvas"])
         return float(right / (sum(self._seen.get(level, 0.0) for level in levels) + PRIOR_WEIGHT))
@@ -105,10 +70,10 @@ class Acceptance:
 
 
 class Report(Struct):
-    """What has been done since the engine started, so that nobody needs to guess how answers came about.
+    """What the engine has done since it started.
 
-    `drafted` counts the tokens of each source that were verified, `accepted` those that were right; `rivals` the
-    other answers that *high* tried, by how they came about, `won` those that were better.
+    `drafted` counts the verified tokens of each source, `accepted` those that were right; `rivals` the alternatives
+    that *high* tried, by kind, and `won` those that were better.
     """
 
     forwards: int = 0
@@ -140,7 +105,7 @@ class Report(Struct):
 
 
 class Situation(Struct, frozen=True, kw_only=True):
-    """What there is to choose from: `pending` rows must be encoded whatever is chosen."""
+    """The options; `pending` rows must be encoded in any case, and about `left` tokens are left to decode."""
 
     pending: int
     left: float
@@ -151,7 +116,7 @@ class Situation(Struct, frozen=True, kw_only=True):
 
 
 class Action(Struct, frozen=True):
-    """One forward: the pending rows, then `proposal` to verify, then canvases of `size`."""
+    """One forward: the pending rows, then a `proposal` to verify, then canvases of `size`."""
 
     kind: Kind
     rate: float
@@ -162,17 +127,17 @@ class Action(Struct, frozen=True):
 def choose(situation: Situation, costs: Costs, acceptance: Acceptance) -> Action:
     """The action with the most expected tokens per millisecond; a step of plain autoregression settles one.
 
-    Verifying a draft settles one token and as many more as agree. A canvas settles one too, and is judged
-    together with the verification that it makes possible. Redrafting adds a canvas to a verification; it is
-    worth what that saves later, should the whole draft agree. Rows that have to be encoded anyway cost what
-    one costs in every action, so that they tip no balance.
+    Verifying a draft settles one token and as many more as agree (speculative decoding). A canvas settles one token
+    too, and is rated together with the verification that it enables. Redrafting adds a canvas to a verification, and
+    gains what that saves later if the whole draft agrees. Pending rows add the same cost to every action, so that they
+    do not affect the choice.
     """
 
     def spent(rows: np.ndarray | float) -> np.ndarray | float:
         return costs.of(1) + costs.of(situation.pending + rows) - costs.of(situation.pending)
 
     count, right = situation.canvases, acceptance.of_canvas() * (1 - 1 / max(situation.left, 2.0))
-    run = {size: expected_run(right, size - 1) for size in CANVASES}
+    run = {size: _expected_run(right, size - 1) for size in CANVASES}
     actions = [Action("step", float(1 / costs.of(1)))]
     for size in situation.canvas_sizes:
         drawing, verifying = spent(count * (size + 1) - 1), costs.of(count * (1 + run[size]))
@@ -196,77 +161,13 @@ def choose(situation: Situation, costs: Costs, acceptance: Acceptance) -> Action
 
 
 def prior(evidence: Evidence | None) -> float:
-    """How likely a drafted token is right, before anything was seen."""
+    """The probability that a drafted token is right, before any was verified."""
     if evidence is None:
         return 1.0
     source, level = evidence
     return PRIORS[source][level]
 
 
-def expected_run(probability: float, longest: int) -> float:
-    """How many tokens in a row are right when each is with that probability."""
+def _expected_run(probability: float, longest: int) -> float:
+    """How many consecutive tokens are right if each is with this probability."""
     return probability * (1 - probability**longest) / (1 - probability)
-
-
-def calibrate(runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> Costs:
-    """All that is worth measuring, at once."""
-    *_, costs = Gauge(runtime, clock=clock).rest()
-    return costs
-
-
-class Gauge:
-    """Measures forwards of one row to 64 on a cache of usual length: two sizes at the start, in little time even
-    on a busy machine, the others while nobody waits.
-
-    The fastest of a few counts; the first, in which a runtime may still be preparing, does not. Fewer rows never
-    cost more: they could be padded.
-    """
-
-    def __init__(self, runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._runtime = runtime
-        self._clock = clock
-        self._context = min(CALIBRATION_CONTEXT, runtime.config.context // 2)
-        self._fastest: dict[int, float] = {}
-
-    def start(self, seconds: float = START_SECONDS) -> Costs:
-        """Once its share of the time is over no size gets a third forward."""
-        cache, began = self._filled(), self._clock()
-        for number, rows in enumerate(STARTED_WITH, start=1):
-            end = began + seconds * number / len(STARTED_WITH)
-            self._time(rows, cache)
-            times = [self._time(rows, cache)]
-            while len(times) < REPEATS and self._clock() < end:
-                times.append(self._time(rows, cache))
-            self._fastest[rows] = min(times)
-        return self._costs()
-
-    def rest(self) -> Iterator[Costs]:
-        """What is known after each further forward, until all sizes are measured; whoever asks may pause."""
-        cache = self._filled()
-        for rows, repeat in product(CALIBRATED, range(1 + REPEATS)):
-            milliseconds = self._time(rows, cache)
-            if repeat:
-                self._fastest[rows] = min(milliseconds, self._fastest.get(rows, math.inf))
-            yield self._costs()
-
-    def _costs(self) -> Costs:
-        rows = sorted(self._fastest)
-        milliseconds = [self._fastest[count] for count in rows]
-        return Costs(tuple(rows), tuple(np.minimum.accumulate(milliseconds[::-1])[::-1].tolist()))
-
-    def _filled(self) -> Cache:
-        """What stands in it costs nothing: one row, over and over."""
-        cache, ids = self._runtime.cache(), np.zeros(1, np.int32)
-        forward = self._runtime.forward(Rows(ids, ids, wanted=[]), cache)
-        cache.append(forward, [0] * self._context)
-        return cache
-
-    def _time(self, rows: int, cache: Cache) -> float:
-        """Milliseconds of one clean row and a canvas on it."""
-        canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
-        fused = fuse(
-            self._context, HintedPrefix.without_hints([0] * (self._context + 1), range(self._context + 1)), 0, canvases
-        )
-        started = self._clock()
-        self._runtime.forward(fused.rows, cache)
-        return (self._clock() - started) * 1000

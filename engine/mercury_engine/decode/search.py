@@ -1,15 +1,15 @@
-"""How much work an answer gets: one sketch, one verified answer, or the best of several."""
+"""How each effort searches: one sketch, one verified answer, or the best of several answers."""
 
 from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 from mercury_engine.api import Effort
-from mercury_engine.decode.answer import Answer
-from mercury_engine.decode.cache import Session
+from mercury_engine.decode.answer import HoleAnswer
 from mercury_engine.decode.canvas import Canvas, canvas_for, fuse
-from mercury_engine.decode.denoise import Decoder, Decoding, Forced, read
-from mercury_engine.decode.drafts import Known
+from mercury_engine.decode.denoise import Decoder, Decoding, Forced, prefill
+from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes
 from mercury_engine.tokens.layout import until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -18,33 +18,33 @@ from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK
 __all__ = ["HOPELESS", "LOW_TOKENS", "RUNNERS_UP", "Search", "branches"]
 
 LOW_TOKENS = 32
-"""What *low* says at most where text is inserted: as much as one canvas holds on any device."""
+"""The longest insertion of *low*: as much as one canvas holds on any device."""
 
 HOPELESS = 0.01
-"""*low* gives up when an answer as a whole is less probable than this."""
+"""*low* gives up on an answer when its joint probability falls below this."""
 
 SKETCH = {"line": 16, "block": 32, "edit": 32}
-"""Canvases of *instant*, fixed so that its answer depends on no measurement."""
+"""The canvases of *instant*, fixed so that its answer does not depend on measured costs."""
 
 RUNNERS_UP = 2
 ALTERNATIVES = 2
 REVISED = (4, 2)
-"""Each round of *high* drafts a quarter, then half of an answer's tokens anew, the least certain ones."""
+"""*high* drafts the least certain quarter of an answer's tokens again, then the least certain half."""
 
 END = b"\xff"
-"""No text has this byte: it tells an answer that ends from one that goes on."""
+"""A byte that no text contains: it marks the end of an answer."""
 
 Start = Callable[..., Decoding]
-"""Makes a greedy decoding; or one with a beginning `forced`, `known` texts to draft from for each hole."""
+"""Makes a decoding; optionally with a `forced` start, and with draft `sources` for each hole."""
 
 
 class Search:
-    """The decodings of one request; `best` is what to show at any time, `run` pauses between two forwards.
+    """The decodings of one request; `best` is the one to show at any time, `run` pauses between forwards.
 
-    `departure`: how many tokens make an alternative differ from the first answer; they are always shown.
+    `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown.
     """
 
-    def __init__(self, decoder: Decoder, session: Session, start: Start) -> None:
+    def __init__(self, decoder: Decoder, session: EngineSession, start: Start) -> None:
         self.best = start()
         self.departure = 0
         self._decoder = decoder
@@ -71,7 +71,7 @@ class Search:
             yield from decoding.advance()
 
     def _alternative(self, seed: int, explore: Callable[[Decoding], Passes[None]]) -> Passes[None]:
-        """The likeliest departure from the greedy answer, the second likeliest, and so on."""
+        """The likeliest departure from the greedy answer for the first seed, the next one for the second, and so on."""
         options = branches(self.best, self._decoder.tokenizer)
         if not options:
             return
@@ -82,7 +82,7 @@ class Search:
         yield from explore(self.best)
 
     def _improve(self) -> Passes[None]:
-        """Try the likeliest departures, then to revise the best; the most probable answer wins."""
+        """Try the likeliest departures, then revisions of the best answer; the most probable answer wins."""
         for forced in branches(self.best, self._decoder.tokenizer)[:ALTERNATIVES]:
             yield
             yield from self._compete(forced, "branch")
@@ -96,41 +96,41 @@ class Search:
     def _compete(self, forced: Forced, kind: str) -> Passes[None]:
         rival = self._departing(forced)
         yield from self._decode(rival)
-        won = _worth(rival) > _worth(self.best)
+        won = _rank(rival) > _rank(self.best)
         self._decoder.report.competed(kind, won)
         if won:
             self.best = rival
 
     def _departing(self, forced: Forced) -> Decoding:
-        """Another decoding, which is likely to follow the best one after what is forced."""
-        known = []
+        """Another decoding, which drafts from the best one behind the forced start."""
+        sources = []
         for number in range(len(self.best.answers)):
-            ids = self.best.spoken(number).ids
+            ids = self.best.decoded(number).ids
             if number == forced.number:
                 ids = [*forced.ids, *ids[len(forced.ids) :]]
-            known.append([Known("branch", ids)])
-        return self._start(forced=forced, known=known)
+            sources.append([DraftSource("branch", ids)])
+        return self._start(forced=forced, sources=sources)
 
     def _revised(self, part: int) -> Passes[Forced | None]:
-        """The answer with the least certain token, those of its tokens drafted anew that are least certain.
+        """The answer with the least certain token, with its least certain tokens drafted again.
 
-        Unlike a fresh draft it sees what stands on both sides of them.
+        Unlike a fresh draft, this one sees the tokens on both sides.
         """
         best, decoder = self.best, self._decoder
         number = min(range(len(best.answers)), key=lambda n: min(_probabilities(best.answers[n])))
         answer, start = best.answers[number], best.starts[number]
         weak = _weakest(answer, decoder.tokenizer, part)
         inputs = _provisional(answer, weak)
-        trail = best.trail.upto(start)
-        if not weak or int(trail.positions_R[-1]) + len(inputs) >= decoder.runtime.config.context:
+        prefix = best.prefix.upto(start)
+        if not weak or int(prefix.positions_R[-1]) + len(inputs) >= decoder.runtime.config.context:
             return None
-        while (yield from read(decoder, self._session, trail)):
+        while (yield from prefill(decoder, self._session, prefix)):
             yield
-        cached = self._session.align(trail)
+        cached = self._session.align(prefix)
         canvas = Canvas(start - cached - 1, inputs)
-        fused = fuse(cached, trail, canvas.anchor, [canvas])
+        fused = fuse(cached, prefix, canvas.anchor, [canvas])
         forward = yield Pass(fused.rows, self._session.cache)
-        self._session.keep(forward, trail)
+        self._session.keep(forward, prefix)
         decoder.report.count("revise", rows=len(fused.rows.ids_R), settled=0)
         drafted, _ = decoder.chooser.slots(fused.slots(forward.logits_WV, 0), b"")
         revised = [int(drafted[i]) if i in weak else token for i, token in enumerate(answer.ids)]
@@ -140,10 +140,9 @@ class Search:
 
 
 def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:
-    """Beginnings that depart from an answer where it is settled, the likeliest first.
+    """Starts that depart from the committed tokens of an answer, the likeliest first.
 
-    No two of them, and none of them and the answer itself, can go on to the same text: each spells something
-    that none of the others begins with.
+    No two of them can continue to the same text, nor can one to the answer's: no spelling is a prefix of another.
     """
     found = []
     before = 1.0
@@ -153,7 +152,7 @@ def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:
             found += [(before * p, Forced(number, (*ids, token))) for token, p in choice.others]
             before *= choice.probability
     spelled = {
-        (number, _spelling(decoding.spoken(number).ids, answer, tokenizer))
+        (number, _spelling(decoding.decoded(number).ids, answer, tokenizer))
         for number, answer in enumerate(decoding.answers)
     }
     distinct = []
@@ -167,7 +166,7 @@ def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:
     return distinct
 
 
-def _spelling(ids: Sequence[int], answer: Answer, tokenizer: Tokenizer) -> bytes:
+def _spelling(ids: Sequence[int], answer: HoleAnswer, tokenizer: Tokenizer) -> bytes:
     spelled = tokenizer.decode_bytes(ids)
     if not ids or not answer.ends(ids[-1]):
         return spelled
@@ -175,20 +174,20 @@ def _spelling(ids: Sequence[int], answer: Answer, tokenizer: Tokenizer) -> bytes
 
 
 def _is_text(spelled: bytes) -> bool:
-    """Nobody sees a departure in the middle of a character."""
+    """A departure inside a character would be invisible."""
     return "\ufffd" not in spelled.decode("utf-8", "replace")
 
 
-def _worth(decoding: Decoding) -> tuple[bool, float]:
+def _rank(decoding: Decoding) -> tuple[bool, float]:
     return all(answer.complete for answer in decoding.answers), decoding.probability
 
 
-def _probabilities(answer: Answer) -> Sequence[float]:
-    return answer.spoken().probabilities
+def _probabilities(answer: HoleAnswer) -> Sequence[float]:
+    return answer.decoded().probabilities
 
 
-def _weakest(answer: Answer, tokenizer: Tokenizer, part: int) -> set[int]:
-    """The least certain of an answer's tokens, one of `part`, without those that spell the begun word."""
+def _weakest(answer: HoleAnswer, tokenizer: Tokenizer, part: int) -> set[int]:
+    """The least certain of an answer's tokens, one in `part`, but none that spell the partial word."""
     typed = len(answer.hole.part.encode("utf-8", "replace"))
     lengths = np.cumsum([len(tokenizer.token_bytes[token]) for token in answer.ids])
     free = int(np.searchsorted(lengths, typed)) + 1 if typed else 0
@@ -197,8 +196,8 @@ def _weakest(answer: Answer, tokenizer: Tokenizer, part: int) -> set[int]:
     return set(ranked[: max(1, len(ranked) // part)])
 
 
-def _provisional(answer: Answer, weak: Collection[int]) -> np.ndarray:
-    """The answer as a canvas, masks where it is weak; behind it its end, or masks if it has none."""
+def _provisional(answer: HoleAnswer, weak: Collection[int]) -> np.ndarray:
+    """The answer as a canvas, with masks where it is weak; the rest are ends, or masks if it is incomplete."""
     size = canvas_for(len(answer.ids))
     inputs = np.full(size, EOM if answer.complete else MASK, np.int32)
     inputs[: len(answer.ids)] = answer.ids[:size]

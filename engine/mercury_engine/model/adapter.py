@@ -1,7 +1,7 @@
-"""What tuning adds to a model's weights, for one project: low-rank products or whole differences.
+"""What tuning adds to a model's weights for one project: low-rank products (LoRA) or whole differences.
 
 adapter.safetensors   `<weight>.up` and `<weight>.down`, whose product is added, or `<weight>.delta`
-adapter.json          whose weights they are added to, and whatever else the tuner wants remembered
+adapter.json          the identity of the weights that they belong to, and the tuner's report
 """
 
 import hashlib
@@ -24,7 +24,7 @@ ADAPTER_FILE = "adapter.json"
 WEIGHTS_FILE = "adapter.safetensors"
 UP, DOWN, DELTA = ".up", ".down", ".delta"
 
-REMEDY = "tune the project again, or remove what was tuned with `mercury-ls tune PATH --remove`"
+REMEDY = "tune the project again, or remove the tuned weights with `mercury-ls tune PATH --remove`"
 
 
 class _Base(Struct, frozen=True):
@@ -32,7 +32,7 @@ class _Base(Struct, frozen=True):
 
 
 def identity(folder: Path) -> str:
-    """What the weights of a model's folder are, whatever the folder is called."""
+    """A hash of the weights in a folder, whatever the folder is called."""
     found = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.suffix == ".safetensors" or path.name in SHAPES):
         with path.open("rb") as file:
@@ -41,7 +41,7 @@ def identity(folder: Path) -> str:
 
 
 def read_adapter(folder: Path, model: Path) -> Weights:
-    """What is to be added to the weights of the folder `model`, which must be those that it was made for."""
+    """The weights to add to those in the folder `model`, which must be the ones that the adapter was made for."""
     path = folder / ADAPTER_FILE
     try:
         base = msgspec.json.decode(path.read_bytes(), type=_Base).base
@@ -49,12 +49,12 @@ def read_adapter(folder: Path, model: Path) -> Weights:
     except (OSError, msgspec.DecodeError, SafetensorError, TypeError) as error:
         raise ModelError(f"{folder}: damaged ({error}); {REMEDY}") from error
     if base != identity(model):
-        raise ModelError(f"{path}: was made for other weights than those of {model}; {REMEDY}")
+        raise ModelError(f"{path}: was made for other weights than those in {model}; {REMEDY}")
     return added
 
 
 def adapted(weights: Weights, added: Weights) -> Weights:
-    """The weights with everything added; what was int8 is int8 again, on a scale of its own."""
+    """The sum. Matrices that were int8 are int8 again, with new scales."""
     found = dict(weights)
     for name, delta in _deltas(added).items():
         if name not in weights or weights[name].shape != delta.shape:
@@ -67,7 +67,7 @@ def adapted(weights: Weights, added: Weights) -> Weights:
 
 
 def dequantized(weights: Weights) -> Weights:
-    """Float weights, without scales."""
+    """Float weights without scales."""
     plain = {name: weight for name, weight in weights.items() if not name.endswith(SCALE)}
     return {
         name: dequantize(weight, weights[name + SCALE]) if weight.dtype == np.int8 else weight
@@ -84,11 +84,11 @@ def _deltas(added: Weights) -> Weights:
         elif key == name + UP and name + DOWN in added:
             found[name] = _product(name, array, added[name + DOWN])
         elif key != name + DOWN or name + UP not in added:
-            raise ModelError(f"{key} is no part of an adapter; {REMEDY}")
+            raise ModelError(f"{key} does not belong in an adapter; {REMEDY}")
     return found
 
 
 def _product(name: str, up: np.ndarray, down: np.ndarray) -> np.ndarray:
     if up.ndim != 2 or down.ndim != 2 or up.shape[1] != down.shape[0]:
-        raise ModelError(f"{name}: {up.shape} and {down.shape} have no product; {REMEDY}")
+        raise ModelError(f"{name}: {up.shape} and {down.shape} cannot be multiplied; {REMEDY}")
     return up.astype(np.float32) @ down.astype(np.float32)

@@ -1,5 +1,4 @@
-"""The shape of a model: read from a small JSON file, with errors that name the path, the value and the
-remedy."""
+"""The shape of a model, read from a small JSON file, and the names of the files in its folder."""
 
 from pathlib import Path
 
@@ -11,9 +10,11 @@ from mercury_engine.tokens.vocabulary import LAYOUT_VERSION, SPECIALS
 
 __all__ = [
     "BOOTSTRAP",
+    "CONFIG_FILE",
     "PRESETS",
     "QUICKSILVER",
     "TINY",
+    "TOKENIZER_FILE",
     "ModelConfig",
     "ModelError",
     "read_config",
@@ -21,8 +22,12 @@ __all__ = [
 ]
 
 
+CONFIG_FILE = "config.json"
+TOKENIZER_FILE = "tokenizer.json"
+
+
 class ModelError(EngineError):
-    """A model's files cannot be used."""
+    """The files of a model cannot be used."""
 
 
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -87,7 +92,7 @@ def read_config(path: Path) -> ModelConfig:
     try:
         config = msgspec.json.decode(path.read_bytes(), type=ModelConfig)
     except OSError as error:
-        raise ModelError(f"{path}: cannot read the model's config ({error}); name a folder with one") from error
+        raise ModelError(f"{path}: cannot read the model's config ({error}); name a folder that has one") from error
     except msgspec.DecodeError as error:
         raise ModelError(f"{path}: {error}; correct the file or install the model again") from error
     _check(config, path)
@@ -108,13 +113,13 @@ def _check(config: ModelConfig, path: Path) -> None:
     if config.head_width % 2:
         raise ModelError(f"{path}: head_width is {config.head_width}; rotation needs an even number")
     if config.softcap is not None and config.softcap <= 0:
-        raise ModelError(f"{path}: softcap is {config.softcap}; it must be positive, or null for none")
+        raise ModelError(f"{path}: softcap is {config.softcap}; it must be positive, or null")
     if config.hints and config.softcap is not None:
-        raise ModelError(f"{path}: softcap is {config.softcap}; in a model with hints it must be null")
+        raise ModelError(f"{path}: softcap is {config.softcap}; it must be null in a model with hints")
     if config.vocabulary < len(SPECIALS) + 256:
-        raise ModelError(f"{path}: vocabulary is {config.vocabulary}; specials and bytes alone take 320")
+        raise ModelError(f"{path}: vocabulary is {config.vocabulary}; the special tokens and bytes alone are 320")
     if config.layout_version != LAYOUT_VERSION:
         raise ModelError(
-            f"{path}: layout_version is {config.layout_version}, this program writes {LAYOUT_VERSION}; "
+            f"{path}: layout_version is {config.layout_version}, this version reads {LAYOUT_VERSION}; "
             "install the version of mercury-ls that the model was trained for"
         )

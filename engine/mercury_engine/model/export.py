@@ -1,7 +1,7 @@
-"""The folder in which a model ships: its config, int8 shards with float scales, and their checksums.
+"""The folder of a model as it ships: its config, int8 shards with float scales, and their checksums.
 
-`export` writes one from float weights, and so does `python -m mercury_engine.export SOURCE TARGET`; `read` maps either
-kind into memory. Neither needs torch.
+`export` writes one from float weights, as `python -m mercury_engine.export SOURCE TARGET` does; `read` maps either kind
+into memory. Neither needs torch.
 """
 
 import argparse
@@ -16,33 +16,31 @@ import numpy as np
 from msgspec import Struct
 from safetensors.numpy import save_file
 
-from mercury_engine.model.config import ModelConfig, ModelError, read_config, write_config
+from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError, read_config, write_config
 from mercury_engine.model.fitted import FITTED_FILES
 from mercury_engine.model.quantize import quantize, relative_error
 from mercury_engine.tokens.hints import HINTS
 
-__all__ = ["Report", "Weights", "export", "main", "read", "seal", "shapes"]
+__all__ = ["ExportReport", "Weights", "export", "main", "read", "seal", "shapes"]
 
 Weights = dict[str, np.ndarray]
-"""Arrays by the names that the reference model gives them. A quantised matrix is int8, its scales stand
-beside it under its name and `.scale`."""
+"""Arrays by their names in the reference model. A quantised matrix is int8, and its scales have its name and
+`.scale`."""
 
-CONFIG_FILE = "config.json"
-TOKENIZER_FILE = "tokenizer.json"
 CHECKSUMS_FILE = "checksums.sha256"
 SEALED = {".json", ".safetensors"}
 SCALE = ".scale"
 SHARD_BYTES = 16 * 2**20
 HEADER_BYTES = 2**20
 READABLE = 0o644
-"""safetensors writes files that only their owner may read, but packages are installed for everybody."""
+"""safetensors lets only the owner read its files, but packages are installed for all users."""
 
 REMEDY = "install the model again"
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8}
 
 
-class Report(Struct, frozen=True):
-    """`errors`: how far each matrix moved, as a share of its length."""
+class ExportReport(Struct, frozen=True):
+    """`errors`: the relative error of each quantised matrix."""
 
     files: tuple[str, ...]
     bytes: int
@@ -55,10 +53,10 @@ class _Entry(Struct, frozen=True):
     data_offsets: tuple[int, int]
 
 
-def export(source: Path, target: Path) -> Report:
-    """Write the model of `source` to the folder `target` with int8 matrices."""
+def export(source: Path, target: Path) -> ExportReport:
+    """Write the model in `source` to the folder `target`, with int8 matrices."""
     if source.resolve() == target.resolve():
-        raise ModelError(f"{target}: the float weights lie there; export to another folder")
+        raise ModelError(f"{target}: holds the float weights; export to another folder")
     config, weights = read(source)
     target.mkdir(parents=True, exist_ok=True)
     for stale in [*target.glob("*.safetensors"), *(target / name for name in FITTED_FILES)]:
@@ -71,13 +69,13 @@ def export(source: Path, target: Path) -> Report:
         shutil.copyfile(source / TOKENIZER_FILE, target / TOKENIZER_FILE)
     names = seal(target)
     errors = {name: relative_error(weight) for name, weight in matrices.items()}
-    return Report(names, sum((target / name).stat().st_size for name in names), errors)
+    return ExportReport(names, sum((target / name).stat().st_size for name in names), errors)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="mercury_engine.export", description="Writes a model as it ships.")
-    parser.add_argument("source", type=Path, help="a folder with float weights: what training leaves in model/")
-    parser.add_argument("target", type=Path, help="the folder to write, which the engine opens")
+    parser = argparse.ArgumentParser(prog="mercury_engine.export", description="Write a model as it ships.")
+    parser.add_argument("source", type=Path, help="a folder with float weights: the model/ of a training run")
+    parser.add_argument("target", type=Path, help="the folder to write, for the engine to open")
     options = parser.parse_args(arguments)
     try:
         found = export(options.source, options.target)
@@ -85,11 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(f"mercury_engine.export: {error}") from error
     moved = max(found.errors.values(), default=0.0)
     size = f"{len(found.files)} files, {found.bytes / 2**20:.1f} MiB"
-    print(f"{options.target}: {size}, no matrix moved by more than {moved:.2%} of its length")
+    print(f"{options.target}: {size}; the relative error of each matrix is at most {moved:.2%}")
 
 
 def seal(folder: Path) -> tuple[str, ...]:
-    """Write the checksums of all that an engine reads from the folder, and return the names."""
+    """Write the checksums of all files that an engine reads from the folder; their names."""
     names = tuple(sorted(path.name for path in folder.iterdir() if path.suffix in SEALED))
     lines = [f"{_digest(folder / name)}  {name}\n" for name in names]
     (folder / CHECKSUMS_FILE).write_text("".join(lines), encoding="utf-8")
@@ -97,7 +95,7 @@ def seal(folder: Path) -> tuple[str, ...]:
 
 
 def read(folder: Path) -> tuple[ModelConfig, Weights]:
-    """The model of a folder. Matrices stay memory-mapped where they are stored as float32 or int8."""
+    """The model in a folder. Matrices stay memory-mapped where they are stored as float32 or int8."""
     _verify_checksums(folder)
     config = read_config(folder / CONFIG_FILE)
     paths = sorted(folder.glob("*.safetensors"))
@@ -111,7 +109,7 @@ def read(folder: Path) -> tuple[ModelConfig, Weights]:
 
 
 def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """The weights that a config asks for."""
+    """The weights that a config requires."""
     queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
     found: dict[str, tuple[int, ...]] = {
         "embedding.weight": (config.vocabulary, config.width),
@@ -156,7 +154,7 @@ def _quantised(matrices: Weights) -> Weights:
 
 
 def _write_shards(weights: Weights, folder: Path) -> None:
-    """Fill shards in order; a tensor that is larger than a shard has one to itself."""
+    """Fills shards in order; a tensor larger than a shard has one to itself."""
     shards: list[Weights] = [{}]
     room = SHARD_BYTES - HEADER_BYTES
     for name, weight in weights.items():
@@ -172,16 +170,16 @@ def _write_shards(weights: Weights, folder: Path) -> None:
 
 
 def _verify_checksums(folder: Path) -> None:
-    """A folder of float weights, as training leaves it, has none."""
+    """A folder of float weights, as training writes it, has none."""
     path = folder / CHECKSUMS_FILE
     if not path.exists():
         return
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         expected, _, name = line.partition("  ")
         if not name or Path(name).name != name:
-            raise ModelError(f"{path}: {line!r} names no file of this folder; {REMEDY}")
+            raise ModelError(f"{path}: {line!r} names no file in this folder; {REMEDY}")
         if _digest(folder / name) != expected:
-            raise ModelError(f"{folder / name}: its checksum is not the one in {CHECKSUMS_FILE}; {REMEDY}")
+            raise ModelError(f"{folder / name}: does not match its checksum in {CHECKSUMS_FILE}; {REMEDY}")
 
 
 def _digest(path: Path) -> str:
@@ -215,7 +213,7 @@ def _tensor(data: np.ndarray, entry: _Entry, place: str) -> np.ndarray:
     start, stop = entry.data_offsets
     size = math.prod(entry.shape) * dtype.itemsize
     if min(entry.shape, default=0) < 0 or not 0 <= start <= stop <= len(data) or stop - start != size:
-        raise ModelError(f"{place} does not fit the file, which is damaged or cut short; {REMEDY}")
+        raise ModelError(f"{place} does not fit the file, which is damaged or truncated; {REMEDY}")
     stored = data[start:stop].view(dtype).reshape(entry.shape)
     if entry.dtype == "BF16":
         return (stored.astype(np.uint32) << 16).view(np.float32)
@@ -228,7 +226,7 @@ def _check(weights: Weights, config: ModelConfig, folder: Path) -> None:
     missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
     if missing or unknown:
         raise ModelError(
-            f"{folder}: the weights lack {missing[:3]} and hold unknown {unknown[:3]}; "
+            f"{folder}: weights missing {missing[:3]}, unknown {unknown[:3]}; "
             f"a shard is missing, or {CONFIG_FILE} belongs to another model: {REMEDY}"
         )
     for name, weight in weights.items():
@@ -240,7 +238,7 @@ def _check(weights: Weights, config: ModelConfig, folder: Path) -> None:
     matrices = {name for name, shape in shapes(config).items() if len(shape) == 2}
     odd = sorted(matrices.symmetric_difference(_int8(weights))) if _int8(weights) else []
     if odd:
-        raise ModelError(f"{folder}: {odd[:3]}: the matrices are int8, all of them and nothing else: {REMEDY}")
+        raise ModelError(f"{folder}: {odd[:3]}: either all matrices are int8 or none, and nothing else is: {REMEDY}")
 
 
 def _int8(weights: Weights) -> list[str]:

@@ -1,4 +1,4 @@
-"""What is fitted to a model once it is trained: small JSON files beside its weights, which belong to them alone."""
+"""Small JSON files beside a model's weights: coefficients that are fitted to this one model once it is trained."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -8,19 +8,23 @@ from msgspec import Struct
 
 from mercury_engine.model.config import ModelError
 
-__all__ = ["CALIBRATION_FILE", "ECHO_FILE", "FITTED_FILES", "WORTH_FILE", "read_fitted", "write_fitted"]
+__all__ = ["CALIBRATION_FILE", "COPY_BIAS_FILE", "FITTED_FILES", "RESCORING_FILE", "read_fitted", "write_fitted"]
 
 CALIBRATION_FILE = "confidence.json"
-ECHO_FILE = "echo.json"
-WORTH_FILE = "worth.json"
-FITTED_FILES = (CALIBRATION_FILE, ECHO_FILE, WORTH_FILE)
+COPY_BIAS_FILE = "copy_bias.json"
+RESCORING_FILE = "rescoring.json"
+FORMER_NAMES = {COPY_BIAS_FILE: "echo.json", RESCORING_FILE: "worth.json"}
+"""Models that were made before these files were renamed."""
+FITTED_FILES = (CALIBRATION_FILE, COPY_BIAS_FILE, RESCORING_FILE, *FORMER_NAMES.values())
 
 Fitted = TypeVar("Fitted", bound=Struct)
 
 
-def read_fitted(path: Path, kind: type[Fitted]) -> Fitted | None:
-    """None where nothing was fitted, or nothing found to help."""
-    if not path.exists():
+def read_fitted(folder: Path, name: str, kind: type[Fitted]) -> Fitted | None:
+    """None where nothing was fitted, or where it was found not to help."""
+    names = (name, FORMER_NAMES.get(name, name))
+    path = next((folder / each for each in names if (folder / each).exists()), None)
+    if path is None:
         return None
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
@@ -28,5 +32,9 @@ def read_fitted(path: Path, kind: type[Fitted]) -> Fitted | None:
         raise ModelError(f"{path}: {error}; correct the file or remove it") from error
 
 
-def write_fitted(path: Path, found: Struct) -> None:
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+def write_fitted(folder: Path, name: str, found: Struct | None) -> None:
+    """None removes what was written before."""
+    for stale in {name, FORMER_NAMES.get(name, name)}:
+        (folder / stale).unlink(missing_ok=True)
+    if found is not None:
+        (folder / name).write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")

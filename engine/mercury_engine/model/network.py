@@ -1,7 +1,7 @@
-"""The reference model: one stack that reads causally, drafts on a canvas and verifies, told apart only by its
-mask.
- Shapes: B batch, T rows of this forward, S columns (cached rows, then these), D width, H query heads, K key
-heads, E head width, F feed-forward width, V vocabulary, R rows whose logits are wanted.
+"""The reference model: one stack that reads, drafts on a canvas and verifies; only the mask differs.
+
+Shapes: B batch, T rows of this forward, S columns (cached rows, then these), D width, H query heads, K key heads, E
+head width, F feed-forward width, V vocabulary, R rows whose logits are wanted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,23 +14,22 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mercury_engine.model.config import ModelConfig, ModelError, read_config, write_config
+from mercury_engine.model.config import CONFIG_FILE, ModelConfig, ModelError, read_config, write_config
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
 __all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "save"]
 
 KeyValues = Sequence[tuple[Tensor, Tensor]]
-"""For each layer the keys and values of some rows, BKTE each: keys normed and rotated."""
+"""For each layer the keys and values of some rows, BKTE; keys are normed and rotated."""
 
 Attend = Callable[[Tensor, Tensor, Tensor, object], Tensor]
 
-CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 
 
 def attend_dense(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None) -> Tensor:
-    """Attention under a boolean mask, TS or BTS, true where a row sees a column; causal without one."""
+    """Attention under a boolean mask, TS or BTS, true where a row sees a column; causal without a mask."""
     rows, columns = q_BHTE.shape[2], k_BKSE.shape[2]
     if mask is None:
         mask = torch.ones(rows, columns, dtype=torch.bool, device=q_BHTE.device).tril(columns - rows)
@@ -39,18 +38,18 @@ def attend_dense(q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | 
     return functional.scaled_dot_product_attention(q_BHTE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
 
 
-class Linear(nn.Linear):
+class _Linear(nn.Linear):
     def reset_parameters(self) -> None:
-        """Nothing: `create` and `load` write every weight, and drawing values in vain takes half a second."""
+        """Does nothing: `create` and `load` set every weight, and random values take half a second."""
 
 
-class Embedding(nn.Embedding):
+class _Embedding(nn.Embedding):
     def reset_parameters(self) -> None:
-        """Nothing, as for `Linear`."""
+        """Does nothing, as for `_Linear`."""
 
 
-class Norm(nn.Module):
-    """Root mean square norm, computed in float32 whatever the weights are."""
+class _Norm(nn.Module):
+    """RMS norm, computed in float32 whatever the precision of the weights."""
 
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__()
@@ -63,17 +62,17 @@ class Norm(nn.Module):
         return scaled.to(x.dtype) * self.weight
 
 
-class Attention(nn.Module):
+class _Attention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.head_width = config.head_width
         queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
-        self.query = Linear(config.width, queries, bias=config.qkv_bias)
-        self.key = Linear(config.width, keys, bias=config.qkv_bias)
-        self.value = Linear(config.width, keys, bias=config.qkv_bias)
-        self.output = Linear(queries, config.width, bias=False)
-        self.query_norm = Norm(config.head_width, config.norm_epsilon) if config.qk_norm else nn.Identity()
-        self.key_norm = Norm(config.head_width, config.norm_epsilon) if config.qk_norm else nn.Identity()
+        self.query = _Linear(config.width, queries, bias=config.qkv_bias)
+        self.key = _Linear(config.width, keys, bias=config.qkv_bias)
+        self.value = _Linear(config.width, keys, bias=config.qkv_bias)
+        self.output = _Linear(queries, config.width, bias=False)
+        self.query_norm = _Norm(config.head_width, config.norm_epsilon) if config.qk_norm else nn.Identity()
+        self.key_norm = _Norm(config.head_width, config.norm_epsilon) if config.qk_norm else nn.Identity()
 
     def forward(
         self,
@@ -83,8 +82,8 @@ class Attention(nn.Module):
         cached: tuple[Tensor, Tensor] | None,
         attend: Attend,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        q_BHTE = rotate(self.query_norm(self._heads(self.query(x_BTD))), rotation)
-        k_BKTE = rotate(self.key_norm(self._heads(self.key(x_BTD))), rotation)
+        q_BHTE = _rotate(self.query_norm(self._heads(self.query(x_BTD))), rotation)
+        k_BKTE = _rotate(self.key_norm(self._heads(self.key(x_BTD))), rotation)
         v_BKTE = self._heads(self.value(x_BTD))
         k_BKSE, v_BKSE = k_BKTE, v_BKTE
         if cached is not None:
@@ -97,24 +96,24 @@ class Attention(nn.Module):
         return x_BTF.unflatten(2, (-1, self.head_width)).transpose(1, 2)
 
 
-class FeedForward(nn.Module):
+class _FeedForward(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.gate = Linear(config.width, config.feed_forward, bias=False)
-        self.up = Linear(config.width, config.feed_forward, bias=False)
-        self.down = Linear(config.feed_forward, config.width, bias=False)
+        self.gate = _Linear(config.width, config.feed_forward, bias=False)
+        self.up = _Linear(config.width, config.feed_forward, bias=False)
+        self.down = _Linear(config.feed_forward, config.width, bias=False)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         return self.down(functional.silu(self.gate(x_BTD)) * self.up(x_BTD))
 
 
-class Layer(nn.Module):
+class _Layer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention_norm = Norm(config.width, config.norm_epsilon)
-        self.attention = Attention(config)
-        self.feed_forward_norm = Norm(config.width, config.norm_epsilon)
-        self.feed_forward = FeedForward(config)
+        self.attention_norm = _Norm(config.width, config.norm_epsilon)
+        self.attention = _Attention(config)
+        self.feed_forward_norm = _Norm(config.width, config.norm_epsilon)
+        self.feed_forward = _FeedForward(config)
         if config.role_scalars:
             self.role_scalars = nn.Parameter(torch.ones(2))
 
@@ -128,12 +127,12 @@ class Layer(nn.Module):
         attend: Attend,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         mixed_BTD, new = self.attention(self.attention_norm(x_BTD), rotation, mask, cached, attend)
-        x_BTD = x_BTD + self._weighed(mixed_BTD, drafting_BT)
+        x_BTD = x_BTD + self._scaled(mixed_BTD, drafting_BT)
         fed_BTD = self.feed_forward(self.feed_forward_norm(x_BTD))
-        return x_BTD + self._weighed(fed_BTD, drafting_BT), new
+        return x_BTD + self._scaled(fed_BTD, drafting_BT), new
 
-    def _weighed(self, added_BTD: Tensor, drafting_BT: Tensor | None) -> Tensor:
-        """What a layer adds weighs `role_scalars[0]` in rows that read or verify, `[1]` where they draft."""
+    def _scaled(self, added_BTD: Tensor, drafting_BT: Tensor | None) -> Tensor:
+        """A layer's contribution, times `role_scalars[0]` in rows that read or verify, `[1]` in rows that draft."""
         if not hasattr(self, "role_scalars"):
             return added_BTD
         if drafting_BT is None:
@@ -142,19 +141,19 @@ class Layer(nn.Module):
 
 
 class Model(nn.Module):
-    """Weights are unset until `create` or `load` fills them."""
+    """Weights are undefined until `create` or `load` sets them."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        self.embedding = Embedding(config.vocabulary, config.width)
+        self.embedding = _Embedding(config.vocabulary, config.width)
         if config.hints:
-            self.hint = Linear(HINTS * config.width, config.width, bias=False)
-            self.trust = Linear(config.width, HINTS, bias=False)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
-        self.norm = Norm(config.width, config.norm_epsilon)
+            self.hint = _Linear(HINTS * config.width, config.width, bias=False)
+            self.trust = _Linear(config.width, HINTS, bias=False)
+        self.layers = nn.ModuleList(_Layer(config) for _ in range(config.layers))
+        self.norm = _Norm(config.width, config.norm_epsilon)
         if not config.tied:
-            self.head = Linear(config.width, config.vocabulary, bias=False)
+            self.head = _Linear(config.width, config.vocabulary, bias=False)
 
     def forward(
         self,
@@ -168,15 +167,15 @@ class Model(nn.Module):
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
         """Hidden rows, and the keys and values of exactly these rows: the caller keeps those that it accepts.
 
-        `mask` is whatever `attend` takes; its columns are the cached rows, then these. `drafting_BT` marks
-        canvas rows where the config has role scalars; all rows read where it is absent. `hints_BTH` are tokens for a
-        model that has hints; without them it is told nothing.
+        `mask` is what `attend` takes; its columns are the cached rows, then these. `drafting_BT` marks canvas rows for
+        configs with role scalars. `hints_BTH` are the hints of each row, for a model
+        that has them; None means empty ones.
         """
-        rotation = rotations(positions_BT, self.config)
+        rotation = _rotations(positions_BT, self.config)
         x_BTD = self.embedding(ids_BT)
         if hints_BTH is not None:
-            told_BTHD = self.embedding(hints_BTH) * (hints_BTH != PAD).unsqueeze(-1)
-            x_BTD = x_BTD + self.hint(told_BTHD.flatten(2)) / HINTS
+            hints_BTHD = self.embedding(hints_BTH) * (hints_BTH != PAD).unsqueeze(-1)
+            x_BTD = x_BTD + self.hint(hints_BTHD.flatten(2)) / HINTS
         fresh = []
         for index, layer in enumerate(self.layers):
             cached = None if cache is None else cache[index]
@@ -198,8 +197,8 @@ class Model(nn.Module):
         return self.trust(hidden_RD) * (hints_RH != PAD)
 
 
-def rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
-    """Cosines and sines of each row's angles, B1TE, in float32; the two halves of a head turn together."""
+def _rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
+    """Cosines and sines of each row's angles, B1TE, in float32; both halves of a head share them."""
     steps = torch.arange(0, config.head_width, 2, device=positions_BT.device, dtype=torch.float32)
     frequencies = config.rope_theta ** (-steps / config.head_width)
     angles = positions_BT[:, None, :, None].float() * frequencies
@@ -207,7 +206,7 @@ def rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor
     return angles.cos(), angles.sin()
 
 
-def rotate(x_BHTE: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
+def _rotate(x_BHTE: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
     cosines, sines = rotation
     first, second = x_BHTE.float().chunk(2, -1)
     turned = torch.cat([-second, first], -1)
@@ -215,7 +214,7 @@ def rotate(x_BHTE: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def create(config: ModelConfig, seed: int) -> Model:
-    """A model with random float32 weights; what each layer adds starts small in deep stacks."""
+    """A model with random float32 weights; residual projections start smaller in deeper stacks."""
     generator = torch.Generator().manual_seed(seed)
     model = Model(config)
     for name, weight in model.named_parameters():
@@ -230,7 +229,7 @@ def create(config: ModelConfig, seed: int) -> Model:
 
 
 def assemble(config: ModelConfig, weights: Mapping[str, np.ndarray]) -> Model:
-    """A model of float arrays, of which it keeps copies."""
+    """A model from float arrays, which it copies."""
     model = Model(config)
     model.load_state_dict({name: torch.tensor(weight) for name, weight in weights.items()}, assign=True)
     return model
@@ -244,9 +243,9 @@ def save(model: Model, folder: Path) -> None:
 
 
 def load(folder: Path, dtype: torch.dtype | None = None) -> Model:
-    """The model of a folder, its weights in one `.safetensors` file or several shards.
+    """The model in a folder, from one `.safetensors` file or several shards.
 
-    Weights stay memory-mapped as they are stored, unless another `dtype` is asked for.
+    Weights stay memory-mapped as they are stored, unless another `dtype` is given.
     """
     config = read_config(folder / CONFIG_FILE)
     model = Model(config)
@@ -275,8 +274,7 @@ def _check(weights: dict[str, Tensor], model: Model, folder: Path) -> None:
     missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
     if missing or unknown:
         raise ModelError(
-            f"{folder}: the weights lack {missing[:3]} and hold unknown {unknown[:3]}; "
-            f"{CONFIG_FILE} belongs to another model"
+            f"{folder}: weights missing {missing[:3]}, unknown {unknown[:3]}; {CONFIG_FILE} belongs to another model"
         )
     for name, weight in weights.items():
         if weight.shape != expected[name].shape:

@@ -1,4 +1,4 @@
-"""What a decoder needs of whatever runs the weights: one forward over a few rows on top of a cache."""
+"""What decoding needs from a runtime: one forward over a few rows on top of a cache."""
 
 from collections.abc import Generator, Sequence
 from typing import Protocol, TypeVar
@@ -14,10 +14,10 @@ __all__ = ["Cache", "Forward", "Pass", "Passes", "Rows", "Runtime"]
 
 
 class Rows:
-    """The rows of one forward. `mask_RC` covers the cached columns and then the rows themselves; None is causal.
+    """The rows of one forward. `mask_RC` covers the cached columns, then the rows themselves; None is causal.
 
-    `drafting_R` marks canvas rows (the weights' drafting role); `wanted` are the rows whose logits are needed;
-    `hints_RH` are read by models that have hints, who are told nothing without.
+    `drafting_R` marks canvas rows, `wanted` are the rows whose logits are needed. Without `hints_RH` a model with hints
+    reads empty ones.
     """
 
     __slots__ = ("drafting_R", "hints_RH", "ids_R", "mask_RC", "positions_R", "wanted")
@@ -36,8 +36,8 @@ class Rows:
         self.positions_R = positions_R
         self.mask_RC = mask_RC
         self.drafting_R = drafting_R
-        told = hints_RH is not None and hints_RH.shape[1] > 0
-        self.hints_RH = hints_RH if told else np.full((len(ids_R), HINTS), PAD, np.int32)
+        hinted = hints_RH is not None and hints_RH.shape[1] > 0
+        self.hints_RH = hints_RH if hinted else np.full((len(ids_R), HINTS), PAD, np.int32)
         self.wanted = range(len(ids_R)) if wanted is None else wanted
 
 
@@ -53,7 +53,7 @@ class Cache(Protocol):
     length: int
 
     def append(self, forward: Forward, rows: Sequence[int]) -> None:
-        """Keep the keys and values of exactly these rows of a forward that was run on this cache."""
+        """Keep the keys and values of exactly these rows of a forward that ran on this cache."""
         ...
 
     def truncate(self, length: int) -> None: ...
@@ -63,7 +63,7 @@ class Cache(Protocol):
 
 
 class Pass(Struct, frozen=True, eq=False):
-    """A forward that somebody waits for."""
+    """A forward that a generator waits for."""
 
     rows: Rows
     cache: Cache
@@ -72,14 +72,14 @@ class Pass(Struct, frozen=True, eq=False):
 Result = TypeVar("Result")
 
 Passes = Generator[Pass | None, Forward, Result]
-"""Work between forwards. It yields a pass to be sent its forward, without delay; or None, where it may be left
-waiting or for good: what it keeps is right at that moment. Between two pauses there is one pass at most."""
+"""Work between forwards, as a generator. It yields a pass and is sent its forward; or it yields None to pause, and may
+be resumed later or never, because its state is consistent then. There is at most one pass between two pauses."""
 
 
 class Runtime(Protocol):
     """One set of weights on one device. Not thread-safe: the engine's thread owns it.
 
-    `batch`: how many passes are worth computing together; 1 where that costs as much as one after another.
+    `batch`: how many passes are worth computing together; 1 where batching gains nothing.
     """
 
     config: ModelConfig
@@ -91,9 +91,9 @@ class Runtime(Protocol):
     def cache(self) -> Cache: ...
 
     def forward(self, rows: Rows, cache: Cache) -> Forward:
-        """Leaves the cache as it is."""
+        """Does not change the cache."""
         ...
 
     def forwards(self, passes: Sequence[Pass]) -> list[Forward]:
-        """The same for several, each on another cache, together where the device gains by that."""
+        """The same for several passes on different caches, batched where the device gains by it."""
         ...

@@ -1,8 +1,7 @@
-"""OpenVINO as it is imported here: without the package that tells its makers of every import, and without the model
-converter, which takes half as long to import as all the rest.
+"""OpenVINO, imported without its telemetry and without the model converter.
 
-The first takes consent for granted, and keeps an identifier of the user in the home folder. OpenVINO does without
-either where it is not installed.
+Telemetry reports every import, assumes consent, and stores a user id in the home folder. The converter adds half to the
+time of the import. OpenVINO works without either.
 """
 
 import sys

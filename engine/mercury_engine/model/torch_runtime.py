@@ -1,4 +1,4 @@
-"""The reference model behind the runtime's protocol: torch on a CPU or a GPU, numpy in and out."""
+"""The torch runtime: the reference model on a CPU or a GPU, numpy in and out."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +22,11 @@ GROWTH = 256
 
 BATCH = 16
 BATCH_ROWS = 4096
-"""How many passes a GPU computes together, and how many rows these may have when all are as long as the longest."""
+"""How many passes a GPU computes together, and how many rows they may have once all are padded to the longest."""
 
 
 class TorchForward:
-    """Float32 logits in numpy; keys and values stay where they were computed."""
+    """Float32 logits in numpy; keys and values stay on their device."""
 
     __slots__ = ("fresh", "logits_WV")
 
@@ -36,7 +36,7 @@ class TorchForward:
 
 
 class TorchCache:
-    """One buffer a layer for keys and one for values, 1KCE each, filled up to `length`."""
+    """Per layer one buffer for keys and one for values, 1KCE, filled up to `length`."""
 
     def __init__(self, model: Model) -> None:
         config, weight = model.config, model.embedding.weight
@@ -46,7 +46,7 @@ class TorchCache:
 
     def append(self, forward: TorchForward, rows: Sequence[int]) -> None:
         self._reserve(self.length + len(rows))
-        chosen = slice(rows[0], rows[-1] + 1) if _run(rows) else list(rows)
+        chosen = slice(rows[0], rows[-1] + 1) if _consecutive(rows) else list(rows)
         after = slice(self.length, self.length + len(rows))
         for buffers, fresh in zip(self._buffers, forward.fresh, strict=True):
             for buffer, new in zip(buffers, fresh, strict=True):
@@ -54,7 +54,7 @@ class TorchCache:
         self.length += len(rows)
 
     def truncate(self, length: int) -> None:
-        assert 0 <= length <= self.length, "a cache is cut inside of what it holds"
+        assert 0 <= length <= self.length, "a cache is truncated to at most its length"
         self.length = length
 
     @property
@@ -62,7 +62,7 @@ class TorchCache:
         return sum(buffer.nbytes for pair in self._buffers for buffer in pair)
 
     def filled(self) -> list[tuple[Tensor, Tensor]]:
-        """A view of what is kept, for each layer."""
+        """A view of the filled part, for each layer."""
         return [(keys[:, :, : self.length], values[:, :, : self.length]) for keys, values in self._buffers]
 
     def _reserve(self, length: int) -> None:
@@ -78,11 +78,11 @@ class TorchCache:
 
 
 class TorchRuntime:
-    """Weights on one device in one stated precision.
+    """Weights on one device in one explicit precision.
 
     >>> runtime = TorchRuntime(load(folder), device="cpu", precision="float32")
 
-    A GPU computes a batch of passes in about the time of one. `batch` tells how many it may be.
+    A GPU computes up to `batch` passes in about the time of one.
     """
 
     name = "torch"
@@ -104,31 +104,31 @@ class TorchRuntime:
         return TorchCache(self.model)
 
     def forward(self, rows: Rows, cache: TorchCache) -> TorchForward:
-        (only,) = self._together([Pass(rows, cache)])
+        (only,) = self._batched([Pass(rows, cache)])
         return only
 
     def forwards(self, passes: Sequence[Pass]) -> list[TorchForward]:
-        """Passes of similar length together, so that they are padded by little."""
+        """Batches passes of similar length, which need little padding."""
         found: dict[int, TorchForward] = {}
         for group in _groups([len(one.rows.ids_R) for one in passes]):
-            found |= zip(group, self._together([passes[index] for index in group]), strict=True)
+            found |= zip(group, self._batched([passes[index] for index in group]), strict=True)
         return [found[index] for index in range(len(passes))]
 
     @torch.inference_mode()
-    def _together(self, passes: Sequence[Pass]) -> list[TorchForward]:
-        """One forward. Rows are padded at their end, caches too; each pass sees its own and nobody else's."""
+    def _batched(self, passes: Sequence[Pass]) -> list[TorchForward]:
+        """One forward. Rows and caches are padded at the end; each pass sees only its own."""
         longest = max(len(one.rows.ids_R) for one in passes)
         caches = [one.cache for one in passes]
         drafting = [one.rows.drafting_R for one in passes]
         hints_BTH = None
         if self.config.hints:
-            hints_BTH = self._batch([one.rows.hints_RH for one in passes], longest, torch.long)
+            hints_BTH = self._padded([one.rows.hints_RH for one in passes], longest, torch.long)
         hidden_BTD, fresh = self.model(
-            self._batch([one.rows.ids_R for one in passes], longest, torch.long),
-            self._batch([one.rows.positions_R for one in passes], longest, torch.long),
+            self._padded([one.rows.ids_R for one in passes], longest, torch.long),
+            self._padded([one.rows.positions_R for one in passes], longest, torch.long),
             self._mask(passes, longest),
             _stacked(caches),
-            None if all(rows is None for rows in drafting) else self._batch(drafting, longest, torch.bool),
+            None if all(rows is None for rows in drafting) else self._padded(drafting, longest, torch.bool),
             hints_BTH=hints_BTH,
         )
         places = [(index, row) for index, one in enumerate(passes) for row in one.rows.wanted]
@@ -141,7 +141,7 @@ class TorchRuntime:
             for index, own_WV in enumerate(np.split(logits_WV, ends))
         ]
 
-    def _batch(self, values: Sequence[np.ndarray | None], longest: int, dtype: torch.dtype) -> Tensor:
+    def _padded(self, values: Sequence[np.ndarray | None], longest: int, dtype: torch.dtype) -> Tensor:
         inner = next((own.shape[1:] for own in values if own is not None), ())
         padded_BT = np.zeros((len(values), longest, *inner), np.int64)
         for padded_T, own_R in zip(padded_BT, values, strict=True):
@@ -150,7 +150,7 @@ class TorchRuntime:
         return torch.from_numpy(padded_BT).to(device=self.device, dtype=dtype)
 
     def _mask(self, passes: Sequence[Pass], longest: int) -> Tensor | None:
-        """Rows that are only padding see themselves, since what sees nothing is no number."""
+        """Padding rows see themselves: attention over nothing would be NaN."""
         if len(passes) == 1 and passes[0].rows.mask_RC is None:
             return None
         columns = max(one.cache.length for one in passes)
@@ -167,7 +167,7 @@ class TorchRuntime:
 def open_torch(
     folder: Path, *, device: str | None = None, precision: str | None = None, adapter: Path | None = None
 ) -> TorchRuntime:
-    """Without a choice: the GPU in bfloat16 where there is one, else the CPU in float32."""
+    """By default on a GPU in bfloat16 if there is one, else on the CPU in float32."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
     config, weights = read(folder)
@@ -176,13 +176,13 @@ def open_torch(
     return TorchRuntime(model, device=device, precision=precision)
 
 
-def _run(rows: Sequence[int]) -> bool:
-    """Whether the rows follow each other, so that a slice takes them."""
+def _consecutive(rows: Sequence[int]) -> bool:
+    """Whether the rows are consecutive, so that a slice takes them."""
     return len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
 
 
 def _groups(lengths: Sequence[int]) -> list[list[int]]:
-    """Indices that go together: in the order of their lengths, as many as fit into BATCH_ROWS once padded."""
+    """Indices to batch, in the order of their lengths: as many as fit into BATCH_ROWS once padded."""
     groups: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if not groups or (len(groups[-1]) + 1) * lengths[index] > BATCH_ROWS:
@@ -192,17 +192,17 @@ def _groups(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _stacked(caches: Sequence[TorchCache]) -> KeyValues | None:
-    """What several caches keep as one, BKCE, padded to the longest; the cache itself if it is the only one."""
+    """Several caches as one, BKCE, padded to the longest; a single one as it is."""
     longest = max(cache.length for cache in caches)
     if not longest:
         return None
     if len(caches) == 1:
         return caches[0].filled()
     layers = zip(*(cache.filled() for cache in caches), strict=True)
-    return [tuple(_padded(part, longest) for part in zip(*layer, strict=True)) for layer in layers]
+    return [tuple(_padded_stack(part, longest) for part in zip(*layer, strict=True)) for layer in layers]
 
 
-def _padded(parts: Sequence[Tensor], longest: int) -> Tensor:
+def _padded_stack(parts: Sequence[Tensor], longest: int) -> Tensor:
     _, heads, _, width = parts[0].shape
     stacked = parts[0].new_zeros(len(parts), heads, longest, width)
     for row, part in zip(stacked, parts, strict=True):

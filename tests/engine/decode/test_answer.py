@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_engine.api import Span
-from mercury_engine.decode.answer import Answer, Presentation, Spoken
+from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer, Presentation
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration
 from mercury_engine.tokens.layout import Hole
@@ -12,7 +12,7 @@ from tests.engine.tiny import TOKENIZER
 
 
 def answer(text="", *, mode="line", part="", limit=64, ended=False):
-    found = Answer(TOKENIZER, Hole(0, part, ()), Span(0, 0, 0, mode), limit)
+    found = HoleAnswer(TOKENIZER, Hole(0, part, ()), Span(0, 0, 0, mode), limit)
     for token in [*TOKENIZER.encode(part + text), *([EOM] if ended else [])]:
         if not found.done:
             found.add(Choice(token, 0.9))
@@ -21,10 +21,10 @@ def answer(text="", *, mode="line", part="", limit=64, ended=False):
 
 def shown(text, probability=0.99, *, old="", bar=0.3, ended=True, least=0, probabilities=None, **options):
     found = answer(text, ended=ended, **options)
-    spoken = found.spoken()
-    sure = probabilities or [probability] * len(spoken.ids)
+    decoded = found.decoded()
+    sure = probabilities or [probability] * len(decoded.ids)
     presentation = Presentation(TOKENIZER, Calibration(), bar)
-    return presentation.show(found, Spoken(spoken.ids, sure, spoken.complete), old, least)
+    return presentation.show(found, DecodedAnswer(decoded.ids, sure, decoded.complete), old, least)
 
 
 def test_an_answer_ends_at_its_end_its_line_or_its_limit():
@@ -90,4 +90,4 @@ def test_half_a_character_is_not_shown():
     found = answer("a")
     found.add(Choice(first_byte, 0.9))
     presentation = Presentation(TOKENIZER, Calibration(), 0.0)
-    assert presentation.show(found, found.spoken(), "").text == "a"
+    assert presentation.show(found, found.decoded(), "").text == "a"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
-from mercury_engine.decode.batching import Together
+from mercury_engine.decode.batching import ForwardBatcher
 from mercury_engine.model.runtime import Pass
 from mercury_engine.model.torch_runtime import TorchRuntime
 from tests.engine.tiny import DOCUMENT, engine, final, random_runtime, request
@@ -44,8 +44,8 @@ def steps(name, passes, log=None):
 
 
 def opened(device, *names, passes=3, log=None):
-    together = Together(device)
-    return [together.run(steps(name, passes, log), session=name) for name in names]
+    batcher = ForwardBatcher(device)
+    return [batcher.run(steps(name, passes, log), session=name) for name in names]
 
 
 def test_one_alone_goes_on_pass_by_pass():
@@ -83,10 +83,10 @@ def test_no_more_go_together_than_the_device_takes_the_last_to_pause_first():
     assert all(len(together) <= 2 for together in device.computed)
 
 
-def test_two_of_one_session_never_go_together():
+def test_two_of_one_session_never_go_batched():
     device = Device()
-    together = Together(device)
-    one, other = (together.run(steps(name, 2), session="same") for name in "ab")
+    batcher = ForwardBatcher(device)
+    one, other = (batcher.run(steps(name, 2), session="same") for name in "ab")
     said = [next(turn) for _ in range(2) for turn in (one, other)]
     assert said == ["A0", "B0", "A1", "B1"]
     assert all(len(together) == 1 for together in device.computed)
@@ -119,8 +119,8 @@ def test_an_error_between_passes_is_raised_where_it_belongs():
         raise EngineError("no")
 
     device = Device()
-    together = Together(device)
-    a, f = together.run(steps("a", 3), session="a"), together.run(failing(), session="f")
+    batcher = ForwardBatcher(device)
+    a, f = batcher.run(steps("a", 3), session="a"), batcher.run(failing(), session="f")
     assert [next(a), next(f), next(a)] == ["A0", "F0", "A1"]
     with pytest.raises(EngineError, match="no"):
         next(f)
@@ -204,9 +204,9 @@ def test_four_clients_take_hardly_more_forwards_than_one():
     calls = []
 
     class Counting(TorchRuntime):
-        def _together(self, passes):
+        def _batched(self, passes):
             calls.append(len(passes))
-            return super()._together(passes)
+            return super()._batched(passes)
 
     answering = engine(Counting(random_runtime().model, batch=4))
     alone = []

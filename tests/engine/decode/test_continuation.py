@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Span
-from mercury_engine.decode.continuation import continued, still_to_rewrite
+from mercury_engine.decode.continuation import continued, left_to_rewrite
 from mercury_engine.decode.search import LOW_TOKENS
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.tokens.layout import freeze, lay_out
@@ -47,7 +47,7 @@ def test_spans_keep_their_order_and_other_windows_stay():
 def left_of(old, said, before=""):
     asked = request(f"{before}[[{old}]]\n", mode="edit")
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
-    return still_to_rewrite(TOKENIZER, row.holes[0], old, TOKENIZER.encode(row.holes[0].part + said))
+    return left_to_rewrite(TOKENIZER, row.holes[0], old, TOKENIZER.encode(row.holes[0].part + said))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mercury_engine.api import Filled
-from mercury_engine.decode.policy import Costs
+from mercury_engine.decode.costs import Costs
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, LINE, SPECIALS
@@ -158,9 +158,9 @@ def test_drafts_end_in_one_final_and_never_show_a_special_token(asked, effort, s
 class Counting(TorchRuntime):
     forwards_run = 0
 
-    def _together(self, passes):
+    def _batched(self, passes):
         self.forwards_run += 1
-        return super()._together(passes)
+        return super()._batched(passes)
 
 
 @pytest.mark.slow

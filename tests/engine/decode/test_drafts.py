@@ -5,25 +5,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.decode.drafts import Copies, Known, deleted_again, leading, remembered, still_to_type
+from mercury_engine.decode.drafts import (
+    DraftSource,
+    PromptLookup,
+    tokens_before,
+)
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.vocabulary import EOM
 from tests.engine.tiny import BUDGET, TOKENIZER, request
 
 
 def rest(text, said, **options):
-    """What a known text proposes, one letter a token, after `said`."""
-    known = Known("old", [ord(letter) for letter in text], **options)
+    """What a text proposes, one letter per token, after `said`."""
+    source = DraftSource("old", [ord(letter) for letter in text], **options)
     for letter in said:
-        known.advance(ord(letter))
-    return known.rest()
+        source.advance(ord(letter))
+    return source.proposal()
 
 
 def check(text, said, expected):
     assert "".join(map(chr, rest(text, said).ids)) == expected
 
 
-def test_a_known_text_goes_on_where_it_was_followed():
+def test_a_text_goes_on_where_it_was_followed():
     check("a+b*c", "", "a+b*c")
     check("a+b*c", "a+", "b*c")
 
@@ -78,10 +82,10 @@ def row_of(marked, **options):
 
 def copied(marked, said="", number=0, line=True, **options):
     row = row_of(marked, **options)
-    copies = Copies(TOKENIZER, row, number, line=line)
+    lookup = PromptLookup(TOKENIZER, row, number, line=line)
     for token in TOKENIZER.encode(said):
-        copies.advance(token)
-    proposal = copies.rest(row.holes[number].part.encode() if not said else b"")
+        lookup.advance(token)
+    proposal = lookup.proposal(row.holes[number].part.encode() if not said else b"")
     assert len(proposal.evidence) == len(proposal.ids)
     return TOKENIZER.decode(proposal.ids), EOM in proposal.ids
 
@@ -110,33 +114,33 @@ def test_a_block_is_copied_over_lines():
     assert not ended
 
 
-def heard(marked, said=""):
+def best_copy(marked, said=""):
     row = row_of(marked)
-    copies = Copies(TOKENIZER, row, 0, line=True)
+    lookup = PromptLookup(TOKENIZER, row, 0, line=True)
     for token in TOKENIZER.encode(said):
-        copies.advance(token)
-    found = copies.heard(row.holes[0].part.encode() if not said else b"")
+        lookup.advance(token)
+    found = lookup.best_copy(row.holes[0].part.encode() if not said else b"")
     return found and (TOKENIZER.decode([found.token]), found.agreeing)
 
 
-def test_what_followed_the_same_tokens_is_heard():
-    assert heard("f(alpha, beta)\n\nx = $0\n", said="f(alpha") == (",", 1.0)
-    assert heard("$0") is None
+def test_the_token_behind_the_same_tokens_is_the_best_copy():
+    assert best_copy("f(alpha, beta)\n\nx = $0\n", said="f(alpha") == (",", 1.0)
+    assert best_copy("$0") is None
 
 
-def test_the_latest_speaks_and_the_others_agree_or_not():
-    text, agreeing = heard("ab(x)\nab(y)\nab(y)\nab$0\n", said="(")
+def test_the_latest_match_decides_and_the_others_agree_or_not():
+    text, agreeing = best_copy("ab(x)\nab(y)\nab(y)\nab$0\n", said="(")
     assert text == "y"
     assert agreeing == pytest.approx(2 / 3)
 
 
-def test_what_is_heard_spells_the_begun_word():
-    assert heard("a.height = 1\na.width = 2\na.hei$0\n")[0].strip().startswith(("h", "."))
+def test_the_best_copy_spells_the_partial_word():
+    assert best_copy("a.height = 1\na.width = 2\na.hei$0\n")[0].strip().startswith(("h", "."))
 
 
-def test_an_answer_does_not_hear_itself():
-    assert heard("x = 1\ny = $0\n", said="f(alpha) + f(") is None
-    assert heard("x = f(beta)\ny = $0\n", said="f(alpha) + f(")[0] == "b"
+def test_an_answer_does_not_copy_itself():
+    assert best_copy("x = 1\ny = $0\n", said="f(alpha) + f(") is None
+    assert best_copy("x = f(beta)\ny = $0\n", said="f(alpha) + f(")[0] == "b"
 
 
 def test_what_stands_before_a_hole_leads_to_the_copy():
@@ -149,41 +153,11 @@ def test_what_stands_before_a_hole_leads_to_the_copy():
     [("a = 1\nb = c$0\nd\n", "a = 1\nb ="), ("a = 1\n$0\n", "a = 1\n"), ("a = [[b]]\n", "a =")],
 )
 def test_the_text_before_a_hole(marked, expected):
-    assert TOKENIZER.decode(leading(row_of(marked), 0)) == expected
+    assert TOKENIZER.decode(tokens_before(row_of(marked), 0)) == expected
 
 
 def test_a_model_without_anything_to_copy_is_offered_nothing():
     assert copied("$0") == ("", False)
-
-
-@pytest.mark.parametrize(
-    ("now", "left"),
-    [("x = ", "foo(bar)"), ("x = foo(", "bar)"), ("x = foo(bar)", ""), ("x = fob", None), ("y = ", None)],
-)
-def test_an_earlier_answer_shrinks_by_what_was_typed(now, left):
-    assert still_to_type(now, remembered("x = ", "foo(bar)", True)) == left
-
-
-def test_an_earlier_answer_is_found_again_in_a_window_that_moved():
-    before = "".join(f"line {i}\n" for i in range(100))
-    answered = remembered(before + "x = ", "foo", True)
-    assert still_to_type(before[50:] + "x = f", answered) == "oo"
-    assert still_to_type("x = f", answered) is None
-
-
-@pytest.mark.parametrize(
-    ("now", "again"),
-    [("x = f", "oo(bar)"), ("x", " = foo(bar)"), ("", "x = foo(bar)"), ("x = fo", None), ("x = g", None), ("y", None)],
-)
-def test_an_earlier_answer_grows_by_what_was_deleted(now, again):
-    assert deleted_again(now, remembered("x = fo", "o(bar)", True)) == again
-
-
-def test_deleting_is_followed_as_long_as_enough_is_left_to_tell_the_place():
-    before = "".join(f"line {i}\n" for i in range(100))
-    answered = remembered(before, "foo", True)
-    assert deleted_again(before[50:-20], answered) == before[-20:] + "foo"
-    assert deleted_again(before[:-101], answered) is None
 
 
 def test_ids_are_plain_numbers():

@@ -5,16 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.decode.drafts import Proposal, graded
-from mercury_engine.decode.policy import Acceptance, Costs, Gauge, Report, Situation, calibrate, choose
-from tests.engine.tiny import FLAT, STEEP, random_runtime
+from mercury_engine.decode.costs import Costs
+from mercury_engine.decode.drafts import Proposal, growing_evidence
+from mercury_engine.decode.policy import Acceptance, Report, Situation, choose
+from tests.engine.tiny import FLAT, STEEP
 
 CPU = Costs((1, 8, 16, 32, 64), (4.5, 7.3, 12.0, 17.0, 29.0))
 """The default model on two cores."""
 
 
 def draft(count=12, source="copy", agreed=7):
-    return Proposal(source, tuple(range(70, 70 + count)), graded(source, agreed, count))
+    return Proposal(source, tuple(range(70, 70 + count)), growing_evidence(source, agreed, count))
 
 
 def choice(costs=CPU, acceptance=None, **situation):
@@ -127,58 +128,3 @@ def test_the_report_shares_out_actions():
         report.count(kind, rows=1, settled=1)
     assert report.shares() == {"canvas": 0.25, "step": 0.75}
     assert (report.forwards, report.settled) == (4, 4)
-
-
-class Device:
-    """A clock that a forward moves on by what its rows cost, in milliseconds, and a first one by more."""
-
-    def __init__(self, *, each=0.0, row=1.0, preparing=0.0):
-        self.now = 0.0
-        self.forwards = []
-        self._each, self._row, self._preparing = each, row, preparing
-        self._runtime = random_runtime()
-        self.config, self.cache = self._runtime.config, self._runtime.cache
-
-    def forward(self, rows, cache):
-        count = len(rows.ids_R)
-        first = self._preparing if count not in self.forwards else 0.0
-        self.now += (self._each + self._row * count + first) / 1000
-        self.forwards.append(count)
-        return self._runtime.forward(rows, cache)
-
-    def clock(self):
-        return self.now
-
-
-def test_calibration_measures_forwards_of_every_size():
-    device = Device(each=3.0, preparing=50.0)
-    costs = calibrate(device, clock=device.clock)
-    assert costs.rows == (1, 2, 4, 8, 16, 32, 64)
-    assert costs.milliseconds == pytest.approx([3.0 + rows for rows in costs.rows])
-
-
-def test_the_start_measures_two_sizes_and_all_the_others_lie_between():
-    device = Device(each=3.0, preparing=20.0)
-    costs = Gauge(device, clock=device.clock).start()
-    assert costs.rows == (1, 32)
-    assert costs.of(8) == pytest.approx(11.0)
-
-
-@pytest.mark.parametrize("each", [1.0, 10.0, 100.0, 1000.0])
-def test_the_start_takes_no_longer_on_a_busy_machine_than_five_forwards_and_its_time(each):
-    device = Device(each=each, preparing=each)
-    assert Gauge(device, clock=device.clock).start(seconds=0.2).of(32) == pytest.approx(each + 32)
-    assert len(device.forwards) == 5 or device.now < 0.2 + (3 * each + 33) / 1000
-
-
-def test_the_rest_is_measured_a_forward_at_a_time():
-    device = Device(each=3.0, preparing=20.0)
-    gauge = Gauge(device, clock=device.clock)
-    started = gauge.start()
-    before = len(device.forwards)
-    counts = []
-    for costs in gauge.rest():
-        counts.append(len(device.forwards) - before)
-        assert costs.of(1) == started.of(1)
-    assert max(np.diff(counts)) <= 2
-    assert costs.milliseconds == pytest.approx([3.0 + rows for rows in (1, 2, 4, 8, 16, 32, 64)])

@@ -149,7 +149,7 @@ def test_a_missing_shard_is_named(shipped):
 
 def test_a_checksum_outside_the_folder_is_refused(shipped):
     (shipped / "checksums.sha256").write_text("00  ../elsewhere\n")
-    check_refused(shipped, "names no file of this folder")
+    check_refused(shipped, "names no file in this folder")
 
 
 @pytest.mark.parametrize("kept", [0, 4, 8, 100, -1], ids=lambda kept: f"{kept} bytes kept")
@@ -213,7 +213,7 @@ def test_int8_is_for_all_matrices_and_nothing_else(tmp_path, name):
     weights[name] = weights[name].astype(np.int8)
     weights[name + ".scale"] = np.ones((len(weights[name]), 1), np.float32)
     written(TINY, weights, tmp_path)
-    check_refused(tmp_path, "the matrices are int8, all of them and nothing else")
+    check_refused(tmp_path, "either all matrices are int8 or none")
 
 
 def test_a_folder_without_weights_is_named(tmp_path):

@@ -21,8 +21,8 @@ from mercury_engine.model.network import create, save
 from mercury_engine.model.openvino_runtime import (
     COLUMN_STEP,
     STORED,
+    Contention,
     OpenvinoRuntime,
-    Pace,
     load,
     native_precision,
     padded_columns,
@@ -249,12 +249,12 @@ def test_half_precision_halves_the_cache(model):
 
 
 def test_a_position_past_the_context_is_an_error_that_says_so(runtime):
-    with pytest.raises(EngineError, match=r"position 512: tiny reads 512 tokens; send a shorter context"):
+    with pytest.raises(EngineError, match=r"position 512: tiny has a context of 512 tokens; send less text"):
         runtime.forward(clean(ids_of(2), 511), runtime.cache())
 
 
 def test_a_token_of_another_vocabulary_is_an_error_that_says_so(runtime):
-    with pytest.raises(EngineError, match=r"token 512: tiny knows 512; the tokenizer belongs to another model"):
+    with pytest.raises(EngineError, match=r"token 512: tiny has a vocabulary of 512; the tokenizer belongs to another model"):
         runtime.forward(clean(np.array([70, 512], np.int32)), runtime.cache())
 
 
@@ -287,7 +287,7 @@ def test_a_damaged_folder_is_an_error(folder, tmp_path):
         load(tmp_path)
 
 
-class Crowded(Pace):
+class Crowded(Contention):
     crowded = True
 
 
@@ -295,8 +295,8 @@ class Crowded(Pace):
 def test_one_thread_and_two_answer_alike(folder):
     config, weights = read(folder)
     rows, found = clean(ids_of(40)), []
-    for pace in (Pace(), Crowded()):
-        runtime = OpenvinoRuntime(config, weights, threads=2, precision=ov.Type.f32, pace=pace)
+    for contention in (Contention(), Crowded()):
+        runtime = OpenvinoRuntime(config, weights, threads=2, precision=ov.Type.f32, contention=contention)
         found.append(runtime.forward(rows, runtime.cache()).logits_WV)
     check_close(*found)
 
@@ -320,57 +320,57 @@ def test_a_few_rows_too_many_are_kept_rather_than_changed(counts, padded):
     assert tuple(found) == padded
 
 
-def check_pace(times, expected):
+def check_contention(times, expected):
     """`times` in hundredths of a pass that nothing disturbs; `expected` marks passes run while crowded with `#`."""
-    pace, seen = Pace(), ""
+    contention, seen = Contention(), ""
     for hundredths in times:
-        seen += "#" if pace.crowded else "."
-        pace.record((1, 64), hundredths / 100)
+        seen += "#" if contention.crowded else "."
+        contention.record((1, 64), hundredths / 100)
     assert seen == expected
 
 
 def test_quiet_passes_keep_their_threads():
-    check_pace([900, 100, 120, 90, 150, 100], "......")
+    check_contention([900, 100, 120, 90, 150, 100], "......")
 
 
 def test_a_single_late_pass_changes_nothing():
-    check_pace([100, 900, 100, 900, 900, 100, 100], ".......")
+    check_contention([100, 900, 100, 900, 900, 100, 100], ".......")
 
 
 def test_three_late_passes_give_the_core_back_and_one_pass_tries_again():
-    check_pace([100, *[300] * 3, *[150] * 16, 100, 100], "...." + 16 * "#" + "..")
+    check_contention([100, *[300] * 3, *[150] * 16, 100, 100], "...." + 16 * "#" + "..")
 
 
 def test_the_rest_doubles_while_the_core_stays_busy():
-    check_pace([100, *[300] * 3, *[150] * 16, 300, *[150] * 32, 100], "...." + 16 * "#" + "." + 32 * "#" + ".")
+    check_contention([100, *[300] * 3, *[150] * 16, 300, *[150] * 32, 100], "...." + 16 * "#" + "." + 32 * "#" + ".")
 
 
 def test_shapes_are_judged_apart():
-    pace = Pace()
+    contention = Contention()
     for _ in range(10):
-        pace.record((1, 64), 0.001)
-        pace.record((64, 64), 0.01)
-    assert not pace.crowded
+        contention.record((1, 64), 0.001)
+        contention.record((64, 64), 0.01)
+    assert not contention.crowded
 
 
 def test_a_pass_with_few_logits_is_no_measure_for_one_with_many(model):
-    class Listening(Pace):
+    class Listening(Contention):
         def record(self, shape, seconds):
             shapes.append(shape)
 
     shapes = []
-    runtime = runtime_of(model, pace=Listening())
+    runtime = runtime_of(model, contention=Listening())
     for wanted in ([15], range(16), [14]):
         runtime.forward(clean(ids_of(16), wanted=wanted), runtime.cache())
     assert shapes == [(16, 64, 1), (16, 64, 16), (16, 64, 1)]
 
 
 def test_a_machine_that_has_become_slower_for_good_is_the_new_measure():
-    pace = Pace()
-    pace.record((1, 64), 1.0)
+    contention = Contention()
+    contention.record((1, 64), 1.0)
     for _ in range(3000):
-        pace.record((1, 64), 2.0)
-    assert not pace.crowded
+        contention.record((1, 64), 2.0)
+    assert not contention.crowded
 
 
 FIRST_ANSWER = """

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Filled, Worth
+from mercury_engine.api import Draft, Filled, RescoringWeights
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import Document, Snapshot
@@ -123,8 +123,8 @@ def test_a_third_of_the_scenarios_stay_silent_in_six_languages():
     assert len({each.language for each in SCENARIOS}) >= 6
 
 
-HEARD = Worth(agreement=0.25)
-WORTHLESS = Worth(own=-20.0, own_ranked=0.0, own_model=0.0)
+HEARD = RescoringWeights(agreement=0.25)
+WORTHLESS = RescoringWeights(own=-20.0, own_ranked=0.0, own_model=0.0)
 RENAME = """\
 def area(⟦w→width⟧$0, height):
     if w < 0:

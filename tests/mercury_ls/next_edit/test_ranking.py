@@ -1,10 +1,10 @@
 import pytest
 
-from mercury_engine.api import Worth
+from mercury_engine.api import RescoringWeights
 from mercury_ls.next_edit.ranking import is_open
 
-TRUSTED = Worth(model=0.5, agreement=1.0, own=0.0, own_ranked=0.0, own_model=0.5)
-WORTHLESS = Worth(own=-20.0, own_ranked=0.0, own_model=0.0)
+TRUSTED = RescoringWeights(model=0.5, agreement=1.0, own=0.0, own_ranked=0.0, own_model=0.5)
+WORTHLESS = RescoringWeights(own=-20.0, own_ranked=0.0, own_model=0.0)
 
 
 @pytest.mark.parametrize(

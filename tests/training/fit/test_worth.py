@@ -4,9 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from mercury_engine.api import Worth
+from mercury_engine.api import RescoringWeights
 from mercury_engine.engine import open_engine
-from mercury_engine.model.fitted import WORTH_FILE, read_fitted
+from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
 from mercury_ls.next_edit.ranking import rescored_probability
 from mercury_training.fit.rank_edits import Candidate
 from mercury_training.fit.worth import fit_bar, fit_worth, main, said, tells_more
@@ -14,7 +14,7 @@ from tests.training.small import exported
 
 
 def test_without_opinions_the_guess_stands():
-    assert fit_worth([]) == Worth()
+    assert fit_worth([]) == RescoringWeights()
 
 
 def test_a_model_that_knows_nothing_loses_its_say():
@@ -50,20 +50,20 @@ def test_a_model_is_as_sure_as_it_was_once_in_twenty_times():
 def test_the_bar_counts_the_models_own_edits():
     rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 400, 0.0) for n in range(400)]
     rows += [Candidate(n, "none", "nothing", {}, False) for n in range(400, 800)]
-    bar = fit_bar(rows, Worth(), {})
+    bar = fit_bar(rows, RescoringWeights(), {})
     assert bar is not None
-    assert fit_bar(rows[:400], Worth(), {}) > bar
+    assert fit_bar(rows[:400], RescoringWeights(), {}) > bar
 
 
 def test_a_few_silent_rows_set_no_bar():
     rows = [Candidate(n, "none", "line", {}, False, False, 0.5, n / 100, 0.0) for n in range(100)]
-    assert fit_bar(rows, Worth(), {}) is None
-    assert fit_bar([], Worth(), {}) is None
+    assert fit_bar(rows, RescoringWeights(), {}) is None
+    assert fit_bar([], RescoringWeights(), {}) is None
 
 
 @pytest.mark.parametrize("agreement", [1.0, 0.0, -1.0])
 def test_the_server_reads_the_coefficients_as_they_are_fitted(agreement):
-    worth = Worth(0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5)
+    worth = RescoringWeights(0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5)
     opinion = Candidate(0, "repeat", "rename", {}, True, False, 0.6, 0.8, agreement)
     score = float(np.dot(said(opinion), [0.3, 0.7, 0.2, 0.9, -0.4, 0.6, 0.5]))
     assert rescored_probability(worth, 0.6, 0.8, agreement) == pytest.approx(1 / (1 + np.exp(-score)))
@@ -71,17 +71,17 @@ def test_the_server_reads_the_coefficients_as_they_are_fitted(agreement):
 
 def test_it_is_found_beside_the_weights_and_told_by_the_engine(tmp_path):
     folder = exported(tmp_path)
-    assert open_engine(folder).info().worth is None
+    assert open_engine(folder).info().rescoring is None
     agreed, path = opinions(200, lambda right: 1.0 if right else -1.0), tmp_path / "opinions.jsonl"
     path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in agreed))
     main([str(path), "--model", str(folder)])
-    told = open_engine(folder).info().worth
-    assert told == read_fitted(folder / WORTH_FILE, Worth)
-    assert told.agreement > Worth().agreement, "what it agreed to was right"
+    told = open_engine(folder).info().rescoring
+    assert told == read_fitted(folder, RESCORING_FILE, RescoringWeights)
+    assert told.agreement > RescoringWeights().agreement, "what it agreed to was right"
 
 
 def test_one_that_tells_nothing_leaves_the_ranking_as_it_is(tmp_path):
     folder, path = exported(tmp_path), tmp_path / "opinions.jsonl"
     path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in opinions(200, lambda right: -1.0)))
     main([str(path), "--model", str(folder)])
-    assert read_fitted(folder / WORTH_FILE, Worth) == Worth(surest=0.5)
+    assert read_fitted(folder, RESCORING_FILE, RescoringWeights) == RescoringWeights(surest=0.5)

@@ -11,9 +11,11 @@ from msgspec import Struct
 from mercury_engine.api import Effort, Engine, EngineInfo
 from mercury_engine.decode import policy
 from mercury_engine.decode.confidence import read_calibration
-from mercury_engine.decode.echo import read_echo
-from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine, open_runtime
+from mercury_engine.decode.copy_bias import read_copy_bias
+from mercury_engine.decode.costs import measure_costs
+from mercury_engine.engine import MercuryEngine, open_runtime
 from mercury_engine.fake import FakeEngine
+from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import SCALE, read
 from mercury_engine.model.runtime import Runtime
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -73,16 +75,16 @@ def open_subject(model: str) -> Subject:
         return Subject(engine.info(), "none", None, {"policy": Contestant("policy", engine)} | baselines)
     folder = Path(model)
     runtime, tokenizer = open_runtime(folder), Tokenizer.load(folder / TOKENIZER_FILE)
-    calibration, costs = read_calibration(folder), policy.calibrate(runtime)
+    calibration, costs = read_calibration(folder), measure_costs(runtime)
     ways = {}
     for name, (decode, effort) in DECODES.items():
         alone = name == "alone"
-        echo = None if alone else read_echo(folder)
+        echo = None if alone else read_copy_bias(folder)
         engine = MercuryEngine(
             Untold(runtime) if alone else runtime,
             tokenizer,
             calibration=calibration,
-            echo=echo,
+            copy_bias=echo,
             costs=costs,
             decode=decode,
             bar=0,

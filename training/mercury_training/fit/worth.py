@@ -17,9 +17,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from mercury_engine.api import Worth
+from mercury_engine.api import RescoringWeights
 from mercury_engine.model.export import seal
-from mercury_engine.model.fitted import WORTH_FILE, write_fitted
+from mercury_engine.model.fitted import RESCORING_FILE, write_fitted
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.fit.rank_edits import Candidate, bar_for, candidates_in, due_chances, log_odds, read
 
@@ -50,22 +50,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     opinions = candidates_in(rows)
     fitted = fit_worth(opinions)
     heard = tells_more(opinions)
-    found = replace(fitted, bar=fit_bar(rows, fitted, due)) if heard else replace(Worth(), surest=fitted.surest)
-    write_fitted(given.model / WORTH_FILE, found)
+    found = (
+        replace(fitted, bar=fit_bar(rows, fitted, due)) if heard else replace(RescoringWeights(), surest=fitted.surest)
+    )
+    write_fitted(given.model, RESCORING_FILE, found)
     seal(given.model)
     said = "its word counts" if heard else "its word tells nothing that the ranking does not know"
-    print(f"{given.model / WORTH_FILE}, from {len(opinions)} opinions: {said}: {found}")
+    print(f"{given.model / RESCORING_FILE}, from {len(opinions)} opinions: {said}: {found}")
 
 
-def fit_worth(opinions: Sequence[Candidate]) -> Worth:
+def fit_worth(opinions: Sequence[Candidate]) -> RescoringWeights:
     """How the chances of the ranking and of the model are joined; the guess, as far as nothing speaks against it."""
     if not opinions:
-        return Worth()
-    guess = np.array(astuple(Worth())[:COEFFICIENTS])
+        return RescoringWeights()
+    guess = np.array(astuple(RescoringWeights())[:COEFFICIENTS])
     inputs = np.array([said(each) for each in opinions])
     weights = newton(inputs, np.array([each.right for each in opinions], float), guess, RIDGE)
     surest = np.quantile([each.p_model or 0.0 for each in opinions], SURE)
-    return Worth(*(round(float(weight), 3) for weight in weights), surest=round(float(surest), 3))
+    return RescoringWeights(*(round(float(weight), 3) for weight in weights), surest=round(float(surest), 3))
 
 
 def tells_more(opinions: Sequence[Candidate]) -> bool:
@@ -74,18 +76,18 @@ def tells_more(opinions: Sequence[Candidate]) -> bool:
     if not all(halves):
         return False
     return all(
-        surprise(Worth(), judged) - surprise(fit_worth(fitting), judged) > TELLING
+        surprise(RescoringWeights(), judged) - surprise(fit_worth(fitting), judged) > TELLING
         for fitting, judged in (halves, halves[::-1])
     )
 
 
-def surprise(worth: Worth, opinions: Sequence[Candidate]) -> float:
+def surprise(worth: RescoringWeights, opinions: Sequence[Candidate]) -> float:
     """Nats an opinion."""
     scores = np.array([said(each) for each in opinions]) @ np.array(astuple(worth)[:COEFFICIENTS])
     return float(np.mean(np.logaddexp(0, scores) - np.array([each.right for each in opinions]) * scores))
 
 
-def fit_bar(rows: Sequence[Candidate], worth: Worth, due: dict[str, float]) -> float | None:
+def fit_bar(rows: Sequence[Candidate], worth: RescoringWeights, due: dict[str, float]) -> float | None:
     """The least chance at which rows in which nothing is due keep quiet; None where too few are there to tell."""
     found, silent = candidates_in(rows), len({each.row for each in rows if each.row_kind == "none"})
     if silent < LEAST_SILENT:

@@ -24,10 +24,10 @@ from msgspec import Struct
 from safetensors.numpy import save_file
 
 from mercury_engine.api import Window
-from mercury_engine.decode.policy import Costs, calibrate
-from mercury_engine.engine import TOKENIZER_FILE, MercuryEngine
+from mercury_engine.decode.costs import Costs, measure_costs
+from mercury_engine.engine import MercuryEngine
 from mercury_engine.model.adapter import ADAPTER_FILE, DELTA, WEIGHTS_FILE, adapted, dequantized, identity
-from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.config import TOKENIZER_FILE, ModelConfig
 from mercury_engine.model.export import Weights, read
 from mercury_engine.model.network import assemble
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime, native_precision
@@ -311,7 +311,7 @@ def _exam(project: Project, tokenizer: Tokenizer, config: ModelConfig, runtime: 
     draw = random.Random(0)
     edits = [(row.path, example) for row in project.later if (example := _edit(tokenizer, row, config.context))]
     chosen = draw.sample(pieces, min(PIECES, len(pieces)))
-    return Exam(tokenizer, calibrate(runtime), chosen, edits, project.places)
+    return Exam(tokenizer, measure_costs(runtime), chosen, edits, project.places)
 
 
 def _pieces(text: Text) -> Iterator[Window]:

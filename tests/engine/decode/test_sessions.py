@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.decode.cache import ANSWERS, LIVE_SECONDS, Answered, Session, Sessions
 from mercury_engine.decode.canvas import fuse
+from mercury_engine.decode.sessions import LIVE_SECONDS, PAST_ANSWERS, EngineSession, PastAnswer, SessionPool
 from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
 from tests.engine.tiny import random_runtime
 
@@ -14,16 +14,16 @@ from tests.engine.tiny import random_runtime
 def encode(session, ids, positions=None):
     """Bring the session to these rows; the logits of the last one, and how many were encoded."""
     runtime = random_runtime()
-    trail = HintedPrefix.without_hints(ids, range(len(ids)) if positions is None else positions)
-    cached = session.align(trail)
-    fused = fuse(cached, trail, len(ids) - cached - 1)
+    prefix = HintedPrefix.without_hints(ids, range(len(ids)) if positions is None else positions)
+    cached = session.align(prefix)
+    fused = fuse(cached, prefix, len(ids) - cached - 1)
     forward = runtime.forward(fused.rows, session.cache)
-    session.keep(forward, trail)
+    session.keep(forward, prefix)
     return forward.logits_WV[0], len(ids) - cached
 
 
 def new_session():
-    return Session(random_runtime().cache())
+    return EngineSession(random_runtime().cache())
 
 
 def check(sequence, encoded):
@@ -74,7 +74,7 @@ def kept_after(asked, *, memory, most=9):
     """The places that are still encoded, of clients named by letters at places named by digits; `-1` is a pause of
     more than a minute. Memory counts sessions."""
     clock = Clock()
-    kept = Sessions(random_runtime().cache, memory * size_of_one(), most * size_of_one(), clock=clock)
+    kept = SessionPool(random_runtime().cache, memory * size_of_one(), most * size_of_one(), clock=clock)
     for client, place in asked.split():
         if client == "-":
             clock.now += LIVE_SECONDS + 1
@@ -106,7 +106,7 @@ def test_memory_goes_to_where_clients_are_and_then_to_what_was_used_last(asked, 
 def test_a_client_that_loses_its_place_is_counted_and_the_remedy_is_said_once(caplog):
     assert kept_after("a1 b1 c1 a1", memory=1, most=2) == ("a1 c1", 2)
     (record,) = caplog.records
-    assert record.message.startswith("3 clients do not fit 0 MiB of keys and values")
+    assert record.message.startswith("the keys and values of 3 clients do not fit into 0 MiB")
     assert record.message.endswith("raise engine.memory_mb")
 
 
@@ -125,14 +125,48 @@ def test_common_prefix(one, other, length):
 def remembering(*answers):
     session = new_session()
     for before, text in answers:
-        session.remember([Answered(before, text, True)])
-    return [(answered.before, answered.text) for answered in session.answered]
+        session.remember([PastAnswer(before, text, True)])
+    return [(answered.before, answered.text) for answered in session.past_answers]
 
 
 def test_the_newest_answers_are_remembered_one_at_each_place():
     assert remembering(("a", "1"), ("b", "2"), ("a", "3")) == [("a", "3"), ("b", "2")]
-    assert len(remembering(*((str(n), "x") for n in range(ANSWERS + 3)))) == ANSWERS
+    assert len(remembering(*((str(n), "x") for n in range(PAST_ANSWERS + 3)))) == PAST_ANSWERS
 
 
 def test_an_answer_that_was_cancelled_before_it_began_hides_none():
     assert remembering(("a", "1"), ("a", "")) == [("a", "1")]
+
+
+def past(before, text):
+    return PastAnswer.of(before, text, complete=True)
+
+
+@pytest.mark.parametrize(
+    ("now", "left"),
+    [("x = ", "foo(bar)"), ("x = foo(", "bar)"), ("x = foo(bar)", ""), ("x = fob", None), ("y = ", None)],
+)
+def test_a_past_answer_shrinks_by_what_was_typed(now, left):
+    assert past("x = ", "foo(bar)").left_to_type(now) == left
+
+
+def test_a_past_answer_is_found_again_in_a_window_that_moved():
+    before = "".join(f"line {i}\n" for i in range(100))
+    answer = past(before + "x = ", "foo")
+    assert answer.left_to_type(before[50:] + "x = f") == "oo"
+    assert answer.left_to_type("x = f") is None
+
+
+@pytest.mark.parametrize(
+    ("now", "again"),
+    [("x = f", "oo(bar)"), ("x", " = foo(bar)"), ("", "x = foo(bar)"), ("x = fo", None), ("x = g", None), ("y", None)],
+)
+def test_a_past_answer_grows_by_what_was_deleted(now, again):
+    assert past("x = fo", "o(bar)").deleted_and_left(now) == again
+
+
+def test_deleting_is_followed_as_long_as_enough_is_left_to_tell_the_place():
+    before = "".join(f"line {i}\n" for i in range(100))
+    answer = past(before, "foo")
+    assert answer.deleted_and_left(before[50:-20]) == before[-20:] + "foo"
+    assert answer.deleted_and_left(before[:-101]) is None

@@ -1,0 +1,97 @@
+"""What a forward costs on this device by its number of rows, measured when the engine starts and while it is idle."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.decode.canvas import Canvas, fuse, masked
+from mercury_engine.model.runtime import Cache, Rows, Runtime
+from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.vocabulary import CANVASES
+
+__all__ = ["CostMeter", "Costs", "measure_costs"]
+
+MEASURED = (1, 2, 4, *CANVASES)
+MEASURED_AT_START = (1, 32)
+"""On every device measured so far, the other costs are close to the line through these two."""
+START_SECONDS = 0.2
+REPEATS = 3
+MEASURED_CONTEXT = 1024
+
+
+class Costs(Struct, frozen=True):
+    """The milliseconds of a forward by its number of rows."""
+
+    rows: tuple[int, ...]
+    milliseconds: tuple[float, ...]
+
+    def of(self, rows: np.ndarray | float) -> np.ndarray | float:
+        """Interpolated; beyond the last measurement each row costs the average there."""
+        inside = np.interp(rows, self.rows, self.milliseconds)
+        return inside * np.maximum(1.0, np.asarray(rows) / self.rows[-1])
+
+
+class CostMeter:
+    """Times forwards of 1 to 64 rows on a cache of typical length: two sizes at the start, the others when idle.
+
+    The fastest of a few runs counts, but not the first, for which the runtime may have had to prepare. Fewer rows never
+    cost more, since they could be padded.
+    """
+
+    def __init__(self, runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._context = min(MEASURED_CONTEXT, runtime.config.context // 2)
+        self._fastest: dict[int, float] = {}
+
+    def start(self, seconds: float = START_SECONDS) -> Costs:
+        """Times each size at least once; more often only while its share of the time lasts."""
+        cache, began = self._filled(), self._clock()
+        for number, rows in enumerate(MEASURED_AT_START, start=1):
+            end = began + seconds * number / len(MEASURED_AT_START)
+            self._time(rows, cache)
+            times = [self._time(rows, cache)]
+            while len(times) < REPEATS and self._clock() < end:
+                times.append(self._time(rows, cache))
+            self._fastest[rows] = min(times)
+        return self._costs()
+
+    def rest(self) -> Iterator[Costs]:
+        """The costs known after each further forward, until all sizes are measured."""
+        cache = self._filled()
+        for rows, repeat in product(MEASURED, range(1 + REPEATS)):
+            milliseconds = self._time(rows, cache)
+            if repeat:
+                self._fastest[rows] = min(milliseconds, self._fastest.get(rows, math.inf))
+            yield self._costs()
+
+    def _costs(self) -> Costs:
+        rows = sorted(self._fastest)
+        milliseconds = [self._fastest[count] for count in rows]
+        return Costs(tuple(rows), tuple(np.minimum.accumulate(milliseconds[::-1])[::-1].tolist()))
+
+    def _filled(self) -> Cache:
+        """The contents do not affect the costs: the same row over and over."""
+        cache, ids = self._runtime.cache(), np.zeros(1, np.int32)
+        forward = self._runtime.forward(Rows(ids, ids, wanted=[]), cache)
+        cache.append(forward, [0] * self._context)
+        return cache
+
+    def _time(self, rows: int, cache: Cache) -> float:
+        """The milliseconds of one clean row with a canvas behind it."""
+        canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
+        length = self._context + 1
+        fused = fuse(self._context, HintedPrefix.without_hints([0] * length, range(length)), 0, canvases)
+        started = self._clock()
+        self._runtime.forward(fused.rows, cache)
+        return (self._clock() - started) * 1000
+
+
+def measure_costs(runtime: Runtime, *, clock: Callable[[], float] = time.perf_counter) -> Costs:
+    """All sizes at once."""
+    *_, costs = CostMeter(runtime, clock=clock).rest()
+    return costs

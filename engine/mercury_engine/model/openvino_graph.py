@@ -1,0 +1,190 @@
+"""The model as an OpenVINO graph, built in memory from its weights.
+
+Shapes: R rows of this forward and C cached columns, both padded to a bucket; W wanted rows; S = C + R; D width,
+H query heads, K key heads, G = H / K, E head width; B = 2 · layers · K blocks, a layer's keys before its values.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.export import SCALE, Weights
+from mercury_engine.model.silent_openvino import ops, ov
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.vocabulary import PAD
+
+__all__ = ["build"]
+
+
+def build(config: ModelConfig, weights: Weights, stored: ov.Type) -> ov.Model:
+    """A graph with dynamic numbers of rows and cached columns; keys and values go in and out as `stored`."""
+    return _Graph(config, weights, stored).model()
+
+
+class _Graph:
+    """The graph under construction."""
+
+    def __init__(self, config: ModelConfig, weights: Weights, stored: ov.Type) -> None:
+        self.config = config
+        self.weights = weights
+        self.stored = stored
+        self.ids_R, self.positions_R, self.wanted_W, self.drafting_R = (
+            ops.parameter([-1], ov.Type.i32, name=name) for name in ("ids", "positions", "wanted", "drafting")
+        )
+        self.hints_RH = ops.parameter([-1, HINTS], ov.Type.i32, name="hints")
+        self.mask_RS = ops.parameter([-1, -1], ov.Type.f32, name="mask")
+        blocks = 2 * config.layers * config.kv_heads
+        self.cached_BCE = ops.parameter([blocks, -1, config.head_width], stored, name="key_values")
+
+    def model(self) -> ov.Model:
+        embedding_VD = self._matrix("embedding")
+        rotation = [_take(table, self.positions_R) for table in _rotations(self.config)]
+        cached = ops.split(self._float(self.cached_BCE), np.int64(0), 2 * self.config.layers).outputs()
+        x_RD, drafting_R = self._embedded(embedding_VD), self.drafting_R
+        mask = self._for_groups(self.mask_RS)
+        fresh: list[ov.Node] = []
+        for index in range(self.config.layers):
+            q_RHE, *new = self._project(index, x_RD, rotation)
+            fresh += new
+            if index == self.config.layers - 1:
+                x_RD, q_RHE, drafting_R = (_take(node, self.wanted_W) for node in (x_RD, q_RHE, drafting_R))
+                mask = self._for_groups(_take(self.mask_RS, self.wanted_W))
+            mixed_RD = self._attend(index, q_RHE, new, cached[2 * index : 2 * index + 2], mask)
+            x_RD = ops.add(x_RD, self._scaled(index, mixed_RD, drafting_R))
+            x_RD = ops.add(x_RD, self._scaled(index, self._feed_forward(index, x_RD), drafting_R))
+        head_VD = embedding_VD if self.config.tied else self._matrix("head")
+        hidden_WD = self._norm(x_RD, "norm")
+        logits_WV = ops.matmul(hidden_WD, head_VD, False, True)
+        trusted = [self._linear(hidden_WD, "trust")] if self.config.hints else []
+        return self._finish(self._capped(logits_WV), ops.concat(fresh, 0), trusted)
+
+    def _embedded(self, embedding_VD: ov.Node) -> ov.Node:
+        """Each token plus what its hints add."""
+        x_RD = _take(embedding_VD, self.ids_R)
+        if not self.config.hints:
+            return x_RD
+        present_RH1 = ops.unsqueeze(ops.not_equal(self.hints_RH, np.int32(PAD)), np.int64(2))
+        hints_RHD = ops.multiply(_take(embedding_VD, self.hints_RH), ops.convert(present_RH1, ov.Type.f32))
+        flat_RF = _reshape(hints_RHD, -1, HINTS * self.config.width)
+        return ops.add(x_RD, ops.multiply(self._linear(flat_RF, "hint"), np.float32(1 / HINTS)))
+
+    def _finish(self, logits_WV: ov.Node, key_values_BRE: ov.Node, trusted: list[ov.Node]) -> ov.Model:
+        if self.stored != ov.Type.f32:
+            key_values_BRE = ops.convert(key_values_BRE, self.stored)
+        parameters = [self.ids_R, self.positions_R, self.wanted_W, self.mask_RS, self.cached_BCE]
+        if self.config.hints:
+            parameters.append(self.hints_RH)
+        if self.config.role_scalars:
+            parameters.append(self.drafting_R)
+        results = [ops.result(node) for node in (logits_WV, key_values_BRE, *trusted)]
+        return ov.Model(results, parameters, self.config.name)
+
+    def _project(self, index: int, x_RD: ov.Node, rotation: Sequence[ov.Node]) -> tuple[ov.Node, ov.Node, ov.Node]:
+        """Queries by row; keys and values by head, as attention and the cache need them."""
+        config, name = self.config, f"layers.{index}.attention"
+        parts = [f"{name}.{part}" for part in ("query", "key", "value")]
+        fused_RF = self._linear(self._norm(x_RD, f"{name}_norm"), *parts)
+        heads = np.array([config.heads, config.kv_heads, config.kv_heads], np.int64)
+        fused_RNE = _reshape(fused_RF, 0, -1, config.head_width)
+        q_RHE, k_RKE, v_RKE = ops.variadic_split(fused_RNE, np.int64(1), heads).outputs()
+        if config.qk_norm:
+            q_RHE, k_RKE = self._norm(q_RHE, f"{name}.query_norm"), self._norm(k_RKE, f"{name}.key_norm")
+        scaled_RHE = ops.multiply(q_RHE, np.float32(config.head_width**-0.5))
+        return _rotate(scaled_RHE, rotation), _swap(_rotate(k_RKE, rotation)), _swap(v_RKE)
+
+    def _attend(
+        self, index: int, q_RHE: ov.Node, new: Sequence[ov.Node], cached: Sequence[ov.Output], mask: ov.Node
+    ) -> ov.Node:
+        """The queries of a group are consecutive rows of their key head."""
+        config = self.config
+        keys_KSE, values_KSE = (ops.concat([old, own], 1) for old, own in zip(cached, new, strict=True))
+        q_KTE = _reshape(_swap(q_RHE), config.kv_heads, -1, config.head_width)
+        scores_KTS = ops.add(ops.matmul(q_KTE, keys_KSE, False, True), mask)
+        mixed_KTE = ops.matmul(ops.softmax(scores_KTS, -1), values_KSE, False, False)
+        mixed_RHE = _swap(_reshape(mixed_KTE, config.heads, -1, config.head_width))
+        flat_RF = _reshape(mixed_RHE, -1, config.heads * config.head_width)
+        return self._linear(flat_RF, f"layers.{index}.attention.output")
+
+    def _feed_forward(self, index: int, x_RD: ov.Node) -> ov.Node:
+        name = f"layers.{index}.feed_forward"
+        normed_RD = self._norm(x_RD, f"{name}_norm")
+        gate_RF, up_RF = self._linear(normed_RD, f"{name}.gate"), self._linear(normed_RD, f"{name}.up")
+        return self._linear(ops.multiply(ops.swish(gate_RF), up_RF), f"{name}.down")
+
+    def _linear(self, x: ov.Node, *names: str) -> ov.Node:
+        """Matrices with the same input become one."""
+        product = ops.matmul(x, self._matrix(*names), False, True)
+        if f"{names[0]}.bias" not in self.weights:
+            return product
+        return ops.add(product, _constant(np.concatenate([self.weights[f"{name}.bias"] for name in names])))
+
+    def _matrix(self, *names: str) -> ov.Node:
+        """Quantised weights stay int8: the plugin multiplies them directly."""
+        values = [self.weights[f"{name}.weight"] for name in names]
+        joined = values[0] if len(values) == 1 else np.concatenate(values)
+        if joined.dtype != np.int8:
+            return _constant(joined)
+        scales = np.concatenate([self.weights[f"{name}.weight{SCALE}"] for name in names])
+        return ops.multiply(ops.convert(_constant(joined), ov.Type.f32), _constant(scales))
+
+    def _norm(self, x: ov.Node, name: str) -> ov.Node:
+        mean = ops.reduce_mean(ops.multiply(x, x), np.array([-1], np.int64), True)
+        length = ops.sqrt(ops.add(mean, np.float32(self.config.norm_epsilon)))
+        return ops.multiply(
+            ops.multiply(x, ops.divide(np.float32(1), length)), _constant(self.weights[f"{name}.weight"])
+        )
+
+    def _scaled(self, index: int, added_RD: ov.Node, drafting_R: ov.Node) -> ov.Node:
+        """A layer's contribution, scaled by the role of the row: reading or drafting."""
+        if not self.config.role_scalars:
+            return added_RD
+        scalars = _constant(self.weights[f"layers.{index}.role_scalars"].reshape(2, 1))
+        return ops.multiply(added_RD, _take(scalars, drafting_R))
+
+    def _capped(self, logits_WV: ov.Node) -> ov.Node:
+        if self.config.softcap is None:
+            return logits_WV
+        cap = np.float32(self.config.softcap)
+        return ops.multiply(ops.tanh(ops.divide(logits_WV, cap)), cap)
+
+    def _for_groups(self, mask_RS: ov.Node) -> ov.Node:
+        return ops.concat([mask_RS] * (self.config.heads // self.config.kv_heads), 0)
+
+    def _float(self, node: ov.Node) -> ov.Node:
+        return node if self.stored == ov.Type.f32 else ops.convert(node, ov.Type.f32)
+
+
+def _rotations(config: ModelConfig) -> tuple[ov.Node, ov.Node]:
+    """Cosines and sines of every position; the sines carry the sign of the rotated half."""
+    steps = np.arange(0, config.head_width, 2) / config.head_width
+    angles = np.arange(config.context)[:, None] * config.rope_theta**-steps
+    cosines = np.concatenate([np.cos(angles), np.cos(angles)], 1)
+    sines = np.concatenate([-np.sin(angles), np.sin(angles)], 1)
+    cosines_P1E, sines_P1E = (table[:, None].astype(np.float32) for table in (cosines, sines))
+    return _constant(cosines_P1E), _constant(sines_P1E)
+
+
+def _rotate(x_RHE: ov.Node, rotation: Sequence[ov.Node]) -> ov.Node:
+    cosines_R1E, sines_R1E = rotation
+    first, second = ops.split(x_RHE, np.int64(2), 2).outputs()
+    turned_RHE = ops.concat([second, first], 2)
+    return ops.add(ops.multiply(x_RHE, cosines_R1E), ops.multiply(turned_RHE, sines_R1E))
+
+
+def _constant(array: np.ndarray) -> ov.Node:
+    """Memory-mapped weights are not copied, so their owner must outlive the graph."""
+    return ops.constant(array, shared_memory=isinstance(array, np.memmap))
+
+
+def _take(table: ov.Node, indices: ov.Node) -> ov.Node:
+    return ops.gather(table, indices, np.int64(0))
+
+
+def _swap(x: ov.Node) -> ov.Node:
+    return ops.transpose(x, np.array([1, 0, 2], np.int64))
+
+
+def _reshape(x: ov.Node, *sizes: int) -> ov.Node:
+    """A size of 0 keeps the dimension."""
+    return ops.reshape(x, np.array(sizes, np.int64), special_zero=True)
