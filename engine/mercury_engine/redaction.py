@@ -60,7 +60,7 @@ def _secrets(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_secret(found: re.Match[str]) -> bool:
-    """After a name that means password any literal is one; after other names, or without quotes, it must look random."""
+    """After a name like password any literal is one; after other names, or without quotes, it must look random."""
     value = found[found.lastgroup or 0]
     if TEMPLATE.search(value):
         return False

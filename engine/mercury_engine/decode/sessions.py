@@ -117,9 +117,6 @@ class SessionPool:
         self._sessions: OrderedDict[tuple[str, Hashable], EngineSession] = OrderedDict()
         self._current: dict[str, tuple[Hashable, float]] = {}
 
-    def __len__(self) -> int:
-        return len(self._sessions)
-
     @property
     def bytes(self) -> int:
         return sum(session.cache.bytes for session in self._sessions.values())

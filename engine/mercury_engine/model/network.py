@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mercury_engine.model.config import CONFIG_FILE, ModelConfig, ModelError, read_config, write_config
+from mercury_engine.model.config import CONFIG_FILE, ModelConfig, ModelError, write_config
+from mercury_engine.model.export import read
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
@@ -243,44 +243,10 @@ def save(model: Model, folder: Path) -> None:
 
 
 def load(folder: Path, dtype: torch.dtype | None = None) -> Model:
-    """The model in a folder, from one `.safetensors` file or several shards.
-
-    Weights stay memory-mapped as they are stored, unless another `dtype` is given.
-    """
-    config = read_config(folder / CONFIG_FILE)
+    """The model in a folder of float weights, which stay memory-mapped unless another `dtype` is given."""
+    config, weights = read(folder)
+    if weights["embedding.weight"].dtype == np.int8:
+        raise ModelError(f"{folder}: the weights are int8; name a folder with float weights")
     model = Model(config)
-    weights = _read_weights(folder)
-    _check(weights, model, folder)
-    model.load_state_dict(weights, assign=True)
+    model.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()}, assign=True)
     return model.requires_grad_(False).eval().to(dtype=dtype)
-
-
-def _read_weights(folder: Path) -> dict[str, Tensor]:
-    paths = sorted(folder.glob("*.safetensors"))
-    if not paths:
-        raise ModelError(f"{folder}: no .safetensors file in it; install the model again")
-    weights: dict[str, Tensor] = {}
-    for path in paths:
-        try:
-            with safe_open(path, framework="pt") as file:
-                weights |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise ModelError(f"{path}: damaged weights ({error}); install the model again") from error
-    return weights
-
-
-def _check(weights: dict[str, Tensor], model: Model, folder: Path) -> None:
-    expected = model.state_dict()
-    missing, unknown = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
-    if missing or unknown:
-        raise ModelError(
-            f"{folder}: weights missing {missing[:3]}, unknown {unknown[:3]}; {CONFIG_FILE} belongs to another model"
-        )
-    for name, weight in weights.items():
-        if weight.shape != expected[name].shape:
-            raise ModelError(
-                f"{folder}: {name} is {tuple(weight.shape)}, the config says {tuple(expected[name].shape)}; "
-                f"{CONFIG_FILE} belongs to another model"
-            )
-        if not weight.is_floating_point():
-            raise ModelError(f"{folder}: {name} is {weight.dtype}; this runtime reads floating point weights")

@@ -254,7 +254,9 @@ def test_a_position_past_the_context_is_an_error_that_says_so(runtime):
 
 
 def test_a_token_of_another_vocabulary_is_an_error_that_says_so(runtime):
-    with pytest.raises(EngineError, match=r"token 512: tiny has a vocabulary of 512; the tokenizer belongs to another model"):
+    with pytest.raises(
+        EngineError, match=r"token 512: tiny has a vocabulary of 512; the tokenizer belongs to another model"
+    ):
         runtime.forward(clean(np.array([70, 512], np.int32)), runtime.cache())
 
 
