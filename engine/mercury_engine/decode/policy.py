@@ -70,7 +70,7 @@ class Acceptance:
 
 
 class Report(Struct):
-    """What the engine has done since it started.
+    """What the engine has done since it started; `settled` counts the tokens that its forwards committed.
 
     `drafted` counts the verified tokens of each source, `accepted` those that were right; `rivals` the alternatives
     that *high* tried, by kind, and `won` those that were better.

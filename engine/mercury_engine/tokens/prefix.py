@@ -24,7 +24,7 @@ class HintedPrefix(Struct, frozen=True, eq=False):
     """Rows from the first on with their hints, which are empty for a model without hints.
 
     `sources_RH` are the rows of the hints, counted through `unread_U` and then these rows. The hints of the first
-    `settled` rows do not depend on the anchor.
+    `stable` rows do not depend on the anchor.
     """
 
     ids_R: np.ndarray
@@ -32,7 +32,7 @@ class HintedPrefix(Struct, frozen=True, eq=False):
     sources_RH: np.ndarray
     hints_RH: np.ndarray
     unread_U: np.ndarray = NOTHING
-    settled: int = 0
+    stable: int = 0
     line_ends: LineEnds | None = None
 
     @classmethod
@@ -61,13 +61,13 @@ class HintedPrefix(Struct, frozen=True, eq=False):
 class HintBuilder(Struct, frozen=True, eq=False):
     """Adds hints to prefixes that start like one row of the layout; empty ones for a model without hints.
 
-    Row `anchor` predicts the first answer's first token; from row `settled` on hints may depend on where that is. With
+    Row `anchor` predicts the first answer's first token; from row `stable` on hints may depend on where that is. With
     `line_ends` the answer is a single line.
     """
 
     spelled: Sequence[bytes]
     anchor: int | None
-    settled: int
+    stable: int
     unread_U: np.ndarray = NOTHING
     line_ends: LineEnds | None = None
     hints: bool = True
@@ -76,10 +76,10 @@ class HintBuilder(Struct, frozen=True, eq=False):
     def of(cls, row: Row, tokenizer: Tokenizer, *, hints: bool) -> "HintBuilder":
         anchor = row.holes[0].anchor
         cursors = np.flatnonzero(row.ids[: anchor + 1] == CUR)
-        settled = int(cursors[-1]) if cursors.size else anchor
-        one_line = cursors.size and row.ids[settled - 1] == LINE
+        stable = int(cursors[-1]) if cursors.size else anchor
+        one_line = cursors.size and row.ids[stable - 1] == LINE
         ends = tokenizer.line_ends if one_line else None
-        return cls(tokenizer.token_bytes, anchor, settled, np.array(row.unread, np.int32), ends, hints)
+        return cls(tokenizer.token_bytes, anchor, stable, np.array(row.unread, np.int32), ends, hints)
 
     def build(self, ids_R: np.ndarray, positions_R: np.ndarray, known: HintedPrefix | None = None) -> HintedPrefix:
         """The rows with their hints. A `known` prefix of them brings its own."""
@@ -94,13 +94,13 @@ class HintBuilder(Struct, frozen=True, eq=False):
         hints_RH = hints.look_up(ids, sources_RH)
         if self.line_ends is not None:
             hints.end_with_line(hints_RH, ids_R, self.anchor, self.line_ends)
-        return HintedPrefix(ids_R, positions_R, sources_RH, hints_RH, self.unread_U, self.settled, self.line_ends)
+        return HintedPrefix(ids_R, positions_R, sources_RH, hints_RH, self.unread_U, self.stable, self.line_ends)
 
     def build_from(self, ids_R: np.ndarray, positions_R: np.ndarray, other: HintedPrefix | None) -> HintedPrefix:
         """The same, reusing what another builder's prefix has in common with these rows."""
         if other is None or not np.array_equal(other.unread_U, self.unread_U):
             return self.build(ids_R, positions_R)
-        common = common_prefix([other.ids_R[: other.settled]], [ids_R[: self.settled]])
+        common = common_prefix([other.ids_R[: other.stable]], [ids_R[: self.stable]])
         return self.build(ids_R, positions_R, other.upto(common))
 
 
