@@ -6,7 +6,7 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, InfillRequest, Span, Window, RescoringWeights
+from mercury_engine.api import Draft, InfillRequest, RescoringWeights, Span, Window
 from mercury_ls.code.differences import on_the_way
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import minimal

@@ -145,7 +145,7 @@ async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(cli
     client.send(
         {"method": "workspace/didChangeWatchedFiles", "params": {"changes": [{"uri": file.as_uri(), "type": 2}]}}
     )
-    assert told("is not TOML")
+    assert told("is not valid TOML")
     assert client.server.session.settings.suggest.in_comments
 
 

@@ -127,7 +127,7 @@ def test_editors_may_wrap_dot_and_hump_their_settings():
         {"suggest": {"delayMs": 7, "adapt": None}, "mercury": {}},
     ):
         check(load(options=options), [], suggest__delay_ms=7, suggest__adapt=True)
-    check(load(options=["what"]), [": a table of settings"])
+    check(load(options=["what"]), ["settings: must be a table"])
 
 
 def test_the_environment_speaks_in_texts():
