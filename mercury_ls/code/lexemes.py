@@ -1,11 +1,9 @@
 """Code as characters and tokens: keywords, the words of a name, the shape of a line, line breaks."""
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
-from itertools import takewhile
 
-from mercury_ls.code.differences import TOKEN, tokens
+from mercury_ls.code.differences import TOKEN
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit, difference
 
@@ -13,12 +11,6 @@ __all__ = [
     "FIXED",
     "IMPORT",
     "KEYWORDS",
-    "MARK",
-    "PARTS",
-    "bounded",
-    "cased",
-    "changed_part",
-    "changed_words",
     "in_the_files_lines",
     "indentation",
     "is_word",
@@ -51,42 +43,6 @@ PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+")
 IMPORT = re.compile(r"\s*(?:import|from|use|using|#include|package|const \{?[\w, ]+\}? = require)\b")
 
 LONGEST_LINE = 400
-SHORTEST = 3
-SHORT_NAME = 3
-MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
-"""A string, or what arguments are told apart by."""
-
-
-def cased(name: str) -> tuple[str, ...]:
-    """The name as `snake_case`, `CamelCase`, `camelCase` and `UPPER_CASE` have it, itself first."""
-    words = [word for word in PARTS.findall(name) if word.strip("_")]
-    joined = "".join(word[:1].upper() + word[1:].lower() for word in words)
-    snake = "_".join(word.lower() for word in words)
-    return name, snake, joined, joined[:1].lower() + joined[1:], snake.upper()
-
-
-def bounded(word: str) -> str:
-    """A pattern for a word of a name: `Load` of `preLoadAll` and `load` of `load_all`, not of `loader`."""
-    before = r"(?<![A-Z])" if word[:1].isupper() else r"(?<![^\W_])"
-    after = r"(?![^\W_])" if word[-1:].isupper() else r"(?![a-z\d])"
-    return before + re.escape(word) + after
-
-
-def changed_words(old: str, new: str) -> dict[str, str]:
-    """The words that a text of the same shape has instead, as names spell them; nothing where that is not clear."""
-    if not old.strip() or shape(old) != shape(new):
-        return {}
-    pairs = [(a.text, b.text) for a, b in zip(tokens(old), tokens(new), strict=True) if a.text != b.text]
-    if any(dict(pairs)[a] != b for a, b in pairs):
-        return {}
-    found: dict[str, str] = {}
-    for before, after in pairs:
-        if before.isidentifier() and before not in KEYWORDS and len(before) >= SHORTEST:
-            word, other = next(changed_part(before, after), (before, after))
-            spelled = zip(cased(word), cased(other), strict=True)
-            found |= {a: b for a, b in spelled if len(a) >= SHORTEST and a not in found}
-            found[before] = after
-    return found
 
 
 def indentation(line: str) -> str:
@@ -117,20 +73,6 @@ def is_word(character: str) -> bool:
 
 def is_operator(character: str) -> bool:
     return character in "=<>!&|+-*/%^?:"
-
-
-def changed_part(before: str, after: str) -> Iterator[tuple[str, str]]:
-    """The words within two names that differ, and the names themselves, which may be a part of longer ones."""
-    old, new = PARTS.findall(before), PARTS.findall(after)
-    pairs = list(zip(old, new, strict=False))
-    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    rest = list(zip(reversed(old[head:]), reversed(new[head:]), strict=False))
-    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], rest))
-    went, came = "".join(old[head : len(old) - tail]), "".join(new[head : len(new) - tail])
-    if head + tail and len(went.strip("_")) > 1 and came:
-        yield went, came
-    if len(before) > SHORT_NAME:
-        yield before, after
 
 
 def openness(text: str) -> int:

@@ -11,7 +11,7 @@ from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import TOKEN, WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import find
-from mercury_ls.code.lexemes import KEYWORDS, MARK
+from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import (
     Symbol,
@@ -36,6 +36,8 @@ UNORDERED = frozenset({"keyword_separator", "list_splat_pattern", "rest_pattern"
 SEPARATOR = "positional_separator"
 NAME_FIELDS = ("name", "declarator", "pattern", "left")
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
+MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
+"""A string, or what arguments are told apart by."""
 CONTROL = frozenset({"if", "while", "for", "switch", "=>"})
 
 

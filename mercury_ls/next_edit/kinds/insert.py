@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import bounded, changed_words, indentation, kinship, shape_of, tokens_of
+from mercury_ls.code.lexemes import indentation, kinship, shape_of, tokens_of
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit import suppress as habits
 from mercury_ls.next_edit.examples import Example
@@ -57,8 +57,8 @@ def find(rule: Insert, snapshot: Snapshot, home: Snapshot | None, project: Proje
     for _, _, number, upper, lower in sorted(sorted(found)[:MOST_INSERTIONS], key=lambda each: each[2]):
         on_top, beneath = line_or_none(snapshot, number - 1), line_or_none(snapshot, number)
         like, old = (on_top, above) if upper >= lower else (beneath, below)
-        words = {**words_instead(above, on_top), **words_instead(below, beneath)}
-        text = transplanted(rule.lines_after, old or "", like or "", words)
+        names = {**names_instead(above, on_top), **names_instead(below, beneath)}
+        text = transplanted(rule.lines_after, old or "", like or "", names)
         once = IMPORTED.match(text) and text.strip() in snapshot.text
         if number < snapshot.line_count and not once and not stands(snapshot, number, text):
             start = snapshot.line_start(number)
@@ -112,31 +112,23 @@ def resemblance(old: str | None, line: str | None) -> float:
     return 0.4 if one.split()[:2] == other.split()[:2] else 0.0
 
 
-def transplanted(inserted: str, old: str, like: str, words: Mapping[str, str]) -> str:
+def transplanted(inserted: str, old: str, like: str, names: Mapping[str, str]) -> str:
     """The lines with the indentation of a line like the old neighbour, and with the names that these have instead."""
     before, after = indentation(old), indentation(like)
     lines = []
     for line in LINES.findall(inserted):
         fresh = after + line.removeprefix(before) if line.startswith(before) and line.strip() else line
-        lines.append(WORD.sub(lambda match: with_words(match.group(), words), fresh))
+        lines.append(WORD.sub(lambda match: names.get(match.group(), match.group()), fresh))
     text = "".join(lines)
     return text if text.endswith("\n") else text + "\n"
 
 
-def words_instead(old: str | None, like: str | None) -> dict[str, str]:
-    """The names, and the words of names, that a line of the same shape has instead."""
+def names_instead(old: str | None, like: str | None) -> dict[str, str]:
+    """The names that a line of the same shape has instead."""
     if old is None or like is None or shape_of(old) != shape_of(like):
         return {}
     pairs = zip(tokens_of(old), tokens_of(like), strict=True)
-    return {**changed_words(old, like), **{a: b for a, b in pairs if a != b and a.isidentifier() and len(a) > 1}}
-
-
-def with_words(name: str, words: Mapping[str, str]) -> str:
-    """The name that stands instead, or the name with the words that do."""
-    if not words or name in words:
-        return words.get(name, name)
-    pattern = "|".join(map(bounded, sorted(words, key=len, reverse=True)))
-    return re.sub(pattern, lambda match: words[match.group()], name)
+    return {a: b for a, b in pairs if a != b and a.isidentifier() and len(a) > 1}
 
 
 def stands(snapshot: Snapshot, number: int, text: str) -> bool:

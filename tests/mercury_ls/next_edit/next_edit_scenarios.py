@@ -1480,41 +1480,6 @@ func address(port string) string {
 }
 """,
     ),
-    Scenario(
-        "an arm more of one match is one more of the other",
-        "rust",
-        """\
-fn name(shape: &Shape) -> &str {
-    match shape {
-        Shape::Square(side) => square_name(side),
-⟦→        Shape::Circle(radius) => circle_name(radius),
-⟧$0    }
-}
-
-fn area(shape: &Shape) -> f64 {
-    match shape {
-        Shape::Line(length) => line_area(length),
-        Shape::Square(side) => square_area(side),
-    }
-}
-""",
-        """\
-fn name(shape: &Shape) -> &str {
-    match shape {
-        Shape::Square(side) => square_name(side),
-        Shape::Circle(radius) => circle_name(radius),
-    }
-}
-
-fn area(shape: &Shape) -> f64 {
-    match shape {
-        Shape::Line(length) => line_area(length),
-        Shape::Square(side) => square_area(side),
-«        Shape::Circle(radius) => circle_area(radius),
-»    }
-}
-""",
-    ),
 )
 
 ALIKE = (
