@@ -29,6 +29,7 @@ from mercury_engine.api import Engine, EngineError
 from mercury_engine.engine import open_engine
 from mercury_ls.link.client import EngineClient
 from mercury_ls.serve.in_process import InProcessClient
+from mercury_ls.serve.models import open_model
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import EngineSettings
@@ -96,7 +97,7 @@ def is_address(name: str) -> bool:
 
 def engine_of(stack: ExitStack, name: str, options: Options) -> Engine:
     if not name.startswith("peer:"):
-        return models.open_model(model_folder(name), EngineSettings(), lambda share, what: None)
+        return open_model(model_folder(name), EngineSettings(), lambda share, what: None)
     peer, _, address = name.removeprefix("peer:").partition("=")
     if peer in BASELINES:
         return BASELINES[peer]()
