@@ -35,7 +35,7 @@ from mercury_ls.project.workspace import Workspace
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Ask, Session
-from mercury_ls.settings.load import Settings
+from mercury_ls.settings.schema import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("mercury_ls", "engine", "kernels", "training", "bench", "tests")

@@ -24,7 +24,8 @@ from mercury_ls.serve import daemon, tuned
 from mercury_ls.serve.models import verify
 from mercury_ls.settings import load as config
 from mercury_ls.settings import models
-from mercury_ls.settings.load import EngineSettings, Loaded
+from mercury_ls.settings.load import Loaded
+from mercury_ls.settings.schema import EngineSettings
 from mercury_ls.wording import abbreviated, counted
 
 __all__ = ["Finding", "examine", "report"]

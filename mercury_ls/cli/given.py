@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mercury_ls.settings.load import Loaded, Problem, Settings, load, project_files, user_file
+from mercury_ls.settings.load import Loaded, Problem, load, project_files, user_file
+from mercury_ls.settings.schema import Settings
 
 __all__ = [
     "UsageError",

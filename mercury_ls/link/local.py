@@ -34,12 +34,10 @@ __all__ = [
     "is_listed",
     "lock_file",
     "log_file",
-    "own_folder",
     "runtime_directory",
     "settle_home",
     "spawn",
     "standing_token",
-    "uses_unix_socket",
 ]
 
 ALREADY_RUNNING = 3

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import BinaryIO, Protocol
 
 __all__ = [
-    "LARGEST_MESSAGE",
     "Connection",
     "FrameError",
     "Frames",

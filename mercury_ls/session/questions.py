@@ -10,7 +10,7 @@ from mercury_ls.completion import context
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.suggest import Question
 from mercury_ls.session.open_files import OpenFiles, unfit
-from mercury_ls.settings.load import Settings
+from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import counted
 
 __all__ = ["Questions"]

@@ -25,7 +25,7 @@ from mercury_ls.session.next_edits import NextEdits
 from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Stats, Tally
-from mercury_ls.settings.load import Settings
+from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import readable
 
 __all__ = ["Ask", "Decision", "Session"]

@@ -13,7 +13,8 @@ from mercury_ls.session.record import NoRecorder, Recorder
 from mercury_ls.session.session import Session
 from mercury_ls.session.stats import Stats
 from mercury_ls.settings import load as config
-from mercury_ls.settings.load import EngineSettings, Loaded, Problem, Settings
+from mercury_ls.settings.load import Loaded, Problem
+from mercury_ls.settings.schema import EngineSettings, Settings
 
 __all__ = ["Wiring", "recording_switch", "recordings", "serve_arguments"]
 

@@ -10,30 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from mercury_ls.settings import schema as tree
-from mercury_ls.settings.schema import (
-    ContextSettings,
-    EngineSettings,
-    LogSettings,
-    PrivacySettings,
-    RecordSettings,
-    Setting,
-    Settings,
-    SuggestSettings,
-)
+from mercury_ls.settings.schema import Setting, Settings
 
 __all__ = [
-    "ContextSettings",
     "Effective",
-    "EngineSettings",
     "Loaded",
-    "LogSettings",
-    "PrivacySettings",
     "Problem",
-    "RecordSettings",
-    "Settings",
-    "SuggestSettings",
     "effective",
-    "is_local",
     "load",
     "project_files",
     "user_file",

@@ -13,7 +13,8 @@ from mercury_ls.doctor import Finding
 from mercury_ls.link.claim import LOCK, claimed, lock
 from mercury_ls.serve import daemon
 from mercury_ls.settings import models
-from mercury_ls.settings.load import EngineSettings, Loaded, Settings
+from mercury_ls.settings.load import Loaded
+from mercury_ls.settings.schema import EngineSettings, Settings
 
 
 @pytest.fixture

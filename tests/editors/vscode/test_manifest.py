@@ -4,6 +4,7 @@ import json
 import re
 
 from mercury_ls.settings import load as config
+from mercury_ls.settings.schema import Settings
 from tests.editors.vscode.manifest import MANIFEST, ROOT, renewed, text_of
 
 EXTENSION = MANIFEST.parent
@@ -27,7 +28,7 @@ def test_the_server_knows_every_setting_and_its_default_is_the_same():
     options = {name: value["default"] for name, value in server_settings().items()}
     loaded = config.load(options=options)
     assert loaded.problems == ()
-    assert loaded.settings == config.Settings()
+    assert loaded.settings == Settings()
     assert len(options) == len(config.effective(config.Loaded()))
 
 

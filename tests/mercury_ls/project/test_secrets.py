@@ -10,8 +10,7 @@ from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Ask, Session
-from mercury_ls.settings.load import Settings
-from mercury_ls.settings.schema import PrivacySettings
+from mercury_ls.settings.schema import PrivacySettings, Settings
 
 CANARY = "canary_of_the_mine"
 HIDDEN = {

@@ -21,8 +21,7 @@ from mercury_ls.session.open_files import LARGEST_DOCUMENT
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Ask, Session
 from mercury_ls.session.stats import REMEMBERED_OFFERS
-from mercury_ls.settings.load import Settings
-from mercury_ls.settings.schema import SuggestSettings
+from mercury_ls.settings.schema import Settings, SuggestSettings
 
 URI = "file:///project/file.py"
 ANSWER = {"x = ": "compute(y)", "z = ": "other(y)"}

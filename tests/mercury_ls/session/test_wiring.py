@@ -8,7 +8,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import Recorder
 from mercury_ls.session.wiring import Wiring, needs_new_engine, serve_arguments
-from mercury_ls.settings.load import EngineSettings
+from mercury_ls.settings.schema import EngineSettings
 
 
 @pytest.fixture

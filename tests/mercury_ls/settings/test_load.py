@@ -9,8 +9,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from mercury_ls.settings import load as config
-from mercury_ls.settings.load import Loaded, Settings, load
-from mercury_ls.settings.schema import settings
+from mercury_ls.settings.load import Loaded, load
+from mercury_ls.settings.schema import Settings, settings
 
 ROOT = Path(__file__).parents[3]
 
