@@ -16,16 +16,7 @@ from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import Language
 from mercury_ls.code.positions import Encoding
 
-__all__ = [
-    "CLOSED",
-    "LONGEST_MARK",
-    "TREE_LIMIT",
-    "Document",
-    "Snapshot",
-    "remembered",
-    "reparse",
-    "unified",
-]
+__all__ = ["CLOSED", "LONGEST_MARK", "TREE_LIMIT", "Document", "Snapshot", "remembered", "reparse", "unified"]
 
 CLOSED = -1
 """The version of a file that is not open in an editor."""

@@ -13,15 +13,7 @@ from typing import IO
 from mercury_ls.link import local
 from mercury_ls.link.local import AlreadyRunningError, Listener, PlacementError
 
-__all__ = [
-    "LOCK",
-    "Claim",
-    "claimed",
-    "end",
-    "has_gone",
-    "lock",
-    "owner",
-]
+__all__ = ["LOCK", "Claim", "claimed", "end", "has_gone", "lock", "owner"]
 
 LOCK = "engine.lock"
 OWNER_POLLS, POLL_SECONDS = 10, 0.02

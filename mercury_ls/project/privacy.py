@@ -83,15 +83,7 @@ SECRET_FILES = (
 
 IGNORE_FILES = (".gitignore", ".mercuryignore")
 
-SECRET_FOLDERS = (
-    ".aws/",
-    ".azure/",
-    ".envs/",
-    ".git/",
-    ".gnupg/",
-    ".ssh/",
-    "**/.config/gcloud/",
-)
+SECRET_FOLDERS = (".aws/", ".azure/", ".envs/", ".git/", ".gnupg/", ".ssh/", "**/.config/gcloud/")
 """Folders whose files are never read."""
 
 NO_RULES = Rules(())

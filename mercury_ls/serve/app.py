@@ -209,9 +209,7 @@ def is_address(name: str) -> bool:
 def check_origin(origin: str, origins: tuple[str, ...]) -> None:
     if origin and origin not in origins:
         raise RefusedError(
-            403,
-            f"the request comes from a web page at {origin[:200]!r}",
-            "use a program: web pages are not served",
+            403, f"the request comes from a web page at {origin[:200]!r}", "use a program: web pages are not served"
         )
 
 
@@ -219,9 +217,7 @@ def check_token(authorization: str, token: str) -> None:
     scheme, _, given = authorization.partition(" ")
     if scheme.lower() != "bearer" or not secrets.compare_digest(given.strip().encode(), token.encode()):
         raise RefusedError(
-            401,
-            "the bearer token is missing or wrong",
-            "send the header `Authorization: Bearer <the server's token>`",
+            401, "the bearer token is missing or wrong", "send the header `Authorization: Bearer <the server's token>`"
         )
 
 

@@ -247,10 +247,7 @@ def web_server(endpoint: Endpoint, app: "App", options: Options) -> "Server":
 
 
 async def watch(
-    claim: Claim,
-    server: "Server",
-    stopped: asyncio.Event,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    claim: Claim, server: "Server", stopped: asyncio.Event, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
     """Restores files of the claim that something deleted, and stops if another server has taken it over."""
     failed = ""

@@ -12,15 +12,7 @@ from msgspec import Struct
 from mercury_ls.settings import schema as tree
 from mercury_ls.settings.schema import Setting, Settings
 
-__all__ = [
-    "Effective",
-    "Loaded",
-    "Problem",
-    "effective",
-    "load",
-    "project_files",
-    "user_file",
-]
+__all__ = ["Effective", "Loaded", "Problem", "effective", "load", "project_files", "user_file"]
 
 PROJECT_FILE = ".mercury.toml"
 MAX_DEPTH = 8
@@ -28,15 +20,7 @@ MAX_PROBLEMS = 16
 LONGEST_SHOWN = 80
 
 COPILOT_KEYS = frozenset(
-    {
-        "editorConfiguration",
-        "editorInfo",
-        "editorPluginInfo",
-        "github",
-        "github-enterprise",
-        "http",
-        "telemetry",
-    }
+    {"editorConfiguration", "editorInfo", "editorPluginInfo", "github", "github-enterprise", "http", "telemetry"}
 )
 """Sections that clients of the Copilot dialect send along with our settings: ignored without a report."""
 

@@ -92,15 +92,10 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     enabled: Annotated[bool, Meta(description="Suggest while typing.")] = True
     delay_ms: Annotated[
         int,
-        Meta(
-            description="Delay after a keystroke in milliseconds, in addition to the editor's own.",
-            ge=0,
-            le=5000,
-        ),
+        Meta(description="Delay after a keystroke in milliseconds, in addition to the editor's own.", ge=0, le=5000),
     ] = 0
     minimum_probability: Annotated[
-        float,
-        Meta(description="Show only suggestions that are at least this likely to be accepted.", ge=0.0, le=1.0),
+        float, Meta(description="Show only suggestions that are at least this likely to be accepted.", ge=0.0, le=1.0)
     ] = 0.25
     adapt: Annotated[bool, Meta(description="Adjust `minimum_probability` to what you accept and reject.")] = True
     in_comments: Annotated[bool, Meta(description="Suggest inside comments.")] = False
@@ -110,8 +105,7 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(description="Suggest several lines where a block is expected, always, or never."),
     ] = "auto"
     alternatives: Annotated[
-        int,
-        Meta(description="Number of alternatives to cycle through when you request a suggestion.", ge=1, le=8),
+        int, Meta(description="Number of alternatives to cycle through when you request a suggestion.", ge=1, le=8)
     ] = 3
     languages: Annotated[
         dict[str, bool],
@@ -140,11 +134,7 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = 2048
     snippets: Annotated[
         int,
-        Meta(
-            description="Maximum number of snippets from other files, most similar first; 0 for none.",
-            ge=0,
-            le=64,
-        ),
+        Meta(description="Maximum number of snippets from other files, most similar first; 0 for none.", ge=0, le=64),
     ] = 24
     recent_edits: Annotated[
         int, Meta(description="Maximum number of your recent edits to include; 0 for none.", ge=0, le=64)
@@ -153,12 +143,7 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         bool, Meta(description="Look up names and similar code in the other files of the workspace.")
     ] = True
     max_files: Annotated[
-        int,
-        Meta(
-            description="Maximum number of files to index, most recently changed first.",
-            ge=0,
-            le=100_000,
-        ),
+        int, Meta(description="Maximum number of files to index, most recently changed first.", ge=0, le=100_000)
     ] = 2000
 
 
@@ -184,11 +169,7 @@ class PrivacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             "but not in a project file."
         ),
     ] = ()
-    allow_network: Annotated[
-        bool,
-        Meta(description="Allow an engine server on another machine."),
-        PERSONAL,
-    ] = False
+    allow_network: Annotated[bool, Meta(description="Allow an engine server on another machine."), PERSONAL] = False
 
 
 class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -218,9 +199,7 @@ class LogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     level: Annotated[
         Literal["error", "warning", "info", "debug"],
-        Meta(
-            description="Least severe level to log. If it is not set, only warnings go to standard error.",
-        ),
+        Meta(description="Least severe level to log. If it is not set, only warnings go to standard error."),
     ] = "info"
     file: Annotated[str, Meta(description="Log file; empty for standard error."), PERSONAL, FILE] = ""
 
