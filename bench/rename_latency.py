@@ -38,7 +38,8 @@ from mercury_ls.project.workspace import Workspace
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
-from mercury_ls.settings.schema import Settings, SuggestSettings
+from mercury_ls.settings.load import Settings
+from mercury_ls.settings.schema import SuggestSettings
 
 __all__ = ["PLACES", "renaming", "spread", "timed"]
 

@@ -31,7 +31,7 @@ from mercury_ls.project.workspace import Workspace
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
-from mercury_ls.settings.schema import Settings
+from mercury_ls.settings.load import Settings
 
 __all__ = ["Symbol", "renamed", "symbols"]
 

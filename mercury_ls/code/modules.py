@@ -1,4 +1,4 @@
-"""Which file an import statement speaks of, and what a file knows by which name because of it: pure.
+"""Which file an import statement refers to, and which names it gives to what: pure.
 
 For Python, JavaScript and TypeScript, Go, Rust and Java. What cannot be told for certain is None.
 """
@@ -41,8 +41,8 @@ MOST_STEPS = 8
 
 
 class Imported(Struct, frozen=True):
-    """`name` of `module` is known as `alias`: all of the module where `name` is empty, all of its names where it is
-    "*". The name stands at `start` of the file; a re-export (`is_passed_on`) is not known in the file itself."""
+    """`name` of `module` is known as `alias`: the module itself if `name` is empty, all of its names if it is "*". The
+    name stands at `start` of the file; a re-export (`is_passed_on`) is not visible in the file itself."""
 
     module: str
     name: str
@@ -73,7 +73,7 @@ class Project:
         return Project(known, self._read, self._exists, self._mentioning)
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What is asked for every file is found out for the first."""
+        """Computed for the first file that asks, then remembered."""
         if key not in self._said:
             self._said[key] = make()
         return self._said[key]
@@ -97,13 +97,13 @@ class Project:
         return self._imports[snapshot.path]
 
     def brings(self, snapshot: Snapshot, each: Imported, name: str, home: str) -> bool:
-        """Whether this import of the file brings `name` of `home`."""
+        """Whether this import of the file imports `name` from `home`, directly or by re-exports."""
         if each.name not in (name, "*"):
             return False
         return self.leads(self.module(snapshot, each.module, home), name, home)
 
     def leads(self, module: str | None, name: str, home: str, steps: int = MOST_STEPS) -> bool:
-        """Whether what a module calls `name` is that of `home`, be it handed on."""
+        """Whether `name` of a module is that of `home`, directly or by re-exports."""
         if module is None or steps == 0:
             return False
         if module == unit(home) or (family(home) == "java" and module == dirname(home)):
@@ -130,7 +130,7 @@ class Project:
         return None if None in files else [file for file in files if file is not None and name in file.text]
 
     def declares(self, snapshot: Snapshot, name: str) -> bool:
-        """Whether the file itself has something of this name at its top, apart from what it imports."""
+        """Whether the file declares the name at its top, apart from imports."""
         return self.once(("declares", snapshot, name), lambda: any(self._declarations(snapshot, name)))
 
     def _declarations(self, snapshot: Snapshot, name: str) -> Iterator[bool]:
@@ -141,7 +141,7 @@ class Project:
                 yield symbols.owner_of(node) is None and scopes.binding_at(snapshot, at, ()) is None
 
     def module(self, snapshot: Snapshot, named: str, home: str) -> str | None:
-        """The file, in Go and Java the folder or class, that a file means by this name of a module."""
+        """The file that a file refers to by this name of a module; in Go the folder, in Java the class or folder."""
         match family(snapshot.path):
             case "python":
                 return self._module_of_python(snapshot.path, named, home)
@@ -156,7 +156,7 @@ class Project:
         return None
 
     def inside(self, module: str, name: str) -> str | None:
-        """The module of this name in a package of Python."""
+        """The submodule of a Python package."""
         is_package = basename(module) == "__init__.py"
         return self._python_file(dirname(module), [name]) if is_package else None
 
@@ -164,7 +164,7 @@ class Project:
         return self.exists(join(folder, "__init__.py"))
 
     def share_a_package(self, one: Snapshot, other: Snapshot) -> bool:
-        """Whether the files of Go or Java know each other's names without an import."""
+        """Whether two files of Go or Java see each other's names without an import."""
         said = [PACKAGE.search(each.text) for each in (one, other)]
         if not all(said) or said[0][1] != said[1][1]:
             return False
@@ -230,7 +230,7 @@ class Project:
         return self._below(path, parts) or self._in_crate(path, parts)
 
     def _in_crate(self, path: str, parts: Sequence[str]) -> str | None:
-        """Tests, examples and programs call their own crate by its name."""
+        """Tests, examples and binaries refer to their own crate by its name."""
         for folder in folders(path):
             if said := CRATE.search(self._text_of(join(folder, "Cargo.toml"))):
                 library = join(folder, "src", "lib.rs")
@@ -239,7 +239,7 @@ class Project:
         return None
 
     def _above(self, path: str) -> str:
-        """The file of the module around."""
+        """The file of the parent module."""
         folder = dirname(dirname(path)) if basename(path) == "mod.rs" else dirname(path)
         return self._first(f"{folder}.rs", *(join(folder, each) for each in ("mod.rs", *CRATE_ROOTS))) or ""
 
@@ -253,7 +253,7 @@ class Project:
         return path or None
 
     def _class_of_java(self, snapshot: Snapshot, named: str, home: str) -> str | None:
-        """The file of the class, or a package's folder for what imports all of it."""
+        """The file of the class, or the folder of a package that is imported as a whole."""
         below = join(*named.split("."))
         for path in (snapshot.path, home):
             for folder in folders(path):
@@ -267,8 +267,8 @@ class Project:
 
 
 def hands_out(snapshot: Snapshot, name: str) -> bool:
-    """Whether others get it from this file by the name that it has in it: of CommonJS only `exports = { name }` says
-    so, `exports.name = name` keeps its name for others."""
+    """Whether the file exports the name as it is: of CommonJS only `exports = { name }` does, since
+    `exports.name = name` keeps the exported name when the local one changes."""
     if family(snapshot.path) != "javascript" or not EXPORTS.search(snapshot.text):
         return True
     nodes = (scopes.node_at(snapshot, at) for at in islice(scopes.mentions(snapshot, name), MOST_MENTIONS))
@@ -296,12 +296,12 @@ def is_below(path: str, end: str) -> bool:
 
 
 def unit(path: str) -> str:
-    """What an import names to get at this file."""
+    """What an import of this file names."""
     return dirname(path) if family(path) == "go" else path
 
 
 def folders(path: str) -> Iterator[str]:
-    """Those around it, the nearest first."""
+    """The folders around it, the nearest first."""
     while (above := dirname(path)) != path:
         yield above
         path = above
@@ -325,7 +325,7 @@ def query(language_id: str) -> Query | None:
 
 
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
-    """What the statements of a file import, wherever in it they stand."""
+    """All imports of a file, wherever they stand."""
     language = languages.find(snapshot.language, snapshot.path)
     asked = query(language.id) if language is not None else None
     if language is None or asked is None or snapshot.tree is None:
@@ -340,7 +340,7 @@ def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
 
 
 def again(name: Node) -> Node | None:
-    """The second name of `a as a`, which says that others may import it from here."""
+    """The second name of `a as a`, by which Python marks a re-export."""
     alias = name.parent and name.parent.child_by_field_name("alias")
     return alias if alias is not None and alias != name and alias.text == name.text else None
 
@@ -411,7 +411,7 @@ def of_rust(node: Node) -> Read:
 
 
 def used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str, Node]]:
-    """Each name of `use a::{b, c::d as e, f::*}`; what it is of `around`."""
+    """Each name of `use a::{b, c::d as e, f::*}`, within the path `around`."""
     match node.type:
         case "use_list":
             for child in node.named_children:

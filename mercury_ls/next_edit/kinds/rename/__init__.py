@@ -1,4 +1,4 @@
-"""Rename: a name became another; wherever the old one stands for the same thing, it follows, in other files as well."""
+"""Rename: a name became another; wherever the old one refers to the same symbol, it follows, in other files as well."""
 
 from mercury_ls.next_edit.kinds.rename.find import find
 from mercury_ls.next_edit.kinds.rename.rule import label, learn

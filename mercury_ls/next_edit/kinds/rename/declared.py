@@ -17,13 +17,13 @@ __all__ = ["is_declared", "is_one_of_several", "renamed_symbol", "where_declared
 
 
 def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
-    """Whether the edits gave the name where it is first declared, so that nothing has the old one by now."""
+    """Whether the edits renamed the first declaration, so that nothing has the old name by now."""
     return project.once(("declared", rule, home.path), lambda: is_declared_anew(rule, home, project))
 
 
 def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, edits: Sequence[Edit] = ()) -> Rule:
-    """The rule as of the place where the name is declared, if that is among those where the same edit was made, or if
-    another of the edits gave it the new name: who has gone on to change a use has renamed it no less."""
+    """The rule as learned at the declaration, if one of its edits was made there, or another edit renamed it there:
+    going on to a use first changes nothing."""
     home = homes.get(rule.path)
     if not isinstance(rule, Rename) or (home is not None and is_declared(rule, home, project)):
         return rule
@@ -34,7 +34,7 @@ def where_declared(rule: Rule, homes: Mapping[str, Snapshot], project: Project, 
 
 
 def gives(rule: Rename, edit: Edit) -> bool:
-    """Whether the edit had the old name before, and the new one alone afterwards."""
+    """Whether the edit replaced the old name by the new one, leaving none."""
     went, came = ({each.text for each in tokens(text)} for text in (edit.before, edit.after))
     return rule.before in went - came and rule.after in came - went
 
@@ -49,12 +49,12 @@ def at_declarations(rule: Rename, file: Snapshot, first: int, lines: int) -> Ite
 
 
 def renamed_symbol(rule: Rename, home: Snapshot | None) -> Symbol:
-    """What the rule is about, apart from the places where it may be used."""
+    """What was renamed, regardless of where it may be used."""
     return symbol_at(rule.before, rule.after, home, rule.offset(home), home, ()) if home else Symbol()
 
 
 def old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[int], list[int]]:
-    """Where the file declares it by its old name still, and by the new one."""
+    """Where the file still declares it by its old name, and by the new one."""
 
     def found() -> tuple[list[int], list[int]]:
         symbol = renamed_symbol(rule, home)
@@ -64,7 +64,7 @@ def old_and_new(rule: Rename, home: Snapshot, project: Project) -> tuple[list[in
 
 
 def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
-    """Whether a copy got another name, or one of several functions that share it: nobody can tell who means which."""
+    """Whether one of several functions of the name was renamed: nobody can tell which of them a use refers to."""
     old, new = old_and_new(rule, home, project)
     spaces = [{space_at(home, at) for at in some if has_body(home, at)} for some in (old, new)]
     return not spaces[0].isdisjoint(spaces[1])
@@ -84,7 +84,7 @@ def is_declared_anew(rule: Rename, home: Snapshot, project: Project) -> bool:
 
 
 def has_body(snapshot: Snapshot, offset: int) -> bool:
-    """Whether it names a function or a type there and then; what a property has for reading and for writing is one."""
+    """Whether it names a function or a type with a body; the accessors of a property do not count."""
     node = scopes.node_at(snapshot, offset)
     around = node and node.parent
     if node is None or around is None or not scopes.names_it(node, around):

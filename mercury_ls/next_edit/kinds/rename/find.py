@@ -1,4 +1,4 @@
-"""Where a renamed name stands for the same thing."""
+"""The places at which a renamed name refers to the same symbol."""
 
 import re
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ SHORT = frozenset(
 
 
 def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
-    """Of what was renamed where it is declared, only the places that certainly stand for it."""
+    """If the declaration was renamed, only places that certainly refer to it."""
     spans = mentioned(rule, snapshot)
     is_known = bool(spans) and home is not None and is_declared(rule, home, project)
     certain = is_known and (home is snapshot or knows_imports(snapshot))
@@ -82,14 +82,14 @@ def symbol_in(
 
 
 def is_whole_text(rule: Rename, snapshot: Snapshot, start: int, end: int) -> bool:
-    """A word of a text is no name: elsewhere it means something else, unless it is all of the text in both places."""
+    """A word in a string or comment is no name in other files, unless it is all of the string in both places."""
     around = (rule.left[-1:], rule.right[:1], snapshot.text[start - 1 : start], snapshot.text[end : end + 1])
     return all(len(each) == 1 and each[0] in QUOTES for each in around)
 
 
 def has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
-    """Whether the old name is the file's own, or one that it imports from a file of the project, which does not have
-    the new one: a use that got another name says nothing about it."""
+    """Whether the file declares the old name itself, or imports it from a file of the project that lacks the new one:
+    then a use got another name, and nothing was renamed."""
     if snapshot.path != rule.path and project.declares(snapshot, rule.before):
         return True
     for each in project.imports(snapshot):
@@ -105,7 +105,7 @@ def is_attribute(snapshot: Snapshot, offset: int) -> bool:
 
 
 def is_same_there(known: Uses, offset: int) -> bool:
-    """In its own file a name may stand for something else of the same name; elsewhere imports say what it is."""
+    """In its own file other symbols may have the name; elsewhere the imports say what it is."""
     return not known.is_home or refers_to(known.symbol, known.snapshot, offset)
 
 
@@ -118,7 +118,7 @@ def origin(rule: Rename, home: Snapshot | None) -> str | None:
 
 
 def within(snapshot: Snapshot, start: int, end: int) -> str | None:
-    """Whether it is in a comment or a string; what a string of Rust has in braces is code to its macro."""
+    """Whether it is in a comment or a string; what is in braces in a string of a Rust macro is code."""
     text, said = snapshot.text, syntax.inside(snapshot, start)
     in_braces = text[start - 1 : start] == "{" != text[start - 2 : start - 1] and text[end : end + 1] in (":", "}")
     node = scopes.node_at(snapshot, start) if said == "string" and in_braces else None
@@ -128,7 +128,7 @@ def within(snapshot: Snapshot, start: int, end: int) -> str | None:
 
 
 def is_declaration_gone(rule: Rename, snapshot: Snapshot, symbol: Symbol, places: Sequence[Place]) -> bool:
-    """Whether the name was changed where it is declared, and none of these places declares it still."""
+    """Whether the declaration was renamed and none of these places declares the old name."""
     if symbol.node is None or (symbol.local and symbol.local.reach in {each.reach for each in symbol.bound}):
         return False
     if not scopes.declares(symbol.node):
@@ -145,7 +145,7 @@ def accessor(name: str) -> str:
 
 
 def spelled(rule: Rename, snapshot: Snapshot, start: int, end: int, symbol: Symbol) -> str:
-    """`{ name }` is short for `{ name: name }`, and what was not renamed stays: the key, or what has its value."""
+    """`{ name }` is short for `{ name: name }`: the half that was not renamed stays."""
     node = scopes.node_at(snapshot, start)
     if node is not None and (node.type in SHORT or (node.parent is not None and node.parent.type in SHORT)):
         if symbol.owner is None and is_exported(node):

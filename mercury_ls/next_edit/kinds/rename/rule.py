@@ -29,7 +29,7 @@ class Rename(PieceRule, frozen=True, kw_only=True):
         return ""
 
     def again(self, earlier: Rule) -> Rule:
-        """What was done in code says more than what was done in a comment."""
+        """An edit of code says more than one of a comment."""
         is_comment = [COMMENT.match(each.lines_after) is not None for each in (self, earlier)]
         told = replace(earlier, age=self.age) if is_comment == [True, False] else self
         return replace(told, count=self.count + 1, since=earlier.age, places=(*self.places, *earlier.places))

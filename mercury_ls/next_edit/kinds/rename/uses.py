@@ -1,7 +1,7 @@
-"""Which places of a file certainly refer to the symbol that was renamed where it is declared: pure.
+"""Which places of a file certainly refer to a symbol whose declaration was renamed: pure.
 
-A name that an import brings from there, an attribute of that module or class, a member of an object whose type the
-code says. What is not certain is left alone: half a rename is noticed, a wrong one may not be.
+An imported name, an attribute of that module or class, a member of an object whose type the code states. What is not
+certain is left alone: an incomplete rename is noticed, a wrong one may not be.
 """
 
 import re
@@ -27,7 +27,7 @@ OBJECTS = frozenset({"super", "this"})
 PROSE = frozenset({"jsx_text"})
 KNOWN = frozenset({"go", "java", "javascript", "python", "rust"})
 MOST = 4096
-"""As often as a name may stand in a file: of what stands there more often nothing is certain."""
+"""Mentions of a name in a file: of a name with more, nothing is certain."""
 PATH = re.compile(r"\w+(?:(?:\.|::)\w+)*")
 TYPE = re.compile(
     r"(?:Optional\[|[&*:\"'\s]|mut\b|'\w+\b)*(?P<name>[\w.]+)(?:\s*\|\s*(?:None|null|undefined)|[\]\"'\s])*"
@@ -43,7 +43,7 @@ MADE = {
     "go": ("composite_literal", "type"),
     "rust": ("struct_expression", "name"),
 }
-"""How a language makes an object of a type, and which part of that says which."""
+"""How a language constructs an object, and which field of that names the type."""
 
 
 def knows_imports(snapshot: Snapshot) -> bool:
@@ -109,7 +109,7 @@ class Uses(Struct, dict=True):
     # Locals
 
     def _is_same_local(self, node: Node) -> bool:
-        """In its function, or the name of an argument where that function is certainly called."""
+        """Within its function, or as a keyword argument of a certain call of that function."""
         if not symbols.is_keyword_of(node, self.symbol.function) or not self.symbol.function:
             return self.is_home
         call = node.parent and node.parent.parent and node.parent.parent.parent
@@ -140,8 +140,8 @@ class Uses(Struct, dict=True):
         return self._is_called(self.name, self.name, offset) and not self._comes_before(node)
 
     def _is_hidden(self, name: str, offset: int) -> bool:
-        """Whether a module, a namespace or in Java a class around it has the name for something else, or does not know
-        what is around it, as in Rust."""
+        """Whether a module, a namespace or in Java a class around it declares the name itself, or does not see the
+        names outside, as in Rust."""
         declared = self.symbol.node if self.is_home else None
         around = scopes.node_at(self.snapshot, offset)
         while around is not None and not (declared is not None and is_within(declared, around)):
@@ -179,7 +179,7 @@ class Uses(Struct, dict=True):
                 yield around.start_byte
 
     def _comes_before(self, node: Node) -> bool:
-        """Whether Python reads it before there is what was renamed: the second `str` of `str = str` is another."""
+        """Whether Python reads it before the declaration has run: the second `str` of `str = str` is another."""
         declared = self.symbol.node
         if not self.is_home or declared is None or declared.parent is None or family(self.snapshot.path) != "python":
             return False
@@ -190,7 +190,7 @@ class Uses(Struct, dict=True):
 
     @cached_property
     def _new_name_is_taken(self) -> bool:
-        """Whether another file has the new name for something else."""
+        """Whether the file has the new name already, for something else."""
         if self.is_home or not self.new_name:
             return False
         bringing = self._importing(self.new_name)
@@ -203,12 +203,12 @@ class Uses(Struct, dict=True):
 
     @cached_property
     def _imported_as_is(self) -> frozenset[int]:
-        """Where import statements name it without giving it another name."""
+        """Where import statements name it without an alias."""
         return frozenset(each.start for each in self._importing(self.name) if each.alias == self.name)
 
     def _is_of_the_type_around(self, node: Node) -> bool:
-        """Whether it stands in the body of a class of Python, but in none of its functions, that has had the name for
-        its own by then."""
+        """Whether it stands in the body of a Python class, outside of its functions, that has bound the name itself by
+        then."""
         around = symbols.owner_of(evaluated(node))
         if around is None or family(self.snapshot.path) != "python":
             return False
@@ -216,14 +216,14 @@ class Uses(Struct, dict=True):
 
     @cached_property
     def _named_in_types(self) -> frozenset[tuple[int, int]]:
-        """The classes that have the name for their own, and where what declares it ends."""
+        """The classes that declare the name themselves, and where each declaration ends."""
         matches = islice(re.finditer(scopes.whole(self.name), self.snapshot.text), MOST)
         nodes = (scopes.node_at(self.snapshot, match.start()) for match in matches)
         declared = ((node, symbols.owner_of(node)) for node in nodes if node is not None and scopes.declares(node))
         return frozenset((owner.start_byte, (node.parent or node).end_byte) for node, owner in declared if owner)
 
     def _is_in_the_same_file(self, node: Node) -> bool:
-        """`a::load` where a is a module that the file itself has around the declaration."""
+        """`a::load` where `a` is a module within the file that holds the declaration."""
         space = symbols.namespace_of(self.symbol.node) if self.symbol.node is not None else ""
         return bool(space) and symbols.qualifier_of(node) == space
 
@@ -237,7 +237,7 @@ class Uses(Struct, dict=True):
         return [each for each in said if self.project.brings(self.snapshot, each, name, self.home.path)]
 
     def _is_called(self, said: str, name: str, offset: int) -> bool:
-        """Whether what the file calls so there is what the home has by this name."""
+        """Whether `said` in this file refers to what the home calls `name`."""
         if self._is_local(said, offset) or self._is_hidden(said, offset):
             return False
         if around := self._imported_around(said, offset):
@@ -245,7 +245,7 @@ class Uses(Struct, dict=True):
         return said in self._aliases(name)
 
     def _aliases(self, name: str) -> frozenset[str]:
-        """What the file calls a name of the home, where nothing else in it has that name."""
+        """The names of this file for a name of the home, without those that also name something else."""
         if self.is_home:
             return frozenset({name})
         known = [each for each in self.imports if self._reach(each) is None and not each.is_passed_on]
@@ -262,7 +262,7 @@ class Uses(Struct, dict=True):
         return self.project.declares(self.snapshot, name)
 
     def _is_local(self, name: str, offset: int) -> bool:
-        """Whether a function has the name for something of its own, and does not just import it from the home."""
+        """Whether a function binds the name to something of its own, other than by importing it from the home."""
         if any(at < offset and first <= offset < stop for at, (first, stop) in self._taken_apart(name)):
             return True
         local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
@@ -277,7 +277,7 @@ class Uses(Struct, dict=True):
         return any(at not in starts and reach == local.reach for at, reach in self._declared_in_functions(name))
 
     def _taken_apart(self, name: str) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Where `S { name }` of Rust makes a local of a field, and the block that knows it."""
+        """Where `S { name }` of Rust binds a field to a local, and the scope of that."""
         for at in islice(scopes.mentions(self.snapshot, name), MOST if family(self.snapshot.path) == "rust" else 0):
             node = scopes.node_at(self.snapshot, at)
             is_short = node is not None and node.type == "shorthand_field_identifier"
@@ -296,7 +296,7 @@ class Uses(Struct, dict=True):
         return [each for each, reach in found if reach is not None and reach[0] <= offset < reach[1]]
 
     def _reach(self, each: Imported) -> tuple[int, int] | None:
-        """The function that alone knows what is imported in it, if any."""
+        """The function around an import statement, if any."""
         if each.start not in self._reaches:
             self._reaches[each.start] = scopes.enclosing_range(self.snapshot, each.start)
         return self._reaches[each.start]
@@ -315,7 +315,7 @@ class Uses(Struct, dict=True):
         return {}
 
     def _has(self, path: str, name: str, offset: int) -> bool:
-        """Whether a path of names before a dot is that of a module which has the name from the home, or is it."""
+        """Whether a dotted path is a module that is the home, or has the name from it."""
         if not PATH.fullmatch(path):
             return False
         mark = "::" if family(self.snapshot.path) == "rust" else "."
@@ -327,7 +327,7 @@ class Uses(Struct, dict=True):
         return all(self.project.leads(each, name, self.home.path) for each in found)
 
     def _spelled(self, parts: list[str], mark: str) -> Iterator[str]:
-        """The module as the imports have it that these names begin with."""
+        """The modules that the imports give for the path."""
         known = [each for each in self.imports if each.name != "*" and not each.is_passed_on]
         if mark == "::":
             found = [each for each in known if each.alias == parts[0]]
@@ -367,8 +367,8 @@ class Uses(Struct, dict=True):
         return whose is not None and (self._is_of_type(whose, node) or self._is_the_packages_own(node))
 
     def _is_the_packages_own(self, node: Node) -> bool:
-        """Whether Go knows it in this package alone, and nothing else in that has a member of the name: then it is the
-        same, whatever it is taken from."""
+        """Whether it is private to this package of Go, in which no other type has such a member: then it is the same,
+        whatever qualifies it."""
         is_go = family(self.snapshot.path) == family(self.home.path) == "go"
         if not is_go or self.name[:1].isupper() or node.parent is None or node.parent.type != "selector_expression":
             return False
@@ -377,24 +377,24 @@ class Uses(Struct, dict=True):
         return self.project.once(("alone", self.home.path, self.name), self._is_alone)
 
     def _is_alone(self) -> bool:
-        """Whether no file of the package declares another member of this name."""
+        """Whether no file of the package declares another member of the name."""
         files = self.project.beside(self.home.path, self.name)
         return files is not None and not any(declares_member(each, self.name) for each in files)
 
     def _is_overriding(self, node: Node) -> bool:
-        """Whether Java takes it for the same: a method with other parameters is another one."""
+        """Whether it is the same overload: in Java a method with other parameters is another one."""
         if family(self.snapshot.path) != "java" or self.symbol.node is None:
             return True
         return parameters_of(self.symbol.node) == parameters_of(node)
 
     def _is_field_given(self, owner: Node, node: Node) -> bool:
-        """Whether it names a field where a class without a constructor of its own is called: a data class."""
+        """Whether it is a keyword argument that sets a field of a class without a constructor: a data class."""
         call = node.parent and node.parent.parent and node.parent.parent.parent
         called = call and call.child_by_field_name("function")
         return called is not None and text_of(called) in self.owners and b"def __init__" not in (owner.text or b"")
 
     def _is_owner(self, around: Node) -> bool:
-        """The type itself: of classes that have the same name that very one."""
+        """The type itself, not another class of the same name."""
         symbol = self.symbol.owner
         if symbol is None or not (self.is_home or family(self.snapshot.path) == "go"):
             return False
@@ -405,12 +405,12 @@ class Uses(Struct, dict=True):
 
     @cached_property
     def owners(self) -> frozenset[str]:
-        """What the file calls the type whose member it is."""
+        """The names of this file for the type whose member it is."""
         return self._aliases(type_name(self.symbol.owner)) if self.symbol.owner is not None else frozenset()
 
     @cached_property
     def derived(self) -> frozenset[str]:
-        """The classes of the file whose first base it is, or is one of these."""
+        """The classes of the file that derive from it by their first bases."""
         pairs = DERIVED.findall(self.snapshot.text) if family(self.snapshot.path) in CLASSES else []
         found, grown = set(self.owners), True
         while grown:
@@ -437,15 +437,15 @@ class Uses(Struct, dict=True):
         return said in words
 
     def _is_attribute(self, name: str, node: Node) -> bool:
-        """Whether everything that the file puts into an attribute of this name is of the type, and the class around
-        puts something into it."""
+        """Whether every assignment of the file to an attribute of this name is of the type, and the class around has
+        one."""
         written = [each for at in scopes.mentions(self.snapshot, name) if (each := self._written(at)) is not None]
         around = symbols.enclosing(node)
         is_own = around is not None and any(is_within(each, around) for each in written)
         return is_own and all(self._is_given_type(each) for each in written)
 
     def _written(self, offset: int) -> Node | None:
-        """The attribute whose name stands there, if it gets a value."""
+        """The attribute whose name stands there, if it is assigned to."""
         node = scopes.node_at(self.snapshot, offset)
         whole = node.parent if node is not None and scopes.is_member(node) else None
         if whole is None or whole.type != "attribute":
@@ -461,7 +461,7 @@ class Uses(Struct, dict=True):
         return value is not None and self._makes(value)
 
     def _is_object(self, name: str, offset: int) -> bool:
-        """Whether all that gives this variable a value says that it is of the type."""
+        """Whether all assignments and annotations of this variable say that it is of the type."""
         local = scopes.binding_at(self.snapshot, offset, self._bindings(name))
         if name not in self._objects:
             self._objects[name] = self._reaches_of_objects(name)
@@ -472,7 +472,7 @@ class Uses(Struct, dict=True):
         return {}
 
     def _reaches_of_objects(self, name: str) -> frozenset[tuple[int, int] | None]:
-        """Where a variable of this name is known that certainly is of the type; None is the file's own."""
+        """The scopes of variables of this name that certainly are of the type; None is the file."""
         said: dict[tuple[int, int] | None, list[Node]] = {}
         for match in islice(re.finditer(scopes.whole(name), self.snapshot.text), MOST):
             node = scopes.node_at(self.snapshot, match.start())
@@ -497,7 +497,7 @@ class Uses(Struct, dict=True):
         return value is not None and self._makes(value)
 
     def _makes(self, value: Node) -> bool:
-        """Whether it is `C(…)`, or what another language has for that."""
+        """Whether it constructs an object of the type: `C(…)`, or what another language has for that."""
         while value.type in ("parenthesized_expression", "unary_expression", "reference_expression"):
             value = value.named_children[-1]
         kind, field = MADE.get(family(self.snapshot.path), ("", ""))
@@ -505,7 +505,7 @@ class Uses(Struct, dict=True):
         return named is not None and self._is_type(text_of(named), self.snapshot.offset_of_byte(named.start_byte))
 
     def _is_type(self, said: str, offset: int) -> bool:
-        """Whether a path of names is that of the type whose member it is."""
+        """Whether a path of names refers to the type whose member it is."""
         owner = self.symbol.owner
         if owner is not None and self._is_called(said, type_name(owner), offset):
             return True
@@ -514,7 +514,7 @@ class Uses(Struct, dict=True):
 
 
 def typed_around(declarator: Node) -> Node | None:
-    """In Java the type stands before all the variables of a statement."""
+    """In Java one type stands before all variables of a statement."""
     around = declarator.parent
     return (
         around.child_by_field_name("type") if around is not None and declarator.type == "variable_declarator" else None
@@ -522,7 +522,7 @@ def typed_around(declarator: Node) -> Node | None:
 
 
 def evaluated(node: Node) -> Node:
-    """What Python evaluates before a function begins, it evaluates where the function is named."""
+    """Decorators, defaults and annotations of a Python function are evaluated where it is declared."""
     child, around = node, node.parent
     while around is not None and around.type not in scopes.FUNCTIONS:
         child, around = around, around.parent
@@ -532,7 +532,7 @@ def evaluated(node: Node) -> Node:
 
 
 def is_of_another_object(node: Node, around: Node) -> bool:
-    """Whether `this` of JavaScript is not that of the class: in a plain function, or the method of an object."""
+    """Whether JavaScript's `this` is not the class's: in a plain function, or in the method of an object."""
     inside = node.parent
     while inside is not None and inside != around:
         in_object = inside.type == "method_definition" and inside.parent is not None and inside.parent.type == "object"
@@ -543,7 +543,7 @@ def is_of_another_object(node: Node, around: Node) -> bool:
 
 
 def parameters_of(name: Node) -> list[str] | None:
-    """The types of what a method of Java is given."""
+    """The types of the parameters of a Java method."""
     listed = name.parent and name.parent.child_by_field_name("parameters")
     if listed is None:
         return None
@@ -552,7 +552,7 @@ def parameters_of(name: Node) -> list[str] | None:
 
 
 def path_in_file(path: str, node: Node) -> str:
-    """A path of Rust as the file itself would say it: modules within the file are no files. Empty if it is of one."""
+    """A path of Rust from the top of the file, since modules within it are no files; empty if it leads to one."""
     steps, around = 0, node.parent
     while around is not None:
         steps, around = steps + (around.type == "mod_item"), around.parent
@@ -586,7 +586,7 @@ def items_of(around: Node) -> list[Node]:
 
 
 def is_in_macro(node: Node) -> bool:
-    """Whether it is a parameter of a macro of C, or stands where that is known."""
+    """Whether it stands in the parameters or the body of a C macro with parameters."""
     around = node.parent if node.type != "preproc_arg" else node
     while around is not None and around.type in ("preproc_arg", "preproc_params"):
         around = around.parent
@@ -600,7 +600,7 @@ def is_in_qualified_type(node: Node) -> bool:
 
 
 def qualifier_node(node: Node) -> Node | None:
-    """What a member is taken from."""
+    """The node that qualifies a member."""
     parent = node.parent
     if parent is None:
         return None
