@@ -1,1 +1,1 @@
-"""Inline suggestions: where one may stand, what the model is told, and what is shown of its answer."""
+"""The straight path of an inline completion: pure functions from a text and a cursor to an offer."""

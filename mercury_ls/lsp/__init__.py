@@ -1,1 +1,1 @@
-"""The protocol: transport, handlers and messages. Nothing else knows LSP."""
+"""The language server: LSP in and out, for each client as it understands it."""

@@ -1,1 +1,1 @@
-"""The state of one client: its open files, its offers, and what became of them."""
+"""One client: its files, what it is asked for, what is on offer, and what becomes of that."""
