@@ -47,7 +47,7 @@ def polish(
     if ends_argument(text, before):
         return Silence("the suggestion continues after an argument that may not be complete")
     if complete and parses_worse(snapshot, target, text):
-        return Silence("the file would parse worse than before")
+        return Silence("the file would have more syntax errors than before")
     return TextEdit(target.start, target.end, text, snapshot.uri)
 
 

@@ -98,7 +98,9 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     filled = draft.spans[0]
     known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}
     if not question.invoked and filled.p_accept < question.bar:
-        return Answer(silence=f"unsure: {filled.p_accept:.0%} is under the bar of {question.bar:.0%}", **known)
+        return Answer(
+            silence=f"unsure: {filled.p_accept:.0%} likely to be accepted, under the bar of {question.bar:.0%}", **known
+        )
     edit = polish(question.snapshot, span, filled.text, question.history, complete=filled.complete)
     if isinstance(edit, Silence):
         return Answer(silence=edit.reason, **known)

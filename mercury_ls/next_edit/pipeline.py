@@ -157,7 +157,7 @@ def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequenc
     known = question.files
     kept = [each for uri, snapshot in known.items() for each in parsing(snapshot, [c for c in chosen if c.uri == uri])]
     if not kept:
-        return Answer(silence="the file would parse worse than before")
+        return Answer(silence="the file would have more syntax errors than before")
     edits = tuple(TextEdit(each.start, each.end, each.text or "", each.uri) for each in kept)
     leader = max(kept, key=lambda each: each.p_edit)
     p_accept = sum(each.p_edit for each in kept) / len(kept)

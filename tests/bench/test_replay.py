@@ -193,7 +193,7 @@ def test_spreads_are_of_values_that_were_measured():
 
 
 def test_reasons_are_counted_by_kind():
-    assert reason("unsure: 12% is under the bar of 25%") == "unsure"
+    assert reason("unsure: 12% likely to be accepted, under the bar of 25%") == "unsure"
     assert reason("off for markdown (suggest.languages)") == "off for markdown"
 
 

@@ -116,13 +116,13 @@ def test_most_of_the_lines_decide_how_lines_end():
 
 
 def test_what_breaks_the_file_is_dropped():
-    check("def f(a):\n    return a\n\nx = a$0\n", " = = b", "- the file would parse worse")
-    check("function f() {\n    $0\n}\n", "return (", "- the file would parse worse", language="javascript")
+    check("def f(a):\n    return a\n\nx = a$0\n", " = = b", "- the file would have more syntax errors")
+    check("function f() {\n    $0\n}\n", "return (", "- the file would have more syntax errors", language="javascript")
 
 
 def test_the_beginning_of_something_is_no_statement_yet():
     drawn = "def test_it():\n    $0\n"
-    check(drawn, "with pytest.raises", "- the file would parse worse")
+    check(drawn, "with pytest.raises", "- the file would have more syntax errors")
     check(drawn, "with pytest.raises", drawn.replace("$0", "«with pytest.raises»"), complete=False)
 
 

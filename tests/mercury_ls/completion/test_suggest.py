@@ -43,7 +43,7 @@ async def check(
 
 async def test_an_answer_is_shown_if_it_is_likely():
     await check("return x", "return x", 0.3, complete=True)
-    await check("return x", "- unsure: 20% is under the bar of 25%", 0.2, complete=True)
+    await check("return x", "- unsure: 20% likely to be accepted, under the bar of 25%", 0.2, complete=True)
 
 
 async def test_a_beginning_is_shown_if_it_saves_enough():
