@@ -18,8 +18,8 @@ import statistics
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,17 +37,15 @@ from bench.next_edit import score as next_edit_score
 from bench.replaying.usage import resident_mb
 from mercury_training.evaluate.contestants import Suggestion
 from mercury_training.evaluate.metrics import Interval, bootstrap, ece, exact, reliability, similarity, wilson
-from mercury_training.evaluate.sandbox import Sandbox, SandboxError
+from mercury_training.evaluate.programs import executor
 from mercury_training.evaluate.scores import Result, score
-from mercury_training.rows.fim_rows import FimRow, program, read_rows, sample
+from mercury_training.rows.fim_rows import FimRow, read_rows, sample
 
 __all__ = ["Answered", "Watch", "Work", "figures", "measure", "next_edit_figures"]
 
 PASSES = 16
 PERCENTILES = range(0, 101, 5)
 MEMORY_POINTS = 60
-
-Execute = Callable[[FimRow, str], bool | None]
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -160,7 +158,7 @@ def set_name(path: Path) -> str:
 
 async def fim_set(path: Path, contenders: Sequence[Contender], work: Work, watch: Watch) -> dict[str, Any]:
     rows, answers = sample(read_rows(path), work.limit), []
-    with executor(rows) as execute, TemporaryDirectory() as folder:
+    with executor(rows) as (execute, _), TemporaryDirectory() as folder:
         projects = Projects(work.projects, Path(folder)) if work.projects else None
         for done, row in enumerate(rows, 1):
             for contender in contenders if done % 2 else reversed(contenders):
@@ -194,19 +192,6 @@ def answered(name: str, by: str, row: FimRow, asked: Asked, passed: bool | None)
         cost=cost,
         curve=tuple(curve),
     )
-
-
-@contextmanager
-def executor(rows: Sequence[FimRow]) -> Iterator[Execute]:
-    """Runs a row with an answer in it. Where nothing can be isolated nothing is run, and pass@1 is null."""
-    with ExitStack() as stack:
-        sandbox = None
-        if any(row.exec for row in rows):
-            try:
-                sandbox = stack.enter_context(Sandbox())
-            except SandboxError as error:
-                print(f"not executed: {error}", file=sys.stderr)
-        yield lambda row, answer: sandbox.run(program(row, answer)).passed if sandbox and row.exec else None
 
 
 def figures(found: Sequence[Answered]) -> dict[str, Any]:

@@ -42,6 +42,10 @@ ORDER = {
         *("complete", "tuning", "doctor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": ("api", "redaction", "tuning_data", "fake", "tokens", "model", "decode", "engine", "export"),
+    "mercury_training": (
+        *("errors", "jsonl", "plot", "corpus", "rows", "train"),
+        *("evaluate", "fit", "tune", "adapt", "calibrate"),
+    ),
 }
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""
 

@@ -182,7 +182,7 @@ def test_a_set_is_answered_by_all_in_turn(tmp_path):
 
 
 def test_what_cannot_be_executed_has_no_pass_rate():
-    with executor([AREA]) as execute:
+    with executor([AREA]) as (execute, _):
         assert execute(AREA, "width") is None
     assert figures([made(True)])["pass_at_1"] is None
 

@@ -10,9 +10,10 @@ import pytest
 
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.model.config import TINY
+from mercury_ls.settings.models import resolve
 from mercury_training import calibrate
 from mercury_training.errors import TrainingError
-from mercury_training.evaluate import contestants
+from mercury_training.evaluate import command, contestants
 from mercury_training.evaluate import run as evaluate
 from mercury_training.evaluate import sets as evaluation_sets
 from mercury_training.evaluate.contestants import Contestant, Subject, Suggestion, open_subject, suggest
@@ -169,7 +170,7 @@ WANTED = {
 
 
 def test_the_last_line_is_json_with_all_that_is_wanted(folder, capsys):
-    evaluate.main(["--model", "fake", "--set", str(folder)])
+    command.main(["--model", "fake", "--set", str(folder)])
     found = last_line(capsys)
     assert set(found) >= WANTED
     assert (found["n"], found["bits_per_byte"]) == (4, None)
@@ -225,11 +226,13 @@ def test_rivals_take_turns(folder, monkeypatch):
 
 
 def test_where_answers_are_run_only_the_model_alone_is_a_rival(monkeypatch):
-    ways = {name: Contestant(name, Knowing("x")) for name in ("policy", "ar", "unverified", "alone", "copy", "ngram")}
+    ways = {
+        name: Contestant(name, Knowing("x")) for name in ("policy", "ar", "unverified", "no_copying", "copy", "ngram")
+    }
     monkeypatch.setattr(evaluate, "open_subject", lambda model: Subject(Knowing("x").info(), "", 1, ways))
     monkeypatch.setattr(evaluate, "read_humaneval", lambda source, name: [row(0)])
     found = evaluate.evaluate(Run(model="x", humaneval=Path("clone")))
-    assert {result.by for result in found.results} == {"policy", "alone", "copy", "ngram"}
+    assert {result.by for result in found.results} == {"policy", "no_copying", "copy", "ngram"}
 
 
 def test_a_folder_without_rows_is_named(tmp_path):
@@ -240,8 +243,8 @@ def test_a_folder_without_rows_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("module", "arguments", "said"),
     [
-        (evaluate, ["--set", "{}"], r"evaluate: .*: neither fim\.jsonl .*; name a folder with one"),
-        (evaluate, ["--model", "{}/none", "--set", "{}"], r"evaluate: .*none"),
+        (command, ["--set", "{}"], r"evaluate: .*: neither fim\.jsonl .*; name a folder with one"),
+        (command, ["--model", "{}/none", "--set", "{}"], r"evaluate: .*none"),
         (calibrate, ["--model", "{}/none", "--set", "{}"], r"calibrate: .*fim\.jsonl: cannot be read"),
         (evaluation_sets, ["build", "--corpus", "{}", "--out", "{}/sets"], r"evaluate\.sets: .*: cannot be read"),
     ],
@@ -276,7 +279,7 @@ def test_where_nothing_can_be_isolated_nothing_is_run(folder, monkeypatch, capsy
 @pytest.mark.skipif(platform.system() != "Linux" or os.geteuid() != 0, reason="namespaces need Linux and root")
 def test_rows_that_can_be_run_are_run(folder, capsys):
     executable(folder)
-    evaluate.main(["--check", "--set", str(folder)])
+    command.main(["--check", "--set", str(folder)])
     assert capsys.readouterr().out.splitlines() == [
         "dev/fim: of 0, true 0, empty 0, pass 0 passed",
         "dev/fim_exec: of 1, true 1, empty 0, pass 0 passed",
@@ -298,10 +301,22 @@ def test_a_shipped_model_is_evaluated_through_its_engine(folder, tmp_path):
     found = evaluate.evaluate(Run(model=str(tmp_path / "int8"), sets=(folder,)))
     texts = {(r.id, r.by): r.suggestion.text for r in found.results}
     assert found.parameters == sum(p.numel() for p in create(TINY, 0).parameters())
-    assert {by for _, by in texts} == {"policy", "ar", "unverified", "alone", "copy", "ngram"}
+    assert {by for _, by in texts} == {"policy", "ar", "unverified", "no_copying", "copy", "ngram"}
     assert all(texts[number, "policy"] == texts[number, "ar"] for number in "013"), "verified is autoregressive"
     assert all(r.suggestion.forwards == 1 for r in found.results if r.by == "unverified")
     assert all(r.suggestion.settled == r.suggestion.forwards for r in found.results if r.by == "ar")
+
+
+def test_without_a_model_the_one_that_ships_is_evaluated(monkeypatch, folder, capsys):
+    asked = []
+    monkeypatch.setattr(contestants, "shipped", lambda: asked.append("shipped") or "fake")
+    command.main(["--set", str(folder)])
+    assert asked == ["shipped"]
+    assert last_line(capsys)["n"] == 4
+
+
+def test_the_model_that_ships_is_the_one_that_a_server_would_take():
+    assert contestants.shipped() == str(resolve("auto") or "fake")
 
 
 def test_the_weights_identify_a_model(tmp_path):

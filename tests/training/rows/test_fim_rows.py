@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import os
-import platform
 import subprocess
 
 import msgspec
@@ -11,8 +9,7 @@ import pytest
 
 from mercury_engine.api import Span
 from mercury_training.errors import TrainingError
-from mercury_training.evaluate.sandbox import Limits, Sandbox
-from mercury_training.rows.fim_rows import HUMANEVAL, FimRow, program, read_humaneval, read_rows, request
+from mercury_training.rows.fim_rows import HUMANEVAL, FimRow, read_humaneval, read_rows, request
 
 ROW = FimRow(
     id="1",
@@ -34,14 +31,6 @@ PROBLEM = {
     "canonical_solution": "    y = 2 * x\n",
     "test": "def check(candidate):\n    assert candidate(3) == 6\n",
 }
-
-
-@pytest.fixture(scope="module")
-def sandbox():
-    if platform.system() != "Linux" or os.geteuid() != 0:
-        pytest.skip("namespaces need Linux and root")
-    with Sandbox(Limits(seconds=20)) as sandbox:
-        yield sandbox
 
 
 def test_rows_are_read(tmp_path):
@@ -93,52 +82,3 @@ def test_a_whole_line_is_asked_for_on_an_empty_line(tmp_path):
     assert row.middle == "    y = 2 * x"
     assert row.suffix == "\n    return y\n"
     assert row.prefix + row.middle + row.suffix == PROBLEM["prompt"] + PROBLEM["canonical_solution"] + PROBLEM["suffix"]
-
-
-@pytest.mark.parametrize(
-    ("middle", "passes"), [("    y = 2 * x", True), ("    y = x + x", True), ("    y = x", False), ("", False)]
-)
-def test_humaneval_rows_are_run(sandbox, tmp_path, middle, passes):
-    (row,) = read_humaneval(written(tmp_path), "single-line")
-    assert sandbox.run(program(row, middle)).passed is passes
-
-
-def run_as(sandbox, middle, **how):
-    source = "def double(x):\n    '''\n    >>> double(2)\n    4\n    '''\n    return "
-    row = msgspec.structs.replace(ROW, prefix=source, exec={"module": "shapes", **how})
-    return sandbox.run(program(row, middle)).passed
-
-
-@pytest.mark.parametrize(
-    ("middle", "passes"), [("2 * x", True), ("x + x", True), ("x", False), ("", False), ("(", False)]
-)
-def test_doctests_are_run(sandbox, middle, passes):
-    assert run_as(sandbox, middle, type="doctest", object="double") is passes
-
-
-def test_an_object_without_examples_does_not_pass(sandbox):
-    assert not run_as(sandbox, "2 * x\n\ndef other(): pass", type="doctest", object="other")
-
-
-TEST = """
-import unittest, shapes
-
-class Doubling(unittest.TestCase):
-    def test_double(self):
-        self.assertEqual(shapes.double(3), 6)
-"""
-
-
-@pytest.mark.parametrize(("middle", "passes"), [("2 * x", True), ("x", False), ("", False)])
-def test_unittests_are_run(sandbox, middle, passes):
-    assert run_as(sandbox, middle, type="unittest", test=TEST) is passes
-
-
-def test_no_tests_do_not_pass(sandbox):
-    assert not run_as(sandbox, "2 * x", type="unittest", test="")
-
-
-def test_an_unknown_way_to_run_is_named():
-    row = msgspec.structs.replace(ROW, exec={"type": "nose"})
-    with pytest.raises(TrainingError, match=r"'nose'.*doctest"):
-        program(row, "x")

@@ -1,3 +1,3 @@
-from mercury_training.evaluate.run import main
+from mercury_training.evaluate.command import main
 
 main()

@@ -1,4 +1,4 @@
-"""Who is evaluated: a model's ways to decode, and the completers without a model, all asked in the same way."""
+"""Contestants: a model's ways to decode, and completers without a model, all asked in the same way."""
 
 import hashlib
 import time
@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+import mercury_engine
 from mercury_engine.api import Effort, Engine, EngineInfo
 from mercury_engine.decode import policy
 from mercury_engine.decode.confidence import read_calibration
@@ -22,19 +23,29 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.evaluate.baselines import BASELINES
 from mercury_training.rows.fim_rows import FimRow, request
 
-__all__ = ["BASELINES", "DECODES", "Contestant", "Decode", "Subject", "Suggestion", "open_subject", "suggest"]
+__all__ = [
+    "BASELINES",
+    "DECODES",
+    "Contestant",
+    "Decode",
+    "Subject",
+    "Suggestion",
+    "open_subject",
+    "shipped",
+    "suggest",
+]
 
-Decode = Literal["policy", "ar", "ar+copy", "unverified", "alone"]
+Decode = Literal["policy", "ar", "ar+copy", "unverified", "no_copying"]
 
 DECODES: dict[Decode, tuple[policy.Decode, Effort]] = {
     "policy": ("policy", "medium"),
     "ar": ("ar", "medium"),
     "ar+copy": ("ar+copy", "medium"),
     "unverified": ("policy", "instant"),
-    "alone": ("policy", "medium"),
+    "no_copying": ("policy", "medium"),
 }
-"""As an engine decodes, and with what effort; nothing is held back for being unlikely. Without hints and
-echoes a model says what it knows by itself."""
+"""Ways to decode, and the effort of each; no answer is held back for being unlikely. Without copying, a model has
+neither n-gram hints nor a copy bias: it says what it knows by itself."""
 
 
 class Contestant(Struct, frozen=True):
@@ -44,8 +55,8 @@ class Contestant(Struct, frozen=True):
 
 
 class Subject(Struct, frozen=True):
-    """What is evaluated, and beside it. `weights` tells models of one name apart; the fake has neither weights nor a
-    runtime."""
+    """The model that is evaluated, and its rivals. `weights` tells models of one name apart; the fake engine has
+    neither weights nor a runtime."""
 
     info: EngineInfo
     weights: str
@@ -56,7 +67,7 @@ class Subject(Struct, frozen=True):
 
 
 class Suggestion(Struct, frozen=True):
-    """An answer and what it cost after its context was read; `settled` tokens in so many `forwards`, if known."""
+    """An answer and what it cost once its context was read: `settled` tokens in that many `forwards`, if known."""
 
     text: str
     p_accept: float
@@ -68,7 +79,8 @@ class Suggestion(Struct, frozen=True):
 
 
 def open_subject(model: str) -> Subject:
-    """A model's folder, or `fake`."""
+    """A model's folder, `fake`, or `auto` for the model that ships: the fake engine as long as none does."""
+    model = shipped() if model == "auto" else model
     baselines = {name: Contestant(name, engine()) for name, engine in BASELINES.items()}
     if model == "fake":
         engine = FakeEngine()
@@ -78,13 +90,12 @@ def open_subject(model: str) -> Subject:
     calibration, costs = read_calibration(folder), measure_costs(runtime)
     ways = {}
     for name, (decode, effort) in DECODES.items():
-        alone = name == "alone"
-        echo = None if alone else read_copy_bias(folder)
+        copying = name != "no_copying"
         engine = MercuryEngine(
-            Untold(runtime) if alone else runtime,
+            runtime if copying else WithoutHints(runtime),
             tokenizer,
             calibration=calibration,
-            copy_bias=echo,
+            copy_bias=read_copy_bias(folder) if copying else None,
             costs=costs,
             decode=decode,
             bar=0,
@@ -94,8 +105,15 @@ def open_subject(model: str) -> Subject:
     return Subject(info, _digest(folder), _parameters(folder), ways | baselines, runtime, tokenizer)
 
 
-class Untold:
-    """A runtime whose model is given no hints."""
+def shipped() -> str:
+    """The best model that came with this installation."""
+    home = Path(mercury_engine.__file__).parent / "models"
+    found = sorted((path.parent for path in home.glob("*/config.json")), key=lambda path: path.name != "quicksilver")
+    return str(found[0]) if found else "fake"
+
+
+class WithoutHints:
+    """A runtime whose model gets no n-gram hints."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.config = msgspec.structs.replace(runtime.config, hints=False)

@@ -1,10 +1,10 @@
-"""Rows of the evaluation sets: read from where they lie, asked as an editor would ask, checked by running them."""
+"""Rows of the evaluation sets, files with a piece missing: read from where they lie, asked as an editor would ask."""
 
 import gzip
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +14,7 @@ from mercury_training import jsonl
 from mercury_training.corpus.sources import git
 from mercury_training.errors import TrainingError
 
-__all__ = ["HUMANEVAL", "FimRow", "Kind", "program", "read_humaneval", "read_rows", "request", "sample"]
+__all__ = ["HUMANEVAL", "FimRow", "Kind", "read_humaneval", "read_rows", "request", "sample"]
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class FimRow(Struct, frozen=True, kw_only=True):
     sub: str = ""
     recent: bool = False
     copy: bool = False
-    exec: dict[str, str] | None = None
+    exec: dict[str, Any] | None = None
     prefix: str
     suffix: str
     middle: str
@@ -77,7 +77,7 @@ def read_humaneval(source: Path, name: str) -> list[FimRow]:
 
 
 def request(row: FimRow, session: str, effort: Literal["instant", "low", "medium", "high"]) -> InfillRequest:
-    """Who asks knows whether one line is wanted, nothing else of the answer."""
+    """The request says whether one line is wanted, and nothing else about the answer."""
     mode = "line" if row.kind == "single_line" else "block"
     start = len(row.prefix)
     return InfillRequest(
@@ -86,16 +86,6 @@ def request(row: FimRow, session: str, effort: Literal["instant", "low", "medium
         spans=(Span(0, start, start, mode, BUDGET[row.kind]),),
         effort=effort,
     )
-
-
-def program(row: FimRow, middle: str) -> str:
-    """Python that passes if the middle is right."""
-    assert row.exec, f"{row.id} cannot be run"
-    source = row.prefix + middle + row.suffix
-    how = row.exec["type"]
-    if how not in PROGRAMS:
-        raise TrainingError(f"{row.id}: exec.type is {how!r}; known are {', '.join(PROGRAMS)}")
-    return PROGRAMS[how](source, row.exec)
 
 
 def _stored(source: Path, file: str) -> bytes:
@@ -127,43 +117,3 @@ def _row(problem: Problem, kind: Kind) -> FimRow:
         suffix=suffix,
         middle=middle,
     )
-
-
-def _humaneval(source: str, how: dict[str, str]) -> str:
-    return f"{source}\n{how['test']}\ncheck({how['entry_point']})\n"
-
-
-def _doctest(source: str, how: dict[str, str]) -> str:
-    """The examples of one object of the module; there must be some."""
-    return f"""{_module(source, how["module"])}
-import doctest
-tested = module
-for part in {how["object"]!r}.split("."):
-    tested = getattr(tested, part)
-runner = doctest.DocTestRunner(verbose=False)
-for test in doctest.DocTestFinder().find(tested, {how["object"]!r}, module, globs=dict(vars(module))):
-    runner.run(test)
-assert runner.tries and not runner.failures
-"""
-
-
-def _unittest(source: str, how: dict[str, str]) -> str:
-    """`exec.test` is the text of a test file that imports the module."""
-    return f"""{_module(source, how["module"])}
-import unittest
-tests = types.ModuleType("tests")
-exec(compile({how["test"]!r}, "tests.py", "exec"), vars(tests))
-result = unittest.TestResult()
-unittest.defaultTestLoader.loadTestsFromModule(tests).run(result)
-assert result.testsRun and result.wasSuccessful()
-"""
-
-
-def _module(source: str, name: str) -> str:
-    return f"""import sys, types
-module = types.ModuleType({name!r})
-sys.modules[{name!r}] = module
-exec(compile({source!r}, {name + ".py"!r}, "exec"), vars(module))"""
-
-
-PROGRAMS = {"humaneval": _humaneval, "doctest": _doctest, "unittest": _unittest}
