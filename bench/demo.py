@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.client import Client, running, until_ready
+from bench.harness.client import Client, running, until_ready
 
 __all__ = ["FILES", "NEW_NAME", "OLD_NAME", "TYPED", "accepts", "last_line"]
 

@@ -7,11 +7,10 @@ python -m bench.documents [--edits 600]
 
 import argparse
 import json
-import os
-import platform
 import random
 import time
 
+from bench.harness.measures import machine, percentile
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Document
 from mercury_ls.code.history import History
@@ -98,8 +97,7 @@ def measure(text: str, changes: list[tuple[int, int, str]]) -> Times:
 
 
 def report(cases: dict[str, Times], edits: int) -> None:
-    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
-    print(f"{edits} edits of one character each, Python of {LINES} lines; {machine}")
+    print(f"{edits} edits of one character each, Python of {LINES} lines; {machine()}")
     print(f"{'':22}{'':12}{'p50':>8}{'p10':>8}{'p90':>8}{'p99':>8}  ms")
     for case, times in cases.items():
         for name, found in times.items():
@@ -115,11 +113,7 @@ def report(cases: dict[str, Times], edits: int) -> None:
         for name in plain
         if name != "no tree %"
     }
-    print(json.dumps({**numbers, **worst, "lines": LINES, "edits": edits, "machine": machine}))
-
-
-def percentile(ordered: list[float], share: int) -> float:
-    return ordered[min(len(ordered) - 1, len(ordered) * share // 100)]
+    print(json.dumps({**numbers, **worst, "lines": LINES, "edits": edits, "machine": machine()}))
 
 
 if __name__ == "__main__":

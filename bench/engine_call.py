@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.harness.measures import machine, percentile
 from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.client import EngineClient
@@ -102,17 +102,12 @@ def sample() -> InfillRequest:
 
 
 def report(local: list[float], inside: list[float], size: int) -> None:
-    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
-    print(f"{len(local)} calls one after the other, request of {size} bytes, one draft; {machine}")
+    print(f"{len(local)} calls one after the other, request of {size} bytes, one draft; {machine()}")
     print(f"{'':24}{'p50':>8}{'p90':>8}{'p99':>8}  ms")
     for name, times in (("local call", local), ("the fake engine alone", inside)):
         print(f"{name:24}" + "".join(f"{percentile(times, share):8.3f}" for share in (50, 90, 99)))
     numbers = {f"engine_call_p{share}_ms": round(percentile(local, share), 3) for share in (50, 90, 99)}
-    print(json.dumps({**numbers, "calls": len(local), "request_bytes": size, "machine": machine}))
-
-
-def percentile(ordered: list[float], share: int) -> float:
-    return ordered[min(len(ordered) - 1, len(ordered) * share // 100)]
+    print(json.dumps({**numbers, "calls": len(local), "request_bytes": size, "machine": machine()}))
 
 
 if __name__ == "__main__":

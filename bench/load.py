@@ -21,14 +21,15 @@ from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 
-from bench.client import running
-from bench.replay import CONFIGURED, MODELS, engine_pid, engine_server, is_ready, machine, measured, outcome, project
-from bench.replaying.figures import Played, Spread, latencies, lost, share, spread
-from bench.replaying.habits import CLIENTS, Habits
-from bench.replaying.pace import Pace
-from bench.replaying.player import INLINE, Asked, Player
-from bench.replaying.session import Session, read
-from bench.replaying.usage import Usage
+from bench.harness.client import running
+from bench.harness.measures import machine
+from bench.harness.usage import Usage
+from bench.replay.figures import Played, Spread, latencies, lost, share, spread
+from bench.replay.habits import CLIENTS, Habits
+from bench.replay.pace import Pace
+from bench.replay.play import CONFIGURED, MODELS, engine_pid, engine_server, is_ready, measured, outcome, project
+from bench.replay.player import INLINE, Asked, Player
+from bench.replay.session import Session, read
 
 __all__ = ["Crowd", "ratio", "starved", "wrong"]
 

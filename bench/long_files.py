@@ -14,8 +14,6 @@ import asyncio
 import cProfile
 import gc
 import json
-import os
-import platform
 import pstats
 import re
 import time
@@ -27,6 +25,7 @@ from random import Random
 
 from msgspec import Struct
 
+from bench.harness.measures import machine
 from bench.rename_latency import spread
 from mercury_engine.api import Draft, Filled, InfillRequest
 from mercury_ls.link.wire import Status
@@ -96,8 +95,7 @@ def main() -> None:
     if given.profile:
         return asyncio.run(profiled(given.profile, max(lines), given.rounds))
     figures = asyncio.run(measured(lines, given.rounds, given.session, SHAPES))
-    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
-    return print(json.dumps({**figures, "rounds": given.rounds, "machine": machine}))
+    return print(json.dumps({**figures, "rounds": given.rounds, "machine": machine()}))
 
 
 async def measured(lines: Sequence[int], rounds: int, edits: int, shapes: Mapping[str, str]) -> dict[str, float]:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from bench.quality import Work, measure
+from bench.quality.measure import Work, measure
 from mercury_ls.settings import models
 
 __all__ = ["BASELINE", "Figure", "compared", "figures_of", "measured", "merged", "read"]

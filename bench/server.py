@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import statistics
 import subprocess
 import time
@@ -15,7 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.client import COMMAND, Client, capabilities, running, until_ready
+from bench.harness.client import COMMAND, Client, capabilities, isolated, running, until_ready
+from bench.harness.usage import children_cpu, resident_mb
 
 STARTS = 7
 LINES = 5000
@@ -48,17 +48,6 @@ def main() -> None:
     print(json.dumps({**medians, "keystrokes": count}))
 
 
-def isolated(root: Path) -> dict[str, str]:
-    runtime = root / "run"
-    runtime.mkdir(mode=0o700)
-    return {
-        "MERCURY_LS_RUNTIME_DIR": str(runtime),
-        "MERCURY_ENGINE_MODEL": "fake",
-        "XDG_CONFIG_HOME": str(root / "config"),
-        "XDG_STATE_HOME": str(root / "state"),
-    }
-
-
 def start(root: Path, environment: dict[str, str]) -> tuple[float, float]:
     """CPU and wall seconds from spawn to the answer of `initialize`, of a server that then ends."""
     used = children_cpu()
@@ -79,11 +68,6 @@ def send(process: subprocess.Popen, message: dict[str, Any]) -> None:
     body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
     process.stdin.flush()
-
-
-def children_cpu() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 async def typing(root: Path, environment: dict[str, str], count: int) -> dict[str, tuple[float, float, float]]:
@@ -120,13 +104,6 @@ async def keystrokes(client: Client, uri: str, count: int) -> list[float]:
         )
         answered.append((time.perf_counter() - began) * 1000)
     return answered
-
-
-def resident_mb(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1024
-    raise LookupError(f"no resident size for process {pid}")
 
 
 def spread(values: list[float]) -> tuple[float, float, float]:

@@ -15,12 +15,10 @@ PACKAGES = ("mercury_ls", "engine/mercury_engine", "kernels/mercury_kernels", "t
 BENCH = {
     "bench": "Measurements of the real thing, and the demo",
     "bench/abuse": "Hostile clients, signals and shortages against the real processes",
-    "bench/asking": "Who can be asked for an answer: our server, our weights, peers",
-    "bench/decoding": "What an answer of the engine costs, and what it is worth",
-    "bench/latency": "How soon the language server answers, and at what cost",
-    "bench/quality": "How good suggestions are as users get them",
-    "bench/ranking": "Rows and measurements for the ranking of next edits",
-    "bench/replaying": "Recorded edit sessions, played back as real editors would",
+    "bench/decode": "What an answer of the engine costs, and what it is worth",
+    "bench/harness": "How real processes are driven, watched and timed",
+    "bench/quality": "How good suggestions are as users get them, beside peers",
+    "bench/replay": "Recorded edit sessions, played back as real editors would",
     "bench/report": "The whole benchmark, its tables and plots",
 }
 """What the folders below bench hold, none of which has an `__init__.py` to say it in."""

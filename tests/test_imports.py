@@ -46,6 +46,11 @@ ORDER = {
         *("errors", "jsonl", "plot", "corpus", "rows", "train"),
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
+    "bench": (
+        *("harness", "edit_cases", "next_edit", "replay", "decode", "quality", "report", "abuse"),
+        *("agreement", "demo", "documents", "edit_candidates", "engine_call", "load", "own_rows", "ratchet"),
+        *("renames", "rename_latency", "long_files", "server", "silence"),
+    ),
 }
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""
 

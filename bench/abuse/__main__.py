@@ -23,7 +23,7 @@ from bench.abuse.kill import FAULTS, Killed, kill
 from bench.abuse.report import complaints, summary, table
 from bench.abuse.scarce import CASES, QUICK, Found, scarce
 from bench.abuse.steps import load
-from bench.replay import machine
+from bench.harness.measures import machine
 
 PARTS = ("fuzz", "kill", "scarcity")
 FAILURES = Path("build/abuse")

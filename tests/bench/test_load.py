@@ -2,12 +2,12 @@ import math
 
 import pytest
 
+from bench.harness.usage import Usage
 from bench.load import Crowd, answered_share, crowded, ratio, summary, turned, wrong
-from bench.replaying.figures import Played, lost
-from bench.replaying.habits import CLIENTS
-from bench.replaying.player import INLINE, Asked
-from bench.replaying.session import Changed, Header, Opened, ended
-from bench.replaying.usage import Usage
+from bench.replay.figures import Played, lost
+from bench.replay.habits import CLIENTS
+from bench.replay.player import INLINE, Asked
+from bench.replay.session import Changed, Header, Opened, ended
 
 
 def asked(milliseconds: float, **more) -> Asked:

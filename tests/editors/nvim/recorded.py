@@ -12,9 +12,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bench.replaying import typing_model
-from bench.replaying.session import Event, Header, Opened, Session, ended, read, write
-from bench.replaying.typing_model import Stroke, kind_of
+from bench.replay import typing_model
+from bench.replay.session import Event, Header, Opened, Session, ended, read, write
+from bench.replay.typing_model import Stroke, kind_of
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.editors.nvim.neovim import Neovim
 from tests.editors.nvim.wire import wait

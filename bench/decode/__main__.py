@@ -1,0 +1,3 @@
+from bench.decode.command import main
+
+main()

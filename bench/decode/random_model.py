@@ -1,0 +1,68 @@
+"""A model of random int8 weights: times are real, answers are not."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from mercury_engine.model.config import PRESETS, write_config
+from mercury_engine.model.export import export, shapes
+from mercury_engine.model.openvino_runtime import OpenvinoCache, OpenvinoRuntime
+from mercury_engine.model.runtime import Rows
+
+__all__ = ["filled", "ids", "random_model", "started"]
+
+START = """
+import json, sys, time
+started = time.perf_counter()
+import numpy as np
+from pathlib import Path
+from mercury_engine.model.openvino_runtime import load
+from mercury_engine.model.runtime import Rows
+runtime = load(Path(sys.argv[1]))
+rows = np.arange(8, dtype=np.int32)
+runtime.forward(Rows(rows + 64, rows, wanted=[7]), runtime.cache())
+seconds = time.perf_counter() - started
+status = Path("/proc/self/status")
+lines = status.read_text().splitlines() if status.exists() else []
+resident = [int(line.split()[1]) // 1024 for line in lines if line.startswith("VmRSS")]
+found = {"seconds": seconds, "cpu": time.process_time(), "torch": "torch" in sys.modules, "rss_mb": resident}
+print(json.dumps(found))
+"""
+
+
+def random_model(preset: str, directory: Path) -> Path:
+    """Times are real, answers are not."""
+    config, generator = PRESETS[preset], np.random.default_rng(0)
+    weights = {
+        name: 0.02 * generator.standard_normal(shape, np.float32) if len(shape) == 2 else np.ones(shape, np.float32)
+        for name, shape in shapes(config).items()
+    }
+    source, target = directory / "float", directory / "int8"
+    source.mkdir()
+    save_file(weights, source / "model.safetensors")
+    write_config(config, source / "config.json")
+    export(source, target)
+    return target
+
+
+def started(folder: Path) -> dict[str, Any]:
+    """A new process, from its first import to its first logits."""
+    answer = subprocess.run([sys.executable, "-c", START, str(folder)], capture_output=True, check=True, text=True)
+    return json.loads(answer.stdout)
+
+
+def filled(runtime: OpenvinoRuntime, length: int) -> OpenvinoCache:
+    cache = runtime.cache()
+    for start in range(0, length, 256):
+        positions = np.arange(start, min(start + 256, length), dtype=np.int32)
+        cache.append(runtime.forward(Rows(ids(len(positions)), positions, wanted=[]), cache), range(len(positions)))
+    return cache
+
+
+def ids(count: int) -> np.ndarray:
+    return 64 + np.arange(count, dtype=np.int32) % 256

@@ -1,0 +1,3 @@
+from bench.quality.command import main
+
+main()

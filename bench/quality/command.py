@@ -1,0 +1,56 @@
+"""How good suggestions are as users get them: rows answered through the language server's own sessions.
+
+    python -m bench.quality --fim FILE … --next-edit FILE … [--engine local|fake|FOLDER|URL|peer:NAME]
+                            [--peers ar,llama,…] [--limit N] [--projects MIRRORS]
+
+Each row is typed up to its place and asked for twice: as after a keystroke, under the default bar, and outright.
+Peers answer the same rows in turn (A B, then B A), so that times are compared in pairs. With bare clones of the
+repositories that the rows come from each row is asked in its project, else in a file that stands alone.
+docs/benchmarks/README.md says what the figures mean; the last line is JSON.
+"""
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+
+from bench.quality.contenders import Options, model_folder
+from bench.quality.measure import Work, measure
+from bench.quality.tables import tables
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fim", type=Path, nargs="+", default=[], metavar="FILE", help="rows without their middle")
+    parser.add_argument("--next-edit", type=Path, nargs="+", default=[], metavar="FILE", help="rows of git history")
+    parser.add_argument("--engine", default="local", help="local, fake, a model's folder, a server's URL, or peer:NAME")
+    parser.add_argument("--peers", default="", help="asked beside it: " + PEERS)
+    parser.add_argument("--service-model", default=Options().service_model, help="what a service is asked for")
+    parser.add_argument("--key-variable", default="", metavar="NAME", help="where the environment holds its key")
+    parser.add_argument("--limit", type=int, help="rows of each file, drawn at random, always the same")
+    parser.add_argument(
+        "--projects", type=Path, metavar="MIRRORS", help="bare clones, owner+name/repo: rows have their projects"
+    )
+    given = parser.parse_args()
+    found = asyncio.run(measure(work_of(given)))
+    print("\n".join(tables(found)))
+    print(json.dumps(found))
+
+
+PEERS = "ar, ar+copy, llama, transformers, copy, ngram, openai=URL, inception=URL; separated by commas"
+
+
+def work_of(given: argparse.Namespace) -> Work:
+    options = Options(model_folder(given.engine), given.service_model, given.key_variable)
+    peers = tuple(f"peer:{name}" for name in given.peers.split(",") if name)
+    return Work(
+        engine=given.engine,
+        peers=peers,
+        fim=tuple(given.fim),
+        next_edit=tuple(given.next_edit),
+        limit=given.limit,
+        options=options,
+        projects=given.projects,
+    )

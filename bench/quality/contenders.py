@@ -1,0 +1,147 @@
+"""Who may answer: our engine, its other ways of decoding, other runtimes with its weights, no model at all, services.
+
+| name | |
+|---|---|
+| `fake`, `local`, a folder | an engine of this process: no model, the one that is set up, that of the folder |
+| `http://…`, `https://…` | an engine server of ours (`mercury-ls serve --http`); its times are not known here |
+| `peer:ar`, `peer:ar+copy` | the same model, token by token, and with what it could copy |
+| `peer:copy`, `peer:ngram` | without a model: the longest match, or what mostly followed |
+| `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no echo, its prompt cache kept between requests |
+| `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no echo |
+| `peer:openai=URL`, `peer:inception=URL` | a service; what it is sent is the code of the rows |
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from bench.decode.peers import LlamaPeer, write_gguf
+from bench.quality.editor import NO_FILE, Contender, Metered
+from bench.quality.endpoints import DIALECTS, Endpoint
+from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
+from mercury_engine.api import Engine, EngineError
+from mercury_engine.engine import open_engine
+from mercury_ls.link.client import EngineClient
+from mercury_ls.serve.in_process import InProcessClient
+from mercury_ls.serve.models import open_model
+from mercury_ls.session.wiring import Wiring
+from mercury_ls.settings import models
+from mercury_ls.settings.schema import EngineSettings
+from mercury_training.evaluate.baselines import BASELINES
+
+__all__ = ["Options", "model_folder", "opened"]
+
+PRECISION = "q8_0"
+LOADING_SECONDS = 60.0
+
+
+class Options(Struct, frozen=True):
+    """For services: which model is asked, and which environment variable holds the key."""
+
+    folder: Path | None = None
+    service_model: str = "mercury-edit-2"
+    key_variable: str = ""
+
+
+def model_folder(engine: str) -> Path | None:
+    """The model that `local` or a folder stands for; None where none is installed, or no model is asked for."""
+    if engine == "local":
+        return models.resolve(Wiring(user_file=NO_FILE).load().engine.model)
+    return models.resolve(engine) if engine != models.FAKE and not is_address(engine) else None
+
+
+@asynccontextmanager
+async def opened(name: str, options: Options) -> AsyncIterator[Contender]:
+    if is_address(name):
+        changed = asyncio.Event()
+        client = EngineClient(EngineSettings(address=name), on_status=lambda status: changed.set())
+        try:
+            await client.start()
+            await until_ready(client, changed)
+            yield Contender(name, client)
+        finally:
+            await client.close()
+        return
+    with ExitStack() as stack:
+        meter = Metered(engine_of(stack, name, options))
+        client = InProcessClient(meter)
+        try:
+            await client.start()
+            yield Contender(short(name), client, meter)
+        finally:
+            await client.close()
+
+
+async def until_ready(client: EngineClient, changed: asyncio.Event) -> None:
+    async with asyncio.timeout(LOADING_SECONDS):
+        while client.status.state in ("starting", "loading"):
+            changed.clear()
+            await changed.wait()
+    if client.status.state != "ready":
+        raise EngineError(f"the engine server is {client.status.state}: {client.status.detail}; is it running there?")
+
+
+def short(name: str) -> str:
+    return name.removeprefix("peer:") if name.startswith("peer:") else Path(name).name
+
+
+def is_address(name: str) -> bool:
+    return urlsplit(name).scheme in ("http", "https")
+
+
+def engine_of(stack: ExitStack, name: str, options: Options) -> Engine:
+    if not name.startswith("peer:"):
+        return open_model(model_folder(name), EngineSettings(), lambda share, what: None)
+    peer, _, address = name.removeprefix("peer:").partition("=")
+    if peer in BASELINES:
+        return BASELINES[peer]()
+    if peer in DIALECTS and address:
+        return Endpoint(peer, address, options.service_model, os.environ.get(options.key_variable, ""))
+    if peer not in WITH_OUR_WEIGHTS:
+        known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES, *(f"{dialect}=URL" for dialect in DIALECTS)])
+        raise EngineError(f"{name}: no such peer; known are {known}")
+    if options.folder is None:
+        raise EngineError(f"{name} decodes our weights, and no model is installed; name its folder with --engine")
+    return stack.enter_context(WITH_OUR_WEIGHTS[peer](options.folder))
+
+
+@contextmanager
+def autoregressive(folder: Path) -> Iterator[Engine]:
+    yield open_engine(folder, decode="ar")
+
+
+@contextmanager
+def copying(folder: Path) -> Iterator[Engine]:
+    yield open_engine(folder, decode="ar+copy")
+
+
+@contextmanager
+def llama(folder: Path) -> Iterator[Engine]:
+    config, weights = dense_weights(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        path = write_gguf(config, Path(directory) / f"{PRECISION}.gguf", PRECISION, weights)
+        peer = LlamaPeer(path, min(2, os.cpu_count() or 1))
+        try:
+            yield LeftToRight(Layout(folder), peer, "llama.cpp", PRECISION)
+        finally:
+            peer.close()
+
+
+@contextmanager
+def transformers(folder: Path) -> Iterator[Engine]:
+    yield Generate(Layout(folder), qwen3(folder), "bfloat16")
+
+
+WITH_OUR_WEIGHTS: dict[str, Callable[[Path], AbstractContextManager[Engine]]] = {
+    "ar": autoregressive,
+    "ar+copy": copying,
+    "llama": llama,
+    "transformers": transformers,
+}
+"""Each opens a model's folder, and closes what it opened."""

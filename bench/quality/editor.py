@@ -1,0 +1,200 @@
+"""Rows asked as an editor asks them: for each a fresh session of the language server, all of them over one engine."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.edit_cases import Case
+from bench.quality.projects import Project
+from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
+from mercury_engine.engine import MercuryEngine
+from mercury_ls.code.edits import TextEdit, applied
+from mercury_ls.completion.offers import Answer
+from mercury_ls.session.session import Ask, Session
+from mercury_ls.session.wiring import Wiring
+from mercury_ls.settings.schema import Settings
+from mercury_training.rows.fim_rows import FimRow
+
+__all__ = ["Asked", "Contender", "Cost", "Metered", "Proposal", "complete", "next_edit"]
+
+NO_FILE = Path("/nonexistent")
+LONGEST_DEADLINE = 60_000
+
+
+class Cost(Struct, frozen=True):
+    """Of one answer, once its context is read: `drafts` as they stood after each pass, `settled` tokens if known;
+    `whole` unless the rest of it was too unlikely to be shown."""
+
+    milliseconds: float
+    reading_milliseconds: float
+    passes: int
+    settled: int | None
+    drafts: tuple[str, ...]
+    whole: bool = True
+
+
+class Metered:
+    """An engine that reads the context before it answers, as after a pause in typing, and says what answers cost."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._cost: Cost | None = None
+
+    def taken(self) -> Cost | None:
+        """The cost of the latest answer, once; None where the engine was not asked."""
+        cost, self._cost = self._cost, None
+        return cost
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        began = time.perf_counter()
+        for _ in self._engine.warm(request):
+            pass
+        read, before = time.perf_counter(), work(self._engine)
+        drafts = []
+        for draft in self._engine.infill(request):
+            drafts.append(draft.spans[0].text)
+            if draft.final:
+                self._note(drafts, draft.step, draft.spans[0].complete, before, began, read)
+            yield draft
+
+    def _note(
+        self, drafts: Sequence[str], step: int, whole: bool, before: "Work | None", began: float, read: float
+    ) -> None:
+        """Before the final draft goes out: nobody asks for anything behind it."""
+        ended, now = time.perf_counter(), work(self._engine)
+        self._cost = Cost(
+            (ended - read) * 1000,
+            (read - began) * 1000,
+            now.passes - before.passes if now and before else step,
+            now.settled - before.settled if now and before else None,
+            tuple(drafts),
+            whole,
+        )
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        return self._engine.warm(request)
+
+    def info(self) -> EngineInfo:
+        return self._engine.info()
+
+
+class Work(Struct, frozen=True):
+    """Forwards so far, and the tokens that they settled."""
+
+    passes: int
+    settled: int
+
+
+def work(engine: Engine) -> Work | None:
+    """None of an engine that does not tell: the number of its last draft is that of its passes."""
+    return Work(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
+
+
+class Contender(Struct, frozen=True):
+    """Who answers: `client` as a session wants it, `meter` where the engine runs in this process."""
+
+    name: str
+    client: Any
+    meter: Metered | None = None
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` when asked for outright. It is
+    only the beginning of one if it is not `whole`."""
+
+    shown: str | None
+    silence: str
+    answer: str
+    p_accept: float
+    cost: Cost | None
+    whole: bool = True
+
+
+class Proposal(Struct, frozen=True):
+    """A next edit on offer after the last edit has settled, or why there is none."""
+
+    changes: tuple[TextEdit, ...]
+    p_accept: float
+    milliseconds: float
+    label: str = ""
+    silence: str = ""
+
+
+async def complete(contender: Contender, row: FimRow, project: Project | None = None) -> Asked:
+    """Typed up to the place, then asked for outright; nothing of the second answer counts towards the cost."""
+    session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix, project)
+    place = Ask(uri=uri, offset=len(row.prefix))
+    typed = await last_answer(session, place)
+    cost = contender.meter.taken() if contender.meter else None
+    outright = await last_answer(session, replace(place, invoked=True))
+    again = contender.meter.taken() if contender.meter else None
+    best = outright.offer
+    return Asked(
+        shown=filled(row, typed.offer.edit) if typed.offer else None,
+        silence=typed.silence,
+        answer=filled(row, best.edit) if best else "",
+        p_accept=best.p_accept if best else 0.0,
+        cost=cost,
+        whole=again is None or again.whole,
+    )
+
+
+async def next_edit(contender: Contender, case: Case) -> Proposal:
+    """The session remembers the row's edits as `didChange` leaves them, a minute apart, and is asked once."""
+    given = case.snapshot
+    session, uri = await opened(contender, given.path, given.language, given.text)
+    session.files.history = case.history
+    # The tree is made while the user types: it is there before anything is asked.
+    _ = session.files.documents[uri].snapshot().tree
+    began = time.perf_counter()
+    proposed = await session.next_edits.ask(uri, case.offset)
+    elapsed = (time.perf_counter() - began) * 1000
+    if proposed.offer is None:
+        return Proposal((), 0.0, elapsed, silence=proposed.silence)
+    return Proposal(proposed.offer.edits, proposed.offer.p_accept, elapsed, proposed.offer.label)
+
+
+async def opened(
+    contender: Contender, path: str, language: str, text: str, project: Project | None = None
+) -> tuple[Session, str]:
+    wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)
+    session = wiring.session([project.root] if project else [], {}, lambda status: None)
+    session.questions.settings = steady(session.settings)
+    if project:
+        path, session.files.workspace = f"{project.root}/{path}", project.workspace
+    uri = f"file:///{path.lstrip('/')}"
+    session.open(uri, path, language, 1, text)
+    return session, uri
+
+
+def steady(settings: Settings) -> Settings:
+    """As shipped, but one answer and no alternatives, and no deadline: what a slower machine says as well."""
+    engine = replace(settings.engine, deadline_ms=LONGEST_DEADLINE)
+    return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1))
+
+
+async def last_answer(session: Session, ask: Ask) -> Answer:
+    answer = Answer(silence="no answer")
+    async with aclosing(session.inline(ask)) as answers:
+        async for latest in answers:
+            answer = latest
+    return answer
+
+
+def filled(row: FimRow, edit: TextEdit) -> str:
+    """What stands between prefix and suffix once the edit is made; its own text where it changes either."""
+    before = row.prefix + row.suffix
+    after = applied(before, [edit])
+    if after.startswith(row.prefix) and after.endswith(row.suffix) and len(after) >= len(before):
+        return after[len(row.prefix) : len(after) - len(row.suffix)]
+    return edit.text
+
+
+def seen(drafts: Sequence[str], passes: int) -> str:
+    """The draft that stands after so many passes; the last one where the answer took fewer."""
+    return drafts[min(passes, len(drafts)) - 1] if drafts else ""

@@ -1,0 +1,159 @@
+"""Figures of answers: each a value and its confidence interval, or null where there is nothing to count."""
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from bench.next_edit import Outcome
+from bench.next_edit import score as next_edit_score
+from bench.quality.editor import Cost
+from mercury_training.evaluate.metrics import Interval, bootstrap, ece, reliability, wilson
+from mercury_training.evaluate.scores import Result
+
+__all__ = ["Answered", "beside", "figures", "next_edit_figures"]
+
+PERCENTILES = range(0, 101, 5)
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """One contender's answers to one row. `result` scores what came when asked outright; `right` is what its P(accept)
+    is the chance of: that it is exact, or for the beginning of an answer that the true text begins with it.
+    `shown_exact` and `shown_begins` are None where nothing was shown; `curve`: how like the draft is after a pass."""
+
+    result: Result
+    right: bool
+    shown_exact: bool | None
+    shown_begins: bool | None
+    silence: str
+    cost: Cost | None
+    curve: tuple[float, ...]
+
+
+def figures(found: Sequence[Answered]) -> dict[str, Any]:
+    """One contender on one set."""
+    results = [each.result for each in found]
+    kinds, languages = (sorted({getattr(r, field) for r in results}) for field in ("kind", "language"))
+    costs = [each.cost for each in found if each.cost]
+    given = [each for each in found if each.result.suggestion.text]
+    confidences, right = [each.result.suggestion.p_accept for each in given], [each.right for each in given]
+    return {
+        **shares(found),
+        "by_kind": {kind: shares([e for e in found if e.result.kind == kind]) for kind in kinds},
+        "by_language": {name: shares([e for e in found if e.result.language == name]) for name in languages},
+        "ece": number(ece(confidences, right)),
+        "reliability": [asdict(each) for each in reliability(confidences, right)],
+        "dropped": dict(Counter(reason(each.silence) for each in found if each.silence).most_common()),
+        "passes": mean([cost.passes for cost in costs]),
+        "characters_per_pass": ratio(sum(len(c.drafts[-1]) for c in costs), sum(c.passes for c in costs)),
+        "milliseconds": percentiles([cost.milliseconds for cost in costs]),
+        "reading_milliseconds": percentiles([cost.reading_milliseconds for cost in costs]),
+        "similarity_after_passes": [mean(column) for column in zip(*(e.curve for e in found if e.curve), strict=True)],
+    }
+
+
+def shares(found: Sequence[Answered]) -> dict[str, Any]:
+    """With the gate as users have it: how often something is shown, and how often that is right. Without: the same of
+    what came when asked outright, and how close it is; `parses` is of what came."""
+    results = [each.result for each in found]
+    shown = [each.shown_exact for each in found if each.shown_exact is not None]
+    begins = [each.shown_begins for each in found if each.shown_begins is not None]
+    given = [r.exact for r in results if r.suggestion.text]
+    parsed = [r.parses for r in results if r.suggestion.text and r.parses is not None]
+    run = [r.passed for r in results if r.passed is not None]
+    return {
+        "n": len(found),
+        "shown": share(len(shown), len(found)),
+        "right_when_shown": share(sum(shown), len(shown)),
+        "begins_when_shown": share(sum(begins), len(begins)),
+        "given": share(len(given), len(found)),
+        "right_when_given": share(sum(given), len(given)),
+        "exact": share(sum(r.exact for r in results), len(results)),
+        "first_line": share(sum(r.first_line for r in results), len(results)),
+        "similarity": bounds(bootstrap([r.similarity for r in results], statistics.fmean)),
+        "chrf": bounds(bootstrap([r.chrf for r in results], statistics.fmean)),
+        "parses": share(sum(parsed), len(parsed)),
+        "pass_at_1": share(sum(run), len(run)),
+    }
+
+
+def beside(ours: Sequence[Answered], theirs: Sequence[Answered]) -> dict[str, Any]:
+    """A peer against us on the same rows: the median of the ratios of times, its interval and quartiles."""
+    other = {each.result.id: each for each in theirs}
+    pairs = [(each.cost, other[each.result.id].cost) for each in ours]
+    known = [(mine, its) for mine, its in pairs if mine and its]
+    ratios = [its.milliseconds / mine.milliseconds for mine, its in known if mine.milliseconds > 0]
+    same = [mine.drafts[-1] == its.drafts[-1] for mine, its in known]
+    return {
+        "times_our_time": bounds(bootstrap(ratios, statistics.median)),
+        "times_our_time_quartiles": [number(each) for each in statistics.quantiles(ratios)]
+        if len(ratios) > 1
+        else None,
+        "times_our_passes": ratio(sum(its.passes for _, its in known), sum(mine.passes for mine, _ in known)),
+        "same_answer": share(sum(same), len(same)),
+    }
+
+
+def reason(silence: str) -> str:
+    """Without what is particular to one answer."""
+    return silence.partition(":")[0]
+
+
+def next_edit_figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    kinds = sorted({each.kind for each in outcomes})
+    shown = [each for each in outcomes if each.shown]
+    confidences, right = [each.p_accept for each in shown], [each.exact for each in shown]
+    return {
+        **next_edit_shares(outcomes),
+        "by_kind": {kind: next_edit_shares([each for each in outcomes if each.kind == kind]) for kind in kinds},
+        "ece": number(ece(confidences, right)),
+        "reliability": [asdict(each) for each in reliability(confidences, right)],
+        "dropped": dict(Counter(reason(each.silence) for each in outcomes if each.silence).most_common()),
+        "milliseconds": percentiles([each.milliseconds for each in outcomes]),
+    }
+
+
+def next_edit_shares(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    due = [each for each in outcomes if each.kind != "none"]
+    silent = [each for each in outcomes if each.kind == "none"]
+    shown = [each for each in outcomes if each.shown]
+    return {
+        "n": len(outcomes),
+        "score": next_edit_score(outcomes)["score"] if due and silent else None,
+        "show": share(sum(each.shown for each in due), len(due)),
+        "quiet": share(sum(not each.shown for each in silent), len(silent)),
+        "right_when_shown": share(sum(each.exact for each in shown), len(shown)),
+        "exact": share(sum(each.exact for each in due), len(due)),
+        "location": share(sum(each.located for each in due), len(due)),
+        "delta_chrf": bounds(bootstrap([each.delta_chrf for each in due], statistics.fmean)),
+    }
+
+
+def share(successes: int, count: int) -> list[float] | None:
+    return bounds(wilson(successes, count)) if count else None
+
+
+def bounds(found: Interval) -> list[float] | None:
+    values = (found.value, found.low, found.high)
+    return [round(value, 4) for value in values] if found.value == found.value else None
+
+
+def number(value: float) -> float | None:
+    return round(value, 4) if value == value else None
+
+
+def mean(values: Sequence[float]) -> float | None:
+    return round(statistics.fmean(values), 3) if values else None
+
+
+def ratio(one: float, other: float) -> float | None:
+    return round(one / other, 2) if other else None
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(values)
+    places = {percent: round((len(ordered) - 1) * percent / 100) for percent in PERCENTILES} if ordered else {}
+    return {f"p{percent}": round(ordered[place], 2) for percent, place in places.items()}

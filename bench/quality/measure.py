@@ -1,0 +1,137 @@
+"""Rows answered through the language server's own sessions, by our engine and its peers in turn."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec import Struct
+
+from bench.edit_cases import Case, cases
+from bench.harness.measures import machine
+from bench.harness.usage import resident_mb
+from bench.next_edit import Outcome, assessed
+from bench.quality import editor
+from bench.quality.contenders import Options, opened
+from bench.quality.editor import Asked, Contender, seen
+from bench.quality.figures import Answered, beside, figures, next_edit_figures
+from bench.quality.projects import Projects
+from mercury_training.evaluate.contestants import Suggestion
+from mercury_training.evaluate.metrics import exact, similarity
+from mercury_training.evaluate.programs import executor
+from mercury_training.evaluate.scores import score
+from mercury_training.rows.fim_rows import FimRow, read_rows, sample
+
+__all__ = ["Watch", "Work", "answered", "fim_set", "measure"]
+
+PASSES = 16
+
+MEMORY_POINTS = 60
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """What is to be measured."""
+
+    engine: str = "local"
+    peers: tuple[str, ...] = ()
+    fim: tuple[Path, ...] = ()
+    next_edit: tuple[Path, ...] = ()
+    limit: int | None = None
+    options: Options = Options()
+    projects: Path | None = None
+
+
+class Watch:
+    """How far it is, and how much memory this process has by then: minutes and MB, row by row."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._memory: list[tuple[float, float]] = []
+
+    def note(self, name: str, done: int, total: int) -> None:
+        if sys.stderr.isatty() or done == total:
+            print(f"\r{name} {done}/{total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+        if (resident := resident_mb(os.getpid())) is not None:
+            self._memory.append((round((time.monotonic() - self._began) / 60, 3), round(resident, 1)))
+
+    def memory(self) -> list[tuple[float, float]]:
+        return self._memory[:: max(1, len(self._memory) // MEMORY_POINTS)]
+
+
+async def measure(work: Work) -> dict[str, Any]:
+    watch = Watch()
+    async with AsyncExitStack() as stack:
+        names = (work.engine, *work.peers)
+        contenders = [await stack.enter_async_context(opened(name, work.options)) for name in names]
+        ours = contenders[0]
+        found = {"engine": ours.name, "model": described(ours), "machine": machine(), "fim": {}, "next_edit": {}}
+        for path in work.fim:
+            found["fim"][set_name(path)] = await fim_set(path, contenders, work, watch)
+        for path in work.next_edit:
+            found["next_edit"][set_name(path)] = await next_edit_set(path, ours, work.limit, watch)
+    return {**found, "memory_mb": watch.memory()}
+
+
+def described(contender: Contender) -> str:
+    info = contender.client.status.info
+    return f"{info.engine} {info.model}, {info.device}" if info else contender.client.status.detail
+
+
+def set_name(path: Path) -> str:
+    return f"{path.resolve().parent.name}/{path.stem}"
+
+
+async def fim_set(path: Path, contenders: Sequence[Contender], work: Work, watch: Watch) -> dict[str, Any]:
+    rows, answers = sample(read_rows(path), work.limit), []
+    with executor(rows) as (execute, _), TemporaryDirectory() as folder:
+        projects = Projects(work.projects, Path(folder)) if work.projects else None
+        for done, row in enumerate(rows, 1):
+            for contender in contenders if done % 2 else reversed(contenders):
+                asked = await editor.complete(contender, row, projects and projects.of(row))
+                answers.append(answered(set_name(path), contender.name, row, asked, execute(row, asked.answer)))
+            watch.note(set_name(path), done, len(rows))
+    by_name = {each.name: [a for a in answers if a.result.by == each.name] for each in contenders}
+    ours = by_name[contenders[0].name]
+    return {name: figures(found) | ({} if found is ours else beside(ours, found)) for name, found in by_name.items()}
+
+
+def answered(name: str, by: str, row: FimRow, asked: Asked, passed: bool | None) -> Answered:
+    cost = asked.cost
+    suggestion = Suggestion(
+        asked.answer,
+        asked.p_accept,
+        True,
+        cost.milliseconds if cost else 0.0,
+        cost.reading_milliseconds if cost else 0.0,
+        cost.passes if cost else None,
+        cost.settled if cost else None,
+    )
+    drafts = cost.drafts if cost else ()
+    curve = [similarity(seen(drafts, passes), row.middle) for passes in range(1, PASSES + 1)] if drafts else []
+    return Answered(
+        result=score(name, by, row, suggestion, passed),
+        right=exact(asked.answer, row.middle) if asked.whole else row.middle.startswith(asked.answer),
+        shown_exact=None if asked.shown is None else exact(asked.shown, row.middle),
+        shown_begins=None if asked.shown is None else row.middle.startswith(asked.shown.rstrip()),
+        silence=asked.silence,
+        cost=cost,
+        curve=tuple(curve),
+    )
+
+
+async def next_edit_set(path: Path, contender: Contender, limit: int | None, watch: Watch) -> dict[str, Any]:
+    found = sample(list(cases(path)), limit)
+    outcomes = []
+    for done, case in enumerate(found, 1):
+        outcomes.append(await outcome(contender, case))
+        watch.note(set_name(path), done, len(found))
+    return next_edit_figures(outcomes)
+
+
+async def outcome(contender: Contender, case: Case) -> Outcome:
+    made = await editor.next_edit(contender, case)
+    return assessed(case, made.changes, made.p_accept, made.milliseconds, label=made.label, silence=made.silence)

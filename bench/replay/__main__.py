@@ -1,0 +1,3 @@
+from bench.replay.command import main
+
+main()

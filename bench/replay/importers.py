@@ -1,0 +1,389 @@
+"""From public recordings to sessions: VS Code workspace recordings, editing traces, and commits typed by a model.
+
+python -m bench.replay.importers vscode RECORDING.json OUT.jsonl
+python -m bench.replay.importers trace TRACE.json[.gz] OUT.jsonl [--path NAME]
+python -m bench.replay.importers git REPOSITORY OUT [--name NAME] [--licence ID] [--limit N] [--since REVISION]
+                              [--paths GLOB…]
+"""
+
+import argparse
+import gzip
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from bench.replay.session import (
+    Changed,
+    Cursor,
+    Event,
+    Expected,
+    Focused,
+    Header,
+    Marked,
+    Named,
+    Opened,
+    Saved,
+    Session,
+    SessionError,
+    check,
+    ended,
+    write,
+)
+from bench.replay.typing_model import Stroke, TypingModel, draw, kind_of, load
+from mercury_ls.code import languages
+from mercury_ls.code.documents import Document
+from mercury_ls.code.edits import difference
+from mercury_training.corpus.history import Hunk, hunks_between, in_plausible_order
+from mercury_training.corpus.sources import blobs, git
+
+__all__ = ["commits", "of_commit", "of_recording", "of_trace"]
+
+UNIT = "utf-16"
+TRACE_PAUSE_MS = 120
+"""Between two transactions of a trace without times, or with several in one second."""
+MOST_FILES = 3
+MOST_HUNKS = 16
+MOST_TYPED = 1600
+LONGEST_TAKEN_BACK = 24
+"""Characters. More than that is selected and deleted at once."""
+
+
+class Desk:
+    """Documents that are edited at offsets, and the events which that makes."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.documents: dict[int, Document] = {}
+        self.now = 0
+
+    def open(self, d: int, text: str, path: str = "") -> None:
+        known = self.documents.get(d)
+        version = known.version + 1 if known else 1
+        self.documents[d] = Document(f"file:///{d}", path, "", version, text)
+        self.events.append(Opened(t=self.now, d=d, ver=version, text=text))
+
+    def change(self, d: int, edits: Sequence[tuple[int, int, str]], why: str = "unknown") -> None:
+        """Edits of the text as it is now; the last in the text is sent first, so that none moves another."""
+        document, sent = self.documents[d], []
+        for start, end, text in sorted(edits, reverse=True):
+            place = (*self.place(d, start), *self.place(d, end))
+            document.apply([(place, text)], document.version + (not sent), UNIT)
+            sent.append([*place, text])
+        if sent:
+            self.events.append(Changed(t=self.now, d=d, ver=document.version, c=sent, why=why))
+
+    def place(self, d: int, offset: int) -> tuple[int, int]:
+        return self.documents[d].snapshot().position(offset, UNIT)
+
+    def select(self, d: int, spans: Sequence[tuple[int, int]]) -> None:
+        found = [(*self.place(d, start), *self.place(d, end)) for start, end in spans]
+        self.events.append(Cursor(t=self.now, d=d, sel=found))
+
+    def text(self, d: int) -> str:
+        return self.documents[d].text
+
+
+# VS Code workspace recordings
+
+
+def of_recording(recording: dict[str, Any], name: str) -> Session:
+    """The log of a workspace recording; its offsets count UTF-16 units, and its order counts, not its times."""
+    desk, named, stored, reasons = Desk(), {}, {}, reasons_of(recording["log"])
+    first = next((entry["time"] for entry in recording["log"] if "time" in entry), 0)
+    for entry in recording["log"]:
+        desk.now = max(desk.now, entry.get("time", first) - first)
+        kind, d = entry["kind"], entry.get("id")
+        if kind == "documentEncountered":
+            named[d] = entry["relativePath"]
+        elif kind == "storeContent":
+            stored[entry["contentId"]] = desk.text(d)
+        elif kind in ("setContent", "restoreContent"):
+            set_content(desk, d, entry["content"] if kind == "setContent" else stored[entry["contentId"]])
+        elif d in desk.documents:
+            played(desk, entry, reasons)
+    if following := recording.get("nextUserEdit"):
+        expect(desk, named, following)
+    docs = [document(d, path) for d, path in named.items() if d in desk.documents]
+    return ended(Header(v=1, id=name, source="vscode", pos=UNIT, docs=docs), desk.events, name)
+
+
+def document(d: int, path: str) -> Named:
+    path = path.replace("\\", "/")
+    found = languages.find("", path)
+    return Named(d, path, found.id if found else "plaintext")
+
+
+def reasons_of(log: Sequence[dict[str, Any]]) -> dict[tuple[int, int], str]:
+    """What the editor said it changed a document for, by document and version."""
+    return {
+        (entry["id"], entry["data"].get("v", -1)): str(entry["data"].get("source", ""))
+        for entry in log
+        if entry["kind"] == "documentEvent" and entry["data"].get("sourceId") == "TextModel.setChangeReason"
+    }
+
+
+def set_content(desk: Desk, d: int, text: str) -> None:
+    """The first content opens a document; a later one replaces it, as far as it differs."""
+    if d not in desk.documents:
+        return desk.open(d, text)
+    made = difference(desk.text(d), text)
+    if made.text or made.end > made.start:
+        desk.change(d, [(made.start, made.end, made.text)])
+    return None
+
+
+def played(desk: Desk, entry: dict[str, Any], reasons: dict[tuple[int, int], str]) -> None:
+    d = entry["id"]
+    if entry["kind"] == "changed":
+        edits = [(*offsets(desk, d, start, end), text) for start, end, text in entry["edit"]]
+        desk.change(d, edits, why_of(edits, reasons.get((d, entry.get("v", -1)), "")))
+    elif entry["kind"] == "selectionChanged":
+        desk.select(d, [offsets(desk, d, *span) for span in entry["selection"]])
+    elif entry["kind"] == "focused":
+        desk.events.append(Focused(t=desk.now, d=d))
+
+
+def offsets(desk: Desk, d: int, *units: int) -> tuple[int, ...]:
+    """Code points for UTF-16 units of a document."""
+    text = desk.text(d)
+    if text.isascii():
+        return units
+    encoded = text.encode("utf-16-le", "surrogatepass")
+    return tuple(len(encoded[: 2 * unit].decode("utf-16-le", "replace")) for unit in units)
+
+
+def why_of(edits: Sequence[tuple[int, int, str]], reason: str) -> str:
+    for word, why in (
+        ("inlineCompletion", "accept"),
+        ("inlineSuggest", "accept"),
+        ("format", "format"),
+        ("undo", "undo"),
+        ("redo", "undo"),
+    ):
+        if word in reason:
+            return why
+    if len(edits) != 1:
+        return "unknown"
+    start, end, text = edits[0]
+    if not text:
+        return "delete"
+    if text.lstrip("\r").startswith("\n") and not text.strip():
+        return "newline"
+    return "type" if len(text) <= 2 and start == end else "unknown"
+
+
+def expect(desk: Desk, named: dict[int, str], following: dict[str, Any]) -> None:
+    d = next((d for d, path in named.items() if path == following["relativePath"]), None)
+    if d not in desk.documents:
+        return
+    found = []
+    for start, end, text in following["edit"]:
+        first, last = offsets(desk, d, start, end)
+        found.append((*desk.place(d, first), *desk.place(d, last), text))
+    desk.events.append(Expected(t=desk.now, d=d, edits=found))
+
+
+# Editing traces
+
+
+def of_trace(trace: dict[str, Any], path: str, name: str) -> Session:
+    """A sequential editing trace; its positions count code points, its patches go one after the other."""
+    if trace.get("kind", "sequential") != "sequential":
+        raise SessionError(f"{name}: a {trace['kind']} trace has several authors: take its flattened copy")
+    desk, times = Desk(), times_of(trace["txns"])
+    desk.open(0, trace["startContent"], path)
+    for transaction, desk.now in zip(trace["txns"], times, strict=True):
+        for position, deleted, text in transaction["patches"]:
+            edits = [(position, position + deleted, text)]
+            desk.change(0, edits, why_of(edits, ""))
+    if desk.text(0) != trace["endContent"]:
+        raise SessionError(f"{name}: the patches do not come to endContent: download the trace again")
+    return ended(Header(v=1, id=name, source="editing-trace", pos=UNIT, docs=[document(0, path)]), desk.events, name)
+
+
+def times_of(transactions: Sequence[dict[str, Any]]) -> Iterator[int]:
+    """Milliseconds since the first; the clocks of traces stand still for a second, so what falls into one is spread."""
+    first, now = None, -TRACE_PAUSE_MS
+    for transaction in transactions:
+        stamp = transaction.get("time") or transaction.get("timestamp")
+        moment = round(datetime.fromisoformat(stamp).timestamp() * 1000) if stamp else 0
+        first = moment if first is None else first
+        now = max(now + TRACE_PAUSE_MS, moment - first)
+        yield now
+
+
+# Commits, typed by a model
+
+
+def commits(
+    repository: Path, name: str, licence: str | None, since: str = "", globs: Sequence[str] = ("*",)
+) -> Iterator[Session]:
+    """A session for each small commit, the oldest first, typed with pauses that were fitted to real ones."""
+    span = [f"{since}..HEAD"] if since else ["HEAD"]
+    listed = git(str(repository), "rev-list", "--reverse", "--no-merges", *span).decode().split()
+    model = load()
+    with blobs(str(repository)) as read:
+        for commit in listed:
+            names = git(str(repository), "diff-tree", "-r", "--no-commit-id", "--name-status", commit).decode()
+            changed = [line.split("\t")[1] for line in names.splitlines() if line.startswith("M\t")]
+            changed = [path for path in changed if any(PurePosixPath(path).match(glob) for glob in globs)]
+            pairs = {path: (read(f"{commit}^:{path}"), read(f"{commit}:{path}")) for path in changed[: MOST_FILES + 1]}
+            if session := of_commit(name, licence, commit, pairs, model):
+                yield session
+
+
+def of_commit(
+    repository: str,
+    licence: str | None,
+    commit: str,
+    blobs: dict[str, tuple[bytes | None, bytes | None]],
+    model: TypingModel,
+) -> Session | None:
+    """The commit's edits in a plausible order, keystroke by keystroke; None where it is not small, or no code."""
+    files = {path: pair for path, pair in blobs.items() if languages.find("", path) and all(pair)}
+    if not files or len(files) > MOST_FILES:
+        return None
+    texts = {path: tuple(blob.decode("utf-8", "replace") for blob in pair) for path, pair in files.items()}
+    hunks = [hunk for path, pair in texts.items() for hunk in hunks_of(path, *pair) or ()]
+    typed = sum(len("".join(hunk.new)) for hunk in hunks)
+    if not 0 < len(hunks) <= MOST_HUNKS or typed > MOST_TYPED:
+        return None
+    name = f"{repository}-{commit[:8]}"
+    docs = [document(d, path) for d, path in enumerate(texts)]
+    where = {"id": name, "source": "git", "repo": repository, "commit": commit, "licence": licence}
+    header = Header(v=1, pos=UNIT, timing="modelled", docs=docs, **where)
+    typist = Typist(model, random.Random(commit))
+    typist.commit({path: before for path, (before, _) in texts.items()}, in_plausible_order(hunks))
+    if any(typist.text(d) != texts[path][1] for d, path in enumerate(texts)):
+        raise SessionError(f"{name}: typing its hunks does not make the commit: report this")
+    return ended(header, typist.events, name)
+
+
+def hunks_of(path: str, before: str, after: str) -> list[Hunk] | None:
+    return hunks_between(path, before.splitlines(keepends=True), after.splitlines(keepends=True))
+
+
+class Typist(Desk):
+    """Types hunks of lines as a person would: goes there, takes back what differs, types the rest."""
+
+    def __init__(self, model: TypingModel, chance: random.Random) -> None:
+        super().__init__()
+        self._model = model
+        self._chance = chance
+        self._last: tuple[int, Stroke] | None = None
+
+    def commit(self, before: dict[str, str], hunks: Sequence[Hunk]) -> None:
+        numbers = {path: d for d, path in enumerate(before)}
+        for path, d in numbers.items():
+            self.open(d, before[path], path)
+        for n, hunk in enumerate(hunks):
+            above = [done for done in hunks[:n] if done.path == hunk.path and done.first < hunk.first]
+            line = hunk.first + sum(len(done.new) - len(done.old) for done in above)
+            self._hunk(numbers[hunk.path], n, line, hunk)
+        self._finish(sorted({numbers[hunk.path] for hunk in hunks}))
+
+    def _finish(self, documents: Sequence[int]) -> None:
+        self.now += self._pause("newline")
+        self.events += [Saved(t=self.now, d=d) for d in documents]
+
+    def _hunk(self, d: int, n: int, line: int, hunk: Hunk) -> None:
+        if self._last is not None and self._last[0] != d:
+            self.events.append(Focused(t=self.now, d=d))
+        start = self.documents[d].snapshot().line_start(line) if line < self._lines(d) else len(self.text(d))
+        place = (*self.place(d, start), *self.place(d, start + sum(map(len, hunk.old))))
+        for piece_start, old, new in self._pieces(start, hunk):
+            self._replace(d, piece_start, old, new)
+        minus, plus = ("".join(f"{sign}{text}" for text in side) for sign, side in (("-", hunk.old), ("+", hunk.new)))
+        diff = f"@@ -{hunk.first + 1},{len(hunk.old)} +{line + 1},{len(hunk.new)} @@\n{minus}{plus}"
+        self.events.append(Marked(t=self.now, n=n, d=d, diff=diff, span=place, new="".join(hunk.new)))
+
+    def _lines(self, d: int) -> int:
+        return self.documents[d].snapshot().line_count
+
+    def _pieces(self, start: int, hunk: Hunk) -> Iterator[tuple[int, str, str]]:
+        """Line by line where as many lines come as go; otherwise all of it, less what stays at either end."""
+        paired = len(hunk.old) == len(hunk.new)
+        pairs = zip(hunk.old, hunk.new, strict=True) if paired else [("".join(hunk.old), "".join(hunk.new))]
+        for old, new in pairs:
+            made = difference(old, new)
+            yield start + made.start, old[made.start : made.end], made.text
+            start += len(new)
+
+    def _replace(self, d: int, start: int, old: str, new: str) -> None:
+        whole = "\n" in old or len(old) > LONGEST_TAKEN_BACK
+        for size in [len(old)] if whole else [1] * len(old):
+            old = old[: len(old) - size]
+            self._stroke(d, start + len(old), size, "", "delete")
+        for text in keystrokes(new):
+            self._stroke(d, start, 0, text, "newline" if text.startswith("\n") else "type")
+            start += len(text)
+
+    def _stroke(self, d: int, start: int, removed: int, text: str, why: str) -> None:
+        stroke = Stroke(start, removed, text, self.text(d)[start - 1 : start], start + len(text), why)
+        last = self._last[1] if self._last and self._last[0] == d else None
+        pause = self._pause(kind_of(stroke, last))
+        if last is None or last.cursor != start + removed:
+            self.now += pause // 2
+            pause -= pause // 2
+            self.select(d, [(start, start + removed)])
+        self.now += pause
+        self.change(d, [(start, start + removed, text)], why)
+        self.select(d, [(stroke.cursor, stroke.cursor)])
+        self._last = d, stroke
+
+    def _pause(self, kind: str) -> int:
+        return draw(self._model, kind, self._chance)
+
+
+def keystrokes(text: str) -> Iterator[str]:
+    """Characters; a line break brings the indentation of the next line along, as editors do."""
+    at = 0
+    while at < len(text):
+        end = at + 1
+        if text[at] == "\n":
+            while end < len(text) and text[end] in " \t":
+                end += 1
+        yield text[at:end]
+        at = end
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=["vscode", "trace", "git"])
+    parser.add_argument("source", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--path", default="trace.txt", help="what a trace's document is called")
+    parser.add_argument("--limit", type=int, default=20, help="the newest so many small commits")
+    parser.add_argument("--name", default="", help="what the repository is called")
+    parser.add_argument("--licence", help="the repository's")
+    parser.add_argument("--since", default="", help="only commits after this revision")
+    parser.add_argument("--paths", nargs="+", default=["*"], help="only changes of files like these")
+    given = parser.parse_args()
+    for session, path in sessions_of(given):
+        check(session)
+        write(session, path)
+        sys.stdout.write(f"{path}\n")
+
+
+def sessions_of(given: argparse.Namespace) -> Iterator[tuple[Session, Path]]:
+    if given.kind == "git":
+        given.out.mkdir(parents=True, exist_ok=True)
+        source = given.source.resolve()
+        found = list(commits(source, given.name or source.name, given.licence, given.since, given.paths))[
+            -given.limit :
+        ]
+        yield from ((session, given.out / f"{session.name}.jsonl") for session in found)
+        return
+    data = given.source.read_bytes()
+    content = msgspec.json.decode(gzip.decompress(data) if given.source.suffix == ".gz" else data)
+    name = given.out.stem
+    yield (of_recording(content, name) if given.kind == "vscode" else of_trace(content, given.path, name)), given.out
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+from bench.report.command import main
+
+main()

@@ -1,0 +1,147 @@
+"""The whole benchmark: every measurement one after the other, then tables and plots of them in docs/benchmarks.
+
+    python -m bench.report [--quick] [--engine local|fake|FOLDER] [--fim FILE …] [--next-edit FILE …] [--out FOLDER]
+    python -m bench.report --draw        the tables and plots again, from what was measured before
+
+Each measurement is a command of its own whose last line is JSON; all of it is kept in figures.json. One that fails is
+said to have failed, and the report is made without it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from bench.harness.usage import children_cpu
+from bench.quality.contenders import model_folder
+from bench.replay.play import SHIPPED
+from bench.report.numbers import PAGE, table, write
+from bench.report.page import draw
+
+__all__ = ["Measurement", "main", "measured", "runs"]
+
+OUT, QUICK_OUT = Path("docs/benchmarks"), Path("build/benchmarks")
+
+SETS = Path("bench/sets")
+
+SESSIONS = Path("bench/sessions")
+
+CROWD = tuple(str(SESSIONS / f"{name}.jsonl") for name in ("neovim-lua", "mercury-ls-383e163d"))
+"""Two of them in which the model is asked often."""
+
+TAIL = 400
+
+PATIENCE_SECONDS = 1200
+
+MODEL = {"local": SHIPPED}
+"""What the replay calls an engine that `bench.quality` calls otherwise."""
+
+WITHOUT_MODEL = ("copy", "ngram")
+
+WITH_MODEL = {"ar": (), "ar+copy": (), "llama": ("gguf", "llama_cpp"), "transformers": ("torch", "transformers")}
+"""And what has to be installed for each."""
+
+Figures = dict[str, Any]
+
+
+class Measurement(Struct, frozen=True):
+    """One measurement: its name in figures.json and the arguments to python."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+    @property
+    def command(self) -> str:
+        return " ".join(["python", *self.arguments])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="less of everything, in two minutes, into build/")
+    parser.add_argument("--engine", default="local")
+    parser.add_argument("--fim", type=Path, nargs="+", default=[SETS / "fim.jsonl"], metavar="FILE")
+    parser.add_argument("--next-edit", type=Path, nargs="+", default=[SETS / "next_edit.jsonl"], metavar="FILE")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--draw", action="store_true", help="measure nothing")
+    given = parser.parse_args()
+    given.out = given.out or (QUICK_OUT if given.quick else OUT)
+    kept = given.out / "figures.json"
+    if given.draw:
+        found = json.loads(kept.read_bytes())
+    else:
+        found = {run.name: measured(run) for run in runs(given)}
+        given.out.mkdir(parents=True, exist_ok=True)
+        kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    draw(found, given.out)
+    if given.out == OUT:
+        write(PAGE, found)
+    print(table(found))
+    failed = {name: run["error"] for name, run in found.items() if "error" in run}
+    for name, error in failed.items():
+        print(f"{name} failed: {error}", file=sys.stderr)
+    sys.exit(bool(failed))
+
+
+def runs(given: argparse.Namespace) -> Iterator[Measurement]:
+    """In the order in which a failure is noticed soonest. Quick is enough to see that everything runs."""
+    quick, engine, model = given.quick, ("--engine", given.engine), ("--model", MODEL.get(given.engine, given.engine))
+    small, recorded, every = sessions()
+    yield Measurement("server", ("-m", "bench.server", *(("--keystrokes", "200") if quick else ())))
+    yield Measurement("documents", ("-m", "bench.documents", *(("--edits", "100") if quick else ())))
+    yield Measurement("engine_call", ("-m", "bench.engine_call", "--calls", "300" if quick else "2000"))
+    pace = ("--speed", "max" if quick else "2", "--pause-cap", "1")
+    yield Measurement("replay", ("-m", "bench.replay", *(small if quick else every), *pace, *model))
+    yield Measurement(
+        "replay_busy", ("-m", "bench.replay", *(small[:3] if quick else recorded), *pace, "--busy", "1", *model)
+    )
+    crowds = (small[-2], "--clients", "1", "2") if quick else (*CROWD, "--clients", "1", "4", "8")
+    yield Measurement("load", ("-m", "bench.load", *crowds, *model))
+    shape = ("--preset", "bootstrap", "--rounds", "3") if quick else ("--plot", str(given.out))
+    yield Measurement("decode", ("-m", "bench.decode", *shape))
+    peers = [*WITHOUT_MODEL, *(installed_peers() if model_folder(given.engine) else ())]
+    asked = ("-m", "bench.quality", *engine, "--fim", *map(str, given.fim))
+    yield Measurement("peers", (*asked, "--peers", ",".join(peers), "--limit", "4" if quick else "40"))
+    next_edit = ("--next-edit", *map(str, given.next_edit))
+    yield Measurement("quality", (*asked, *next_edit, *(("--limit", "8") if quick else ())))
+
+
+def installed_peers() -> Iterator[str]:
+    for name, modules in WITH_MODEL.items():
+        if missing := [module for module in modules if find_spec(module) is None]:
+            print(
+                f"{name} is left out: no {', '.join(missing)}; pip install 'mercury-ls[peers,train]'", file=sys.stderr
+            )
+        else:
+            yield name
+
+
+def sessions() -> tuple[list[str], list[str], list[str]]:
+    """The smallest of the committed sessions, those typed by hand in a real editor, and all of them."""
+    found = sorted(SESSIONS.glob("*.jsonl"), key=lambda path: (path.stat().st_size, path.name))
+    names = list(map(str, found))
+    return names[:4], [name for name in names if "neovim" in name], names
+
+
+def measured(run: Measurement) -> Figures:
+    print(f"{run.name}: {run.command}", file=sys.stderr, flush=True)
+    began, used = time.monotonic(), children_cpu()
+    command = [sys.executable, *run.arguments]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"command": run.command, "error": f"not done within {PATIENCE_SECONDS} s"}
+    seconds, cpu_s = time.monotonic() - began, children_cpu() - used
+    about = {"command": run.command, "seconds": round(seconds, 1), "cpu_s": round(cpu_s, 1)}
+    if ended.returncode:
+        return {**about, "error": ended.stderr[-TAIL:].strip() or f"code {ended.returncode}"}
+    try:
+        return {**about, **json.loads(ended.stdout.splitlines()[-1])}
+    except (IndexError, ValueError):
+        return {**about, "error": f"its last line is no JSON: {ended.stdout[-TAIL:].strip()}"}

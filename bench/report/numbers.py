@@ -1,0 +1,206 @@
+"""The table of numbers in docs/benchmarks, from what was measured."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FIGURES", "PAGE", "section", "table", "write"]
+
+HERE = Path(__file__).parents[2]
+FIGURES, PAGE = HERE / "docs/benchmarks/figures.json", HERE / "docs/benchmarks/README.md"
+BEGIN, END = "<!-- numbers: written by `make bench` -->", "<!-- end of numbers -->"
+
+Figures = Mapping[str, Any]
+Row = tuple[str, str, str]
+"""What, the number, and the command that prints it; index.html has the options."""
+
+REPLAYED = {
+    "line_exact_share": "the line the person then wrote",
+    "kept_after_30_s_share": "still there after 30 s",
+    "characters_saved_share": "keystrokes saved",
+}
+
+PEERS = {
+    "ar": "the same engine, token by token",
+    "ar+copy": "the same engine, token by token with copies",
+    "llama": "llama.cpp with the same weights, without n-gram hints and copy bias",
+    "transformers": "transformers' `generate`, without hints and copy bias, reading the context each time",
+    "copy": "no model, copying the longest match",
+    "ngram": "no model, n-grams",
+}
+
+
+def write(page: Path, found: Figures) -> None:
+    before, _, after = parts(page.read_text(encoding="utf-8"))
+    page.write_text(before + section(found) + after, encoding="utf-8")
+
+
+def parts(text: str) -> tuple[str, str, str]:
+    """Up to the numbers, the numbers, and what follows them."""
+    found = re.fullmatch(f"(.*{re.escape(BEGIN)}\n)(.*)({re.escape(END)}.*)", text, re.DOTALL)
+    if found is None:
+        raise ValueError(f"{PAGE.name}: the numbers have no place; put {BEGIN} and {END} where they belong")
+    return found[1], found[2], found[3]
+
+
+def section(found: Figures) -> str:
+    machine = of(found, "quality").get("machine", "an unknown machine")
+    told = f"Measured on {machine}. Shares have a 95 % confidence interval."
+    return f"\n{told}\n\n{table(found)}\n\n"
+
+
+def table(found: Figures) -> str:
+    """Markdown. What was not measured has no row."""
+    rows = [row for part in PARTS for row in part(found)]
+    lines = [f"| {what} | {value} | `{' '.join(command.split()[:3])}` |" for what, value, command in rows]
+    return "\n".join(["| what | | command |", "|---|---|---|", *lines])
+
+
+def server(found: Figures) -> Iterator[Row]:
+    if given := of(found, "server"):
+        command = given["command"]
+        yield "`initialize` answered: CPU time since the start", f"{given['initialize_cpu_s']:.2f} s", command
+        what = f"memory of the language server with a 5,000-line file, after {given['keystrokes']:,} keystrokes"
+        yield what, f"{given['server_rss_mb']:.0f} MB", command
+
+
+def documents(found: Figures) -> Iterator[Row]:
+    if given := of(found, "documents"):
+        what = "one keystroke in that file: updating the text; updating the syntax tree"
+        yield what, f"{given['didChange_p50_ms']:.2f} ms, {given['tree_p50_ms']:.2f} ms", given["command"]
+        worst = f"{given['didChange_p50_ms_worst']:.2f} ms, {given['tree_p50_ms_worst']:.1f} ms"
+        yield "the same with every edit at a random place", worst, given["command"]
+
+
+def engine_call(found: Figures) -> Iterator[Row]:
+    if given := of(found, "engine_call"):
+        what = "overhead of a call to the engine server"
+        yield what, f"{given['engine_call_p50_ms']:.1f} ms", given["command"]
+
+
+def replay(found: Figures) -> Iterator[Row]:
+    if given := of(found, "replay"):
+        command, shown = given["command"], given["inline_answers"]
+        what = f"{given['inline_requests']} requests while typing, as {given['client']} sends them"
+        yield (
+            f"{what}: latency of the {shown} suggestions shown by the model, p50, p90, p99",
+            milliseconds(levels(given, "inline")),
+            command,
+        )
+        what = f"latency of all {given['model_answers']} answers of the model, shown or not"
+        yield what, milliseconds(levels(given, "model")), command
+        yield "latency of those in a newly opened file", milliseconds(levels(given, "cold")), command
+        yield from busy(found)
+        if given["type_through_share"] is not None:
+            what = "of what is shown, typed through without asking the model: share; latency"
+            yield what, f"{given['type_through_share']:.0%}; {milliseconds(levels(given, 'cached'), 1)}", command
+        yield "latency of next edits shown", milliseconds(levels(given, "next_edit")), command
+        shares = [f"{given[name]:.0%}" for name in REPLAYED if given[name] is not None]
+        if len(shares) == len(REPLAYED):
+            yield f"of {given['shown']} shown: {'; '.join(REPLAYED.values())}", "; ".join(shares), command
+
+
+def busy(found: Figures) -> Iterator[Row]:
+    if given := of(found, "replay_busy"):
+        value = f"{milliseconds(levels(given, 'inline'))}; {milliseconds(levels(given, 'model'))}"
+        shown, answered = given["inline_answers"], given["model_answers"]
+        what = f"with one core busy: latency of {shown} shown by the model; of all {answered} answers"
+        yield what, value, given["command"]
+
+
+def load(found: Figures) -> Iterator[Row]:
+    if given := of(found, "load"):
+        crowds, command = given["crowds"], given["command"]
+        what = f"{', '.join(crowds)} editors at once: latency of the model's answers, p90"
+        yield what, milliseconds([crowd["p90_ms"] for crowd in crowds.values()]), command
+        number, last = list(crowds.items())[-1]
+        if last["p90_ratio"] is not None:
+            what = f"{number} editors: p90 relative to one editor; editors starved; requests lost"
+            yield what, f"{last['p90_ratio']:.1f}; {last['starved']}; {last['lost']}", command
+
+
+def levels(given: Figures, name: str) -> list[float | None]:
+    return [given[f"{name}_p{percent}_ms"] for percent in (50, 90, 99)]
+
+
+def milliseconds(levels: Sequence[float | None], digits: int = 0) -> str:
+    told = ["none" if level is None else f"{level:.{digits}f}" for level in levels]
+    return "none" if set(told) == {"none"} else f"{', '.join(told)} ms"
+
+
+def decode(found: Figures) -> Iterator[Row]:
+    if given := of(found, "decode"):
+        command = given["command"]
+        shape = f"{given['model']}'s shape, random weights"
+        busy = f"{given['keystroke_p50_ms']:.0f} ms; {given['keystroke_one_core_busy_ms']:.0f} ms with one core busy"
+        yield f"{shape}: keystroke to a drafted and verified line of nine tokens", busy, command
+        yield f"{shape}: the same, token by token", f"{given['keystroke_ar_ms']:.0f} ms", command
+        started = f"{given['cold_start_s']:.1f} s; {given['engine_rss_mb']} MB"
+        yield f"{shape}: start to first answer; resident memory", started, command
+        ratios = [given[f"speedup_k{forwards}_s64"] for forwards in (1, 2, 4)]
+        if all(ratios):
+            what = "llama.cpp, same shape, 64 tokens: time relative to one, two, four of our forward passes"
+            yield what, ", ".join(f"{ratio:.1f}" for ratio in ratios), command
+
+
+def completions(found: Figures) -> Iterator[Row]:
+    given = of(found, "quality")
+    for name, contenders in given.get("fim", {}).items():
+        part = next(iter(contenders.values()))
+        command = given["command"]
+        what = f"{name}, {part['n']} rows, {given['engine']}: shown by default; of those exact, beginning right"
+        values = [share(part[figure]) for figure in ("shown", "right_when_shown", "begins_when_shown")]
+        yield what, "; ".join(values), command
+        kinds = ", ".join(f"{kind} {share(each['exact'])}" for kind, each in part["by_kind"].items())
+        yield f"{name}: exact, on explicit request", f"{share(part['exact'])} ({kinds})", command
+        if part["pass_at_1"]:
+            yield f"{name}: pass@1", share(part["pass_at_1"]), command
+        if part["ece"] is not None:
+            yield f"{name}: calibration error of P(accept)", str(part["ece"]), command
+        if part["passes"] is not None:
+            what = f"{name}: passes per answer; characters per pass"
+            yield what, f"{part['passes']:.1f}; {part['characters_per_pass']:.1f}", command
+
+
+def next_edits(found: Figures) -> Iterator[Row]:
+    given = of(found, "quality")
+    for name, part in given.get("next_edit", {}).items():
+        what = f"{name}, {part['n']} rows: shown when due; quiet when not; right when shown; score"
+        values = [share(part[figure]) for figure in ("show", "quiet", "right_when_shown")]
+        yield what, "; ".join([*values, str(part["score"])]), given["command"]
+
+
+def peers(found: Figures) -> Iterator[Row]:
+    given = of(found, "peers")
+    for name, contenders in given.get("fim", {}).items():
+        for by, part in contenders.items():
+            if time := part.get("times_our_time"):
+                who = PEERS.get(by, by)
+                rows = f"{part['n']} rows of {name}, exact {share(part['exact'])}"
+                what = f"{who}, on {rows}: time, passes relative to ours"
+                value = f"{time[0]:.2f} [{time[1]:.2f} {time[2]:.2f}]; {part['times_our_passes']}"
+                yield what, value, given["command"]
+
+
+PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
+    server,
+    documents,
+    engine_call,
+    replay,
+    load,
+    decode,
+    completions,
+    next_edits,
+    peers,
+)
+
+
+def of(found: Figures, name: str) -> Figures:
+    """Nothing where it failed."""
+    given = found.get(name, {})
+    return {} if "error" in given else given
+
+
+def share(found: Sequence[float] | None) -> str:
+    return f"{found[0]:.0%} [{found[1]:.0%} {found[2]:.0%}]" if found else "none"

@@ -1,0 +1,161 @@
+"""The plots of a report, and one page with all there is to see."""
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.report.numbers import table
+from mercury_training import plot
+
+__all__ = ["draw", "page"]
+
+Figures = dict[str, Any]
+
+READING = "Times are of this machine; shares have a 95 % confidence interval."
+
+TYPED = {
+    "draft": "first draft",
+    "inline": "suggestion",
+    "model": "or silence",
+    "cold": "file just opened",
+    "cached": "typed through",
+    "next_edit": "next edit",
+}
+
+
+def draw(found: Figures, out: Path) -> None:
+    """Everything that there are figures for; a plot of an earlier report is not left beside a new one."""
+    drawn = []
+    for name, (title, x, y, lines_of, logarithmic) in PLOTS.items():
+        (out / f"{name}.svg").unlink(missing_ok=True)
+        if lines := lines_of(found):
+            plot.write(out / f"{name}.svg", title, x, y, lines, logarithmic=logarithmic)
+            drawn.append(name)
+    (out / "index.html").write_text(page(found, drawn), encoding="utf-8")
+
+
+def latencies(found: Figures) -> plot.Lines:
+    """Of answers to the same rows, context read: the share that is there after so many milliseconds."""
+    return {
+        name: [(ms, int(percent[1:]) / 100) for percent, ms in contender["milliseconds"].items()]
+        for name, contender in contenders(found, "peers")
+        if contender["milliseconds"]
+    }
+
+
+def passes(found: Figures) -> plot.Lines:
+    return {
+        name: list(enumerate(contender["similarity_after_passes"], 1))
+        for name, contender in contenders(found, "peers")
+        if any(contender["similarity_after_passes"])
+    }
+
+
+def calibration(found: Figures) -> plot.Lines:
+    """One line for each set and for next edits, and where they should lie."""
+    given = dict(contenders(found, "quality", sets=True)) | {
+        f"{name}, next edits": edits for name, edits in found.get("quality", {}).get("next_edit", {}).items()
+    }
+    lines = {
+        name: [(each["confidence"], each["accuracy"]) for each in part["reliability"]]
+        for name, part in given.items()
+        if len(part["reliability"]) > 1
+    }
+    return {**lines, "as it should be": [(0, 0), (1, 1)]} if lines else {}
+
+
+def growth(found: Figures) -> plot.Lines:
+    return {name: list(map(tuple, line)) for name, line in found.get("decode", {}).get("growth", {}).items()}
+
+
+def typing(found: Figures) -> plot.Lines:
+    """What the replay of the sessions tells: the milliseconds within which so many of the answers came."""
+    levels = found.get("replay", {}).get("levels", {})
+    return {what: shares(levels[name]) for name, what in TYPED.items() if levels.get(name)}
+
+
+def shares(levels: Sequence[float]) -> list[tuple[float, float]]:
+    return [(ms, number / (len(levels) - 1)) for number, ms in enumerate(levels)]
+
+
+def memory(found: Figures) -> plot.Lines:
+    crowds = found.get("load", {}).get("crowds", {})
+    lines = {
+        "engine, sessions replayed": found.get("replay", {}).get("engine_memory_mb", []),
+        **{f"engine, {number} editors": crowd["engine_memory_mb"] for number, crowd in list(crowds.items())[-1:]},
+        "engine and editor, rows": found.get("quality", {}).get("memory_mb", []),
+    }
+    return {name: list(map(tuple, line)) for name, line in lines.items() if line}
+
+
+def crowds(found: Figures) -> plot.Lines:
+    given = found.get("load", {}).get("crowds", {})
+    return {
+        what: [(int(editors), crowd[name]) for editors, crowd in given.items() if crowd[name] is not None]
+        for what, name in (("half of them", "p50_ms"), ("nine of ten", "p90_ms"))
+        if any(crowd[name] is not None for crowd in given.values())
+    }
+
+
+def contenders(found: Figures, run: str, *, sets: bool = False) -> Iterator[tuple[str, Figures]]:
+    """Of the first set each who answered; with `sets`, of each set the first who did."""
+    given = found.get(run, {}).get("fim", {})
+    if sets:
+        yield from ((name, next(iter(part.values()))) for name, part in given.items())
+    else:
+        yield from next(iter(given.values()), {}).items()
+
+
+PLOTS = {
+    "latency-typing": ("Answered while typing, the committed sessions", "milliseconds", "share", typing, True),
+    "latency-peers": ("The same rows answered, context read", "milliseconds", "share of answers", latencies, True),
+    "latency-editors": ("Answered to several editors at once", "editors", "milliseconds", crowds, False),
+    "decode-growth": ("One forward by context, default shape", "tokens in the cache", "milliseconds", growth, False),
+    "quality-passes": ("Likeness of the draft to the true text", "passes", "similarity", passes, False),
+    "memory": ("Memory over time", "minutes", "MB", memory, False),
+    "calibration": ("P(accept) against what is right", "predicted", "share that is exact", calibration, False),
+}
+
+
+def page(found: Figures, drawn: Sequence[str]) -> str:
+    """All there is to see, in one file beside its pictures."""
+    failed = [
+        f"<li>{html.escape(name)}: {html.escape(run['error'])}</li>" for name, run in found.items() if "error" in run
+    ]
+    pictures = [f'<img src="{name}.svg" alt="{html.escape(PLOTS[name][0])}">' for name in drawn]
+    commands = [
+        f"<li><code>{html.escape(run['command'])}</code> {run.get('seconds', '')} s</li>" for run in found.values()
+    ]
+    parts = [
+        "<h1>mercury-ls, measured</h1>",
+        f"<p>{html.escape(about(found))}. {READING}</p>",
+        *(["<p><strong>Not measured:</strong></p><ul>", *failed, "</ul>"] if failed else []),
+        as_html(table(found)),
+        *pictures,
+        "<h2>Commands</h2><ul>",
+        *commands,
+        "</ul>",
+    ]
+    style = (
+        "body{font:15px sans-serif;max-width:60em;margin:2em auto}td,th{padding:2px 10px;text-align:left}img{width:49%}"
+    )
+    title = "<!doctype html><html lang=en><meta charset=utf-8><title>mercury-ls, measured</title>"
+    return f"{title}<style>{style}</style>\n" + "\n".join(parts) + "\n</html>\n"
+
+
+def about(found: Mapping[str, Any]) -> str:
+    quality = found.get("quality", {})
+    return f"{quality.get('model', 'no model')}; {quality.get('machine', 'machine not known')}"
+
+
+def as_html(markdown: str) -> str:
+    """A table of Markdown, which is all that `table` writes."""
+    rows = [line.strip("|").split("|") for line in markdown.splitlines() if not line.startswith("|--")]
+    lines = ["<tr>" + "".join(f"<td>{code(cell)}</td>" for cell in row) + "</tr>" for row in rows]
+    return "<table>" + "\n".join(lines) + "</table>"
+
+
+def code(cell: str) -> str:
+    parts = html.escape(cell.strip()).split("`")
+    return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))

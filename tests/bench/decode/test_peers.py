@@ -1,0 +1,145 @@
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from msgspec.structs import replace
+
+from bench.decode.peers import LlamaPeer, gguf_name, write_gguf
+from bench.quality.contenders import Options, model_folder, opened
+from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
+from mercury_engine.api import EngineError
+from mercury_engine.model.config import PRESETS, TINY
+from mercury_engine.model.export import export, shapes
+from mercury_engine.model.network import Model, create, save
+from tests.engine import tiny
+from tests.engine.tiny import LINES, final, learnt_runtime, request
+
+TOKENIZER = Path(tiny.__file__).parent / "golden" / "tokenizer.json"
+AREA = request(f"{LINES[1][:4]}$0\n", budget=32)
+
+
+def shipped(model: Model, tmp_path_factory) -> Path:
+    source, target = (tmp_path_factory.mktemp(name) for name in ("float", "int8"))
+    save(model, source)
+    (source / "tokenizer.json").write_bytes(TOKENIZER.read_bytes())
+    export(source, target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Random weights."""
+    return shipped(create(TINY, 0), tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory) -> Path:
+    """A model that knows a few lines by heart."""
+    return shipped(learnt_runtime(replace(TINY, hints=False)).model, tmp_path_factory)
+
+
+class Scripted:
+    """Says the tokens it is given, whatever it reads, and notes what it reads."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        self._tokens = iter(tokens)
+        self.read: list[int] = []
+        self.kept: list[int] = []
+
+    def logits(self, tokens: np.ndarray) -> np.ndarray:
+        self.read.append(len(tokens))
+        found = np.zeros(TINY.vocabulary, np.float32)
+        found[next(self._tokens, 0)] = 9.0
+        return found
+
+    def keep(self, length: int) -> None:
+        self.kept.append(length)
+
+
+def test_a_token_costs_a_forward_and_the_context_is_read_once(folder):
+    layout = Layout(folder)
+    tokens = layout.tokenizer.encode("f area(self):\n")
+    reader = Scripted([0, *tokens, 0, *tokens])
+    engine = LeftToRight(layout, reader, "scripted", "exact")
+    list(engine.warm(AREA))
+    drafts = list(engine.infill(AREA))
+    assert reader.read == [len(layout.row(AREA).ids) - 1, *[1] * len(drafts)]
+    list(engine.warm(AREA))
+    assert reader.kept[-1] == len(layout.row(AREA).ids) - 2
+
+
+def test_next_edits_are_refused(folder):
+    with pytest.raises(EngineError, match="one place"):
+        list(LeftToRight(Layout(folder), Scripted([]), "scripted", "exact").infill(request("[[a]] = 1\n")))
+
+
+@pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS)
+def test_every_weight_has_a_name_of_its_own_at_llama_cpp(config):
+    names = shapes(replace(config, hints=False))
+    assert len({gguf_name(name) for name in names}) == len(names)
+
+
+def answers(engine) -> list[str]:
+    return [final(engine, request(f"{line[:4]}$0\n", budget=32)).spans[0].text for line in LINES]
+
+
+def in_full() -> list[str]:
+    return [line[4:] for line in LINES]
+
+
+@pytest.mark.slow
+def test_llama_cpp_says_what_the_model_knows(learnt, tmp_path):
+    pytest.importorskip("gguf")
+    pytest.importorskip("llama_cpp")
+    config, weights = dense_weights(learnt)
+    peer = LlamaPeer(write_gguf(config, tmp_path / "model.gguf", "q8_0", weights), 1)
+    try:
+        assert answers(LeftToRight(Layout(learnt), peer, "llama.cpp", "q8_0")) == in_full()
+    finally:
+        peer.close()
+
+
+@pytest.mark.slow
+def test_transformers_computes_what_our_model_does(learnt):
+    config, weights = dense_weights(learnt)
+    ours, theirs = Model(config), qwen3(learnt, "float32")
+    ours.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    ids = torch.arange(64, 104)[None]
+    with torch.no_grad():
+        hidden, _ = ours(ids, torch.arange(40)[None])
+        assert torch.allclose(theirs(ids).logits, ours.logits(hidden), atol=1e-4)
+    assert answers(Generate(Layout(learnt), theirs, "float32")) == in_full()
+
+
+def test_weights_of_other_layers_are_refused(tmp_path):
+    save(Model(replace(TINY, role_scalars=True)), tmp_path)
+    with pytest.raises(ValueError, match="no peer can decode it"):
+        dense_weights(tmp_path)
+
+
+def open_contender(name: str, options: Options) -> str:
+    async def described():
+        async with opened(name, options) as contender:
+            return contender.name, contender.client.status.info.engine
+
+    return asyncio.run(described())
+
+
+@pytest.mark.slow
+def test_contenders_by_name(folder):
+    assert open_contender("fake", Options()) == ("fake", "fake")
+    assert open_contender("peer:ngram", Options()) == ("ngram", "n-gram")
+    assert open_contender(str(folder), Options()) == (folder.name, "mercury")
+    assert open_contender("peer:openai=http://127.0.0.1:9", Options()) == ("openai=http://127.0.0.1:9", "openai")
+
+
+def test_who_cannot_be_asked_is_named_with_who_can():
+    with pytest.raises(EngineError, match=r"known are ar, .*transformers, copy, ngram, openai=URL"):
+        open_contender("peer:telepathy", Options())
+    with pytest.raises(EngineError, match="no model is installed"):
+        open_contender("peer:ar", Options())
+    with pytest.raises(EngineError, match="is it running there"):
+        open_contender("http://127.0.0.1:9", Options())
+    assert model_folder("fake") is None

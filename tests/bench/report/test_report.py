@@ -1,0 +1,194 @@
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.report import command
+from bench.report import page as report
+from bench.report.command import Measurement, measured, runs
+from bench.report.numbers import BEGIN, END, FIGURES, PAGE, parts, section, table, write
+from bench.report.page import draw, page
+from mercury_training import plot
+
+QUALITY = {
+    "n": 4,
+    "shown": [0.5, 0.2, 0.8],
+    "right_when_shown": [1.0, 0.3, 1.0],
+    "begins_when_shown": [0.9, 0.25, 1.0],
+    "exact": [0.5, 0.2, 0.8],
+    "pass_at_1": None,
+    "ece": 0.1,
+    "passes": 2.0,
+    "characters_per_pass": 9.5,
+    "by_kind": {"single_line": {"exact": [0.5, 0.2, 0.8]}},
+    "reliability": [
+        {"count": 2, "confidence": 0.2, "accuracy": 0.0},
+        {"count": 2, "confidence": 0.8, "accuracy": 1.0},
+    ],
+    "milliseconds": {"p0": 5.0, "p50": 8.0, "p100": 20.0},
+    "similarity_after_passes": [0.2, 0.6],
+}
+PEER = QUALITY | {"times_our_time": [2.0, 1.5, 2.5], "times_our_passes": 4.0}
+FOUND = {
+    "quality": {
+        "command": "python -m bench.quality",
+        "engine": "fake",
+        "model": "fake <1>",
+        "machine": "x",
+        "fim": {"sets/fim": {"fake": QUALITY}},
+        "next_edit": {},
+    },
+    "peers": {"command": "python -m bench.quality --peers ar", "fim": {"sets/fim": {"fake": QUALITY, "ar": PEER}}},
+    "load": {"command": "python -m bench.load", "error": "no room"},
+}
+
+
+def test_the_table_has_what_was_measured_with_its_command():
+    found = table(FOUND)
+    shown = "shown by default; of those exact, beginning right"
+    shares = "50% [20% 80%]; 100% [30% 100%]; 90% [25% 100%]"
+    assert f"| sets/fim, 4 rows, fake: {shown} | {shares}" in found
+    what = "the same engine, token by token, on 4 rows of sets/fim, exact 50% [20% 80%]: time, passes relative to ours"
+    assert f"| {what} | 2.00 [1.50 2.50]; 4.0 | `python -m bench.quality` |" in found
+    assert "initialize" not in found
+
+
+LEVELS = {
+    f"{name}_p{p}_ms": 3.0 * p for name in ("inline", "model", "cold", "cached", "next_edit") for p in (50, 90, 99)
+}
+REPLAY = LEVELS | {
+    "command": "python -m bench.replay x.jsonl --speed 2",
+    "client": "neovim-0.12",
+    "inline_requests": 40,
+    "inline_answers": 5,
+    "model_answers": 20,
+    "type_through_share": 0.255,
+    "shown": 9,
+    "line_exact_share": 0.1,
+    "kept_after_30_s_share": None,
+    "characters_saved_share": 0.02,
+}
+
+
+def test_what_was_replayed_is_told_quiet_and_with_a_core_busy():
+    found = table({"replay": REPLAY, "replay_busy": REPLAY | {"inline_p50_ms": None}})
+    asked = "40 requests while typing, as neovim-0.12 sends them"
+    latency = "latency of the 5 suggestions shown by the model, p50, p90, p99"
+    assert f"| {asked}: {latency} | 150, 270, 297 ms | `python -m bench.replay` |" in found
+    assert "| of what is shown, typed through without asking the model: share; latency | 26%; 150.0, " in found
+    assert (
+        "with one core busy: latency of 5 shown by the model; of all 20 answers | none, 270, 297 ms; 150, 270" in found
+    )
+    assert "of 9 shown" not in found
+
+
+def test_a_crowd_is_told_beside_one_editor_alone():
+    alone = {"p90_ms": 50.0, "p90_ratio": 1.0, "starved": 0, "lost": 0}
+    crowds = {"1": alone, "8": {"p90_ms": 120.0, "p90_ratio": 2.4, "starved": 0, "lost": 0}}
+    found = table({"load": {"command": "python -m bench.load x.jsonl", "crowds": crowds}})
+    assert "| 1, 8 editors at once: latency of the model's answers, p90 | 50, 120 ms |" in found
+    assert "| 8 editors: p90 relative to one editor; editors starved; requests lost | 2.4; 0; 0 |" in found
+
+
+def test_the_page_says_what_failed_and_escapes_what_it_shows():
+    found = page(FOUND, ["calibration"])
+    assert "load: no room" in found
+    assert "fake &lt;1&gt;" in found
+    assert '<img src="calibration.svg"' in found
+
+
+def test_plots_are_drawn_of_what_is_there_and_old_ones_go(tmp_path):
+    (tmp_path / "memory.svg").write_text("of an earlier report")
+    draw(FOUND, tmp_path)
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {"latency-peers.svg", "quality-passes.svg", "calibration.svg", "index.html"}
+
+
+def test_what_came_while_typing_is_drawn_level_by_level():
+    found = {"replay": {"levels": {"inline": [1.0, 2.0, 9.0], "cold": []}}}
+    assert report.typing(found) == {"suggestion": [(1.0, 0.0), (2.0, 0.5), (9.0, 1.0)]}
+
+
+def test_memory_is_drawn_of_the_sessions_of_the_largest_crowd_and_of_the_rows():
+    line = [[0.0, 100.0], [1.0, 110.0]]
+    found = {
+        "replay": {"engine_memory_mb": line},
+        "load": {"crowds": {"1": {"engine_memory_mb": line}, "8": {"engine_memory_mb": line}}},
+        "quality": {"memory_mb": []},
+    }
+    assert list(report.memory(found)) == ["engine, sessions replayed", "engine, 8 editors"]
+
+
+def test_numbers_go_between_their_marks_and_nothing_else_is_touched(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write(page, FOUND)
+    assert parts(page.read_text()) == (f"before\n{BEGIN}\n", section(FOUND), f"{END}\nafter\n")
+    assert "old" not in page.read_text()
+
+
+def test_a_page_without_a_place_for_numbers_is_refused(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match="have no place"):
+        write(page, FOUND)
+
+
+def test_the_page_says_what_was_measured():
+    assert parts(PAGE.read_text(encoding="utf-8"))[1] == section(json.loads(FIGURES.read_bytes()))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_measurement_is_of_a_part_of_the_table_and_reads_what_is_committed(quick):
+    sets = {"fim": [Path("bench/sets/fim.jsonl")], "next_edit": [Path("bench/sets/next_edit.jsonl")]}
+    given = argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets)
+    planned = list(runs(given))
+    assert [run.name for run in planned] == [
+        *("server", "documents", "engine_call", "replay", "replay_busy", "load", "decode", "peers", "quality")
+    ]
+    named = [part for run in planned for part in run.arguments if part.endswith(".jsonl")]
+    assert all(Path(name).exists() for name in named)
+
+
+def measure(code: str) -> dict:
+    return measured(Measurement("one", ("-c", code)))
+
+
+def test_the_last_line_of_a_measurement_is_what_it_found():
+    found = measure("print('a table'); print('{\"ms\": 3}')")
+    assert found["ms"] == 3
+    assert found["command"].startswith("python -c")
+
+
+def test_a_measurement_that_fails_is_said_to_have_failed():
+    assert "boom" in measure("raise SystemExit('boom')")["error"]
+    assert "no JSON" in measure("print('done')")["error"]
+    assert "no JSON" in measure("pass")["error"]
+
+
+def test_a_measurement_that_hangs_is_given_up(monkeypatch):
+    monkeypatch.setattr(command, "PATIENCE_SECONDS", 0.05)
+    assert "not done" in measure("import time; time.sleep(60)")["error"]
+
+
+def marks(drawn: str) -> int:
+    return drawn.count("<circle")
+
+
+def test_a_line_of_few_points_is_marked_and_one_of_many_is_not():
+    assert marks(plot.draw("t", "x", "y", {"few": [(0, 0), (1, 1)]})) == 2
+    assert marks(plot.draw("t", "x", "y", {"many": [(n, n) for n in range(1, 40)]})) == 0
+
+
+def test_decades_stand_equally_far_apart():
+    axis = plot.decades([1.0, 100.0])
+    assert [axis.place(value) for value in (1, 10, 100)] == [0.0, 0.5, 1.0]
+    assert axis.ticks == [1, 10, 100]
+    assert plot.decades([0.0, 5.0]).place(0.0) == 0.0
+    assert plot.decades([1.0]).ticks == [0.1, 1]
+
+
+def test_an_axis_begins_at_zero_and_ends_at_a_round_number():
+    assert plot.from_zero([0.3, 0.97]).ticks[-1] == 1.0
+    assert plot.from_zero([1.0]).ticks == [0.0, 0.25, 0.5, 0.75, 1.0]
