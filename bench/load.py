@@ -26,10 +26,10 @@ from bench.harness.measures import machine
 from bench.harness.usage import Usage
 from bench.replay.figures import Played, Spread, latencies, lost, share, spread
 from bench.replay.habits import CLIENTS, Habits
-from bench.replay.pace import Pace
+from bench.replay.pace import ReplayPace
 from bench.replay.play import CONFIGURED, MODELS, engine_pid, engine_server, is_ready, measured, outcome, project
-from bench.replay.player import INLINE, Asked, Player
-from bench.replay.session import Session, read
+from bench.replay.player import INLINE, Exchange, Player
+from bench.replay.session import RecordedSession, read
 
 __all__ = ["Crowd", "ratio", "starved", "wrong"]
 
@@ -49,11 +49,11 @@ class Crowd(Struct):
         """Whatever the model answered, shown or silent: ghost text alone would be few."""
         return spread(a.final_ms for a in self.asked(editor) if a.by_model)
 
-    def asked(self, editor: int) -> list[Asked]:
+    def asked(self, editor: int) -> list[Exchange]:
         return [each for played in self.editors[editor] for each in played.asked]
 
     @property
-    def all_asked(self) -> list[Asked]:
+    def all_asked(self) -> list[Exchange]:
         return [each for editor in range(len(self.editors)) for each in self.asked(editor)]
 
 
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def crowded(
-    number: int, sessions: Sequence[Session], habits: Habits, cap_ms: float, minutes: float, model: str
+    number: int, sessions: Sequence[RecordedSession], habits: Habits, cap_ms: float, minutes: float, model: str
 ) -> Crowd:
     """Each crowd has an engine server of its own, so that none finds what another has warmed."""
     with engine_server(model) as (runtime, environment):
@@ -87,7 +87,7 @@ def crowded(
 
 async def together(
     number: int,
-    sessions: Sequence[Session],
+    sessions: Sequence[RecordedSession],
     habits: Habits,
     cap_ms: float,
     minutes: float,
@@ -107,13 +107,13 @@ async def together(
     return Crowd(list(editors), list(servers), engine)
 
 
-def turned(sessions: Sequence[Session], by: int) -> list[Session]:
+def turned(sessions: Sequence[RecordedSession], by: int) -> list[RecordedSession]:
     by %= len(sessions)
     return [*sessions[by:], *sessions[:by]]
 
 
 async def editor(
-    sessions: Sequence[Session], habits: Habits, cap_ms: float, until: float, environment: dict[str, str]
+    sessions: Sequence[RecordedSession], habits: Habits, cap_ms: float, until: float, environment: dict[str, str]
 ) -> tuple[list[Played], Usage]:
     """One session after the other, each in a project of its own name; all of them again while there is time."""
     played = []
@@ -125,7 +125,7 @@ async def editor(
                 for number, session in enumerate(cycle(sessions)):
                     if number >= len(sessions) and time.monotonic() >= until:
                         return played, server
-                    player = Player(client, habits, session, project(session, root / session.name), Pace())
+                    player = Player(client, habits, session, project(session, root / session.name), ReplayPace())
                     await player.play(cap_ms)
                     played.append(await outcome(player, client, session, server))
                     player.close()
@@ -204,7 +204,7 @@ def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
     return {"crowds": found, "p90_ratio": found[str(len(crowds[-1].editors))]["p90_ratio"]}  # type: ignore[index]
 
 
-def answered_share(asked: Sequence[Asked]) -> float:
+def answered_share(asked: Sequence[Exchange]) -> float:
     """Of what an editor did not cancel itself: 0 would be starving."""
     inline = [a for a in asked if a.method == INLINE and a.silence != "cancelled"]
     return share(sum(bool(a.source) for a in inline), len(inline)) or 0.0

@@ -28,6 +28,7 @@ from msgspec import Struct
 from bench.harness.measures import machine
 from bench.rename_latency import spread
 from mercury_engine.api import Draft, Filled, InfillRequest
+from mercury_ls.code.edits import TextEdit
 from mercury_ls.link.wire import Status
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
@@ -45,14 +46,6 @@ LOCAL = re.compile(r"^ +(?P<name>[a-z_]{4,}) = ", re.MULTILINE)
 REPEATED = re.compile(r"(?P<name>\.append|\.items|\.strip|len|sorted)\(")
 STATEMENT = re.compile(r"^ +(?P<name>return|yield|raise|assert)\b", re.MULTILINE)
 SESSION_LINES = 5000
-
-
-class Edit(Struct, frozen=True):
-    """`[start, end)` of the text becomes `text`."""
-
-    start: int
-    end: int
-    text: str
 
 
 class Cost(Struct, frozen=True):
@@ -140,30 +133,30 @@ def sample(lines: int) -> str:
 # Edits
 
 
-def renamed(pattern: re.Pattern[str]) -> Callable[[str, Random], Iterator[Edit]]:
+def renamed(pattern: re.Pattern[str]) -> Callable[[str, Random], Iterator[TextEdit]]:
     """Names that occur more than once, where the pattern has them first."""
 
-    def edits(text: str, chance: Random) -> Iterator[Edit]:
+    def edits(text: str, chance: Random) -> Iterator[TextEdit]:
         for match in shuffled(pattern, text, chance):
             if len(re.findall(rf"\b{match['name']}\b", text)) > 1:
-                yield Edit(match.start("name"), match.end("name"), match["name"] + "_anew")
+                yield TextEdit(match.start("name"), match.end("name"), match["name"] + "_anew")
 
     return edits
 
 
-def argument(text: str, chance: Random) -> Iterator[Edit]:
+def argument(text: str, chance: Random) -> Iterator[TextEdit]:
     for match in shuffled(CALLED, text, chance):
-        yield Edit(match.start("inside"), match.start("inside"), "here, ")
+        yield TextEdit(match.start("inside"), match.start("inside"), "here, ")
 
 
-def repeated(text: str, chance: Random) -> Iterator[Edit]:
+def repeated(text: str, chance: Random) -> Iterator[TextEdit]:
     for match in shuffled(REPEATED, text, chance):
-        yield Edit(match.start("name"), match.end("name"), match["name"] + "_all")
+        yield TextEdit(match.start("name"), match.end("name"), match["name"] + "_all")
 
 
-def nowhere(text: str, chance: Random) -> Iterator[Edit]:
+def nowhere(text: str, chance: Random) -> Iterator[TextEdit]:
     for number, match in enumerate(shuffled(STATEMENT, text, chance)):
-        yield Edit(match.start("name"), match.start("name"), f"pass  # {number}{chance.random()}\n")
+        yield TextEdit(match.start("name"), match.start("name"), f"pass  # {number}{chance.random()}\n")
 
 
 def shuffled(pattern: re.Pattern[str], text: str, chance: Random) -> list[re.Match[str]]:
@@ -172,7 +165,7 @@ def shuffled(pattern: re.Pattern[str], text: str, chance: Random) -> list[re.Mat
     return found
 
 
-KINDS: dict[str, Callable[[str, Random], Iterator[Edit]]] = {
+KINDS: dict[str, Callable[[str, Random], Iterator[TextEdit]]] = {
     "local": renamed(LOCAL),
     "function": renamed(DEFINED),
     "argument": argument,
@@ -227,10 +220,10 @@ async def inline(lines: int, rounds: int) -> dict[str, list[Cost]]:
         text = session.files.documents[URI].text
         match = shuffled(STATEMENT, text, chance)[0]
         margin, at = text[match.start() : match.start("name")], match.start()
-        for name, edit in zip(costs, (Edit(at, at, f"{margin}value = \n"), Edit(at, at, "")), strict=True):
+        for name, edit in zip(costs, (TextEdit(at, at, f"{margin}value = \n"), TextEdit(at, at, "")), strict=True):
             if not edit.text:
                 end = session.files.documents[URI].text.index("\n", at)
-                edit = Edit(end, end, "q")
+                edit = TextEdit(end, end, "q")
             offset = edit.start + len(edit.text.rstrip("\n"))
             costs[name].append(await cost(suggested(session, edit, offset)))
     await session.end()
@@ -244,10 +237,10 @@ async def first_answers(text: str) -> list[Cost]:
 
     async def answered() -> bool:
         session.open(URI, "/project/long.js", "javascript", 1, text.replace("$0", "", 1))
-        return await suggested(session, Edit(at, at, "value = "), at + len("value = "))
+        return await suggested(session, TextEdit(at, at, "value = "), at + len("value = "))
 
     async def followed() -> bool:
-        changed(session, Edit(at, at + len("value = "), "return 1;"))
+        changed(session, TextEdit(at, at + len("value = "), "return 1;"))
         return (await session.next_edits.ask(URI, at + len("return 1;"))).offer is not None
 
     costs = [await cost(answered()), await cost(followed())]
@@ -255,7 +248,7 @@ async def first_answers(text: str) -> list[Cost]:
     return costs
 
 
-async def suggested(session: Session, edit: Edit, offset: int) -> bool:
+async def suggested(session: Session, edit: TextEdit, offset: int) -> bool:
     changed(session, edit)
     async with aclosing(session.inline(Ask(uri=URI, offset=offset))) as replies:
         shown = [reply async for reply in replies]
@@ -271,7 +264,7 @@ def opened(text: str, engine: Terse) -> Session:
     return session
 
 
-def changed(session: Session, edit: Edit) -> None:
+def changed(session: Session, edit: TextEdit) -> None:
     document = session.files.documents[URI]
     snapshot = document.snapshot()
     ends = (*snapshot.position(edit.start, "utf-16"), *snapshot.position(edit.end, "utf-16"))

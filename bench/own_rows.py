@@ -14,32 +14,22 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from msgspec import Struct
-
 from mercury_training import jsonl
 from mercury_training.corpus.history import commit_rows, edit_rows, made_up
 from mercury_training.corpus.shards import EditRow
-from mercury_training.corpus.sources import Source, git, language_of
+from mercury_training.corpus.sources import CorpusSource, git, language_of
 from mercury_training.rows.cuts import Cut, cuts, row_of
 from mercury_training.rows.fim_rows import FimRow
 from mercury_training.rows.next_edit_rows import next_edit_row
+from mercury_training.tune.project import ProjectFile
 
-__all__ = ["File", "build", "fim_rows", "next_edit_rows"]
+__all__ = ["build", "fim_rows", "next_edit_rows"]
 
 NAME, LICENCE = "mercury-ls", "Apache-2.0"
 PER_KIND = {"python": 15, "lua": 5}
 PER_CLASS = {"repeat": 10, "propagate": 10, "other": 4, "none": 10}
 LARGEST_FILE = 7_000
 MOST_EDITS = 4_000
-
-
-class File(Struct, frozen=True):
-    """One file of the revision."""
-
-    path: str
-    language: str
-    licence: str
-    text: str
 
 
 def main() -> None:
@@ -57,7 +47,7 @@ def build(repository: str, revision: str, out: Path) -> dict[Path, int]:
     found = list(files(repository, commit))
     rows = {
         "fim.jsonl": fim_rows(found, commit),
-        "next_edit.jsonl": next_edit_rows(Source(NAME, "git", repository, commit), found),
+        "next_edit.jsonl": next_edit_rows(CorpusSource(NAME, "git", repository, commit), found),
     }
     out.mkdir(parents=True, exist_ok=True)
     for name, members in rows.items():
@@ -65,13 +55,13 @@ def build(repository: str, revision: str, out: Path) -> dict[Path, int]:
     return {out / name: len(members) for name, members in rows.items()}
 
 
-def files(repository: str, commit: str) -> Iterator[File]:
+def files(repository: str, commit: str) -> Iterator[ProjectFile]:
     for path in git(repository, "ls-tree", "-r", "--name-only", commit).decode().splitlines():
         if (language := language_of(path)) in PER_KIND:
-            yield File(path, language, LICENCE, git(repository, "show", f"{commit}:{path}").decode())
+            yield ProjectFile(path, language, git(repository, "show", f"{commit}:{path}").decode(), LICENCE)
 
 
-def fim_rows(found: Sequence[File], commit: str) -> list[FimRow]:
+def fim_rows(found: Sequence[ProjectFile], commit: str) -> list[FimRow]:
     """As many of each kind in each language, no two of a kind from one file; files drawn at random."""
     small = [file for file in found if len(file.text) <= LARGEST_FILE]
     rows: dict[tuple[str, str], list[FimRow]] = {}
@@ -87,7 +77,7 @@ def one_of_each(found: Sequence[Cut]) -> list[Cut]:
     return list({cut.kind: cut for cut in found}.values())
 
 
-def fim_row(file: File, cut: Cut, commit: str) -> FimRow:
+def fim_row(file: ProjectFile, cut: Cut, commit: str) -> FimRow:
     key = f"{file.path} {cut.start} {cut.stop}".encode()
     return row_of(
         file.text,
@@ -101,7 +91,7 @@ def fim_row(file: File, cut: Cut, commit: str) -> FimRow:
     )
 
 
-def next_edit_rows(source: Source, found: Sequence[File]) -> list[dict]:
+def next_edit_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> list[dict]:
     """The newest commits first; where they are too few, made-up changes, whose rows name the revision alone."""
     taken: dict[str, dict[str, dict]] = {name: {} for name in PER_CLASS}
     for row in chain(edit_rows(source, found, MOST_EDITS), made_up_rows(source, found)):
@@ -112,7 +102,7 @@ def next_edit_rows(source: Source, found: Sequence[File]) -> list[dict]:
     return [row for members in taken.values() for row in members.values()]
 
 
-def made_up_rows(source: Source, found: Sequence[File]) -> Iterator[EditRow]:
+def made_up_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> Iterator[EditRow]:
     """Of each made-up change its beginning and its end."""
     draw = random.Random(0)
     for made in made_up(source, found, draw):

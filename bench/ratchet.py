@@ -17,10 +17,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from bench.quality.measure import Work, measure
+from bench.quality.measure import QualityRun, measure
 from mercury_ls.settings import models
 
-__all__ = ["BASELINE", "Figure", "compared", "figures_of", "measured", "merged", "read"]
+__all__ = ["BASELINE", "Watched", "compared", "figures_of", "measured", "merged", "read"]
 
 HERE = Path(__file__).parent
 BASELINE = HERE / "baseline.json"
@@ -59,7 +59,7 @@ DROPPED: tuple[Better, float] = ("steady", 0.07)
 """Shares of the rows that one reason keeps quiet: rules that begin or cease to apply show here."""
 
 
-class Figure(Struct, frozen=True):
+class Watched(Struct, frozen=True):
     """What was measured; worse by more than the tolerance is a failure, and so is any such move of a steady one."""
 
     value: float
@@ -71,7 +71,7 @@ class Figure(Struct, frozen=True):
         return {"higher": -moved, "lower": moved, "steady": abs(moved)}[self.better]
 
 
-Figures = dict[str, Figure]
+Figures = dict[str, Watched]
 Baseline = dict[str, Figures]
 
 
@@ -93,9 +93,9 @@ def measured(engines: Sequence[str] | None = None) -> Baseline:
     return {name: figures_of(asyncio.run(measure(work_of(name)))) for name in names}
 
 
-def work_of(engine: str) -> Work:
+def work_of(engine: str) -> QualityRun:
     limit = None if engine == models.FAKE else ROWS_OF_A_MODEL
-    return Work(engine=engine, fim=(SETS / "fim.jsonl",), next_edit=(SETS / "next_edit.jsonl",), limit=limit)
+    return QualityRun(engine=engine, fim=(SETS / "fim.jsonl",), next_edit=(SETS / "next_edit.jsonl",), limit=limit)
 
 
 def figures_of(found: Mapping[str, Any]) -> Figures:
@@ -114,8 +114,8 @@ def watched(name: str, given: Mapping[str, Any], which: Mapping[str, tuple[Bette
     values = {figure: value_of(given[figure]) for figure in which if given[figure] is not None}
     quiet = {reason: round(count / given["n"], 4) for reason, count in given["dropped"].items()}
     return {
-        f"{name}: {figure}": Figure(value, which[figure][1], which[figure][0]) for figure, value in values.items()
-    } | {f"{name}: quiet, {reason}": Figure(value, DROPPED[1], DROPPED[0]) for reason, value in sorted(quiet.items())}
+        f"{name}: {figure}": Watched(value, which[figure][1], which[figure][0]) for figure, value in values.items()
+    } | {f"{name}: quiet, {reason}": Watched(value, DROPPED[1], DROPPED[0]) for reason, value in sorted(quiet.items())}
 
 
 def value_of(found: float | Sequence[float]) -> float:
@@ -130,7 +130,7 @@ def compared(before: Baseline, now: Baseline) -> Iterator[str]:
             yield f"{engine}: bench/baseline.json has its figures, but it is not installed"
             continue
         absent = {
-            name: Figure(0.0, *DROPPED[::-1]) for name in now[engine].keys() - figures.keys() if "quiet, " in name
+            name: Watched(0.0, *DROPPED[::-1]) for name in now[engine].keys() - figures.keys() if "quiet, " in name
         }
         for name, figure in (figures | absent).items():
             found = now[engine].get(name)
@@ -151,7 +151,7 @@ def merged(before: Baseline, now: Baseline) -> Baseline:
     }
 
 
-def kept(old: Figure | None, new: Figure) -> Figure:
+def kept(old: Watched | None, new: Watched) -> Watched:
     if old is None or old.worse_by(new.value) <= (old.tolerance if new.better == "steady" else 0):
         return new
     return old

@@ -18,10 +18,10 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.abuse.fuzz import Fuzzed, Outcome, fuzz, replay
+from bench.abuse.fuzz import Fuzzed, FuzzResult, fuzz, replay
 from bench.abuse.kill import FAULTS, Killed, kill
 from bench.abuse.report import complaints, summary, table
-from bench.abuse.scarce import CASES, QUICK, Found, scarce
+from bench.abuse.scarce import CASES, QUICK, Observed, scarce
 from bench.abuse.steps import load
 from bench.harness.measures import machine
 
@@ -95,7 +95,7 @@ async def run(given: argparse.Namespace) -> int:
     return tell(given, fuzzed, killed, found)
 
 
-async def quick(seed: str, until: float, failures: Path) -> tuple[Fuzzed, Killed, list[Found]]:
+async def quick(seed: str, until: float, failures: Path) -> tuple[Fuzzed, Killed, list[Observed]]:
     """A little of each at the same time, which would measure nothing."""
     async with asyncio.TaskGroup() as group:
         fuzzed = group.create_task(fuzz(seed, QUICK_MESSAGES, until, QUICK_MESSAGES, 1, failures))
@@ -104,16 +104,16 @@ async def quick(seed: str, until: float, failures: Path) -> tuple[Fuzzed, Killed
     return fuzzed.result(), killed.result(), found.result()
 
 
-def tell_case(found: Found) -> None:
+def tell_case(found: Observed) -> None:
     print(f"{found.name}: {found.outcome}", file=sys.stderr, flush=True)
 
 
-def tell_session(outcome: Outcome) -> None:
+def tell_session(outcome: FuzzResult) -> None:
     if outcome.wrong:
         print(f"session {outcome.plan.seed} failed: {outcome.wrong[0][:200]}", file=sys.stderr, flush=True)
 
 
-def tell(given: argparse.Namespace, fuzzed: Fuzzed, killed: Killed, found: Sequence[Found]) -> int:
+def tell(given: argparse.Namespace, fuzzed: Fuzzed, killed: Killed, found: Sequence[Observed]) -> int:
     print(table(fuzzed, killed, found))
     wrong = list(complaints(fuzzed, killed, found))
     print("\n".join(wrong) or "everything held")

@@ -13,9 +13,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench.abuse.oracle import due
-from bench.abuse.sandbox import PYTHON, REPOSITORY, Sandbox
+from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground
 
-__all__ = ["Conversation", "Server", "Socket", "Stream", "Wire", "frame", "start"]
+__all__ = [
+    "Conversation",
+    "Link",
+    "Pipe",
+    "ServerProcess",
+    "Socket",
+    "frame",
+    "start",
+]
 
 LARGEST_REPLY = 1 << 27
 READ_SECONDS = 20.0
@@ -23,7 +31,7 @@ LISTENING = re.compile(r"listening on (.*?):(\d+), token in (.*)")
 TRACE = re.compile(r"Traceback|Task exception was never|was never awaited|Fatal Python|Segmentation")
 
 
-class Server:
+class ServerProcess:
     """One process of ours: what it says on standard error goes to a file."""
 
     def __init__(self, process: asyncio.subprocess.Process, errors: Path) -> None:
@@ -93,13 +101,13 @@ def shortened(trace: str) -> str:
 
 
 async def start(
-    sandbox: Sandbox,
+    sandbox: Playground,
     *arguments: str,
     environment: dict[str, str] | None = None,
     command: Sequence[str] = PYTHON,
     limits: dict[int, int] | None = None,
     cwd: Path | None = None,
-) -> Server:
+) -> ServerProcess:
     errors = sandbox.root / f"stderr-{time.monotonic_ns()}"
 
     def prepare() -> None:
@@ -118,14 +126,14 @@ async def start(
             preexec_fn=prepare if limits else None,
             cwd=cwd or (REPOSITORY if command[0] != "/" else None),
         )
-    return Server(process, errors)
+    return ServerProcess(process, errors)
 
 
 def frame(body: bytes, header: bytes = b"") -> bytes:
     return (header or b"Content-Length: %d\r\n\r\n" % len(body)) + body
 
 
-class Wire(Protocol):
+class Link(Protocol):
     """Bytes to the server and messages from it."""
 
     async def write(self, data: bytes) -> None: ...
@@ -133,7 +141,7 @@ class Wire(Protocol):
     async def close(self) -> None: ...
 
 
-class Stream:
+class Pipe:
     """Standard input and output, or TCP."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: Any) -> None:
@@ -141,11 +149,11 @@ class Stream:
         self._writer = writer
 
     @classmethod
-    async def tcp(cls, port: int) -> "Stream":
+    async def tcp(cls, port: int) -> "Pipe":
         return cls(*await asyncio.open_connection("127.0.0.1", port, limit=LARGEST_REPLY))
 
     @classmethod
-    def stdio(cls, server: Server) -> "Stream":
+    def stdio(cls, server: ServerProcess) -> "Pipe":
         return cls(server.process.stdout, server.process.stdin)  # type: ignore[arg-type]
 
     async def write(self, data: bytes) -> None:
@@ -204,7 +212,7 @@ class Socket:
 class Conversation:
     """What was asked and what was answered: each id, in the spelling of JSON, as often as it has to be."""
 
-    def __init__(self, wire: Wire, answer: Callable[[dict[str, Any]], Any] = lambda message: None) -> None:
+    def __init__(self, wire: Link, answer: Callable[[dict[str, Any]], Any] = lambda message: None) -> None:
         self.wire = wire
         self.due: Counter[str] = Counter()
         self.may: Counter[str] = Counter()
@@ -231,7 +239,7 @@ class Conversation:
     async def send(self, message: dict[str, Any]) -> None:
         body = json.dumps({"jsonrpc": "2.0", **message}).encode()
         self.expect(body)
-        await self.wire.write(frame(body) if isinstance(self.wire, Stream) else body)
+        await self.wire.write(frame(body) if isinstance(self.wire, Pipe) else body)
 
     async def request(self, method: str, params: Any, seconds: float, id: str = "") -> dict[str, Any]:
         """The whole reply, error or not."""
@@ -281,7 +289,7 @@ class Conversation:
             self.notified.append(message)
             del self.notified[:-50]
             if "id" in message and (reply := self._answer(message)) is not None:
-                await self.wire.write(frame(reply) if isinstance(self.wire, Stream) else reply)
+                await self.wire.write(frame(reply) if isinstance(self.wire, Pipe) else reply)
         else:
             key = json.dumps(message.get("id"))
             self.got[key] += 1

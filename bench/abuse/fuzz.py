@@ -18,13 +18,24 @@ from typing import Any
 from msgspec import Struct, field
 
 from bench.abuse import hostile
-from bench.abuse.client import Conversation, Server, Socket, Stream, frame, start
-from bench.abuse.messages import Session, plan
-from bench.abuse.sandbox import PYTHON, REPOSITORY, Sandbox, sandbox
+from bench.abuse.client import Conversation, Pipe, ServerProcess, Socket, frame, start
+from bench.abuse.messages import ScriptedSession, plan
+from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground, sandbox
 from bench.abuse.steps import Accept, Check, End, Flood, Plan, Raw, Say, Step, Touch, Wait, store
 from bench.abuse.witness import audit
 
-__all__ = ["Driver", "Fuzzed", "Outcome", "compare", "converse", "fuzz", "make_project", "play", "replay", "touch"]
+__all__ = [
+    "Driver",
+    "FuzzResult",
+    "Fuzzed",
+    "compare",
+    "converse",
+    "fuzz",
+    "make_project",
+    "play",
+    "replay",
+    "touch",
+]
 
 ANSWER_SECONDS = 20.0
 END_SECONDS = 15.0
@@ -35,7 +46,7 @@ SANDBOX_TEXT = re.compile(re.escape(tempfile.gettempdir()) + r"/mla-\w{8}")
 SANDBOX = re.compile(SANDBOX_TEXT.pattern.encode())
 
 
-class Outcome(Struct):
+class FuzzResult(Struct):
     """What came of one session."""
 
     plan: Plan
@@ -55,7 +66,7 @@ class Outcome(Struct):
 class Fuzzed(Struct):
     """All sessions of one run."""
 
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[FuzzResult] = field(default_factory=list)
     seconds: float = 0.0
     files: dict[str, str] = field(default_factory=dict)
 
@@ -72,7 +83,7 @@ async def fuzz(
     workers: int,
     failures: Path,
     only: str = "",
-    tell: Callable[[Outcome], None] = lambda outcome: None,
+    tell: Callable[[FuzzResult], None] = lambda outcome: None,
 ) -> Fuzzed:
     """So many messages in sessions of `each`, or until the time is over; `only` is the seed of a single session."""
     found, began = Fuzzed(), time.monotonic()
@@ -127,27 +138,27 @@ def moved(steps: list[Step], root: Path) -> Iterator[Step]:
                 yield step
 
 
-def keep(failures: Path, outcome: Outcome) -> str:
+def keep(failures: Path, outcome: FuzzResult) -> str:
     path = failures / f"abuse-fuzz-{outcome.plan.seed}.jsonl"
     store(path, outcome.plan, outcome.steps)
     return str(path)
 
 
-async def witness(place: Sandbox) -> Server:
+async def witness(place: Playground) -> ServerProcess:
     """The engine server, which editors would start otherwise: this one knows the canary."""
     command = (PYTHON[0], "-m", "bench.abuse.witness")
     return await start(place, "serve", str(place.root / "seen"), command=command, cwd=REPOSITORY)
 
 
-async def session(place: Sandbox, chosen: Plan, messages: int) -> Outcome:
+async def session(place: Playground, chosen: Plan, messages: int) -> FuzzResult:
     root = make_project(place, strict=chosen.strict)
     try:
-        return await converse(place, root, chosen, lambda token: Session(chosen, root, token).steps(messages))
+        return await converse(place, root, chosen, lambda token: ScriptedSession(chosen, root, token).steps(messages))
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def make_project(place: Sandbox, *, strict: bool = True) -> Path:
+def make_project(place: Playground, *, strict: bool = True) -> Path:
     """Always at the same path, which is part of every message."""
     root = place.root / "project"
     shutil.rmtree(root, ignore_errors=True)
@@ -158,9 +169,9 @@ def make_project(place: Sandbox, *, strict: bool = True) -> Path:
     return root
 
 
-async def converse(place: Sandbox, root: Path, chosen: Plan, steps_for: Any) -> Outcome:
+async def converse(place: Playground, root: Path, chosen: Plan, steps_for: Any) -> FuzzResult:
     """One server, from its start to its end."""
-    outcome = Outcome(chosen)
+    outcome = FuzzResult(chosen)
     seen, site = place.root / "seen", place.root / "site"
     hidden = hostile.HIDDEN if chosen.strict else hostile.SECRET
     shutil.rmtree(site, ignore_errors=True)
@@ -190,11 +201,11 @@ async def converse(place: Sandbox, root: Path, chosen: Plan, steps_for: Any) -> 
     return outcome
 
 
-async def connect(server: Server, transport: str) -> tuple[Any, str]:
+async def connect(server: ServerProcess, transport: str) -> tuple[Any, str]:
     if transport == "stdio":
-        return Stream.stdio(server), ""
+        return Pipe.stdio(server), ""
     port, token = await server.address()
-    return (await Stream.tcp(port) if transport == "tcp" else await Socket.connect(port, token)), token
+    return (await Pipe.tcp(port) if transport == "tcp" else await Socket.connect(port, token)), token
 
 
 def answering(chosen: Plan) -> Any:
@@ -222,7 +233,9 @@ def witnessed(seen: Path) -> list[str]:
 class Driver:
     """Plays steps; what is sent is merged and cut anywhere."""
 
-    def __init__(self, server: Server, talk: Conversation, root: Path, outcome: Outcome, chosen: Plan) -> None:
+    def __init__(
+        self, server: ServerProcess, talk: Conversation, root: Path, outcome: FuzzResult, chosen: Plan
+    ) -> None:
         self.server = server
         self.talk = talk
         self.root = root
@@ -329,7 +342,7 @@ class Driver:
 
     async def over(self, code: int) -> None:
         """On standard input the process ends with the conversation; any other server stays for the next client."""
-        if not isinstance(self.talk.wire, Stream) or self.server.process.returncode is not None or self.listens:
+        if not isinstance(self.talk.wire, Pipe) or self.server.process.returncode is not None or self.listens:
             await self.talk.wire.close()
             await asyncio.sleep(0)
             if self.server.process.returncode is not None:

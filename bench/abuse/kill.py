@@ -12,8 +12,8 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from bench.abuse.client import Conversation, Server, Stream, start
-from bench.abuse.sandbox import Sandbox, sandbox
+from bench.abuse.client import Conversation, Pipe, ServerProcess, start
+from bench.abuse.sandbox import Playground, sandbox
 
 __all__ = ["FAULTS", "Killed", "kill"]
 
@@ -50,7 +50,7 @@ class Killed(Struct):
 class Editor:
     """One language server and the hands that type into it: each beat a change and a request."""
 
-    def __init__(self, server: Server, talk: Conversation, root: Path) -> None:
+    def __init__(self, server: ServerProcess, talk: Conversation, root: Path) -> None:
         self.server = server
         self.talk = talk
         self.uri = (root / "total.py").as_uri()
@@ -63,9 +63,9 @@ class Editor:
         self._typing: asyncio.Task[None] | None = None
 
     @classmethod
-    async def begin(cls, place: Sandbox, root: Path) -> "Editor":
+    async def begin(cls, place: Playground, root: Path) -> "Editor":
         server = await start(place, "--stdio")
-        editor = cls(server, Conversation(Stream.stdio(server)), root)
+        editor = cls(server, Conversation(Pipe.stdio(server)), root)
         params = {
             "processId": None,
             "rootUri": root.as_uri(),
@@ -153,7 +153,7 @@ class Editor:
 class Group:
     """Editors with one runtime folder. After each fault all of them, and one that is new, get suggestions again."""
 
-    def __init__(self, place: Sandbox, seed: str, found: Killed, size: int = EDITORS) -> None:
+    def __init__(self, place: Playground, seed: str, found: Killed, size: int = EDITORS) -> None:
         self.size = size
         self.place = place
         self.seed = seed

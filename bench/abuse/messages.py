@@ -10,7 +10,7 @@ from bench.abuse import hostile
 from bench.abuse.oracle import Oracle
 from bench.abuse.steps import Accept, Check, End, Flood, Plan, Raw, Say, Step, Wait
 
-__all__ = ["Session", "plan"]
+__all__ = ["ScriptedSession", "plan"]
 
 MOST_TEXT = 20_000
 OVER_LIMIT = 70_000_000
@@ -38,7 +38,7 @@ def plan(seed: str) -> Plan:
     )
 
 
-class Session:
+class ScriptedSession:
     """The steps of one plan for a project at `root`, with the oracle that knows what must come of them."""
 
     def __init__(self, plan: Plan, root: Path, token: str = "") -> None:
@@ -342,18 +342,18 @@ ASKED = {
     "signIn": 2,
     "checkStatus": 2,
 }
-KINDS: dict[Callable[[Session], Iterator[Step]], int] = {
-    Session.changes: 400,
-    Session.requests: 180,
-    Session.openings: 40,
-    Session.damages: 150,
-    Session.rubbish: 50,
-    Session.unknown: 15,
-    Session.cancels: 40,
-    Session.notebooks: 40,
-    Session.tellings: 40,
-    Session.files: 15,
-    Session.bad_headers: 15,
-    Session.floods: 8,
-    Session.accepts: 10,
+KINDS: dict[Callable[[ScriptedSession], Iterator[Step]], int] = {
+    ScriptedSession.changes: 400,
+    ScriptedSession.requests: 180,
+    ScriptedSession.openings: 40,
+    ScriptedSession.damages: 150,
+    ScriptedSession.rubbish: 50,
+    ScriptedSession.unknown: 15,
+    ScriptedSession.cancels: 40,
+    ScriptedSession.notebooks: 40,
+    ScriptedSession.tellings: 40,
+    ScriptedSession.files: 15,
+    ScriptedSession.bad_headers: 15,
+    ScriptedSession.floods: 8,
+    ScriptedSession.accepts: 10,
 }

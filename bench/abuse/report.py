@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bench.abuse.fuzz import Fuzzed, Outcome
+from bench.abuse.fuzz import Fuzzed, FuzzResult
 from bench.abuse.kill import SOON, Killed
-from bench.abuse.scarce import Found
+from bench.abuse.scarce import Observed
 
 __all__ = ["complaints", "quantile", "summary", "table"]
 
@@ -15,7 +15,7 @@ LONGEST = 110
 RANKS = {"p50": 0.5, "p90": 0.9, "max": 1.0}
 
 
-def table(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Found]) -> str:
+def table(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Observed]) -> str:
     return "\n".join([*fuzz_lines(fuzzed), *kill_lines(killed), *scarcity_lines(scarce)])
 
 
@@ -60,7 +60,7 @@ def quantile(values: Sequence[float], rank: float) -> float:
     return ordered[math.ceil(rank * len(ordered)) - 1 if rank else 0] if ordered else math.nan
 
 
-def scarcity_lines(scarce: Sequence[Found]) -> Iterator[str]:
+def scarcity_lines(scarce: Sequence[Observed]) -> Iterator[str]:
     if not scarce:
         return
     yield f"{'scarcity':44}{'':10}  expected, and observed"
@@ -70,7 +70,7 @@ def scarcity_lines(scarce: Sequence[Found]) -> Iterator[str]:
     yield ""
 
 
-def sent(outcomes: Sequence[Outcome]) -> Counter[str]:
+def sent(outcomes: Sequence[FuzzResult]) -> Counter[str]:
     total: Counter[str] = Counter()
     for each in outcomes:
         total += each.sent
@@ -81,11 +81,11 @@ def rate(fuzzed: Fuzzed) -> float:
     return fuzzed.messages / fuzzed.seconds if fuzzed.seconds else 0.0
 
 
-def most_memory(outcomes: Sequence[Outcome]) -> tuple[float, float]:
+def most_memory(outcomes: Sequence[FuzzResult]) -> tuple[float, float]:
     return max((e.rest_mb for e in outcomes), default=0.0), max((e.peak_mb for e in outcomes), default=0.0)
 
 
-def complaints(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Found]) -> Iterator[str]:
+def complaints(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Observed]) -> Iterator[str]:
     """What did not hold, each with how to see it again."""
     for outcome in fuzzed.outcomes:
         if outcome.wrong:
@@ -99,7 +99,7 @@ def complaints(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Found]) -> Itera
             yield f"{each.name}: {each.observed}\n    again: python -m bench.abuse scarcity --case {each.name!r}"
 
 
-def summary(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Found]) -> dict[str, Any]:
+def summary(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Observed]) -> dict[str, Any]:
     rest, peak = most_memory(fuzzed.outcomes)
     return {
         "fuzz": {

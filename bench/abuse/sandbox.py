@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["MARK", "PYTHON", "REPOSITORY", "Sandbox", "sandbox"]
+__all__ = ["MARK", "PYTHON", "REPOSITORY", "Playground", "sandbox"]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PYTHON = (sys.executable, "-m", "mercury_ls")
@@ -20,7 +20,7 @@ MARK = "BENCH_ABUSE"
 """In the environment of all that is started here, and so of all that those start: nobody else is ever signalled."""
 
 
-class Sandbox:
+class Playground:
     """One folder, one engine server at most, any number of editors."""
 
     def __init__(self, root: Path) -> None:
@@ -92,8 +92,8 @@ class Sandbox:
 
 
 @contextmanager
-def sandbox() -> Iterator[Sandbox]:
-    made = Sandbox(Path(tempfile.mkdtemp(prefix="mla-")).resolve())
+def sandbox() -> Iterator[Playground]:
+    made = Playground(Path(tempfile.mkdtemp(prefix="mla-")).resolve())
     try:
         yield made
     finally:

@@ -14,12 +14,12 @@ from shutil import which
 from msgspec import Struct
 
 from bench.abuse import hostile
-from bench.abuse.client import Conversation, Socket, Stream, frame, start
+from bench.abuse.client import Conversation, Pipe, Socket, frame, start
 from bench.abuse.fuzz import make_project, touch
-from bench.abuse.sandbox import PYTHON, REPOSITORY, Sandbox, read, sandbox
+from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground, read, sandbox
 from bench.abuse.steps import Touch
 
-__all__ = ["CASES", "QUICK", "Case", "Found", "Trial", "clear", "scarce"]
+__all__ = ["CASES", "QUICK", "Observed", "ShortageCase", "Trial", "clear", "scarce"]
 
 CASE_SECONDS = 120.0
 ANSWER_SECONDS = 20.0
@@ -37,13 +37,13 @@ class FailedError(Exception):
     """What was observed is neither of what may be."""
 
 
-class Case(Struct, frozen=True):
+class ShortageCase(Struct, frozen=True):
     name: str
     expected: str
-    run: Callable[[Sandbox], Awaitable[str]]
+    run: Callable[[Playground], Awaitable[str]]
 
 
-class Found(Struct, frozen=True):
+class Observed(Struct, frozen=True):
     name: str
     expected: str
     observed: str
@@ -61,8 +61,8 @@ class Trial(Struct, frozen=True):
 
 
 async def scarce(
-    cases: Sequence[Case], until: float, tell: Callable[[Found], None] = lambda found: None
-) -> list[Found]:
+    cases: Sequence[ShortageCase], until: float, tell: Callable[[Observed], None] = lambda found: None
+) -> list[Observed]:
     found = []
     for case in cases:
         if time.monotonic() > until:
@@ -72,24 +72,24 @@ async def scarce(
     return found
 
 
-async def examine(case: Case) -> Found:
+async def examine(case: ShortageCase) -> Observed:
     with sandbox() as place:
         try:
             async with asyncio.timeout(CASE_SECONDS):
-                return Found(case.name, case.expected, await case.run(place), "held")
+                return Observed(case.name, case.expected, await case.run(place), "held")
         except NotHereError as reason:
-            return Found(case.name, case.expected, str(reason), "skipped")
+            return Observed(case.name, case.expected, str(reason), "skipped")
         except TimeoutError as error:
-            return Found(case.name, case.expected, f"did not come to an end: {error}", "failed")
+            return Observed(case.name, case.expected, f"did not come to an end: {error}", "failed")
         except (FailedError, OSError) as error:
-            return Found(case.name, case.expected, str(error), "failed")
+            return Observed(case.name, case.expected, str(error), "failed")
 
 
 # What is tried
 
 
 async def attempt(
-    place: Sandbox,
+    place: Playground,
     environment: dict[str, str],
     prefix: Sequence[str] = (),
     limits: dict[int, int] | None = None,
@@ -97,7 +97,7 @@ async def attempt(
 ) -> Trial:
     """An editor that wants a suggestion, and how its server ends."""
     server = await start(place, "--stdio", environment=environment, command=(*prefix, *PYTHON), limits=limits)
-    talk = Conversation(Stream.stdio(server))
+    talk = Conversation(Pipe.stdio(server))
     try:
         await begin(talk, root or place.root)
         suggests, detail = await suggestion(talk)
@@ -184,26 +184,26 @@ FILL = (
 READ_ONLY = 'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; shift'
 
 
-def homely(place: Sandbox, home: Path, **more: str) -> dict[str, str]:
+def homely(place: Playground, home: Path, **more: str) -> dict[str, str]:
     """Everything is looked for below this home."""
     environment = place.environment(HOME=str(home), **more)
     return {name: value for name, value in environment.items() if not name.startswith("XDG_")}
 
 
-async def full_disk(place: Sandbox) -> str:
+async def full_disk(place: Playground) -> str:
     home = place.root / "home"
     home.mkdir()
     return clear(await attempt(place, homely(place, home), mounted(FILL, str(home))))
 
 
-async def full_runtime(place: Sandbox) -> str:
+async def full_runtime(place: Playground) -> str:
     home = place.root / "home"
     home.mkdir()
     environment = homely(place, home, MERCURY_LS_RUNTIME_DIR=str(home / "run"))
     return clear(await attempt(place, environment, mounted(FILL, str(home))), str(home / "run"))
 
 
-async def read_only_home(place: Sandbox) -> str:
+async def read_only_home(place: Playground) -> str:
     home = place.root / "home"
     home.mkdir()
     if os.geteuid():
@@ -212,7 +212,7 @@ async def read_only_home(place: Sandbox) -> str:
     return clear(await attempt(place, homely(place, home), mounted(READ_ONLY, str(home))))
 
 
-async def read_only_runtime(place: Sandbox) -> str:
+async def read_only_runtime(place: Playground) -> str:
     home = place.root / "home"
     (home / "run").mkdir(parents=True, mode=0o700)
     environment = homely(place, home, MERCURY_LS_RUNTIME_DIR=str(home / "run"))
@@ -220,7 +220,7 @@ async def read_only_runtime(place: Sandbox) -> str:
     return clear(trial, str(home / "run"), "MERCURY_LS_RUNTIME_DIR")
 
 
-async def nobody(place: Sandbox) -> str:
+async def nobody(place: Playground) -> str:
     """A user without a name and a home, who may read everything, as the packages are not his."""
     as_root()
     place.root.chmod(0o755)
@@ -232,44 +232,44 @@ async def nobody(place: Sandbox) -> str:
     return clear(await attempt(place, environment, prefix))
 
 
-async def long_path(place: Sandbox) -> str:
+async def long_path(place: Playground) -> str:
     long = place.root / ("x" * 120)
     environment = place.environment(MERCURY_LS_RUNTIME_DIR=str(long))
     trial = await attempt(place, environment)
     return clear(trial, "x" * 60, "MERCURY_LS_RUNTIME_DIR")
 
 
-async def lock_is_folder(place: Sandbox) -> str:
+async def lock_is_folder(place: Playground) -> str:
     (place.runtime / "engine.lock").mkdir()
     return clear(await attempt(place, place.environment()), "engine.lock", "remove")
 
 
-async def lock_is_pipe(place: Sandbox) -> str:
+async def lock_is_pipe(place: Playground) -> str:
     os.mkfifo(place.runtime / "engine.lock")
     return clear(await attempt(place, place.environment()), "engine.lock", "remove")
 
 
-async def socket_is_folder(place: Sandbox) -> str:
+async def socket_is_folder(place: Playground) -> str:
     from mercury_ls.link.local import SOCKET
 
     (place.runtime / SOCKET).mkdir()
     return clear(await attempt(place, place.environment()), SOCKET, "remove")
 
 
-async def open_runtime(place: Sandbox) -> str:
+async def open_runtime(place: Playground) -> str:
     place.runtime.chmod(0o777)
     return clear(await attempt(place, place.environment()), str(place.runtime), "chmod 700")
 
 
-async def few_files(place: Sandbox) -> str:
+async def few_files(place: Playground) -> str:
     """Of the editor's server, and of the engine server that it starts."""
     return clear(await attempt(place, place.environment(), limits={resource.RLIMIT_NOFILE: 32}))
 
 
-async def little_memory(place: Sandbox) -> str:
+async def little_memory(place: Playground) -> str:
     """A message of 50 MB where there is memory for less: it is refused, or the process says why it ends."""
     server = await start(place, "--stdio", limits={resource.RLIMIT_AS: 600 << 20})
-    talk = Conversation(Stream.stdio(server))
+    talk = Conversation(Pipe.stdio(server))
     try:
         await begin(talk, place.root)
         document = {"uri": "file:///large", "languageId": "x", "version": 1, "text": "x" * 50_000_000}
@@ -283,12 +283,12 @@ async def little_memory(place: Sandbox) -> str:
         await server.kill()
 
 
-async def slow_engine(place: Sandbox) -> str:
+async def slow_engine(place: Playground) -> str:
     """Two seconds a forward: everything is answered in time, and nothing piles up."""
     command = (PYTHON[0], "-m", "bench.abuse.witness")
     engine = await start(place, "serve", str(place.root / "seen"), "2", command=command, cwd=REPOSITORY)
     server = await start(place, "--stdio")
-    talk = Conversation(Stream.stdio(server))
+    talk = Conversation(Pipe.stdio(server))
     try:
         await begin(talk, place.root)
         longest = await typed(talk, 60)
@@ -331,7 +331,7 @@ async def typed(talk: Conversation, times: int) -> float:
 # Strangers on TCP
 
 
-async def idle_http(place: Sandbox) -> str:
+async def idle_http(place: Playground) -> str:
     """300 connections without a token, each kept alive by a question that everybody may ask."""
     port = free_port()
     engine = await start(place, "serve", "--http", f"127.0.0.1:{port}")
@@ -391,7 +391,7 @@ async def info(port: int, token: str) -> bool:
     return b"200" in line
 
 
-async def idle_tcp(place: Sandbox) -> str:
+async def idle_tcp(place: Playground) -> str:
     """Six clients send 50 MB each without a token, and stay."""
     server = await start(place, "--tcp", "127.0.0.1:0")
     port, _ = await server.address()
@@ -421,26 +421,26 @@ async def idle_tcp(place: Sandbox) -> str:
         await server.kill()
 
 
-async def large_tcp(place: Sandbox) -> str:
+async def large_tcp(place: Playground) -> str:
     """32 MB of brackets in an initialize without a token, while somebody else types."""
     return await disturbed(place, "--tcp", token_first=False)
 
 
-async def large_friend_tcp(place: Sandbox) -> str:
+async def large_friend_tcp(place: Playground) -> str:
     return await disturbed(place, "--tcp", token_first=True)
 
 
-async def large_friend_ws(place: Sandbox) -> str:
+async def large_friend_ws(place: Playground) -> str:
     return await disturbed(place, "--ws", token_first=True)
 
 
-async def disturbed(place: Sandbox, kind: str, *, token_first: bool) -> str:
+async def disturbed(place: Playground, kind: str, *, token_first: bool) -> str:
     """How long the answers of one client take while another one sends what is hard to read."""
     server = await start(place, kind, "127.0.0.1:0")
     port, token = await server.address()
 
-    async def connect() -> Stream | Socket:
-        return await Stream.tcp(port) if kind == "--tcp" else await Socket.connect(port, token)
+    async def connect() -> Pipe | Socket:
+        return await Pipe.tcp(port) if kind == "--tcp" else await Socket.connect(port, token)
 
     typing, other = Conversation(await connect()), await connect()
     try:
@@ -463,7 +463,7 @@ async def disturbed(place: Sandbox, kind: str, *, token_first: bool) -> str:
         await server.kill()
 
 
-async def send_all(wire: Stream | Socket, data: bytes) -> None:
+async def send_all(wire: Pipe | Socket, data: bytes) -> None:
     with suppress(Exception):
         await wire.write(data)
 
@@ -477,7 +477,7 @@ async def longest_answer(talk: Conversation, seconds: float) -> float:
     return longest
 
 
-def weight(place: Sandbox) -> float:
+def weight(place: Playground) -> float:
     return sum(memory(pid, b"VmRSS") for pid in place.processes())
 
 
@@ -493,7 +493,7 @@ def memory(pid: int, name: bytes) -> float:
 # Strangers' projects
 
 
-async def settings_files(place: Sandbox) -> str:
+async def settings_files(place: Playground) -> str:
     """`mercury-ls config` in a folder with each of them."""
     root = make_project(place)
     for content in hostile.TOML:
@@ -505,7 +505,7 @@ async def settings_files(place: Sandbox) -> str:
     return f"{len(hostile.TOML)} files: reported, or taken"
 
 
-async def git_files(place: Sandbox) -> str:
+async def git_files(place: Playground) -> str:
     """Indexing goes on whatever `.git` is: a definition of another file is found."""
     for content in hostile.GIT:
         root = make_project(place)
@@ -516,7 +516,7 @@ async def git_files(place: Sandbox) -> str:
     return f"{len(hostile.GIT)} files: suggestions, and no work ended"
 
 
-async def tune_killed(place: Sandbox) -> str:
+async def tune_killed(place: Playground) -> str:
     """SIGKILL to `tune` leaves no trainer."""
     root = make_project(place)
     for number in range(40):
@@ -541,26 +541,26 @@ async def tune_killed(place: Sandbox) -> str:
 
 WORKS_OR_SAYS = "suggestions, or the path and what to do"
 CASES = (
-    Case("a full disk for home, logs and state", "suggestions", full_disk),
-    Case("a full disk for the runtime folder too", WORKS_OR_SAYS, full_runtime),
-    Case("a read-only home", "suggestions", read_only_home),
-    Case("a read-only runtime folder", WORKS_OR_SAYS, read_only_runtime),
-    Case("no HOME and no entry in passwd", "suggestions", nobody),
-    Case("a runtime path too long for a socket", WORKS_OR_SAYS, long_path),
-    Case("the lock is a folder", WORKS_OR_SAYS, lock_is_folder),
-    Case("the lock is a pipe", WORKS_OR_SAYS, lock_is_pipe),
-    Case("the socket is a folder", WORKS_OR_SAYS, socket_is_folder),
-    Case("a runtime folder open to others", WORKS_OR_SAYS, open_runtime),
-    Case("32 open files", "suggestions", few_files),
-    Case("600 MB of memory and a 50 MB document", "suggestions, or the reason", little_memory),
-    Case("an engine that needs 2 s a forward", "answers in time", slow_engine),
-    Case("300 idle HTTP connections without a token", "whoever has it is served", idle_http),
-    Case("6 TCP clients with 50 MB and no token", "64 MB more, 300 MB at most", idle_tcp),
-    Case("32 MB of brackets before the token (TCP)", "nobody waits, 500 MB at most", large_tcp),
-    Case("32 MB of brackets after it (TCP)", "nobody waits", large_friend_tcp),
-    Case("15 MB of brackets (WebSocket)", "nobody waits", large_friend_ws),
-    Case(".mercury.toml of every malformation, CLI", "reported", settings_files),
-    Case(".git files of every malformation", "suggestions", git_files),
-    Case("tune killed by SIGKILL", "its trainer ends", tune_killed),
+    ShortageCase("a full disk for home, logs and state", "suggestions", full_disk),
+    ShortageCase("a full disk for the runtime folder too", WORKS_OR_SAYS, full_runtime),
+    ShortageCase("a read-only home", "suggestions", read_only_home),
+    ShortageCase("a read-only runtime folder", WORKS_OR_SAYS, read_only_runtime),
+    ShortageCase("no HOME and no entry in passwd", "suggestions", nobody),
+    ShortageCase("a runtime path too long for a socket", WORKS_OR_SAYS, long_path),
+    ShortageCase("the lock is a folder", WORKS_OR_SAYS, lock_is_folder),
+    ShortageCase("the lock is a pipe", WORKS_OR_SAYS, lock_is_pipe),
+    ShortageCase("the socket is a folder", WORKS_OR_SAYS, socket_is_folder),
+    ShortageCase("a runtime folder open to others", WORKS_OR_SAYS, open_runtime),
+    ShortageCase("32 open files", "suggestions", few_files),
+    ShortageCase("600 MB of memory and a 50 MB document", "suggestions, or the reason", little_memory),
+    ShortageCase("an engine that needs 2 s a forward", "answers in time", slow_engine),
+    ShortageCase("300 idle HTTP connections without a token", "whoever has it is served", idle_http),
+    ShortageCase("6 TCP clients with 50 MB and no token", "64 MB more, 300 MB at most", idle_tcp),
+    ShortageCase("32 MB of brackets before the token (TCP)", "nobody waits, 500 MB at most", large_tcp),
+    ShortageCase("32 MB of brackets after it (TCP)", "nobody waits", large_friend_tcp),
+    ShortageCase("15 MB of brackets (WebSocket)", "nobody waits", large_friend_ws),
+    ShortageCase(".mercury.toml of every malformation, CLI", "reported", settings_files),
+    ShortageCase(".git files of every malformation", "suggestions", git_files),
+    ShortageCase("tune killed by SIGKILL", "its trainer ends", tune_killed),
 )
 QUICK = ("32 open files",)

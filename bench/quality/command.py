@@ -14,8 +14,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from bench.quality.contenders import Options, model_folder
-from bench.quality.measure import Work, measure
+from bench.quality.contenders import PeerOptions, model_folder
+from bench.quality.measure import QualityRun, measure
 from bench.quality.tables import tables
 
 __all__ = ["main"]
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--next-edit", type=Path, nargs="+", default=[], metavar="FILE", help="rows of git history")
     parser.add_argument("--engine", default="local", help="local, fake, a model's folder, a server's URL, or peer:NAME")
     parser.add_argument("--peers", default="", help="asked beside it: " + PEERS)
-    parser.add_argument("--service-model", default=Options().service_model, help="what a service is asked for")
+    parser.add_argument("--service-model", default=PeerOptions().service_model, help="what a service is asked for")
     parser.add_argument("--key-variable", default="", metavar="NAME", help="where the environment holds its key")
     parser.add_argument("--limit", type=int, help="rows of each file, drawn at random, always the same")
     parser.add_argument(
@@ -42,10 +42,10 @@ def main() -> None:
 PEERS = "ar, ar+copy, llama, transformers, copy, ngram, openai=URL, inception=URL; separated by commas"
 
 
-def work_of(given: argparse.Namespace) -> Work:
-    options = Options(model_folder(given.engine), given.service_model, given.key_variable)
+def work_of(given: argparse.Namespace) -> QualityRun:
+    options = PeerOptions(model_folder(given.engine), given.service_model, given.key_variable)
     peers = tuple(f"peer:{name}" for name in given.peers.split(",") if name)
-    return Work(
+    return QualityRun(
         engine=given.engine,
         peers=peers,
         fim=tuple(given.fim),

@@ -35,13 +35,13 @@ from mercury_ls.settings import models
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
 
-__all__ = ["Options", "model_folder", "opened"]
+__all__ = ["PeerOptions", "model_folder", "opened"]
 
 PRECISION = "q8_0"
 LOADING_SECONDS = 60.0
 
 
-class Options(Struct, frozen=True):
+class PeerOptions(Struct, frozen=True):
     """For services: which model is asked, and which environment variable holds the key."""
 
     folder: Path | None = None
@@ -57,7 +57,7 @@ def model_folder(engine: str) -> Path | None:
 
 
 @asynccontextmanager
-async def opened(name: str, options: Options) -> AsyncIterator[Contender]:
+async def opened(name: str, options: PeerOptions) -> AsyncIterator[Contender]:
     if is_address(name):
         changed = asyncio.Event()
         client = EngineClient(EngineSettings(address=name), on_status=lambda status: changed.set())
@@ -95,7 +95,7 @@ def is_address(name: str) -> bool:
     return urlsplit(name).scheme in ("http", "https")
 
 
-def engine_of(stack: ExitStack, name: str, options: Options) -> Engine:
+def engine_of(stack: ExitStack, name: str, options: PeerOptions) -> Engine:
     if not name.startswith("peer:"):
         return open_model(model_folder(name), EngineSettings(), lambda share, what: None)
     peer, _, address = name.removeprefix("peer:").partition("=")

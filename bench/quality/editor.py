@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.edit_cases import Case
-from bench.quality.projects import Project
+from bench.quality.projects import CheckedOutProject
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
@@ -20,13 +20,13 @@ from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["Asked", "Contender", "Cost", "Metered", "Proposal", "complete", "next_edit"]
+__all__ = ["AnswerCost", "Contender", "Metered", "NextEditAnswer", "RowAnswer", "complete", "next_edit"]
 
 NO_FILE = Path("/nonexistent")
 LONGEST_DEADLINE = 60_000
 
 
-class Cost(Struct, frozen=True):
+class AnswerCost(Struct, frozen=True):
     """Of one answer, once its context is read: `drafts` as they stood after each pass, `settled` tokens if known;
     `whole` unless the rest of it was too unlikely to be shown."""
 
@@ -43,9 +43,9 @@ class Metered:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._cost: Cost | None = None
+        self._cost: AnswerCost | None = None
 
-    def taken(self) -> Cost | None:
+    def taken(self) -> AnswerCost | None:
         """The cost of the latest answer, once; None where the engine was not asked."""
         cost, self._cost = self._cost, None
         return cost
@@ -63,11 +63,11 @@ class Metered:
             yield draft
 
     def _note(
-        self, drafts: Sequence[str], step: int, whole: bool, before: "Work | None", began: float, read: float
+        self, drafts: Sequence[str], step: int, whole: bool, before: "WorkDone | None", began: float, read: float
     ) -> None:
         """Before the final draft goes out: nobody asks for anything behind it."""
         ended, now = time.perf_counter(), work(self._engine)
-        self._cost = Cost(
+        self._cost = AnswerCost(
             (ended - read) * 1000,
             (read - began) * 1000,
             now.passes - before.passes if now and before else step,
@@ -83,16 +83,16 @@ class Metered:
         return self._engine.info()
 
 
-class Work(Struct, frozen=True):
+class WorkDone(Struct, frozen=True):
     """Forwards so far, and the tokens that they settled."""
 
     passes: int
     settled: int
 
 
-def work(engine: Engine) -> Work | None:
+def work(engine: Engine) -> WorkDone | None:
     """None of an engine that does not tell: the number of its last draft is that of its passes."""
-    return Work(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
+    return WorkDone(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
 
 
 class Contender(Struct, frozen=True):
@@ -103,7 +103,7 @@ class Contender(Struct, frozen=True):
     meter: Metered | None = None
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class RowAnswer(Struct, frozen=True, kw_only=True):
     """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` when asked for outright. It is
     only the beginning of one if it is not `whole`."""
 
@@ -111,11 +111,11 @@ class Asked(Struct, frozen=True, kw_only=True):
     silence: str
     answer: str
     p_accept: float
-    cost: Cost | None
+    cost: AnswerCost | None
     whole: bool = True
 
 
-class Proposal(Struct, frozen=True):
+class NextEditAnswer(Struct, frozen=True):
     """A next edit on offer after the last edit has settled, or why there is none."""
 
     changes: tuple[TextEdit, ...]
@@ -125,7 +125,7 @@ class Proposal(Struct, frozen=True):
     silence: str = ""
 
 
-async def complete(contender: Contender, row: FimRow, project: Project | None = None) -> Asked:
+async def complete(contender: Contender, row: FimRow, project: CheckedOutProject | None = None) -> RowAnswer:
     """Typed up to the place, then asked for outright; nothing of the second answer counts towards the cost."""
     session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix, project)
     place = Ask(uri=uri, offset=len(row.prefix))
@@ -134,7 +134,7 @@ async def complete(contender: Contender, row: FimRow, project: Project | None = 
     outright = await last_answer(session, replace(place, invoked=True))
     again = contender.meter.taken() if contender.meter else None
     best = outright.offer
-    return Asked(
+    return RowAnswer(
         shown=filled(row, typed.offer.edit) if typed.offer else None,
         silence=typed.silence,
         answer=filled(row, best.edit) if best else "",
@@ -144,7 +144,7 @@ async def complete(contender: Contender, row: FimRow, project: Project | None = 
     )
 
 
-async def next_edit(contender: Contender, case: Case) -> Proposal:
+async def next_edit(contender: Contender, case: Case) -> NextEditAnswer:
     """The session remembers the row's edits as `didChange` leaves them, a minute apart, and is asked once."""
     given = case.snapshot
     session, uri = await opened(contender, given.path, given.language, given.text)
@@ -155,12 +155,12 @@ async def next_edit(contender: Contender, case: Case) -> Proposal:
     proposed = await session.next_edits.ask(uri, case.offset)
     elapsed = (time.perf_counter() - began) * 1000
     if proposed.offer is None:
-        return Proposal((), 0.0, elapsed, silence=proposed.silence)
-    return Proposal(proposed.offer.edits, proposed.offer.p_accept, elapsed, proposed.offer.label)
+        return NextEditAnswer((), 0.0, elapsed, silence=proposed.silence)
+    return NextEditAnswer(proposed.offer.edits, proposed.offer.p_accept, elapsed, proposed.offer.label)
 
 
 async def opened(
-    contender: Contender, path: str, language: str, text: str, project: Project | None = None
+    contender: Contender, path: str, language: str, text: str, project: CheckedOutProject | None = None
 ) -> tuple[Session, str]:
     wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)
     session = wiring.session([project.root] if project else [], {}, lambda status: None)

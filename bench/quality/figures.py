@@ -10,16 +10,16 @@ from msgspec.structs import asdict
 
 from bench.next_edit import Outcome
 from bench.next_edit import score as next_edit_score
-from bench.quality.editor import Cost
+from bench.quality.editor import AnswerCost
 from mercury_training.evaluate.metrics import Interval, bootstrap, ece, reliability, wilson
 from mercury_training.evaluate.scores import Result
 
-__all__ = ["Answered", "beside", "figures", "next_edit_figures"]
+__all__ = ["AnsweredRow", "beside", "figures", "next_edit_figures"]
 
 PERCENTILES = range(0, 101, 5)
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class AnsweredRow(Struct, frozen=True, kw_only=True):
     """One contender's answers to one row. `result` scores what came when asked outright; `right` is what its P(accept)
     is the chance of: that it is exact, or for the beginning of an answer that the true text begins with it.
     `shown_exact` and `shown_begins` are None where nothing was shown; `curve`: how like the draft is after a pass."""
@@ -29,11 +29,11 @@ class Answered(Struct, frozen=True, kw_only=True):
     shown_exact: bool | None
     shown_begins: bool | None
     silence: str
-    cost: Cost | None
+    cost: AnswerCost | None
     curve: tuple[float, ...]
 
 
-def figures(found: Sequence[Answered]) -> dict[str, Any]:
+def figures(found: Sequence[AnsweredRow]) -> dict[str, Any]:
     """One contender on one set."""
     results = [each.result for each in found]
     kinds, languages = (sorted({getattr(r, field) for r in results}) for field in ("kind", "language"))
@@ -55,7 +55,7 @@ def figures(found: Sequence[Answered]) -> dict[str, Any]:
     }
 
 
-def shares(found: Sequence[Answered]) -> dict[str, Any]:
+def shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
     """With the gate as users have it: how often something is shown, and how often that is right. Without: the same of
     what came when asked outright, and how close it is; `parses` is of what came."""
     results = [each.result for each in found]
@@ -80,7 +80,7 @@ def shares(found: Sequence[Answered]) -> dict[str, Any]:
     }
 
 
-def beside(ours: Sequence[Answered], theirs: Sequence[Answered]) -> dict[str, Any]:
+def beside(ours: Sequence[AnsweredRow], theirs: Sequence[AnsweredRow]) -> dict[str, Any]:
     """A peer against us on the same rows: the median of the ratios of times, its interval and quartiles."""
     other = {each.result.id: each for each in theirs}
     pairs = [(each.cost, other[each.result.id].cost) for each in ours]

@@ -16,9 +16,9 @@ from bench.harness.measures import machine
 from bench.harness.usage import resident_mb
 from bench.next_edit import Outcome, assessed
 from bench.quality import editor
-from bench.quality.contenders import Options, opened
-from bench.quality.editor import Asked, Contender, seen
-from bench.quality.figures import Answered, beside, figures, next_edit_figures
+from bench.quality.contenders import PeerOptions, opened
+from bench.quality.editor import Contender, RowAnswer, seen
+from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
 from bench.quality.projects import Projects
 from mercury_training.evaluate.contestants import Suggestion
 from mercury_training.evaluate.metrics import exact, similarity
@@ -26,14 +26,14 @@ from mercury_training.evaluate.programs import executor
 from mercury_training.evaluate.scores import score
 from mercury_training.rows.fim_rows import FimRow, read_rows, sample
 
-__all__ = ["Watch", "Work", "answered", "fim_set", "measure"]
+__all__ = ["QualityRun", "Watch", "answered", "fim_set", "measure"]
 
 PASSES = 16
 
 MEMORY_POINTS = 60
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class QualityRun(Struct, frozen=True, kw_only=True):
     """What is to be measured."""
 
     engine: str = "local"
@@ -41,7 +41,7 @@ class Work(Struct, frozen=True, kw_only=True):
     fim: tuple[Path, ...] = ()
     next_edit: tuple[Path, ...] = ()
     limit: int | None = None
-    options: Options = Options()
+    options: PeerOptions = PeerOptions()
     projects: Path | None = None
 
 
@@ -62,7 +62,7 @@ class Watch:
         return self._memory[:: max(1, len(self._memory) // MEMORY_POINTS)]
 
 
-async def measure(work: Work) -> dict[str, Any]:
+async def measure(work: QualityRun) -> dict[str, Any]:
     watch = Watch()
     async with AsyncExitStack() as stack:
         names = (work.engine, *work.peers)
@@ -85,7 +85,7 @@ def set_name(path: Path) -> str:
     return f"{path.resolve().parent.name}/{path.stem}"
 
 
-async def fim_set(path: Path, contenders: Sequence[Contender], work: Work, watch: Watch) -> dict[str, Any]:
+async def fim_set(path: Path, contenders: Sequence[Contender], work: QualityRun, watch: Watch) -> dict[str, Any]:
     rows, answers = sample(read_rows(path), work.limit), []
     with executor(rows) as (execute, _), TemporaryDirectory() as folder:
         projects = Projects(work.projects, Path(folder)) if work.projects else None
@@ -99,7 +99,7 @@ async def fim_set(path: Path, contenders: Sequence[Contender], work: Work, watch
     return {name: figures(found) | ({} if found is ours else beside(ours, found)) for name, found in by_name.items()}
 
 
-def answered(name: str, by: str, row: FimRow, asked: Asked, passed: bool | None) -> Answered:
+def answered(name: str, by: str, row: FimRow, asked: RowAnswer, passed: bool | None) -> AnsweredRow:
     cost = asked.cost
     suggestion = Suggestion(
         asked.answer,
@@ -112,7 +112,7 @@ def answered(name: str, by: str, row: FimRow, asked: Asked, passed: bool | None)
     )
     drafts = cost.drafts if cost else ()
     curve = [similarity(seen(drafts, passes), row.middle) for passes in range(1, PASSES + 1)] if drafts else []
-    return Answered(
+    return AnsweredRow(
         result=score(name, by, row, suggestion, passed),
         right=exact(asked.answer, row.middle) if asked.whole else row.middle.startswith(asked.answer),
         shown_exact=None if asked.shown is None else exact(asked.shown, row.middle),

@@ -12,10 +12,10 @@ from mercury_ls.settings.schema import Settings
 from mercury_training.corpus.sources import git
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["Project", "Projects"]
+__all__ = ["CheckedOutProject", "Projects"]
 
 
-class Project(Struct, frozen=True, eq=False):
+class CheckedOutProject(Struct, frozen=True, eq=False):
     """A folder, and the index of it that a session has once it has read everything."""
 
     root: str
@@ -28,15 +28,15 @@ class Projects:
     def __init__(self, mirrors: Path, folder: Path) -> None:
         self._mirrors = mirrors
         self._folder = folder
-        self._known: dict[tuple[str, str], Project] = {}
+        self._known: dict[tuple[str, str], CheckedOutProject] = {}
 
-    def of(self, row: FimRow) -> Project:
+    def of(self, row: FimRow) -> CheckedOutProject:
         key = row.repo, row.commit
         if key not in self._known:
             self._known[key] = self._opened(*key)
         return self._known[key]
 
-    def _opened(self, repository: str, commit: str) -> Project:
+    def _opened(self, repository: str, commit: str) -> CheckedOutProject:
         name = repository.replace("/", "+")
         mirror, root = self._mirrors / name / "repo", self._folder / f"{name}@{commit}"
         if not mirror.is_dir():
@@ -49,4 +49,4 @@ class Projects:
         workspace = Workspace([root], Privacy(settings.privacy, [root]), settings.context)
         while workspace.step(0.0):
             pass
-        return Project(str(root), workspace)
+        return CheckedOutProject(str(root), workspace)

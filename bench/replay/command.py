@@ -24,10 +24,10 @@ from bench.harness.measures import machine
 from bench.harness.usage import Usage, busy
 from bench.replay.figures import Played, figures, latencies, table
 from bench.replay.habits import CLIENTS, Habits
-from bench.replay.pace import Pace
+from bench.replay.pace import ReplayPace
 from bench.replay.play import CONFIGURED, MODELS, engine_pid, engine_server, is_ready, measured, outcome, project
 from bench.replay.player import Player
-from bench.replay.session import Session, capped, read
+from bench.replay.session import RecordedSession, capped, read
 
 __all__ = ["main", "speed"]
 
@@ -91,7 +91,7 @@ def speed(text: str) -> float:
 
 
 async def everything(
-    sessions: Sequence[Session],
+    sessions: Sequence[RecordedSession],
     habits: Habits,
     speed: float,
     cap_ms: float | None,
@@ -106,7 +106,7 @@ async def everything(
         def tick(moment: float, player: Player, before: float = before, name: str = session.name) -> None:
             progress.show(before + moment, player, name)
 
-        pace = Pace(speed)
+        pace = ReplayPace(speed)
         with TemporaryDirectory() as folder:
             root = project(session, Path(folder).resolve())
             async with running(root, **environment) as client:
@@ -119,5 +119,5 @@ async def everything(
     return played, engine
 
 
-def length(session: Session, cap_ms: float | None) -> float:
+def length(session: RecordedSession, cap_ms: float | None) -> float:
     return max((moment for moment, _ in capped(session.events, cap_ms)), default=0.0)

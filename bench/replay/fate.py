@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["Edit", "Fate", "Offer", "Region", "fates", "saved"]
+__all__ = ["EditRegion", "Fate", "ShownOffer", "TypedEdit", "fates", "saved"]
 
 KEPT_MS = 30_000
 
 
-class Edit(Struct, frozen=True):
+class TypedEdit(Struct, frozen=True):
     """`[start, end)` of a text became `text`, `t` milliseconds into the session, by so many `keys` of a person."""
 
     t: float
@@ -20,7 +20,7 @@ class Edit(Struct, frozen=True):
     keys: int = 0
 
 
-class Offer(Struct, frozen=True):
+class ShownOffer(Struct, frozen=True):
     """`[start, end)` is to become `text`, in the document as it is after `after` edits."""
 
     after: int
@@ -43,7 +43,7 @@ class Fate(Struct, frozen=True):
     kept: bool = False
 
 
-class Region:
+class EditRegion:
     """What has become of `[start, end)` of a text: typing at either edge is in it. `gone` once an edge was cut off."""
 
     def __init__(self, start: int, end: int) -> None:
@@ -51,7 +51,7 @@ class Region:
         self.end = end
         self.gone = False
 
-    def follow(self, edit: Edit) -> bool:
+    def follow(self, edit: TypedEdit) -> bool:
         """Whether the edit touched it."""
         grown = len(edit.text) - (edit.end - edit.start)
         if edit.start > self.end:
@@ -65,19 +65,19 @@ class Region:
         return True
 
 
-class Trace:
+class OfferTrace:
     """One offer under way."""
 
-    def __init__(self, offer: Offer, text: str, deadline: float) -> None:
+    def __init__(self, offer: ShownOffer, text: str, deadline: float) -> None:
         self.offer = offer
         self.deadline = deadline
-        self.region = Region(offer.start, offer.end)
+        self.region = EditRegion(offer.start, offer.end)
         self.fate = Fate(offer.after)
         self._line = first_line(text[: offer.start] + offer.text + text[offer.end :], offer.start)
         self._keys = 0
         self._left = False
 
-    def follow(self, number: int, edit: Edit, before: str, after: str) -> None:
+    def follow(self, number: int, edit: TypedEdit, before: str, after: str) -> None:
         region = self.region
         if not self._left and "\n" in before[min(edit.start, region.start) : max(edit.start, region.start)]:
             self._leave(before)
@@ -110,15 +110,15 @@ def first_line(text: str, offset: int) -> str:
     return text[text.rfind("\n", 0, offset) + 1 : stop if stop >= 0 else len(text)].rstrip()
 
 
-def fates(text: str, edits: Sequence[Edit], offers: Iterable[Offer]) -> list[Fate]:
+def fates(text: str, edits: Sequence[TypedEdit], offers: Iterable[ShownOffer]) -> list[Fate]:
     """The fate of each offer, in the order given; `text` is the document before the first edit."""
     waiting = sorted(enumerate(offers), key=lambda pair: pair[1].after)
     found: dict[int, Fate] = {}
-    running: list[tuple[int, Trace]] = []
+    running: list[tuple[int, OfferTrace]] = []
     for number, edit in enumerate([*edits, None]):
         while waiting and waiting[0][1].after <= number:
             at, offer = waiting.pop(0)
-            running.append((at, Trace(offer, text, (edits[number - 1].t if number else 0.0) + KEPT_MS)))
+            running.append((at, OfferTrace(offer, text, (edits[number - 1].t if number else 0.0) + KEPT_MS)))
         if edit is None:
             break
         found |= {at: trace.end(text) for at, trace in running if trace.deadline < edit.t}

@@ -12,7 +12,7 @@ from msgspec import Struct
 from bench.harness.measures import percentile
 from bench.harness.usage import Usage
 from bench.replay.fate import Fate, fates, saved
-from bench.replay.player import INLINE, SUPERSEDED, Asked, Log, Shown
+from bench.replay.player import INLINE, SUPERSEDED, Exchange, Log, Shown
 
 __all__ = ["Played", "Spread", "figures", "latencies", "lost", "reason", "spread", "table"]
 
@@ -33,7 +33,7 @@ class Played(Struct):
     """What one editor's session left behind."""
 
     name: str
-    asked: list[Asked]
+    asked: list[Exchange]
     shown: list[Shown]
     logs: list[Log]
     server: Usage
@@ -81,7 +81,7 @@ def judged(played: Played, inline: bool) -> list[list[Fate]]:
     ]
 
 
-def latencies(asked: Sequence[Asked]) -> dict[str, Spread]:
+def latencies(asked: Sequence[Exchange]) -> dict[str, Spread]:
     """Milliseconds from sending a request to reading its answer, by what became of it."""
     inline = [a for a in asked if a.method == INLINE]
     next_edit = [a for a in asked if a.method != INLINE and a.silence not in ("cancelled", SUPERSEDED)]
@@ -152,12 +152,12 @@ def figures(all_played: Sequence[Played], engine: Usage) -> dict[str, Any]:
     }
 
 
-def lost(asked: Iterable[Asked]) -> int:
+def lost(asked: Iterable[Exchange]) -> int:
     """Requests that were neither answered nor cancelled."""
     return sum(math.isnan(each.final_ms) or each.silence.startswith("error") for each in asked)
 
 
-def reasons(asked: Sequence[Asked]) -> Counter[str]:
+def reasons(asked: Sequence[Exchange]) -> Counter[str]:
     """Of what was answered; what never was is lost, and counted as that."""
     return Counter(reason(a.silence) for a in asked if not a.is_shown and not lost([a]))
 

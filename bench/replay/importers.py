@@ -25,10 +25,10 @@ from bench.replay.session import (
     Focused,
     Header,
     Marked,
-    Named,
+    NamedDocument,
     Opened,
+    RecordedSession,
     Saved,
-    Session,
     SessionError,
     check,
     ended,
@@ -38,7 +38,7 @@ from bench.replay.typing_model import Stroke, TypingModel, draw, kind_of, load
 from mercury_ls.code import languages
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import difference
-from mercury_training.corpus.history import Hunk, hunks_between, in_plausible_order
+from mercury_training.corpus.history import CommitHunk, hunks_between, in_plausible_order
 from mercury_training.corpus.sources import blobs, git
 
 __all__ = ["commits", "of_commit", "of_recording", "of_trace"]
@@ -91,7 +91,7 @@ class Desk:
 # VS Code workspace recordings
 
 
-def of_recording(recording: dict[str, Any], name: str) -> Session:
+def of_recording(recording: dict[str, Any], name: str) -> RecordedSession:
     """The log of a workspace recording; its offsets count UTF-16 units, and its order counts, not its times."""
     desk, named, stored, reasons = Desk(), {}, {}, reasons_of(recording["log"])
     first = next((entry["time"] for entry in recording["log"] if "time" in entry), 0)
@@ -112,10 +112,10 @@ def of_recording(recording: dict[str, Any], name: str) -> Session:
     return ended(Header(v=1, id=name, source="vscode", pos=UNIT, docs=docs), desk.events, name)
 
 
-def document(d: int, path: str) -> Named:
+def document(d: int, path: str) -> NamedDocument:
     path = path.replace("\\", "/")
     found = languages.find("", path)
-    return Named(d, path, found.id if found else "plaintext")
+    return NamedDocument(d, path, found.id if found else "plaintext")
 
 
 def reasons_of(log: Sequence[dict[str, Any]]) -> dict[tuple[int, int], str]:
@@ -191,7 +191,7 @@ def expect(desk: Desk, named: dict[int, str], following: dict[str, Any]) -> None
 # Editing traces
 
 
-def of_trace(trace: dict[str, Any], path: str, name: str) -> Session:
+def of_trace(trace: dict[str, Any], path: str, name: str) -> RecordedSession:
     """A sequential editing trace; its positions count code points, its patches go one after the other."""
     if trace.get("kind", "sequential") != "sequential":
         raise SessionError(f"{name}: a {trace['kind']} trace has several authors: take its flattened copy")
@@ -222,7 +222,7 @@ def times_of(transactions: Sequence[dict[str, Any]]) -> Iterator[int]:
 
 def commits(
     repository: Path, name: str, licence: str | None, since: str = "", globs: Sequence[str] = ("*",)
-) -> Iterator[Session]:
+) -> Iterator[RecordedSession]:
     """A session for each small commit, the oldest first, typed with pauses that were fitted to real ones."""
     span = [f"{since}..HEAD"] if since else ["HEAD"]
     listed = git(str(repository), "rev-list", "--reverse", "--no-merges", *span).decode().split()
@@ -243,7 +243,7 @@ def of_commit(
     commit: str,
     blobs: dict[str, tuple[bytes | None, bytes | None]],
     model: TypingModel,
-) -> Session | None:
+) -> RecordedSession | None:
     """The commit's edits in a plausible order, keystroke by keystroke; None where it is not small, or no code."""
     files = {path: pair for path, pair in blobs.items() if languages.find("", path) and all(pair)}
     if not files or len(files) > MOST_FILES:
@@ -264,7 +264,7 @@ def of_commit(
     return ended(header, typist.events, name)
 
 
-def hunks_of(path: str, before: str, after: str) -> list[Hunk] | None:
+def hunks_of(path: str, before: str, after: str) -> list[CommitHunk] | None:
     return hunks_between(path, before.splitlines(keepends=True), after.splitlines(keepends=True))
 
 
@@ -277,7 +277,7 @@ class Typist(Desk):
         self._chance = chance
         self._last: tuple[int, Stroke] | None = None
 
-    def commit(self, before: dict[str, str], hunks: Sequence[Hunk]) -> None:
+    def commit(self, before: dict[str, str], hunks: Sequence[CommitHunk]) -> None:
         numbers = {path: d for d, path in enumerate(before)}
         for path, d in numbers.items():
             self.open(d, before[path], path)
@@ -291,7 +291,7 @@ class Typist(Desk):
         self.now += self._pause("newline")
         self.events += [Saved(t=self.now, d=d) for d in documents]
 
-    def _hunk(self, d: int, n: int, line: int, hunk: Hunk) -> None:
+    def _hunk(self, d: int, n: int, line: int, hunk: CommitHunk) -> None:
         if self._last is not None and self._last[0] != d:
             self.events.append(Focused(t=self.now, d=d))
         start = self.documents[d].snapshot().line_start(line) if line < self._lines(d) else len(self.text(d))
@@ -305,7 +305,7 @@ class Typist(Desk):
     def _lines(self, d: int) -> int:
         return self.documents[d].snapshot().line_count
 
-    def _pieces(self, start: int, hunk: Hunk) -> Iterator[tuple[int, str, str]]:
+    def _pieces(self, start: int, hunk: CommitHunk) -> Iterator[tuple[int, str, str]]:
         """Line by line where as many lines come as go; otherwise all of it, less what stays at either end."""
         paired = len(hunk.old) == len(hunk.new)
         pairs = zip(hunk.old, hunk.new, strict=True) if paired else [("".join(hunk.old), "".join(hunk.new))]
@@ -370,7 +370,7 @@ def main() -> None:
         sys.stdout.write(f"{path}\n")
 
 
-def sessions_of(given: argparse.Namespace) -> Iterator[tuple[Session, Path]]:
+def sessions_of(given: argparse.Namespace) -> Iterator[tuple[RecordedSession, Path]]:
     if given.kind == "git":
         given.out.mkdir(parents=True, exist_ok=True)
         source = given.source.resolve()

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-__all__ = ["Pace"]
+__all__ = ["ReplayPace"]
 
 Wait = Callable[[set[asyncio.Task], float], Awaitable[object]]
 
@@ -13,7 +13,7 @@ async def answered(waiting: set[asyncio.Task], seconds: float) -> None:
     await asyncio.wait(waiting, timeout=seconds)
 
 
-class Pace:
+class ReplayPace:
     """`now` in milliseconds of the session. An answer that a real pause would have let through gets all of that
     pause, at any speed; what is skipped is time in which nothing was to come. So a fast replay asks, cancels and is
     answered as a slow one is; only what the server does while nobody asks, encoding ahead, has less time for it.

@@ -13,7 +13,7 @@ from bench.harness.client import COMMAND, Client, isolated, until_ready
 from bench.harness.usage import Usage, watched
 from bench.replay.figures import Played
 from bench.replay.player import Player
-from bench.replay.session import Opened, Session, Texts, digest
+from bench.replay.session import Opened, RecordedSession, Texts, digest
 from mercury_ls.link.claim import LOCK
 
 __all__ = [
@@ -51,7 +51,7 @@ def engine_server(model: str) -> Iterator[tuple[Path, dict[str, str]]]:
             subprocess.run(stop, env={**os.environ, **environment}, check=False, stdout=subprocess.DEVNULL)
 
 
-def project(session: Session, root: Path) -> Path:
+def project(session: RecordedSession, root: Path) -> Path:
     """The session's files as it found them, in a folder that looks like a working tree."""
     (root / ".git").mkdir(parents=True, exist_ok=True)
     texts = Texts(session)
@@ -86,7 +86,7 @@ async def measured(pid: int, into: Usage | None = None) -> AsyncIterator[Usage]:
         into.look(pid)
 
 
-async def outcome(player: Player, client: Client, session: Session, server: Usage) -> Played:
+async def outcome(player: Player, client: Client, session: RecordedSession, server: Usage) -> Played:
     """What the player has noted, and whether the server's texts are the player's to the last character."""
     told = (await client.request("mercury/status", {"digests": True}))["digests"]
     mine = {uri: digest(text) for uri, text in player.texts().items()}

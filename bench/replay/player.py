@@ -12,9 +12,9 @@ from typing import Any
 from msgspec import Struct
 
 from bench.harness.client import Client, RequestError
-from bench.replay.fate import Edit, Offer, Region
+from bench.replay.fate import EditRegion, ShownOffer, TypedEdit
 from bench.replay.habits import Habits
-from bench.replay.pace import Pace
+from bench.replay.pace import ReplayPace
 from bench.replay.session import (
     Changed,
     Closed,
@@ -24,15 +24,15 @@ from bench.replay.session import (
     Focused,
     Marked,
     Opened,
+    RecordedSession,
     Saved,
-    Session,
     Texts,
     capped,
 )
 from bench.replay.typing_model import SAME_MOMENT_MS
 from mercury_ls.code.documents import Snapshot
 
-__all__ = ["INLINE", "SUPERSEDED", "Asked", "Log", "Player", "Shown", "is_stale", "script"]
+__all__ = ["INLINE", "SUPERSEDED", "Exchange", "Log", "Player", "Shown", "is_stale", "script"]
 
 INLINE = "textDocument/inlineCompletion"
 CANCELLED = -32800
@@ -53,7 +53,7 @@ class Left(Struct, frozen=True):
     """Insert mode is left."""
 
 
-class Asked(Struct):
+class Exchange(Struct):
     """One request; times in milliseconds since it was sent. `is_repeated`: what was shown before is offered still."""
 
     method: str
@@ -78,24 +78,24 @@ class Shown(Struct, frozen=True):
 
     method: str
     log: int
-    offer: Offer
+    offer: ShownOffer
 
 
 class Log(Struct):
     """A document from its opening on: its text then, and every edit since."""
 
     text: str
-    edits: list[Edit] = []
+    edits: list[TypedEdit] = []
 
 
 class Player:
     """Owns one client's side: buffers, what was sent of them, the timers, and what is asked for."""
 
-    def __init__(self, client: Client, habits: Habits, session: Session, root: Path, pace: Pace) -> None:
+    def __init__(self, client: Client, habits: Habits, session: RecordedSession, root: Path, pace: ReplayPace) -> None:
         self.client = client
         self.habits = habits
         self.pace = pace
-        self.asked: list[Asked] = []
+        self.asked: list[Exchange] = []
         self.shown: list[Shown] = []
         self.logs: list[Log] = []
         self._session = session
@@ -109,7 +109,7 @@ class Player:
         self._sent_edits: dict[int, int] = {}
         self._timers: dict[str, float] = {}
         self._pending: dict[str, int] = {}
-        self._drafts: dict[str, Asked] = {}
+        self._drafts: dict[str, Exchange] = {}
         self._offers: set[str] = set()
         self._cold: set[int] = set()
         self._asked_line: dict[int, int] = {}
@@ -206,7 +206,7 @@ class Player:
         for entry in event.c:
             before = self._texts.documents[d].snapshot()
             start, end, text = self._texts.apply(Changed(t=event.t, d=d, ver=event.ver, c=[entry], pos=event.pos))[0]
-            log.edits.append(Edit(t, start, end, text, keys_of(event, text)))
+            log.edits.append(TypedEdit(t, start, end, text, keys_of(event, text)))
             self._unsent[d].append({"range": self._range(before, start, end), "text": text})
             self._d, self._cursor = d, start + len(text)
         self._after("changes", max(0.0, self._sent_at + self.habits.changes_ms - self.pace.now))
@@ -310,7 +310,7 @@ class Player:
         token = f"replay-{len(self.asked)}"
         named = {"uri": uri} if method == INLINE else {"uri": uri, "version": self.client.versions[uri]}
         place = {"textDocument": named, "position": {"line": line, "character": character}}
-        asked = Asked(method, time.perf_counter(), self._is_cold(d, line))
+        asked = Exchange(method, time.perf_counter(), self._is_cold(d, line))
         self.asked.append(asked)
         self._drafts[token] = asked
         id, answer = self.client.ask(method, {**place, **params, "partialResultToken": token})
@@ -331,7 +331,7 @@ class Player:
 
     # What comes back
 
-    async def _follow(self, asked: Asked, id: int, answer: asyncio.Future, d: int, log: int) -> None:
+    async def _follow(self, asked: Exchange, id: int, answer: asyncio.Future, d: int, log: int) -> None:
         result, failure = None, ""
         try:
             result = await answer
@@ -357,7 +357,7 @@ class Player:
             if message["method"] == "$/progress" and (asked := self._drafts.get(message["params"]["token"])):
                 drafted(asked, message["params"]["value"], message["received"])
 
-    def _take(self, asked: Asked, result: Any, d: int) -> None:
+    def _take(self, asked: Exchange, result: Any, d: int) -> None:
         """What of the answer is on the screen: an offer that the buffer has left behind never is."""
         offers = list(self._offered(asked.method, result, d))
         log = self.logs[self._log[d]]
@@ -373,7 +373,7 @@ class Player:
         self._offers.add(name)
         self.shown += [Shown(asked.method, self._log[d], offer) for offer in offers]
 
-    def _offered(self, method: str, result: Any, d: int) -> Iterator[Offer]:
+    def _offered(self, method: str, result: Any, d: int) -> Iterator[ShownOffer]:
         """Ranges count in the text as it was last sent; edits of other documents are not followed."""
         if not result:
             return
@@ -383,13 +383,13 @@ class Player:
                 continue
             text = item["insertText"] if method == INLINE else item.get("newText", item.get("text"))
             start, end = (self._offset(d, item["range"][name]) for name in ("start", "end"))
-            yield Offer(self._sent_edits[d], start, end, text, method != INLINE)
+            yield ShownOffer(self._sent_edits[d], start, end, text, method != INLINE)
 
     def _offset(self, d: int, position: dict[str, int]) -> int:
         return self._sent[d].offset(position["line"], position["character"], self._unit)
 
 
-def drafted(asked: Asked, value: dict[str, Any], received: float) -> None:
+def drafted(asked: Exchange, value: dict[str, Any], received: float) -> None:
     asked.silence = value["silence"]
     if value["kind"] != "draft":
         return
@@ -403,9 +403,9 @@ def name_of(result: dict[str, Any]) -> str:
     return str(command["arguments"][0])
 
 
-def is_stale(offer: Offer, edits: list[Edit]) -> bool:
+def is_stale(offer: ShownOffer, edits: list[TypedEdit]) -> bool:
     """Whether what was typed since is more, or else, than a beginning of the offer."""
-    region, text = Region(offer.start, offer.end), ""
+    region, text = EditRegion(offer.start, offer.end), ""
     for edit in edits[offer.after :]:
         if edit.start != region.start + len(text) or edit.end != edit.start:
             return region.follow(edit)
@@ -430,7 +430,7 @@ def keys_of(event: Changed, text: str) -> int:
     return len(typed) if event.why != "unknown" or len(typed) <= AT_ONCE else 0
 
 
-def script(session: Session, modal: bool, cap_ms: float | None) -> list[tuple[float, Event | Left]]:
+def script(session: RecordedSession, modal: bool, cap_ms: float | None) -> list[tuple[float, Event | Left]]:
     """The events with their moments; a modal editor leaves insert mode before it does anything but type on."""
     events: list[tuple[float, Event | Left]] = list(capped(session.events, cap_ms))
     if not modal:

@@ -22,10 +22,10 @@ __all__ = [
     "Focused",
     "Header",
     "Marked",
-    "Named",
+    "NamedDocument",
     "Opened",
+    "RecordedSession",
     "Saved",
-    "Session",
     "SessionError",
     "Texts",
     "capped",
@@ -41,7 +41,7 @@ class SessionError(Exception):
     """A session that cannot be played. The message names the file, the line and what to do."""
 
 
-class Named(Struct, frozen=True, omit_defaults=True):
+class NamedDocument(Struct, frozen=True, omit_defaults=True):
     """One document of the header."""
 
     d: int
@@ -61,7 +61,7 @@ class Header(Struct, frozen=True, omit_defaults=True, tag_field="ev", tag="heade
     root: str = "file:///ws"
     pos: str = "utf-16"
     timing: str = "recorded"
-    docs: list[Named] = []
+    docs: list[NamedDocument] = []
 
 
 class At(Struct, frozen=True, omit_defaults=True, tag_field="ev", kw_only=True):
@@ -168,7 +168,7 @@ Event = (
 _line = msgspec.json.Decoder(Header | Event)
 
 
-class Session(Struct, frozen=True):
+class RecordedSession(Struct, frozen=True):
     header: Header
     events: tuple[Event, ...]
     name: str = ""
@@ -177,7 +177,7 @@ class Session(Struct, frozen=True):
 class Texts:
     """The documents of a session as it goes on; what is closed keeps its last text."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: RecordedSession) -> None:
         self.documents: dict[int, Document] = {}
         self.open: set[int] = set()
         self._named = {each.d: each for each in session.header.docs}
@@ -194,7 +194,7 @@ class Texts:
         return []
 
     def _open(self, event: Opened) -> None:
-        named = self._named.get(event.d, Named(event.d, f"unnamed-{event.d}"))
+        named = self._named.get(event.d, NamedDocument(event.d, f"unnamed-{event.d}"))
         path, language = event.path or named.path, event.lang or named.lang
         self.documents[event.d] = Document(f"file:///{path}", path, language, event.ver, event.text)
         self.open.add(event.d)
@@ -219,7 +219,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read(path: Path) -> Session:
+def read(path: Path) -> RecordedSession:
     """A session that was checked from its first line to its digests."""
     events = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
@@ -229,12 +229,12 @@ def read(path: Path) -> Session:
             raise SessionError(f"{path}:{number}: no line of mls-session/1 ({error}): record it again") from error
     if not events or not isinstance(events[0], Header) or events[0].v != 1:
         raise SessionError(f"{path}:1: the first line is no header of version 1: record it again")
-    session = Session(events[0], tuple(events[1:]), path.stem)
+    session = RecordedSession(events[0], tuple(events[1:]), path.stem)
     check(session, str(path))
     return session
 
 
-def check(session: Session, where: str = "session") -> None:
+def check(session: RecordedSession, where: str = "session") -> None:
     """Raises `SessionError` unless the session can be played as it stands."""
     texts, before = Texts(session), 0
     for number, event in enumerate(session.events, 2):
@@ -275,16 +275,16 @@ def inside(here: Snapshot, entry: Sequence[int | str], unit: str) -> bool:
     return ends[0] <= ends[1] and all(here.position(here.offset(*end, unit), unit) == end for end in ends)
 
 
-def ended(header: Header, events: Sequence[Event], name: str = "") -> Session:
+def ended(header: Header, events: Sequence[Event], name: str = "") -> RecordedSession:
     """The session of these events, closed with the digests that they come to."""
-    texts = Texts(Session(header, ()))
+    texts = Texts(RecordedSession(header, ()))
     for event in events:
         texts.apply(event)
     last = Ended(t=events[-1].t if events else 0, sha256=texts.digests())
-    return Session(header, (*events, last), name)
+    return RecordedSession(header, (*events, last), name)
 
 
-def write(session: Session, path: Path) -> None:
+def write(session: RecordedSession, path: Path) -> None:
     path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in (session.header, *session.events)))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench.replay.session import Changed, Cursor, Session, Texts, read
+from bench.replay.session import Changed, Cursor, RecordedSession, Texts, read
 
 __all__ = ["Pauses", "TypingModel", "draw", "fit", "kind_of", "load"]
 
@@ -70,7 +70,7 @@ def is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def fit(sessions: Iterable[Session]) -> TypingModel:
+def fit(sessions: Iterable[RecordedSession]) -> TypingModel:
     """Only changes at one place count: several cursors at once are not a keystroke."""
     gaps: dict[str, list[int]] = {}
     for session in sessions:
@@ -79,7 +79,7 @@ def fit(sessions: Iterable[Session]) -> TypingModel:
     return {kind: pauses(sorted(found)) for kind, found in sorted(gaps.items())}
 
 
-def gaps_of(session: Session) -> Iterator[tuple[str, int]]:
+def gaps_of(session: RecordedSession) -> Iterator[tuple[str, int]]:
     last, at, where = None, 0, None
     for t, d, stroke in strokes(session):
         if last is not None and stroke is not None and stroke.is_typed and last.is_typed:
@@ -87,7 +87,7 @@ def gaps_of(session: Session) -> Iterator[tuple[str, int]]:
         last, at, where = stroke or last, t, d
 
 
-def strokes(session: Session) -> Iterator[tuple[int, int, Stroke | None]]:
+def strokes(session: RecordedSession) -> Iterator[tuple[int, int, Stroke | None]]:
     """When, in which document, and what; None for changes in several places. An editor that closes a bracket by
     itself says where the cursor is just after the change."""
     texts, events = Texts(session), session.events

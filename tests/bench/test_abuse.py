@@ -13,13 +13,13 @@ import pytest
 from bench.abuse import hostile
 from bench.abuse.__main__ import parse, run
 from bench.abuse.client import Conversation, shortened
-from bench.abuse.fuzz import Driver, Fuzzed, Outcome, compare, moved
+from bench.abuse.fuzz import Driver, Fuzzed, FuzzResult, compare, moved
 from bench.abuse.kill import Killed
-from bench.abuse.messages import Session, plan
+from bench.abuse.messages import ScriptedSession, plan
 from bench.abuse.oracle import DOUBTFUL, INVALID, SHAPES, VALID, Oracle, due, fit, offset, replaced
 from bench.abuse.report import complaints, quantile, summary, table
-from bench.abuse.sandbox import MARK, Sandbox, sandbox
-from bench.abuse.scarce import FailedError, Found, Trial, clear
+from bench.abuse.sandbox import MARK, Playground, sandbox
+from bench.abuse.scarce import FailedError, Observed, Trial, clear
 from bench.abuse.steps import Check, End, Plan, Say, Wait, load, store
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
@@ -111,9 +111,9 @@ def test_what_has_to_be_answered(body, must, may):
 
 
 def test_a_seed_makes_the_same_session_again(tmp_path):
-    first, second = (list(Session(plan("7-3"), tmp_path).steps(300)) for _ in range(2))
+    first, second = (list(ScriptedSession(plan("7-3"), tmp_path).steps(300)) for _ in range(2))
     assert first == second
-    assert first != list(Session(plan("7-4"), tmp_path).steps(300))
+    assert first != list(ScriptedSession(plan("7-4"), tmp_path).steps(300))
 
 
 def test_a_session_is_kept_and_moved_to_another_folder(tmp_path, monkeypatch):
@@ -168,7 +168,7 @@ def status(message, digests):
 
 async def checked(answer, check: Check, *said: bytes, strict: bool = True, seconds: float = 0.05) -> list[str]:
     """What the harness says of a server that answers so."""
-    outcome = Outcome(Plan("1", transport="ws", strict=strict))
+    outcome = FuzzResult(Plan("1", transport="ws", strict=strict))
     talk = Conversation(Misbehaving(answer))
     server = type("Weightless", (), {"memory_mb": lambda self: (1.0, 1.0)})()
     driver = Driver(server, talk, Path(), outcome, outcome.plan)
@@ -275,7 +275,7 @@ def test_of_a_traceback_its_end_is_told():
 async def test_only_what_was_started_here_is_ended(tmp_path):
     with sandbox() as other:
         assert other.processes() == []
-        place = Sandbox(Path(tempfile.mkdtemp()))
+        place = Playground(Path(tempfile.mkdtemp()))
         ours, theirs = [
             await asyncio.create_subprocess_exec("sleep", "60", env={MARK: mark, "PATH": "/usr/bin:/bin"})
             for mark in (place.mark, other.mark)
@@ -292,9 +292,12 @@ async def test_only_what_was_started_here_is_ended(tmp_path):
 
 
 def test_what_failed_is_told_with_a_command_that_shows_it_again():
-    fuzzed = Fuzzed([Outcome(Plan("1-0")), Outcome(Plan("1-1"), wrong=["lost"])], 2.0, {"1-1": "kept.jsonl"})
+    fuzzed = Fuzzed([FuzzResult(Plan("1-0")), FuzzResult(Plan("1-1"), wrong=["lost"])], 2.0, {"1-1": "kept.jsonl"})
     killed = Killed(recovered={"killed": [0.5, 1.5], "start": [9.0]}, wrong=["group 1-0: left"])
-    scarcity = [Found("no disk", "works", "nothing", "failed"), Found("no home", "works", "not root", "skipped")]
+    scarcity = [
+        Observed("no disk", "works", "nothing", "failed"),
+        Observed("no home", "works", "not root", "skipped"),
+    ]
     said = "\n".join(complaints(fuzzed, killed, scarcity))
     for part in ("fuzz --session 1-1", "--replay kept.jsonl", "group 1-0: left", "--case 'no disk'"):
         assert part in said

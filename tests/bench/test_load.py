@@ -6,15 +6,15 @@ from bench.harness.usage import Usage
 from bench.load import Crowd, answered_share, crowded, ratio, summary, turned, wrong
 from bench.replay.figures import Played, lost
 from bench.replay.habits import CLIENTS
-from bench.replay.player import INLINE, Asked
+from bench.replay.player import INLINE, Exchange
 from bench.replay.session import Changed, Header, Opened, ended
 
 
-def asked(milliseconds: float, **more) -> Asked:
-    return Asked(INLINE, 0.0, **{"final_ms": milliseconds, "source": "model", "steps": 1, **more})
+def asked(milliseconds: float, **more) -> Exchange:
+    return Exchange(INLINE, 0.0, **{"final_ms": milliseconds, "source": "model", "steps": 1, **more})
 
 
-def crowd(*editors: list[Asked]) -> Crowd:
+def crowd(*editors: list[Exchange]) -> Crowd:
     return Crowd([[Played("one", each, [], [], Usage())] for each in editors], [Usage() for _ in editors], Usage())
 
 

@@ -3,9 +3,10 @@ from collections import Counter
 from pathlib import Path
 
 from bench.edit_cases import cases
-from bench.own_rows import PER_CLASS, PER_KIND, File, build, fim_rows
+from bench.own_rows import PER_CLASS, PER_KIND, build, fim_rows
 from mercury_training.corpus.syntax import count_errors
 from mercury_training.rows.fim_rows import read_rows
+from mercury_training.tune.project import ProjectFile
 
 KINDS = ("single_line", "multi_line", "random_span")
 SETS = Path(__file__).parents[2] / "bench" / "sets"
@@ -40,7 +41,7 @@ def test_the_same_revision_gives_the_same_rows(tmp_path):
 
 
 def test_a_file_gives_one_row_of_each_kind():
-    rows = fim_rows([File("a.py", "python", "MIT", CODE)], "c")
+    rows = fim_rows([ProjectFile("a.py", "python", CODE, "MIT")], "c")
     assert Counter(row.kind for row in rows) == {"single_line": 1, "multi_line": 1, "random_span": 1}
     assert all(row.prefix + row.middle + row.suffix == CODE for row in rows)
 

@@ -1,12 +1,12 @@
 import pytest
 
-from bench.ratchet import BASELINE, Figure, compared, figures_of, measured, merged, read
+from bench.ratchet import BASELINE, Watched, compared, figures_of, measured, merged, read
 from mercury_ls.settings import models
 
 
 def figures(**values):
     better = {"exact": "higher", "ece": "lower", "shown": "steady"}
-    return {name: Figure(value, 0.05, better[name]) for name, value in values.items()}
+    return {name: Watched(value, 0.05, better[name]) for name, value in values.items()}
 
 
 def check(before, now, *complaints):
@@ -33,7 +33,7 @@ def test_a_figure_that_is_no_longer_there_counts_as_nothing():
 
 def test_a_new_reason_for_silence_is_noticed():
     before = {"fake": {}}
-    now = {"fake": {"completions: quiet, broken": Figure(0.4, 0.07, "steady")}}
+    now = {"fake": {"completions: quiet, broken": Watched(0.4, 0.07, "steady")}}
     assert "quiet, broken is 0.4, was 0" in next(compared(before, now))
 
 

@@ -10,8 +10,8 @@ from mercury_engine.model import network as models
 from mercury_engine.model.config import TINY
 from mercury_engine.model.export import export
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_training.corpus.shards import Document, EditRow, Replacement, Split, write_edits, write_split
-from mercury_training.rows.packing import EditTable, Rows
+from mercury_training.corpus.shards import CorpusFile, EditRow, Replacement, Split, write_edits, write_split
+from mercury_training.rows.packing import EditTable, PackedRows
 
 GOLDEN = Path(__file__).parents[1] / "engine/golden/tokenizer.json"
 TOKENIZER = Tokenizer.load(GOLDEN)
@@ -55,7 +55,7 @@ def write_corpus(folder):
         documents, parts, start = [], [], 0
         for seed in seeds:
             tokens = np.array(TOKENIZER.encode(source(seed)), np.uint16)
-            documents.append(Document("team/shapes", f"shapes{seed}.py", "python", "MIT", start, start + len(tokens)))
+            documents.append(CorpusFile("team/shapes", f"shapes{seed}.py", "python", "MIT", start, start + len(tokens)))
             parts.append(tokens)
             start += len(tokens)
         path = folder / f"{split}.part"
@@ -76,4 +76,4 @@ def exported(folder):
 
 def open_rows(folder, seed=0):
     edits = EditTable.open(folder / "edits.jsonl.xz", folder / "scratch")
-    return Rows(Split.open(folder, "train"), edits, TOKENIZER, seed)
+    return PackedRows(Split.open(folder, "train"), edits, TOKENIZER, seed)

@@ -21,11 +21,11 @@ from mercury_engine.model.network import load
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, MASK, PRE, SPECIALS
 from mercury_training.adapt import adapt, config_of, recode, vocabulary_of
-from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split
+from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError
 from mercury_training.rows.packing import Shape
 from mercury_training.train import run as train
-from mercury_training.train.settings import Recipe, Settings, Start
+from mercury_training.train.settings import Recipe, Start, TrainSettings
 from tests.training.small import write_corpus
 
 CLASSES = {
@@ -241,7 +241,7 @@ def test_training_goes_on_from_an_adapted_model(rank, tmp_path):
     recode(tmp_path / "corpus", tmp_path / "ours", tmp_path / "again")
     recipe = Recipe(before.config, Shape(64, 24), Shape(128, 48), 256)
     start = Start(model=tmp_path / "ours", rank=rank)
-    settings = Settings(data=tmp_path / "again", out=tmp_path / "run", recipe=recipe, start=start, steps=3)
+    settings = TrainSettings(data=tmp_path / "again", out=tmp_path / "run", recipe=recipe, start=start, steps=3)
     assert train.run(settings).step == 3
     after = load(tmp_path / "run/model")
     assert after.config == before.config
@@ -255,7 +255,7 @@ def test_training_refuses_a_corpus_of_another_vocabulary(tmp_path):
     checkpoint(tmp_path / "theirs")
     model = adapt(tmp_path / "theirs", tmp_path / "ours", context=128)
     recipe = Recipe(model.config, Shape(64, 24), Shape(128, 48), 256)
-    settings = Settings(
+    settings = TrainSettings(
         data=tmp_path / "corpus", out=tmp_path / "run", recipe=recipe, start=Start(model=tmp_path / "ours"), steps=1
     )
     with pytest.raises(TrainingError, match="adapt --corpus"):
@@ -266,7 +266,7 @@ def test_wide_tokens_are_stored_wide(tmp_path):
     kind = token_type(151_936)
     tokens = np.array([1, 70_000, 151_935], kind)
     (tmp_path / "part").write_bytes(tokens.tobytes())
-    document = Document("r", "a.py", "python", "MIT", 0, 3)
+    document = CorpusFile("r", "a.py", "python", "MIT", 0, 3)
     assert write_split(tmp_path, "train", [(tmp_path / "part", [document])], kind) == 3
     assert Split.open(tmp_path, "train").tokens_of(0).tolist() == tokens.tolist()
     assert msgspec.msgpack.decode((tmp_path / "train.index").read_bytes())[0][-1] == 3

@@ -30,7 +30,7 @@ from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig
 from mercury_engine.model.network import Model, save
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
 from mercury_engine.tokens.vocabulary import SPECIALS
-from mercury_training.corpus.shards import Corpus, Document, Split, token_type, write_split
+from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError, reported
 
 __all__ = ["Vocabulary", "adapt", "config_of", "main", "recode", "their_name", "vocabulary_of"]
@@ -314,7 +314,7 @@ def _shape(weight: Tensor | None) -> tuple[int, ...] | None:
     return None if weight is None else tuple(weight.shape)
 
 
-def _recoded(split: Split, before: Tokenizer, after: Tokenizer, part: Path) -> list[Document]:
+def _recoded(split: Split, before: Tokenizer, after: Tokenizer, part: Path) -> list[CorpusFile]:
     documents, start = [], 0
     with part.open("wb") as file:
         for number, document in enumerate(split.documents):

@@ -7,7 +7,7 @@ import torch
 from msgspec.structs import replace
 
 from bench.decode.peers import LlamaPeer, gguf_name, write_gguf
-from bench.quality.contenders import Options, model_folder, opened
+from bench.quality.contenders import PeerOptions, model_folder, opened
 from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from mercury_engine.api import EngineError
 from mercury_engine.model.config import PRESETS, TINY
@@ -119,7 +119,7 @@ def test_weights_of_other_layers_are_refused(tmp_path):
         dense_weights(tmp_path)
 
 
-def open_contender(name: str, options: Options) -> str:
+def open_contender(name: str, options: PeerOptions) -> str:
     async def described():
         async with opened(name, options) as contender:
             return contender.name, contender.client.status.info.engine
@@ -129,17 +129,17 @@ def open_contender(name: str, options: Options) -> str:
 
 @pytest.mark.slow
 def test_contenders_by_name(folder):
-    assert open_contender("fake", Options()) == ("fake", "fake")
-    assert open_contender("peer:ngram", Options()) == ("ngram", "n-gram")
-    assert open_contender(str(folder), Options()) == (folder.name, "mercury")
-    assert open_contender("peer:openai=http://127.0.0.1:9", Options()) == ("openai=http://127.0.0.1:9", "openai")
+    assert open_contender("fake", PeerOptions()) == ("fake", "fake")
+    assert open_contender("peer:ngram", PeerOptions()) == ("ngram", "n-gram")
+    assert open_contender(str(folder), PeerOptions()) == (folder.name, "mercury")
+    assert open_contender("peer:openai=http://127.0.0.1:9", PeerOptions()) == ("openai=http://127.0.0.1:9", "openai")
 
 
 def test_who_cannot_be_asked_is_named_with_who_can():
     with pytest.raises(EngineError, match=r"known are ar, .*transformers, copy, ngram, openai=URL"):
-        open_contender("peer:telepathy", Options())
+        open_contender("peer:telepathy", PeerOptions())
     with pytest.raises(EngineError, match="no model is installed"):
-        open_contender("peer:ar", Options())
+        open_contender("peer:ar", PeerOptions())
     with pytest.raises(EngineError, match="is it running there"):
-        open_contender("http://127.0.0.1:9", Options())
+        open_contender("http://127.0.0.1:9", PeerOptions())
     assert model_folder("fake") is None

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from bench.edit_cases import Case
 from bench.next_edit import Outcome
-from bench.quality.editor import Asked, Contender, Cost, Metered, complete, filled, next_edit
-from bench.quality.figures import Answered, beside, figures, next_edit_figures
-from bench.quality.measure import Watch, Work, answered, fim_set
+from bench.quality.editor import AnswerCost, Contender, Metered, RowAnswer, complete, filled, next_edit
+from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
+from bench.quality.measure import QualityRun, Watch, answered, fim_set
 from bench.quality.tables import tables
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.fake import FakeEngine
@@ -112,15 +112,17 @@ def test_without_a_history_there_is_no_next_edit():
     assert found.silence
 
 
-def made(right: bool, *, shown: bool = True, p: float = 0.5, kind: str = "single_line", ms: float = 10.0) -> Answered:
+def made(
+    right: bool, *, shown: bool = True, p: float = 0.5, kind: str = "single_line", ms: float = 10.0
+) -> AnsweredRow:
     text = "yes" if right else "no"
     given = row("$0", "yes", kind=kind, id=f"{right}{shown}{p}{kind}{ms}")
-    asked = Asked(
+    asked = RowAnswer(
         shown=text if shown else None,
         silence="" if shown else "unsure: 1 %",
         answer=text,
         p_accept=p,
-        cost=Cost(ms, 1.0, 2, None, ("", text)),
+        cost=AnswerCost(ms, 1.0, 2, None, ("", text)),
     )
     return answered("set", "us", given, asked, None)
 
@@ -135,7 +137,7 @@ def test_precision_is_of_what_is_shown_and_stands_beside_how_often_that_is():
 
 
 def test_a_beginning_is_right_if_the_true_text_begins_with_it():
-    whole = Asked(shown="ye", silence="", answer="ye", p_accept=1.0, cost=None)
+    whole = RowAnswer(shown="ye", silence="", answer="ye", p_accept=1.0, cost=None)
     beginning = replace(whole, whole=False)
     found = [answered("set", "us", row("$0", "yes"), each, None) for each in (whole, beginning)]
     assert [each.right for each in found] == [False, True]
@@ -153,7 +155,7 @@ def test_calibration_and_passes():
 
 def test_a_peer_is_compared_row_by_row():
     ours = [made(True, ms=10.0), made(False, ms=100.0)]
-    theirs = [replace(each, cost=Cost(3 * each.cost.milliseconds, 1.0, 6, None, ("yes",))) for each in ours]
+    theirs = [replace(each, cost=AnswerCost(3 * each.cost.milliseconds, 1.0, 6, None, ("yes",))) for each in ours]
     found = beside(ours, theirs)
     assert found["times_our_time"] == [3.0, 3.0, 3.0]
     assert found["times_our_passes"] == 3.0
@@ -170,7 +172,7 @@ def test_a_set_is_answered_by_all_in_turn(tmp_path):
         contenders = [Contender(name, InProcessClient(meter), meter) for name, meter in meters.items()]
         for each in contenders:
             await each.client.start()
-        found = await fim_set(path, contenders, Work(), Watch())
+        found = await fim_set(path, contenders, QualityRun(), Watch())
         for each in contenders:
             await each.client.close()
         return found

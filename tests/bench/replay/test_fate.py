@@ -2,17 +2,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.replay.fate import Edit, Fate, Offer, Region, fates, saved
+from bench.replay.fate import EditRegion, Fate, ShownOffer, TypedEdit, fates, saved
 
 
-def typing(text: str, at: int, t: float = 0.0) -> list[Edit]:
-    return [Edit(t + 100 * n, at + n, at + n, character, 1) for n, character in enumerate(text)]
+def typing(text: str, at: int, t: float = 0.0) -> list[TypedEdit]:
+    return [TypedEdit(t + 100 * n, at + n, at + n, character, 1) for n, character in enumerate(text)]
 
 
-def check(drawn: str, offer: str, edits: list[Edit], expected: str) -> None:
+def check(drawn: str, offer: str, edits: list[TypedEdit], expected: str) -> None:
     """`drawn` has the cursor as `$0`; `expected` names what became of the offer there: typed, line, kept."""
     text, at = drawn.replace("$0", ""), drawn.index("$0")
-    (fate,) = fates(text, edits, [Offer(0, at, at, offer)])
+    (fate,) = fates(text, edits, [ShownOffer(0, at, at, offer)])
     assert " ".join(name for name in ("typed", "line", "kept") if getattr(fate, name)) == expected
 
 
@@ -27,11 +27,11 @@ AT = len("x = ")
         (typing("f(1)\ny", AT), "typed line kept"),
         (typing("f(2)", AT), ""),
         ([], ""),
-        ([Edit(0, AT, AT, "f()", 2), Edit(1, AT + 2, AT + 2, "1", 1)], "typed line kept"),
-        ([*typing("f(1)", AT), Edit(900, 0, AT + 4, "", 0)], "typed"),
-        ([*typing("f(1)", AT), Edit(900, 0, 0, "# top\n", 6)], "typed line kept"),
-        ([*typing("f(", AT), Edit(900, AT, AT + 2, "", 0), *typing("f(1)", AT, 1000)], "typed line kept"),
-        ([*typing("f(1)", AT), Edit(60_000, AT, AT + 4, "", 0)], "typed line kept"),
+        ([TypedEdit(0, AT, AT, "f()", 2), TypedEdit(1, AT + 2, AT + 2, "1", 1)], "typed line kept"),
+        ([*typing("f(1)", AT), TypedEdit(900, 0, AT + 4, "", 0)], "typed"),
+        ([*typing("f(1)", AT), TypedEdit(900, 0, 0, "# top\n", 6)], "typed line kept"),
+        ([*typing("f(", AT), TypedEdit(900, AT, AT + 2, "", 0), *typing("f(1)", AT, 1000)], "typed line kept"),
+        ([*typing("f(1)", AT), TypedEdit(60_000, AT, AT + 4, "", 0)], "typed line kept"),
     ],
     ids=[
         "just that",
@@ -51,9 +51,9 @@ def test_what_becomes_of_an_insertion(edits, expected):
 
 
 def test_a_rewrite_came_true_when_the_place_says_just_that():
-    text, offer = "a = old(1)\n", Offer(0, 4, 7, "new", rewrites=True)
-    assert fates(text, [Edit(0, 4, 7, "", 0), *typing("new", 4)], [offer])[0].typed
-    assert not fates(text, [Edit(0, 4, 7, "", 0), *typing("now", 4)], [offer])[0].typed
+    text, offer = "a = old(1)\n", ShownOffer(0, 4, 7, "new", rewrites=True)
+    assert fates(text, [TypedEdit(0, 4, 7, "", 0), *typing("new", 4)], [offer])[0].typed
+    assert not fates(text, [TypedEdit(0, 4, 7, "", 0), *typing("now", 4)], [offer])[0].typed
 
 
 def test_characters_count_once_and_accepting_costs_a_key():
@@ -64,10 +64,10 @@ def test_characters_count_once_and_accepting_costs_a_key():
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3), st.text("ab", max_size=3)), max_size=8))
 @settings(deadline=None, max_examples=100)
 def test_a_region_stays_what_it_was_while_nothing_touches_it(edits):
-    text, region = "0123MARK4567", Region(4, 8)
+    text, region = "0123MARK4567", EditRegion(4, 8)
     for start, length, new in edits:
         start = min(start, len(text))
-        edit = Edit(0, start, min(start + length, len(text)), new)
+        edit = TypedEdit(0, start, min(start + length, len(text)), new)
         text = text[: edit.start] + new + text[edit.end :]
         if region.follow(edit):
             break

@@ -14,9 +14,9 @@ import pytest
 
 from bench.harness.client import RequestError
 from bench.replay.habits import CLIENTS
-from bench.replay.pace import Pace
+from bench.replay.pace import ReplayPace
 from bench.replay.player import CANCELLED, INLINE, Left, Player
-from bench.replay.session import Changed, Ended, Event, Header, Named, Opened, Session
+from bench.replay.session import Changed, Ended, Event, Header, NamedDocument, Opened, RecordedSession
 
 WIRE = Path(__file__).parents[3] / "bench/wire"
 REQUESTS = (INLINE, "mercury/nextEdit", "textDocument/copilotInlineEdit")
@@ -153,8 +153,8 @@ class Recorded:
 
 async def played(name: str, events: Events, delays: Delays, folder: Path) -> Said:
     server = Recorded(delays)
-    pace = Pace(clock=lambda: server.seconds, sleep=server.sleep, wait=server.wait)
-    session = Session(Header(v=1, docs=[Named(0, "shop.py")]), ())
+    pace = ReplayPace(clock=lambda: server.seconds, sleep=server.sleep, wait=server.wait)
+    session = RecordedSession(Header(v=1, docs=[NamedDocument(0, "shop.py")]), ())
     await Player(server, CLIENTS[name], session, folder, pace).perform(events)
     return server.said
 

@@ -13,20 +13,20 @@ import pytest
 from bench.harness.client import running
 from bench.harness.usage import Usage
 from bench.replay.command import everything
-from bench.replay.fate import Edit, Offer
+from bench.replay.fate import ShownOffer, TypedEdit
 from bench.replay.figures import Played, figures, reason, spread
 from bench.replay.habits import CLIENTS
-from bench.replay.pace import Pace
+from bench.replay.pace import ReplayPace
 from bench.replay.play import engine_server
 from bench.replay.player import INLINE, Left, Player, is_stale, script
-from bench.replay.session import Changed, Cursor, Header, Opened, Saved, Session, ended
+from bench.replay.session import Changed, Cursor, Header, Opened, RecordedSession, Saved, ended
 
 STAND_IN = str(Path(__file__).parents[1] / "stand_in.py")
 WIRE = Path(__file__).parents[3] / "bench/wire"
 TEXT = "def total(items):\n    return 0\n"
 
 
-def typed(text: str, gap: int, before: str = TEXT, t: int = 1000) -> Session:
+def typed(text: str, gap: int, before: str = TEXT, t: int = 1000) -> RecordedSession:
     """`text` goes in at the end of the second line, a key each `gap` milliseconds."""
     events = [Opened(t=0, d=0, text=before, path="a.py", lang="python")]
     for number, character in enumerate(text):
@@ -35,12 +35,12 @@ def typed(text: str, gap: int, before: str = TEXT, t: int = 1000) -> Session:
     return ended(Header(v=1), events, "typed")
 
 
-async def play(folder: Path, session: Session, client: str, delays: list[float], text: str = "1") -> tuple:
+async def play(folder: Path, session: RecordedSession, client: str, delays: list[float], text: str = "1") -> tuple:
     """The player after the session, and what the server has noted."""
     journal = folder / "journal.jsonl"
     command = [sys.executable, STAND_IN, str(journal), json.dumps(delays), text]
     async with running(folder, command=command) as server:
-        player = Player(server, CLIENTS[client], session, folder, Pace(math.inf))
+        player = Player(server, CLIENTS[client], session, folder, ReplayPace(math.inf))
         await player.play(None)
     return player, [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
 
@@ -93,16 +93,16 @@ async def test_vs_code_sends_each_key_and_asks_between_them(tmp_path):
     ("edits", "late"),
     [
         ([], False),
-        ([Edit(0, 4, 4, "x"), Edit(1, 5, 5, "y")], False),
-        ([Edit(0, 4, 4, "xyz")], True),
-        ([Edit(0, 4, 4, "n")], True),
-        ([Edit(0, 4, 4, "x"), Edit(1, 4, 5, "")], True),
-        ([Edit(0, 0, 1, "")], False),
+        ([TypedEdit(0, 4, 4, "x"), TypedEdit(1, 5, 5, "y")], False),
+        ([TypedEdit(0, 4, 4, "xyz")], True),
+        ([TypedEdit(0, 4, 4, "n")], True),
+        ([TypedEdit(0, 4, 4, "x"), TypedEdit(1, 4, 5, "")], True),
+        ([TypedEdit(0, 0, 1, "")], False),
     ],
     ids=["nothing", "a beginning", "all of it", "else", "taken back", "elsewhere"],
 )
 def test_an_answer_is_late_where_more_or_else_was_typed(edits, late):
-    assert is_stale(Offer(0, 4, 4, "xyz"), edits) == late
+    assert is_stale(ShownOffer(0, 4, 4, "xyz"), edits) == late
 
 
 async def test_what_was_typed_as_suggested_is_found_and_counted(tmp_path):
@@ -123,7 +123,7 @@ async def test_a_request_that_is_never_answered_is_lost_and_ends_no_replay(tmp_p
 async def play_to_a_server_that_ends(folder: Path) -> None:
     command = [sys.executable, STAND_IN, str(folder / "notes"), "[0]", "x"]
     async with running(folder, command=command) as server:
-        player = Player(server, CLIENTS["vscode"], typed("abc", gap=1000), folder, Pace(math.inf))
+        player = Player(server, CLIENTS["vscode"], typed("abc", gap=1000), folder, ReplayPace(math.inf))
         server.notify("exit", None)
         await server.process.wait()
         await player.play(None)
@@ -144,7 +144,7 @@ async def test_while_nothing_is_awaited_time_passes_as_fast_as_wanted():
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    pace = Pace(4, sleep=sleep)
+    pace = ReplayPace(4, sleep=sleep)
     await pace.until(2000)
     assert (pace.now, slept) == (2000, [0.5])
 
@@ -158,7 +158,7 @@ async def test_while_an_answer_is_awaited_time_passes_as_it_does():
         waited.append(seconds)
 
     waited: list[float] = []
-    pace = Pace(math.inf, clock=lambda: now, wait=wait)
+    pace = ReplayPace(math.inf, clock=lambda: now, wait=wait)
     pace.awaits(never)
     await pace.until(1500)
     assert (pace.now, waited) == (1500, [1.5])
@@ -176,7 +176,7 @@ async def test_while_an_answer_is_awaited_time_passes_as_it_does():
 def test_a_modal_editor_leaves_insert_mode_before_it_does_anything_else(after, left):
     events = list(typed("a", gap=0, t=100).events[:-1])
     later = Changed(t=9000, d=0, ver=9, c=[[1, 13, 1, 13, "b"]])
-    found = script(Session(Header(v=1), (*events, after, later)), modal=True, cap_ms=None)
+    found = script(RecordedSession(Header(v=1), (*events, after, later)), modal=True, cap_ms=None)
     moments = [moment for moment, event in found if isinstance(event, Left) and moment < 9000]
     assert moments == ([] if left is None else [left])
 

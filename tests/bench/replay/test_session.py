@@ -14,8 +14,8 @@ from bench.replay.session import (
     Ended,
     Header,
     Opened,
+    RecordedSession,
     Saved,
-    Session,
     SessionError,
     Texts,
     capped,
@@ -35,7 +35,7 @@ def changed(t: int = 5, ver: int = 2, c: list | None = None, **more) -> Changed:
 
 
 def test_columns_count_in_the_unit_of_the_header_or_of_the_change():
-    texts = Texts(Session(Header(v=1), ()))
+    texts = Texts(RecordedSession(Header(v=1), ()))
     texts.apply(OPENED)
     assert texts.apply(changed()) == [(2, 3, "x")]
     assert texts.apply(changed(ver=3, c=[[0, 5, 0, 6, "y"]], pos="utf-8")) == [(2, 3, "y")]
@@ -65,12 +65,12 @@ def test_what_is_written_is_read_again(tmp_path):
 def test_a_session_that_cannot_be_played_is_refused_with_its_line(events, problem):
     last = Ended(t=9, sha256={})
     with pytest.raises(SessionError, match=problem):
-        check(Session(Header(v=1), (*events, last)), "s.jsonl")
+        check(RecordedSession(Header(v=1), (*events, last)), "s.jsonl")
 
 
 def test_a_session_that_was_cut_off_or_changed_is_refused():
     with pytest.raises(SessionError, match="no `end`"):
-        check(Session(Header(v=1), (OPENED,)))
+        check(RecordedSession(Header(v=1), (OPENED,)))
     session = ended(Header(v=1), [OPENED, changed()])
     other = replace(session, events=(OPENED, changed(c=[[0, 3, 0, 4, "y"]]), session.events[-1]))
     with pytest.raises(SessionError, match="document 0 does not come to the digest"):

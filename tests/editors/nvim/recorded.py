@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bench.replay import typing_model
-from bench.replay.session import Event, Header, Opened, Session, ended, read, write
+from bench.replay.session import Event, Header, Opened, RecordedSession, ended, read, write
 from bench.replay.typing_model import Stroke, kind_of
 from tests.e2e.environment import COMMAND, home, stop_engine
 from tests.editors.nvim.neovim import Neovim
@@ -83,7 +83,7 @@ def main() -> None:
         write(record(name, path, keys), folder / f"{name}.jsonl")
 
 
-def record(name: str, path: str, keys: list[str]) -> Session:
+def record(name: str, path: str, keys: list[str]) -> RecordedSession:
     program = found("neovim-0.12")
     if program is None:
         raise SystemExit("Neovim 0.12 is not here; `python -m tests.editors.tools` brings it")
@@ -128,7 +128,7 @@ def character(key: str) -> str:
     return "\n" if key == "<CR>" else key if len(key) == 1 else ""
 
 
-def portable(session: Session, name: str, project: Path) -> Session:
+def portable(session: RecordedSession, name: str, project: Path) -> RecordedSession:
     """The recording without this machine's folders, its end made again for the shorter paths."""
     events = tuple(shortened(event, project) for event in session.events[:-1])
     header = Header(v=1, id=name, source="neovim-0.12", licence="Apache-2.0", pos="utf-8")

@@ -5,16 +5,16 @@ import json
 
 import pytest
 
-from mercury_training.corpus.contamination import Evaluation, code_runs
+from mercury_training.corpus.contamination import EvaluationRuns, code_runs
 from mercury_training.errors import TrainingError
 
 ANSWER = "def spread(values):\n    low, high = min(values), max(values)\n    return (high - low) / len(values)\n"
 
 
-def evaluation(tmp_path, row: dict) -> Evaluation:
+def evaluation(tmp_path, row: dict) -> EvaluationRuns:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps(row) + "\n")
-    return Evaluation([path])
+    return EvaluationRuns([path])
 
 
 def test_a_copied_run_is_found_however_it_is_indented(tmp_path):
@@ -46,7 +46,7 @@ def test_next_edit_rows_and_packed_problem_files_are_read_too(tmp_path):
     with gzip.open(packed, "wt") as lines:
         lines.write(json.dumps({"prompt": head + "\n", "canonical_solution": rest}) + "\n")
         lines.write(json.dumps({"prompt": head + "\n", "canonical_solution": "", "suffix": rest}) + "\n")
-    rows = Evaluation([packed])
+    rows = EvaluationRuns([packed])
     assert rows.touches(ANSWER)
     assert rows.touched == {0, 1}
 
@@ -55,7 +55,7 @@ def test_documents_opened_in_a_session_count_and_its_keystrokes_do_not(tmp_path)
     session = tmp_path / "session.jsonl"
     events = [{"ev": "header"}, {"ev": "open", "text": ANSWER}, {"ev": "change", "c": []}]
     session.write_text("".join(json.dumps(event) + "\n" for event in events))
-    rows = Evaluation([session])
+    rows = EvaluationRuns([session])
     assert rows.touches(ANSWER)
     assert rows.rows == 1
 

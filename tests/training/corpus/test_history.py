@@ -6,10 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_training.corpus.collection import Candidate
-from mercury_training.corpus.history import Change, Hunk, commit_rows, edit_rows, hunks_between, in_plausible_order
+from mercury_training.corpus.collection import FilteredFile
+from mercury_training.corpus.history import (
+    Change,
+    CommitHunk,
+    commit_rows,
+    edit_rows,
+    hunks_between,
+    in_plausible_order,
+)
 from mercury_training.corpus.shards import EditRow, Replacement
-from mercury_training.corpus.sources import Source, git
+from mercury_training.corpus.sources import CorpusSource, git
 from mercury_training.corpus.synthetic import lines_of
 
 LINES = st.lists(st.sampled_from([f"{name} = {value}\n" for name in "abc" for value in "123"]), max_size=30)
@@ -25,7 +32,7 @@ def rows_of(path: str, before: str, after: str, seed: int = 0) -> list[EditRow]:
     return list(commit_rows(change, make, random.Random(seed)))
 
 
-def repository(folder, path: str, states: list[str]) -> Source:
+def repository(folder, path: str, states: list[str]) -> CorpusSource:
     """A commit for each state of one file."""
     folder.mkdir()
     git(str(folder), "init", "--quiet")
@@ -33,7 +40,7 @@ def repository(folder, path: str, states: list[str]) -> Source:
         (folder / path).write_text(text)
         git(str(folder), "add", path)
         git(str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "state")
-    return Source("some/where", "git", str(folder), git(str(folder), "rev-parse", "HEAD").decode().strip())
+    return CorpusSource("some/where", "git", str(folder), git(str(folder), "rev-parse", "HEAD").decode().strip())
 
 
 def replaced(lines: list[str], changes) -> list[str]:
@@ -100,9 +107,9 @@ def test_a_window_moves_with_the_edits_before_it():
 
 
 def test_definitions_come_before_their_uses_and_tests_last():
-    use = Hunk("app.py", 3, 4, ("run()\n",), ("run(limit=LIMIT)\n",))
-    test = Hunk("tests/test_app.py", 0, 0, (), ("assert LIMIT\n",))
-    definition = Hunk("settings.py", 9, 9, (), ("LIMIT = 4\n",))
+    use = CommitHunk("app.py", 3, 4, ("run()\n",), ("run(limit=LIMIT)\n",))
+    test = CommitHunk("tests/test_app.py", 0, 0, (), ("assert LIMIT\n",))
+    definition = CommitHunk("settings.py", 9, 9, (), ("LIMIT = 4\n",))
     assert in_plausible_order([test, use, definition]) == [definition, use, test]
 
 
@@ -114,7 +121,7 @@ def test_a_commit_to_a_file_that_held_a_secret_is_left_out(tmp_path):
     """Its window would show it, whatever the commit changed."""
     secret = "token = 'ghp_" + "a1B2" * 9 + "'\n"
     plain = "".join(f"line_{number} = {number}\n" for number in range(9))
-    texts = [Candidate("a.py", "python", "MIT", plain, b"", b"")]
+    texts = [FilteredFile("a.py", "python", "MIT", plain, b"", b"")]
     found = []
     for number, first in enumerate((secret, "token = ''\n")):
         states = [first + plain, first + plain.replace("5", "6"), plain]

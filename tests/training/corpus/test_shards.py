@@ -6,7 +6,7 @@ import pytest
 from mercury_engine.api import Edit
 from mercury_training.corpus.shards import (
     Corpus,
-    Document,
+    CorpusFile,
     EditRow,
     Replacement,
     Split,
@@ -19,16 +19,16 @@ from mercury_training.errors import TrainingError
 from tests.training.small import write_corpus
 
 
-def part(path, tokens: list[int], *documents: Document):
+def part(path, tokens: list[int], *documents: CorpusFile):
     np.array(tokens, np.uint16).tofile(path)
     return path, documents
 
 
 @pytest.fixture
 def split(tmp_path) -> Split:
-    first = Document("a/b", "x.py", "python", "MIT", 0, 2), Document("a/b", "y.py", "python", "MIT", 2, 3)
-    empty = Document("c/d", "empty.py", "python", "ISC", 0, 0)
-    last = Document("e/f", "z.rs", "rust", "MIT", 0, 2)
+    first = CorpusFile("a/b", "x.py", "python", "MIT", 0, 2), CorpusFile("a/b", "y.py", "python", "MIT", 2, 3)
+    empty = CorpusFile("c/d", "empty.py", "python", "ISC", 0, 0)
+    last = CorpusFile("e/f", "z.rs", "rust", "MIT", 0, 2)
     parts = [
         part(tmp_path / "1", [1, 2, 3], *first),
         part(tmp_path / "2", [], empty),
@@ -56,7 +56,7 @@ def test_an_index_of_other_tokens_is_refused(split, tmp_path):
 
 def test_a_split_may_be_written_anew_in_another_width_while_the_old_one_is_read(split, tmp_path):
     (tmp_path / "4").write_bytes(np.array([70_000], np.uint32).tobytes())
-    documents = [Document("a/b", "x.py", "python", "MIT", 0, 1)]
+    documents = [CorpusFile("a/b", "x.py", "python", "MIT", 0, 1)]
     write_split(tmp_path, "train", [(tmp_path / "4", documents)], token_type(70_001))
     assert Split.open(tmp_path, "train").tokens.tolist() == [70_000]
     write_split(tmp_path, "train", [part(tmp_path / "5", [9], *documents)])

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_training.corpus.shards import Document, EditRow, Replacement, write_edits, write_split
+from mercury_training.corpus.shards import CorpusFile, EditRow, Replacement, write_edits, write_split
 from mercury_training.errors import TrainingError
 from mercury_training.evaluate import sets as evaluation_sets
 from mercury_training.evaluate.sets import Training, build
@@ -47,7 +47,7 @@ def write_documents(folder, name, repositories):
         for number, text in enumerate(texts):
             ids = TOKENIZER.encode(text)
             path = f"shapes{number}.py"
-            documents.append(Document(repository, path, "python", "MIT", len(tokens), len(tokens) + len(ids)))
+            documents.append(CorpusFile(repository, path, "python", "MIT", len(tokens), len(tokens) + len(ids)))
             tokens += ids
     (folder / "part").write_bytes(b"".join(token.to_bytes(2, "little") for token in tokens))
     write_split(folder, name, [(folder / "part", documents)])

@@ -9,7 +9,7 @@ from mercury_engine.tokens.blocks import with_answers
 from mercury_engine.tokens.layout import Budget, answer_ids, budget_for, freeze, lay_out, until_end
 from mercury_engine.tokens.vocabulary import BOS, CUR, EOM, HOLES, LINE, MASK, OLD, PAD, PART, PRE, SPECIALS, SUF
 from mercury_training.rows import examples
-from mercury_training.rows.examples import Cut, Place, completion, left_to_right, next_edit
+from mercury_training.rows.examples import Gap, Site, completion, left_to_right, next_edit
 from mercury_training.rows.loader import Batches
 from mercury_training.rows.packing import Shape, pack, stack
 from tests.engine.slow_hints import one_line, slow_hints
@@ -31,7 +31,7 @@ def packed(rows):
 
 
 def place(text=None, offset=300, snippets=()):
-    return Place(Window("shapes.py", "python", text or source(0)), offset, snippets)
+    return Site(Window("shapes.py", "python", text or source(0)), offset, snippets)
 
 
 def many(make, count=150):
@@ -47,7 +47,7 @@ def test_a_completion_is_the_request_that_serving_would_lay_out(monkeypatch):
     """The same calls on the same text, by hand."""
     text = "def area(self):\n    return self.width * 2\n\nprint(area)\n"
     start, stop = text.index("self.width"), text.index(" * 2")
-    monkeypatch.setattr(examples, "CUTTERS", {kind: lambda *_: Cut(start, stop, "line") for kind in examples.CUTTERS})
+    monkeypatch.setattr(examples, "CUTTERS", {kind: lambda *_: Gap(start, stop, "line") for kind in examples.CUTTERS})
     monkeypatch.setattr(examples, "STALE", 0)
     monkeypatch.setattr(examples, "RECENT", 0)
     monkeypatch.setattr(examples, "NO_MODE", 0)

@@ -31,7 +31,7 @@ from mercury_training.train import run as train
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.run import run
 from mercury_training.train.schedule import Phase, phase_at, rate_factor
-from mercury_training.train.settings import Hardware, Recipe, Settings, Start
+from mercury_training.train.settings import Hardware, Recipe, Start, TrainSettings
 from mercury_training.train.trainer import Trainer
 from tests.training.small import TOKENIZER, write_corpus
 
@@ -65,7 +65,7 @@ def corpus(tmp_path_factory):
 
 
 def settings(corpus, out, *, hardware=None, start=None, **changed):
-    return Settings(
+    return TrainSettings(
         data=corpus,
         out=out,
         hardware=Hardware(**{"micro": 256} | (hardware or {})),

@@ -19,7 +19,7 @@ from mercury_training.errors import TrainingError
 from mercury_training.tune import project as projects
 from mercury_training.tune import run as tuning
 from mercury_training.tune.project import history_of, split
-from mercury_training.tune.run import Mark, Plan, tune
+from mercury_training.tune.run import Mark, TuningPlan, tune
 from tests.training.small import GOLDEN, TOKENIZER, source
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
@@ -177,7 +177,7 @@ def test_a_projects_configuration_names_no_program(project, tmp_path):
 
 def test_a_time_that_is_over_before_the_first_update_leaves_no_update(project):
     weights = {name: weight.numpy() for name, weight in create(CONFIG, 0).state_dict().items()}
-    plan = Plan(model=project, out=project)
+    plan = TuningPlan(model=project, out=project)
     _, steps = tuning._learn(divided(project), TOKENIZER, CONFIG, weights, plan, time.monotonic(), lambda line: None)
     assert steps == 0
 
@@ -266,7 +266,7 @@ def test_a_project_is_learned_judged_and_answered_with(rank, project, model, tmp
     monkeypatch.setattr(tuning, "FILES", 1)
     monkeypatch.setattr(tuning, "ENOUGH", 1)
     threads = torch.get_num_threads()
-    plan = Plan(model=model, out=tmp_path / "made", rank=rank, steps=6)
+    plan = TuningPlan(model=model, out=tmp_path / "made", rank=rank, steps=6)
     report = tune(Material(str(project), files_of(project)), plan)
     torch.set_num_threads(threads)
     written = json.loads((tmp_path / "made/adapter.json").read_text())

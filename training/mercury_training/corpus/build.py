@@ -21,21 +21,21 @@ from msgspec import Struct
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.corpus import history, shards
 from mercury_training.corpus.collection import Kept, collect, collected, select, shown, texts, write
-from mercury_training.corpus.contamination import Evaluation
+from mercury_training.corpus.contamination import EvaluationRuns
 from mercury_training.corpus.manifest import Manifest, entry_of, grouped, report, with_tables
 from mercury_training.corpus.pack import pack, unpack
-from mercury_training.corpus.shards import Document
-from mercury_training.corpus.sources import Source, discover, reserved_names
+from mercury_training.corpus.shards import CorpusFile
+from mercury_training.corpus.sources import CorpusSource, discover, reserved_names
 from mercury_training.corpus.tokenizer_training import train_tokenizer
 from mercury_training.errors import TrainingError, reported
 
-__all__ = ["Folder", "Recipe", "build", "main"]
+__all__ = ["NamedFolder", "SourcesFile", "build", "main"]
 
 SAMPLE = 64_000_000
 """Characters that the tokenizer learns from."""
 
 
-class Folder(Struct, frozen=True, forbid_unknown_fields=True):
+class NamedFolder(Struct, frozen=True, forbid_unknown_fields=True):
     """A folder of files under one name; `revision` says which state of it this is."""
 
     name: str
@@ -43,7 +43,7 @@ class Folder(Struct, frozen=True, forbid_unknown_fields=True):
     revision: str
 
 
-class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
+class SourcesFile(Struct, frozen=True, forbid_unknown_fields=True):
     """A sources file. Paths are relative to the file's folder.
 
     `caps`: at most so many million bytes of a language. `held_out`: sources for evaluation only. `stated`: licences of
@@ -53,7 +53,7 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
     reserved: str
     evaluation: list[str]
     mirrors: list[str] = []
-    folders: list[Folder] = []
+    folders: list[NamedFolder] = []
     site_packages: list[str] = []
     wheels: list[str] = []
     held_out: list[str] = []
@@ -64,7 +64,7 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
     edits_per_repository: int = 2000
 
     @classmethod
-    def load(cls, path: Path) -> "Recipe":
+    def load(cls, path: Path) -> "SourcesFile":
         try:
             return msgspec.convert(tomllib.loads(path.read_text("utf-8")), cls)
         except (OSError, ValueError) as error:
@@ -75,7 +75,7 @@ class Encoded(Struct, frozen=True):
     """The documents of one source, and a digest of what they were made from."""
 
     state: str
-    documents: list[Document]
+    documents: list[CorpusFile]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,7 +98,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def build(sources_file: Path, out: Path, work: Path) -> Manifest:
     """All steps; the manifest is also written to `out`."""
-    recipe, root = Recipe.load(sources_file), sources_file.parent
+    recipe, root = SourcesFile.load(sources_file), sources_file.parent
     _check(recipe, root)
     reserved = reserved_names((root / recipe.reserved).read_text("utf-8"))
     sources = _sources(recipe, root, reserved)
@@ -106,7 +106,7 @@ def build(sources_file: Path, out: Path, work: Path) -> Manifest:
         raise TrainingError(f"{sources_file}: no source in what it names; mirrors lie as owner+name/repo")
     out.mkdir(parents=True, exist_ok=True)
     dropped = collect(sources, recipe.stated, reserved, work)
-    evaluation = Evaluation(path for pattern in recipe.evaluation for path in sorted(root.glob(pattern)))
+    evaluation = EvaluationRuns(path for pattern in recipe.evaluation for path in sorted(root.glob(pattern)))
     kept = select(sources, recipe.held_out, recipe.caps, evaluation, work, dropped)
     tokenizer = _tokenizer(recipe, root, out, kept, work)
     encoded = [(found, _encode(found, tokenizer, out, work)) for found in shown("encode", kept)]
@@ -137,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _check(recipe: Recipe, root: Path) -> None:
+def _check(recipe: SourcesFile, root: Path) -> None:
     """That nothing of what it names is missing: a name that was mistyped must not leave evaluation rows in."""
     named = [recipe.reserved, *recipe.mirrors, *recipe.site_packages, *recipe.wheels]
     named += [folder.path for folder in recipe.folders] + [recipe.tokenizer] * bool(recipe.tokenizer)
@@ -147,7 +147,7 @@ def _check(recipe: Recipe, root: Path) -> None:
         raise TrainingError(f"{root / missing[0]}: not there; correct the sources file, whose paths are relative to it")
 
 
-def _sources(recipe: Recipe, root: Path, reserved: frozenset[str]) -> list[Source]:
+def _sources(recipe: SourcesFile, root: Path, reserved: frozenset[str]) -> list[CorpusSource]:
     """Held-out sources first, so that training loses what resembles them; packages made from them stay out."""
     places = (
         [str(root / folder) for folder in found] for found in (recipe.mirrors, recipe.site_packages, recipe.wheels)
@@ -156,7 +156,7 @@ def _sources(recipe: Recipe, root: Path, reserved: frozenset[str]) -> list[Sourc
     left_out |= {f"pypi/{name.lower().rpartition('/')[2]}" for name in recipe.held_out}
     found = [
         *discover(*places, reserved),
-        *(Source(folder.name, "folder", str(root / folder.path), folder.revision) for folder in recipe.folders),
+        *(CorpusSource(folder.name, "folder", str(root / folder.path), folder.revision) for folder in recipe.folders),
     ]
     found = [source for source in found if source.name.lower() not in left_out]
     if missing := set(recipe.held_out) - {source.name for source in found}:
@@ -164,7 +164,7 @@ def _sources(recipe: Recipe, root: Path, reserved: frozenset[str]) -> list[Sourc
     return sorted(found, key=lambda source: source.name not in recipe.held_out)
 
 
-def _tokenizer(recipe: Recipe, root: Path, out: Path, kept: list[Kept], work: Path) -> Tokenizer:
+def _tokenizer(recipe: SourcesFile, root: Path, out: Path, kept: list[Kept], work: Path) -> Tokenizer:
     path = out / "tokenizer.json"
     if not path.exists() and recipe.tokenizer:
         write(path, (root / recipe.tokenizer).read_bytes())
@@ -194,7 +194,7 @@ def _encode(kept: Kept, tokenizer: Tokenizer, out: Path, work: Path) -> Encoded:
     for found in (candidates[number] for number in kept.numbers):
         tokens = np.array(tokenizer.encode(found.text), np.uint16)
         stop = start + len(tokens)
-        documents.append(Document(kept.source.name, found.path, found.language, found.licence, start, stop))
+        documents.append(CorpusFile(kept.source.name, found.path, found.language, found.licence, start, stop))
         parts.append(tokens.tobytes())
         start = stop
     encoded = Encoded(state, documents)
@@ -207,7 +207,7 @@ def _tokens_path(work: Path, kept: Kept) -> Path:
     return work / "encoded" / f"{kept.source.key}.u16"
 
 
-def _splits(recipe: Recipe, encoded: list[tuple[Kept, Encoded]], out: Path, work: Path) -> dict[str, int]:
+def _splits(recipe: SourcesFile, encoded: list[tuple[Kept, Encoded]], out: Path, work: Path) -> dict[str, int]:
     """Tokens in each split."""
     tokens = {}
     for split, held_out in (("train", False), ("held_out", True)):
@@ -218,7 +218,7 @@ def _splits(recipe: Recipe, encoded: list[tuple[Kept, Encoded]], out: Path, work
 
 
 def _edits(
-    encoded: list[tuple[Kept, Encoded]], recipe: Recipe, evaluation: Evaluation, out: Path, work: Path
+    encoded: list[tuple[Kept, Encoded]], recipe: SourcesFile, evaluation: EvaluationRuns, out: Path, work: Path
 ) -> dict[str, dict[str, int]]:
     """Edit rows of the kept files of every repository; how many of each kind in each split."""
     repositories = [member for member in encoded if member[0].source.kind == "git"]
@@ -235,7 +235,7 @@ def _edits(
     return rows
 
 
-def _rows_of(source: Source, recipe: Recipe, work: Path) -> Path:
+def _rows_of(source: CorpusSource, recipe: SourcesFile, work: Path) -> Path:
     """One repository's edit rows, kept between builds."""
     limit = recipe.edits_per_repository
     path = work / "edits" / f"{source.key}.{source.revision[:12]}.{limit}.jsonl.xz"
@@ -249,7 +249,7 @@ def _rows_of(source: Source, recipe: Recipe, work: Path) -> Path:
 
 
 def _counted(
-    kinds: Counter[str], members: Iterable[tuple[Path, Set[str]]], evaluation: Evaluation
+    kinds: Counter[str], members: Iterable[tuple[Path, Set[str]]], evaluation: EvaluationRuns
 ) -> Iterator[shards.EditRow]:
     """Rows of these files. What was kept between builds may be older than the selection and the evaluation sets."""
     for path, known in members:
@@ -266,11 +266,11 @@ def _texts(row: shards.EditRow) -> Iterator[str]:
 
 
 def _manifest(
-    recipe: Recipe,
+    recipe: SourcesFile,
     encoded: list[tuple[Kept, Encoded]],
     tokens: dict[str, int],
     rows: dict[str, dict[str, int]],
-    evaluation: Evaluation,
+    evaluation: EvaluationRuns,
     dropped: Counter[str],
     work: Path,
 ) -> Manifest:

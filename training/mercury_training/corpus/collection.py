@@ -14,17 +14,17 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_training.corpus import licences
-from mercury_training.corpus.contamination import Evaluation
+from mercury_training.corpus.contamination import EvaluationRuns
 from mercury_training.corpus.dedup import Seen, digest, signature
 from mercury_training.corpus.filters import reason_to_drop
-from mercury_training.corpus.sources import Source, files, is_reserved
+from mercury_training.corpus.sources import CorpusSource, files, is_reserved
 
-__all__ = ["Candidate", "Collected", "Kept", "collect", "collected", "filtered", "select", "shown", "texts", "write"]
+__all__ = ["Collected", "FilteredFile", "Kept", "collect", "collected", "filtered", "select", "shown", "texts", "write"]
 
 T = TypeVar("T")
 
 
-class Candidate(Struct, frozen=True, array_like=True):
+class FilteredFile(Struct, frozen=True, array_like=True):
     """A file that passed the filters."""
 
     path: str
@@ -36,18 +36,20 @@ class Candidate(Struct, frozen=True, array_like=True):
 
 
 class Collected(Struct, frozen=True):
-    candidates: list[Candidate]
+    candidates: list[FilteredFile]
     dropped: dict[str, int]
 
 
 class Kept(Struct, frozen=True):
     """What selection left of a source: numbers of its candidates."""
 
-    source: Source
+    source: CorpusSource
     numbers: list[int]
 
 
-def collect(sources: Sequence[Source], stated: Mapping[str, str], reserved: frozenset[str], work: Path) -> Counter[str]:
+def collect(
+    sources: Sequence[CorpusSource], stated: Mapping[str, str], reserved: frozenset[str], work: Path
+) -> Counter[str]:
     """Filter every source that was not filtered before; what was dropped is counted by reason."""
     dropped: Counter[str] = Counter()
     for source in shown("collect", sources):
@@ -59,8 +61,8 @@ def collect(sources: Sequence[Source], stated: Mapping[str, str], reserved: froz
     return dropped
 
 
-def filtered(source: Source, stated: str | None, reserved: frozenset[str]) -> Collected:
-    candidates: list[Candidate] = []
+def filtered(source: CorpusSource, stated: str | None, reserved: frozenset[str]) -> Collected:
+    candidates: list[FilteredFile] = []
     dropped: Counter[str] = Counter()
     for file in files(source, stated):
         if is_reserved(file.path, reserved):
@@ -74,15 +76,15 @@ def filtered(source: Source, stated: str | None, reserved: frozenset[str]) -> Co
         else:
             text = text.replace("\r\n", "\n")
             sign = signature(file.data).tobytes()
-            candidates.append(Candidate(file.path, file.language, licence, text, digest(file.data), sign))
+            candidates.append(FilteredFile(file.path, file.language, licence, text, digest(file.data), sign))
     return Collected(candidates, dict(dropped))
 
 
 def select(
-    sources: Sequence[Source],
+    sources: Sequence[CorpusSource],
     held_out: Collection[str],
     caps: Mapping[str, float],
-    evaluation: Evaluation,
+    evaluation: EvaluationRuns,
     work: Path,
     dropped: Counter[str],
 ) -> list[Kept]:
@@ -112,7 +114,7 @@ def texts(kept: Kept, work: Path) -> Iterator[str]:
     return (candidates[number].text for number in kept.numbers)
 
 
-def collected(work: Path, source: Source) -> Collected:
+def collected(work: Path, source: CorpusSource) -> Collected:
     return msgspec.msgpack.decode(zlib.decompress(_path(work, source).read_bytes()), type=Collected)
 
 
@@ -135,8 +137,8 @@ def write(path: Path, data: bytes) -> None:
 
 
 def _originals(
-    sources: Sequence[Source], evaluation: Evaluation, work: Path, dropped: Counter[str]
-) -> Iterator[tuple[Source, int, Candidate]]:
+    sources: Sequence[CorpusSource], evaluation: EvaluationRuns, work: Path, dropped: Counter[str]
+) -> Iterator[tuple[CorpusSource, int, FilteredFile]]:
     seen = Seen()
     for source in shown("select", sources):
         for number, candidate in enumerate(collected(work, source).candidates):
@@ -148,5 +150,5 @@ def _originals(
                 yield source, number, candidate
 
 
-def _path(work: Path, source: Source) -> Path:
+def _path(work: Path, source: CorpusSource) -> Path:
     return work / "collected" / f"{source.key}.{source.revision[:12]}.zz"

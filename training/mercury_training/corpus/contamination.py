@@ -9,13 +9,13 @@ from pathlib import Path
 
 from mercury_training.errors import TrainingError
 
-__all__ = ["Evaluation", "code_runs"]
+__all__ = ["EvaluationRuns", "code_runs"]
 
 SHORTEST_RUN = 60
 TRIVIAL = re.compile(r"(import|from|package|use)\b|#|//|/\*|\*|\"\"\"|'''|@|\W*$")
 
 
-class Evaluation:
+class EvaluationRuns:
     """The runs of every evaluation row; remembers which rows the corpus touched."""
 
     def __init__(self, paths: Iterable[Path]) -> None:

@@ -11,9 +11,9 @@ from msgspec import Struct, structs
 from mercury_engine.api import Edit
 from mercury_training.corpus import filters, synthetic
 from mercury_training.corpus.shards import EditRow, Replacement
-from mercury_training.corpus.sources import Source, blobs, git
+from mercury_training.corpus.sources import CorpusSource, blobs, git
 
-__all__ = ["Hunk", "commit_rows", "edit_rows", "hunks_between", "in_plausible_order", "made_up"]
+__all__ = ["CommitHunk", "commit_rows", "edit_rows", "hunks_between", "in_plausible_order", "made_up"]
 
 WINDOW = 48
 HISTORY = 6
@@ -34,7 +34,7 @@ DEFINED = re.compile(
 )
 
 
-class Text(Protocol):
+class SourceText(Protocol):
     """A file that passed the filters: its history may be learned from."""
 
     path: str
@@ -43,7 +43,7 @@ class Text(Protocol):
     text: str
 
 
-class Hunk(Struct, frozen=True):
+class CommitHunk(Struct, frozen=True):
     """Lines `first` to `stop` of the file before the commit become `new`."""
 
     path: str
@@ -58,7 +58,7 @@ class Change(Struct, frozen=True):
 
     commit: str
     before: dict[str, list[str]]
-    hunks: list[Hunk]
+    hunks: list[CommitHunk]
 
 
 class MadeUp(Struct, frozen=True):
@@ -71,7 +71,7 @@ class MadeUp(Struct, frozen=True):
     make: Callable[..., EditRow]
 
 
-def made_up(source: Source, texts: Sequence[Text], draw: random.Random) -> Iterator[MadeUp]:
+def made_up(source: CorpusSource, texts: Sequence[SourceText], draw: random.Random) -> Iterator[MadeUp]:
     """A name, a signature or an import carried through one Python file, as everybody does it."""
     python = [text for text in texts if text.language == "python"]
     for text in draw.sample(python, len(python)):
@@ -80,10 +80,12 @@ def made_up(source: Source, texts: Sequence[Text], draw: random.Random) -> Itera
             return EditRow(source.name, source.revision, licence, path, "python", **fields)
 
         for kind, before, hunks, known in synthetic.changes(text.path, text.text, draw):
-            yield MadeUp(kind, Change("", {text.path: before}, [Hunk(text.path, *hunk) for hunk in hunks]), known, make)
+            yield MadeUp(
+                kind, Change("", {text.path: before}, [CommitHunk(text.path, *hunk) for hunk in hunks]), known, make
+            )
 
 
-def edit_rows(source: Source, texts: Sequence[Text], limit: int) -> Iterator[EditRow]:
+def edit_rows(source: CorpusSource, texts: Sequence[SourceText], limit: int) -> Iterator[EditRow]:
     """At most `limit` rows, newest commits first, synthetic ones among them, and a quarter silent."""
     draw = random.Random(source.name)
     made = silent = 0
@@ -110,7 +112,7 @@ def commit_rows(change: Change, make: Callable[..., EditRow], draw: random.Rando
     yield _silence(change, hunks, make, draw)
 
 
-def hunks_between(path: str, before: Sequence[str], after: Sequence[str]) -> list[Hunk] | None:
+def hunks_between(path: str, before: Sequence[str], after: Sequence[str]) -> list[CommitHunk] | None:
     """What turns `before` into `after`, None where the two differ over too long a stretch."""
     head = next(
         (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
@@ -123,13 +125,13 @@ def hunks_between(path: str, before: Sequence[str], after: Sequence[str]) -> lis
         return None
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return [
-        Hunk(path, head + i, head + j, tuple(old[i:j]), tuple(new[k:m]))
+        CommitHunk(path, head + i, head + j, tuple(old[i:j]), tuple(new[k:m]))
         for tag, i, j, k, m in matcher.get_opcodes()
         if tag != "equal"
     ]
 
 
-def in_plausible_order(hunks: Sequence[Hunk]) -> list[Hunk]:
+def in_plausible_order(hunks: Sequence[CommitHunk]) -> list[CommitHunk]:
     """Definitions before their uses, code before its tests, otherwise from top to bottom."""
     added = [_names(hunk.new) - _names(hunk.old) for hunk in hunks]
     used_by = [
@@ -148,7 +150,7 @@ def in_plausible_order(hunks: Sequence[Hunk]) -> list[Hunk]:
     return sorted(hunks, key=lambda hunk: keys[id(hunk)])
 
 
-def _commit_rows(source: Source, texts: Sequence[Text], draw: random.Random) -> Iterator[EditRow]:
+def _commit_rows(source: CorpusSource, texts: Sequence[SourceText], draw: random.Random) -> Iterator[EditRow]:
     known = {text.path: text for text in texts if text.language in CODE}
     for change in _small_changes(source, known):
 
@@ -158,7 +160,7 @@ def _commit_rows(source: Source, texts: Sequence[Text], draw: random.Random) -> 
         yield from commit_rows(change, make, draw)
 
 
-def _small_changes(source: Source, known: Container[str]) -> Iterator[Change]:
+def _small_changes(source: CorpusSource, known: Container[str]) -> Iterator[Change]:
     """Commits that modify one to three known files by at most 60 lines, whose blobs are all there."""
     with blobs(source.location) as read:
         for commit, files in _commits(source, known):
@@ -176,7 +178,7 @@ def _small_changes(source: Source, known: Container[str]) -> Iterator[Change]:
                     yield Change(commit, before, hunks)
 
 
-def _commits(source: Source, known: Container[str]) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+def _commits(source: CorpusSource, known: Container[str]) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     """Commits that touch one to three files: path, old blob and new blob of those modified and known. Numbers of lines
     would need blobs that a mirror may lack, so only names are asked for."""
     log = git(
@@ -203,7 +205,7 @@ def _lines(data: bytes | None) -> list[str] | None:
         return None
 
 
-def _is_small(hunks: Sequence[Hunk]) -> bool:
+def _is_small(hunks: Sequence[CommitHunk]) -> bool:
     lines = sum(len(hunk.old) + len(hunk.new) for hunk in hunks)
     return (
         lines <= CHANGED_LINES
@@ -213,7 +215,7 @@ def _is_small(hunks: Sequence[Hunk]) -> bool:
 
 
 def _row(
-    change: Change, hunks: Sequence[Hunk], done: int, make: Callable[..., EditRow], draw: random.Random
+    change: Change, hunks: Sequence[CommitHunk], done: int, make: Callable[..., EditRow], draw: random.Random
 ) -> EditRow:
     """The moment before hunk `done`: expected are it and the later ones that its window holds whole."""
     target, applied = hunks[done], hunks[:done]
@@ -238,7 +240,7 @@ def _row(
     )
 
 
-def _silence(change: Change, hunks: Sequence[Hunk], make: Callable[..., EditRow], draw: random.Random) -> EditRow:
+def _silence(change: Change, hunks: Sequence[CommitHunk], make: Callable[..., EditRow], draw: random.Random) -> EditRow:
     """All is done: around the last edit, or anywhere else in a changed file, nothing is to be changed."""
     last = hunks[-1]
     lines = _state(change, last.path, hunks)
@@ -255,33 +257,33 @@ def _silence(change: Change, hunks: Sequence[Hunk], make: Callable[..., EditRow]
     )
 
 
-def _state(change: Change, path: str, applied: Sequence[Hunk]) -> list[str]:
+def _state(change: Change, path: str, applied: Sequence[CommitHunk]) -> list[str]:
     lines = list(change.before[path])
     for hunk in sorted((hunk for hunk in applied if hunk.path == path), key=lambda hunk: -hunk.first):
         lines[hunk.first : hunk.stop] = hunk.new
     return lines
 
 
-def _place(hunk: Hunk, applied: Iterable[Hunk]) -> int:
+def _place(hunk: CommitHunk, applied: Iterable[CommitHunk]) -> int:
     """Where the hunk begins once `applied` has been done."""
     earlier = (other for other in applied if other.path == hunk.path and other.first < hunk.first)
     return hunk.first + sum(len(other.new) - len(other.old) for other in earlier)
 
 
-def _cursor(path: str, applied: Sequence[Hunk], start: int) -> int:
+def _cursor(path: str, applied: Sequence[CommitHunk], start: int) -> int:
     if not applied or applied[-1].path != path:
         return -1
     line = _place(applied[-1], applied) + max(0, len(applied[-1].new) - 1) - start
     return line if 0 <= line < WINDOW else -1
 
 
-def _edits(applied: Sequence[Hunk]) -> tuple[Edit, ...]:
+def _edits(applied: Sequence[CommitHunk]) -> tuple[Edit, ...]:
     """The newest few, oldest first, each at the line where it stood when it was made."""
     places = [(hunk, _place(hunk, applied[:number])) for number, hunk in enumerate(applied)]
     return tuple(Edit(hunk.path, place, "".join(hunk.old), "".join(hunk.new)) for hunk, place in places[-HISTORY:])
 
 
-def _kind(target: Hunk, applied: Sequence[Hunk]) -> str:
+def _kind(target: CommitHunk, applied: Sequence[CommitHunk]) -> str:
     if not applied:
         return "first"
     substitution = _substitution(target)
@@ -291,7 +293,7 @@ def _kind(target: Hunk, applied: Sequence[Hunk]) -> str:
     return "other" if introduced.isdisjoint(_names(target.new) - _names(target.old)) else "propagate"
 
 
-def _substitution(hunk: Hunk) -> tuple[tuple[str, ...], ...]:
+def _substitution(hunk: CommitHunk) -> tuple[tuple[str, ...], ...]:
     """The words taken and the words put, without those on either side that stay."""
     old, new = (re.findall(r"\w+|[^\w\s]", "".join(lines)) for lines in (hunk.old, hunk.new))
     while old and new and old[0] == new[0]:
@@ -305,16 +307,16 @@ def _names(lines: Iterable[str]) -> set[str]:
     return set(NAME.findall("".join(lines)))
 
 
-def _defined(hunk: Hunk) -> set[str]:
+def _defined(hunk: CommitHunk) -> set[str]:
     found = {name for match in DEFINED.findall("".join(hunk.new)) for name in match if name}
     return found - _names(hunk.old)
 
 
-def _all_lines(hunks: Iterable[Hunk]) -> Iterator[str]:
+def _all_lines(hunks: Iterable[CommitHunk]) -> Iterator[str]:
     return (line for hunk in hunks for line in (*hunk.old, *hunk.new))
 
 
-def _synthetic_rows(source: Source, texts: Sequence[Text], draw: random.Random) -> Iterator[EditRow]:
+def _synthetic_rows(source: CorpusSource, texts: Sequence[SourceText], draw: random.Random) -> Iterator[EditRow]:
     for made in made_up(source, texts, draw):
         row = _row(made.change, made.change.hunks, made.known, made.make, draw)
         if row.expected:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from mercury_training.corpus.shards import Document
-from mercury_training.corpus.sources import Source
+from mercury_training.corpus.shards import CorpusFile
+from mercury_training.corpus.sources import CorpusSource
 
 __all__ = ["Manifest", "SourceEntry", "entry_of", "report", "with_tables"]
 
@@ -47,7 +47,9 @@ class Manifest(Struct, frozen=True, kw_only=True):
     sources: list[SourceEntry]
 
 
-def entry_of(source: Source, documents: Sequence[Document], sizes: Sequence[int], held_out: bool) -> SourceEntry:
+def entry_of(
+    source: CorpusSource, documents: Sequence[CorpusFile], sizes: Sequence[int], held_out: bool
+) -> SourceEntry:
     return SourceEntry(
         name=source.name,
         revision=source.revision,
@@ -59,7 +61,7 @@ def entry_of(source: Source, documents: Sequence[Document], sizes: Sequence[int]
     )
 
 
-def grouped(sized: Collection[tuple[Document, int]], field: str) -> dict[str, Figures]:
+def grouped(sized: Collection[tuple[CorpusFile, int]], field: str) -> dict[str, Figures]:
     """Figures for each value of a document's field, most tokens first."""
     counts: dict[str, Counter[str]] = {}
     for document, size in sized:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from mercury_training.corpus.shards import Corpus, Document, EditRow, read_edits
+from mercury_training.corpus.shards import Corpus, CorpusFile, EditRow, read_edits
 from mercury_training.errors import TrainingError
 
 __all__ = ["pack", "unpack"]
@@ -43,7 +43,7 @@ def pack(folder: Path, file: Path, size: int) -> int:
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))
     assert file.stat().st_size <= size, "the room kept for indexes and the compressor's lag is enough"
-    index = msgspec.msgpack.decode(lzma.decompress(dict(train)["train.index.xz"]), type=list[Document])
+    index = msgspec.msgpack.decode(lzma.decompress(dict(train)["train.index.xz"]), type=list[CorpusFile])
     return index[-1].stop if index else 0
 
 
@@ -60,7 +60,7 @@ def unpack(file: Path, folder: Path) -> None:
 def _split(corpus: Corpus, name: str, room: int) -> list[tuple[str, bytes]]:
     split = getattr(corpus, name)
     compressor = lzma.LZMACompressor(filters=TOKENS_FILTER)
-    documents: list[Document] = []
+    documents: list[CorpusFile] = []
     parts: list[bytes] = []
     used = start = 0
     for repository in sorted(split.repositories, key=lambda found: zlib.crc32(found.encode())):

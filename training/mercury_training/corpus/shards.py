@@ -27,7 +27,7 @@ from mercury_training.errors import TrainingError
 
 __all__ = [
     "Corpus",
-    "Document",
+    "CorpusFile",
     "EditRow",
     "Replacement",
     "Split",
@@ -42,7 +42,7 @@ WIDE, NARROW = np.dtype(np.uint32), np.dtype(np.uint16)
 SUFFIX = {WIDE: "u32", NARROW: "u16"}
 
 
-class Document(Struct, frozen=True, array_like=True):
+class CorpusFile(Struct, frozen=True, array_like=True):
     """One file; its tokens are `start` to `stop` of its split."""
 
     repository: str
@@ -87,7 +87,7 @@ class EditRow(Struct, frozen=True):
 class Split:
     """The documents of one split. Tokens are mapped, never loaded whole."""
 
-    def __init__(self, tokens: np.ndarray, documents: Sequence[Document]) -> None:
+    def __init__(self, tokens: np.ndarray, documents: Sequence[CorpusFile]) -> None:
         self.tokens = tokens
         self.documents = tuple(documents)
         self.repositories = _ranges(self.documents)
@@ -96,7 +96,7 @@ class Split:
     def open(cls, folder: Path, name: str) -> "Split":
         index = folder / f"{name}.index"
         try:
-            documents = msgspec.msgpack.decode(index.read_bytes(), type=list[Document])
+            documents = msgspec.msgpack.decode(index.read_bytes(), type=list[CorpusFile])
         except (OSError, msgspec.DecodeError) as error:
             raise TrainingError(
                 f"{index}: cannot be read ({error}); name a corpus folder, or build it again"
@@ -151,10 +151,10 @@ def token_type(vocabulary: int) -> np.dtype:
 
 
 def write_split(
-    folder: Path, name: str, parts: Iterable[tuple[Path, Sequence[Document]]], kind: np.dtype = NARROW
+    folder: Path, name: str, parts: Iterable[tuple[Path, Sequence[CorpusFile]]], kind: np.dtype = NARROW
 ) -> int:
     """Join token files, whose documents count from each file's beginning, into one split; returns its tokens."""
-    documents: list[Document] = []
+    documents: list[CorpusFile] = []
     offset = 0
     for suffix in SUFFIX.values():
         # Who has the old tokens mapped keeps them.
@@ -201,11 +201,11 @@ def _is_spelled_by(tokenizer: Tokenizer, tokens: np.ndarray) -> bool:
     return known and tokenizer.encode(tokenizer.decode(tokens.tolist())) == tokens.tolist()
 
 
-def _moved(document: Document, offset: int) -> Document:
+def _moved(document: CorpusFile, offset: int) -> CorpusFile:
     return msgspec.structs.replace(document, start=document.start + offset, stop=document.stop + offset)
 
 
-def _ranges(documents: Sequence[Document]) -> dict[str, range]:
+def _ranges(documents: Sequence[CorpusFile]) -> dict[str, range]:
     ranges: dict[str, range] = {}
     for number, document in enumerate(documents):
         start = ranges[document.repository].start if document.repository in ranges else number

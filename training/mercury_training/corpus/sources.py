@@ -14,7 +14,17 @@ from msgspec import Struct
 
 from mercury_training.corpus import licences
 
-__all__ = ["LANGUAGE_OF_SUFFIX", "File", "Source", "blobs", "discover", "files", "git", "language_of", "reserved_names"]
+__all__ = [
+    "LANGUAGE_OF_SUFFIX",
+    "CorpusSource",
+    "SourceFile",
+    "blobs",
+    "discover",
+    "files",
+    "git",
+    "language_of",
+    "reserved_names",
+]
 
 LANGUAGE_OF_SUFFIX = {
     **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), "javascript"),
@@ -44,7 +54,7 @@ LARGEST = 300_000
 MEMBERS = 40_000
 
 
-class Source(Struct, frozen=True):
+class CorpusSource(Struct, frozen=True):
     """One repository, package or folder. `name` is `owner/name` or `pypi/name`; `revision` a commit or a version."""
 
     name: str
@@ -57,7 +67,7 @@ class Source(Struct, frozen=True):
         return self.name.replace("/", "+")
 
 
-class File(Struct, frozen=True):
+class SourceFile(Struct, frozen=True):
     """A text file that has a language we know, with the licence of its folder (None: not permissive)."""
 
     path: str
@@ -84,7 +94,7 @@ def is_reserved(path: str, reserved: frozenset[str]) -> bool:
 
 def discover(
     mirrors: Iterable[str], site_packages: Iterable[str], wheels: Iterable[str], reserved: frozenset[str]
-) -> list[Source]:
+) -> list[CorpusSource]:
     """Every source below the given folders, repositories before packages, without the reserved ones.
 
     A package whose repository is there too is left to near-duplicate removal: later sources give way.
@@ -92,7 +102,7 @@ def discover(
     found = [source for folder in mirrors for source in _mirrors(Path(folder))]
     found += [source for folder in wheels for source in _wheels(Path(folder))]
     found += [source for folder in site_packages for source in _installed(folder)]
-    unique: dict[str, Source] = {}
+    unique: dict[str, CorpusSource] = {}
     for source in found:
         owner, _, name = source.name.lower().partition("/")
         if name in reserved - COMMON_WORDS or f"{owner}/{name}" in reserved or (owner == "pypi" and name in reserved):
@@ -102,9 +112,9 @@ def discover(
     return list(unique.values())
 
 
-def files(source: Source, stated: str | None = None) -> Iterator[File]:
+def files(source: CorpusSource, stated: str | None = None) -> Iterator[SourceFile]:
     """The source's files of known languages and bearable size; `stated` overrides the licence found at its root."""
-    reader: Callable[[Source, str | None], Iterator[File]] = {
+    reader: Callable[[CorpusSource, str | None], Iterator[SourceFile]] = {
         "git": _git_files,
         "installed": _installed_files,
         "wheel": _wheel_files,
@@ -147,25 +157,25 @@ def _blob(request: BinaryIO, reply: BinaryIO, name: str) -> bytes | None:
     return data
 
 
-def _mirrors(folder: Path) -> Iterator[Source]:
+def _mirrors(folder: Path) -> Iterator[CorpusSource]:
     """Bare mirrors laid out as `owner+name/repo`."""
     for mirror in sorted(folder.glob("*+*/repo")):
         head = git(str(mirror), "rev-parse", "HEAD").decode().strip()
-        yield Source(mirror.parent.name.replace("+", "/", 1), "git", str(mirror), head)
+        yield CorpusSource(mirror.parent.name.replace("+", "/", 1), "git", str(mirror), head)
 
 
-def _installed(folder: str) -> Iterator[Source]:
+def _installed(folder: str) -> Iterator[CorpusSource]:
     for distribution in sorted(distributions(path=[folder]), key=lambda found: found.name.lower()):
-        yield Source(f"pypi/{distribution.name.lower()}", "installed", folder, distribution.version)
+        yield CorpusSource(f"pypi/{distribution.name.lower()}", "installed", folder, distribution.version)
 
 
-def _wheels(folder: Path) -> Iterator[Source]:
+def _wheels(folder: Path) -> Iterator[CorpusSource]:
     for wheel in sorted(folder.glob("*.whl")):
         name, version = wheel.name.split("-")[:2]
-        yield Source(f"pypi/{name.lower().replace('_', '-')}", "wheel", str(wheel), version)
+        yield CorpusSource(f"pypi/{name.lower().replace('_', '-')}", "wheel", str(wheel), version)
 
 
-def _git_files(source: Source, stated: str | None) -> Iterator[File]:
+def _git_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFile]:
     entries = _tree(source.location, source.revision)
     with blobs(source.location) as read:
         texts = {
@@ -178,7 +188,7 @@ def _git_files(source: Source, stated: str | None) -> Iterator[File]:
             language = language_of(path)
             data = read(name) if language else None
             if language and data is not None:
-                yield File(path, language, inherited(path), data)
+                yield SourceFile(path, language, inherited(path), data)
 
 
 def _tree(repository: str, revision: str) -> list[tuple[str, str]]:
@@ -209,7 +219,7 @@ def _licence_of_folder(texts: dict[str, str], stated: str | None) -> Callable[[s
     return inherited
 
 
-def _folder_files(source: Source, stated: str | None) -> Iterator[File]:
+def _folder_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFile]:
     root = Path(source.location)
     located = {str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()}
     texts = {
@@ -220,10 +230,10 @@ def _folder_files(source: Source, stated: str | None) -> Iterator[File]:
     inherited = _licence_of_folder(texts, stated)
     for name, path in located.items():
         if (language := language_of(name)) and not path.is_symlink() and path.stat().st_size <= LARGEST:
-            yield File(name, language, inherited(name), path.read_bytes())
+            yield SourceFile(name, language, inherited(name), path.read_bytes())
 
 
-def _installed_files(source: Source, stated: str | None) -> Iterator[File]:
+def _installed_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFile]:
     distribution = next(iter(Distribution.discover(name=source.name.removeprefix("pypi/"), path=[source.location])))
     members = [member for member in distribution.files or () if not str(member).startswith("..")][:MEMBERS]
     located = {str(member): Path(str(member.locate())) for member in members}
@@ -235,10 +245,10 @@ def _installed_files(source: Source, stated: str | None) -> Iterator[File]:
     inherited = _licence_of_package(distribution.read_text("METADATA") or "", texts, stated)
     for name, path in located.items():
         if (language := language_of(name)) and path.is_file() and path.stat().st_size <= LARGEST:
-            yield File(name, language, inherited(name), path.read_bytes())
+            yield SourceFile(name, language, inherited(name), path.read_bytes())
 
 
-def _wheel_files(source: Source, stated: str | None) -> Iterator[File]:
+def _wheel_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFile]:
     with zipfile.ZipFile(source.location) as wheel:
         members = [member for member in wheel.infolist() if member.file_size <= LARGEST][:MEMBERS]
         texts = {
@@ -250,7 +260,7 @@ def _wheel_files(source: Source, stated: str | None) -> Iterator[File]:
         inherited = _licence_of_package(wheel.read(metadata).decode("utf-8", "replace"), texts, stated)
         for member in members:
             if language := language_of(member.filename):
-                yield File(member.filename, language, inherited(member.filename), wheel.read(member))
+                yield SourceFile(member.filename, language, inherited(member.filename), wheel.read(member))
 
 
 def _licence_of_package(metadata: str, texts: dict[str, str], stated: str | None) -> Callable[[str], str | None]:

@@ -24,7 +24,7 @@ from msgspec import Struct
 from mercury_training.errors import TrainingError
 from mercury_training.evaluate import jail
 
-__all__ = ["Limits", "Outcome", "Sandbox", "SandboxError"]
+__all__ = ["Execution", "Limits", "Sandbox", "SandboxError"]
 
 REMEDY = (
     "run as root on Linux (in a container: with CAP_SYS_ADMIN), or begin the command with `unshare --map-root-user "
@@ -47,7 +47,7 @@ class Limits(Struct, frozen=True):
     processes: int = 8
 
 
-class Outcome(Struct, frozen=True):
+class Execution(Struct, frozen=True):
     verdict: Literal["passed", "failed", "timed out"]
     detail: str = ""
 
@@ -75,12 +75,12 @@ class Sandbox:
             start_new_session=True,
         )
         hello = self._receive()
-        trial = self.run("pass") if "ready" in hello else Outcome("failed", hello.get("error", "it did not start"))
+        trial = self.run("pass") if "ready" in hello else Execution("failed", hello.get("error", "it did not start"))
         if not trial.passed:
             self.close()
             raise SandboxError(f"no sandbox here: {trial.detail or trial.verdict}; {REMEDY}")
 
-    def run(self, program: str) -> Outcome:
+    def run(self, program: str) -> Execution:
         """Passed is a Python program that comes to its end without raising or exiting."""
         assert self._server.stdin
         with suppress(BrokenPipeError):
@@ -89,7 +89,7 @@ class Sandbox:
         answer = self._receive()
         if not answer:
             raise SandboxError("the sandbox ended; look for a kernel message about memory, and run again")
-        return msgspec.convert(answer, Outcome)
+        return msgspec.convert(answer, Execution)
 
     def close(self) -> None:
         self._server.communicate()

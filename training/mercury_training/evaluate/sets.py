@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from mercury_training import jsonl
 from mercury_training.corpus.contamination import code_runs
-from mercury_training.corpus.shards import Corpus, Document, EditRow, Split
+from mercury_training.corpus.shards import Corpus, CorpusFile, EditRow, Split
 from mercury_training.errors import TrainingError, reported
 from mercury_training.rows.cuts import KINDS, Cut, cuts, row_of, surroundings
 from mercury_training.rows.fim_rows import FimRow
@@ -52,7 +52,7 @@ APART = "another set, whose files are not cut again: one to fit with, one to jud
 AGAINST = "a further corpus that models are trained on, whose files rows may not resemble"
 
 
-class Named(Struct, frozen=True):
+class Revision(Struct, frozen=True):
     name: str
     revision: str
 
@@ -61,7 +61,7 @@ class Sources(Struct, frozen=True):
     """The part of a corpus' manifest that is needed here."""
 
     tokens: dict[str, int]
-    sources: list[Named]
+    sources: list[Revision]
 
 
 class Taken(Struct, frozen=True):
@@ -184,7 +184,7 @@ def next_edit_rows(rows: Iterable[EditRow], commits: dict[str, str], seed: int) 
     return list(found.values())
 
 
-def _fim_row(document: Document, commit: str, text: str, cut: Cut) -> FimRow:
+def _fim_row(document: CorpusFile, commit: str, text: str, cut: Cut) -> FimRow:
     key = f"{document.repository} {commit} {document.path} {cut.start} {cut.stop}"
     return row_of(
         text,

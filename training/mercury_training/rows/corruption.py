@@ -7,7 +7,7 @@ from mercury_engine.tokens.blocks import canvas_slots
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, SPECIALS
 from mercury_training.rows.examples import Example
 
-__all__ = ["Canvas", "answer_canvases", "drafted", "hidden", "pair", "text_canvases"]
+__all__ = ["CanvasRows", "answer_canvases", "drafted", "hidden", "pair", "text_canvases"]
 
 SIZES = (0.3, 0.35, 0.3, 0.05)
 """How often a canvas has each of the sizes `CANVASES`."""
@@ -20,7 +20,7 @@ VISIBLE = 0.2
 """What a slot weighs that the input shows, and rightly."""
 
 
-class Canvas(Struct, frozen=True, eq=False):
+class CanvasRows(Struct, frozen=True, eq=False):
     """Slots that hang on row `parent` of a stream: row j's input is `inputs[j]`, and it predicts slot j + 1.
 
     Canvases with the same `group` see each other; -1 is none.
@@ -33,11 +33,11 @@ class Canvas(Struct, frozen=True, eq=False):
     group: int = -1
 
 
-def hidden(parent: int, slots: np.ndarray, weights: np.ndarray, inputs: np.ndarray, group: int = -1) -> Canvas:
+def hidden(parent: int, slots: np.ndarray, weights: np.ndarray, inputs: np.ndarray, group: int = -1) -> CanvasRows:
     """A canvas whose row j predicts slot j + 1; the last row's prediction is discarded."""
     shown = np.where(inputs == slots, VISIBLE, 1)
     following = np.append(slots[1:], EOM)
-    return Canvas(parent, inputs, following, np.append((weights * shown)[1:], 0).astype(np.float32), group)
+    return CanvasRows(parent, inputs, following, np.append((weights * shown)[1:], 0).astype(np.float32), group)
 
 
 def pair(slots: np.ndarray, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +66,7 @@ def drafted(slots: np.ndarray, vocabulary: int, draw: np.random.Generator) -> np
 
 def answer_canvases(
     example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int
-) -> list[Canvas]:
+) -> list[CanvasRows]:
     """One drawing of canvases on an example's answers: all holes together, or one hole from some token on."""
     if len(example.answers) > 1 and draw.random() < 0.7:
         return _together(example, room, vocabulary, draw, group)
@@ -86,7 +86,7 @@ def answer_canvases(
 
 def text_canvases(
     example: Example, starts: np.ndarray, room: int, vocabulary: int, draw: np.random.Generator
-) -> list[Canvas]:
+) -> list[CanvasRows]:
     """Canvases at some place in running text; `starts[i]` says how many plain tokens follow row i. No end."""
     size = _size(room, draw)
     if size is None:
@@ -101,7 +101,7 @@ def text_canvases(
     return [hidden(parent, slots, weights, found) for found in inputs]
 
 
-def _together(example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int) -> list[Canvas]:
+def _together(example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int) -> list[CanvasRows]:
     """The first draft of several holes: siblings that see each other, each hanging on its own anchor."""
     size = _size(room // len(example.answers), draw)
     if size is None:

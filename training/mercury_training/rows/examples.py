@@ -23,7 +23,7 @@ from mercury_engine.tokens.vocabulary import HOLE_STRIDE, PRE, SUF
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.synthetic import lines_of
 
-__all__ = ["Example", "Place", "answered", "completion", "left_to_right", "next_edit"]
+__all__ = ["Example", "Site", "answered", "completion", "left_to_right", "next_edit"]
 
 KINDS = {"tail": 0.35, "line": 0.2, "block": 0.2, "characters": 0.15, "holes": 0.1}
 """The shares of completions."""
@@ -63,7 +63,7 @@ class Example(Struct, frozen=True, eq=False):
         return self.told[1].canvas_hints(self.anchors[0] + 1 + row - self.base, size)
 
 
-class Place(Struct, frozen=True):
+class Site(Struct, frozen=True):
     """A window of a document, an offset in it that the completion should be near, and related code."""
 
     window: Window
@@ -71,7 +71,7 @@ class Place(Struct, frozen=True):
     snippets: tuple[Snippet, ...] = ()
 
 
-class Cut(Struct, frozen=True):
+class Gap(Struct, frozen=True):
     """A range of a text that is taken out for the model to write again."""
 
     start: int
@@ -93,7 +93,7 @@ def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room
     return Example(Stream(ids, positions, (Block(size),), ()), size, (listener.build(ids, positions),))
 
 
-def completion(tokenizer: Tokenizer, place: Place, budget: Budget, draw: np.random.Generator) -> Example | None:
+def completion(tokenizer: Tokenizer, place: Site, budget: Budget, draw: np.random.Generator) -> Example | None:
     """Text taken out near the place's offset; None where nothing suitable stands there or it does not fit."""
     kind = draw.choice(list(KINDS), p=list(KINDS.values()))
     text = place.window.text
@@ -240,7 +240,7 @@ def _indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _tail(text: str, offset: int, draw: np.random.Generator) -> Cut | None:
+def _tail(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
     """From somewhere in a line to its end, sometimes only to the closing brackets that stand there already."""
     start, stop = _line_at(text, offset)
     line = text[start:stop]
@@ -254,17 +254,17 @@ def _tail(text: str, offset: int, draw: np.random.Generator) -> Cut | None:
     closers = CLOSERS.search(line)
     if closers and closers.start() > cut and draw.random() < 0.25:
         end = int(draw.integers(closers.start(), len(line)))
-    return Cut(start + cut, start + end, "line")
+    return Gap(start + cut, start + end, "line")
 
 
-def _whole_line(text: str, offset: int, draw: np.random.Generator) -> Cut | None:
+def _whole_line(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
     start, stop = _line_at(text, offset)
     indented = draw.random() < 0.6
     line_end = not indented and stop < len(text) and draw.random() < 0.3
-    return Cut(start + indented * _indentation(text[start:stop]), stop + line_end, "line")
+    return Gap(start + indented * _indentation(text[start:stop]), stop + line_end, "line")
 
 
-def _block(text: str, offset: int, draw: np.random.Generator) -> Cut | None:
+def _block(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
     """The rest of an indented block from some line on; its last lines where it is long."""
     start, stop = _line_at(text, offset)
     depth = _indentation(text[start:stop])
@@ -289,23 +289,23 @@ def _block(text: str, offset: int, draw: np.random.Generator) -> Cut | None:
     elif where < 0.8:
         begin = max(0, begin - 1)
     line_end = where >= 0.8 and stops[-1] < len(text) and draw.random() < 0.5
-    return Cut(begin, stops[-1] + line_end, "block")
+    return Gap(begin, stops[-1] + line_end, "block")
 
 
-def _characters(text: str, offset: int, draw: np.random.Generator) -> Cut | None:
+def _characters(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
     """Any range of characters, short ones more often."""
     length = int(np.exp(draw.uniform(0, np.log(LONGEST_CHARACTERS))))
     start = max(0, offset - int(draw.integers(8)))
     stop = min(len(text), start + length)
-    return Cut(start, stop, "block" if "\n" in text[start:stop] else "line")
+    return Gap(start, stop, "block" if "\n" in text[start:stop] else "line")
 
 
 CUTTERS = {"tail": _tail, "line": _whole_line, "block": _block, "characters": _characters}
 
 
-def _several(text: str, offset: int, draw: np.random.Generator) -> list[Cut]:
+def _several(text: str, offset: int, draw: np.random.Generator) -> list[Gap]:
     """Two to four cuts in neighbouring lines, from the top down."""
-    cuts: list[Cut] = []
+    cuts: list[Gap] = []
     for _ in range(int(draw.integers(2, 5))):
         kind = ("tail", "line", "characters")[int(draw.integers(3))]
         cut = CUTTERS[kind](text, offset, draw)

@@ -49,7 +49,7 @@ class FimRow(Struct, frozen=True, kw_only=True):
     middle: str
 
 
-class Problem(Struct, frozen=True):
+class HumanEvalProblem(Struct, frozen=True):
     """A row of HumanEval-Infilling."""
 
     task_id: str
@@ -72,7 +72,7 @@ def sample(rows: Sequence[T], limit: int | None = None) -> list[T]:
 def read_humaneval(source: Path, name: str) -> list[FimRow]:
     """From a file, a folder with the files, or a clone of the repository, bare or not."""
     file, kind = HUMANEVAL[name]
-    problems = msgspec.json.Decoder(Problem)
+    problems = msgspec.json.Decoder(HumanEvalProblem)
     return [_row(problems.decode(line), kind) for line in gzip.decompress(_stored(source, file)).splitlines()]
 
 
@@ -99,7 +99,7 @@ def _stored(source: Path, file: str) -> bytes:
     raise TrainingError(f"{source}: no {file} here; name it, its folder, or a clone of openai/human-eval-infilling")
 
 
-def _row(problem: Problem, kind: Kind) -> FimRow:
+def _row(problem: HumanEvalProblem, kind: Kind) -> FimRow:
     """Whole lines are asked for on an empty line, whose end is already there."""
     middle, suffix = problem.canonical_solution, problem.suffix
     if kind != "random_span" and middle.endswith("\n"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mercury_training.corpus.shards import Corpus
 from mercury_training.errors import TrainingError
-from mercury_training.rows.packing import EditTable, Packed, Rows, Shape, stack
+from mercury_training.rows.packing import EditTable, Packed, PackedRows, Shape, stack
 
 __all__ = ["Batches", "held_out", "open_rows"]
 
@@ -18,7 +18,7 @@ HELD_OUT_SEED = 1
 AHEAD = 8
 """Micro-batches that are laid out ahead for each worker."""
 
-_rows_of_worker: tuple[Rows, Shape]
+_rows_of_worker: tuple[PackedRows, Shape]
 
 
 class Batches:
@@ -66,11 +66,11 @@ class Batches:
             self._pool = None
 
 
-def open_rows(corpus: Path, scratch: Path, seed: int) -> Rows:
+def open_rows(corpus: Path, scratch: Path, seed: int) -> PackedRows:
     """The training rows; edit rows are unpacked into `scratch`."""
     opened = Corpus.open(corpus)
     edits = EditTable.open(corpus / "edits.jsonl.xz", scratch)
-    return Rows(opened.train, edits, opened.tokenizer, seed)
+    return PackedRows(opened.train, edits, opened.tokenizer, seed)
 
 
 def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Packed:
@@ -81,7 +81,7 @@ def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Pac
             f"{corpus}: held_out.u16 is empty; name held-out sources, or pack the corpus into more room"
         )
     edits = EditTable.open(corpus / "held_out_edits.jsonl.xz", scratch)
-    rows = Rows(opened.held_out, edits, opened.tokenizer, HELD_OUT_SEED)
+    rows = PackedRows(opened.held_out, edits, opened.tokenizer, HELD_OUT_SEED)
     return stack([rows.packed(number, shape) for number in range(rows_wanted)])
 
 
@@ -97,7 +97,7 @@ def _batch(numbers: list[int]) -> Packed:
     return _batch_of(rows, numbers, shape)
 
 
-def _batch_of(rows: Rows, numbers: list[int], shape: Shape) -> Packed:
+def _batch_of(rows: PackedRows, numbers: list[int], shape: Shape) -> Packed:
     return stack([rows.packed(number, shape) for number in numbers])
 
 

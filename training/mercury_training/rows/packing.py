@@ -24,10 +24,10 @@ from mercury_engine.tokens.layout import Budget, budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, PAD, SPECIALS
 from mercury_training.corpus.shards import EditRow, Split, damage_named
-from mercury_training.rows.corruption import Canvas, answer_canvases, text_canvases
-from mercury_training.rows.examples import Example, Place, completion, left_to_right, next_edit
+from mercury_training.rows.corruption import CanvasRows, answer_canvases, text_canvases
+from mercury_training.rows.examples import Example, Site, completion, left_to_right, next_edit
 
-__all__ = ["RANGES", "EditTable", "Packed", "Rows", "Shape", "pack", "stack"]
+__all__ = ["RANGES", "EditTable", "Packed", "PackedRows", "Shape", "pack", "stack"]
 
 RANGES = 3
 """A row sees at most so many ranges: its clean context, the answers written so far, its canvas and siblings."""
@@ -103,7 +103,7 @@ class EditTable:
         return self._decoder.decode(self._data[self._lines[number] : self._lines[number + 1]])
 
 
-class Rows:
+class PackedRows:
     """The packed rows of one split."""
 
     def __init__(self, split: Split, edits: EditTable, tokenizer: Tokenizer, seed: int) -> None:
@@ -163,7 +163,7 @@ class Rows:
         number = int(np.searchsorted(self._starts, at, "right")) - 1
         return number, at - int(self._starts[number])
 
-    def _place(self, share: float, room: int, draw: np.random.Generator) -> Place:
+    def _place(self, share: float, room: int, draw: np.random.Generator) -> Site:
         number, at = self._locate(share)
         document = self._split.documents[number]
         tokens = self._split.tokens_of(number)
@@ -172,7 +172,7 @@ class Rows:
         text = self._tokenizer.decode(window_tokens.tolist())
         offset = len(self._tokenizer.decode(tokens[first:at].tolist()))
         snippets = self._snippets(number, window_tokens, draw) if draw.random() < SNIPPETS else ()
-        return Place(Window(document.path, document.language, text), min(offset, len(text)), snippets)
+        return Site(Window(document.path, document.language, text), min(offset, len(text)), snippets)
 
     def _line_start(self, tokens: np.ndarray, at: int) -> int:
         """The first token of the line that token `at` stands in."""
@@ -257,12 +257,12 @@ def _shifted(block: Block, start: int) -> Block:
 
 def _canvases(
     examples: list[Example], room: int, vocabulary: int, draw: np.random.Generator
-) -> list[tuple[int, Canvas]]:
+) -> list[tuple[int, CanvasRows]]:
     """Canvases with the numbers of their examples, until the room is used up."""
     answered = [number for number, example in enumerate(examples) if example.answers]
     plain = [_plain_tokens(example) for example in examples]
     lengths = np.array([len(example.stream.ids) for example in examples])
-    found: list[tuple[int, Canvas]] = []
+    found: list[tuple[int, CanvasRows]] = []
     left = room
     for attempt in range(8 * room):
         if left < CANVASES[0]:

@@ -18,7 +18,7 @@ import torch.distributed as distributed
 from mercury_training.errors import TrainingError, reported
 from mercury_training.train.run import run
 from mercury_training.train.schedule import Stage
-from mercury_training.train.settings import PRECISIONS, RECIPES, Hardware, Settings, Start, recipe_for
+from mercury_training.train.settings import PRECISIONS, RECIPES, Hardware, Start, TrainSettings, recipe_for
 
 __all__ = ["main", "settings_of"]
 
@@ -31,11 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _launch(settings)
 
 
-def settings_of(options: argparse.Namespace) -> Settings:
+def settings_of(options: argparse.Namespace) -> TrainSettings:
     recipe = RECIPES[options.preset] if options.preset else recipe_for(options.model, options.lora)
     if options.update is not None:
         recipe = msgspec.structs.replace(recipe, update=options.update)
-    return Settings(
+    return TrainSettings(
         data=options.data,
         out=options.out,
         recipe=recipe,
@@ -54,7 +54,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
     )
 
 
-def _launch(settings: Settings) -> None:
+def _launch(settings: TrainSettings) -> None:
     """This process' part of the run."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         if settings.hardware.sharded:

@@ -10,7 +10,7 @@ from mercury_engine.model.export import TOKENIZER_FILE
 from mercury_training.rows.packing import Packed
 from mercury_training.train import lora, processes, state
 from mercury_training.train.journal import Journal
-from mercury_training.train.settings import Settings
+from mercury_training.train.settings import TrainSettings
 from mercury_training.train.state import TrainState
 from mercury_training.train.trainer import Trainer
 
@@ -24,7 +24,7 @@ def save_checkpoint(trainer: Trainer, found: TrainState, folder: Path) -> None:
         state.write(folder, found, weights, moments)
 
 
-def save_model(trainer: Trainer, settings: Settings, held_out: Packed, journal: Journal) -> None:
+def save_model(trainer: Trainer, settings: TrainSettings, held_out: Packed, journal: Journal) -> None:
     """The last weights or their running mean, whichever predicts held-out rows better."""
     candidates = {"last": {n: w.data.clone() for n, w in trainer.weights.items()}, "mean": trainer.optimizer.mean}
     losses = {}

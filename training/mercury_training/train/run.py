@@ -17,7 +17,7 @@ from mercury_training.train import processes
 from mercury_training.train.finish import save_checkpoint, save_model
 from mercury_training.train.journal import Journal
 from mercury_training.train.schedule import Phase, phase_at
-from mercury_training.train.settings import Recipe, Settings
+from mercury_training.train.settings import Recipe, TrainSettings
 from mercury_training.train.start import make_trainer, restore
 from mercury_training.train.state import TrainState
 from mercury_training.train.trainer import Trainer
@@ -38,7 +38,7 @@ class Progress:
     While entered, SIGTERM asks the run to end instead of ending the process.
     """
 
-    def __init__(self, settings: Settings, state: TrainState) -> None:
+    def __init__(self, settings: TrainSettings, state: TrainState) -> None:
         self.settings, self.state = settings, state
         self._began = time.monotonic() - state.seconds
         self._asked_to_end = False
@@ -112,7 +112,7 @@ class Timer:
         return True
 
 
-def run(settings: Settings) -> TrainState:
+def run(settings: TrainSettings) -> TrainState:
     """Train until the budget is used up or the run is asked to end; returns where it then stands."""
     settings.out.mkdir(parents=True, exist_ok=True)
     trainer = make_trainer(settings)
@@ -131,7 +131,7 @@ def run(settings: Settings) -> TrainState:
     return progress.state
 
 
-def _journal(trainer: Trainer, settings: Settings, state: TrainState, micro: int) -> Journal:
+def _journal(trainer: Trainer, settings: TrainSettings, state: TrainState, micro: int) -> Journal:
     journal = Journal(settings.out, silent=processes.rank() > 0)
     parameters = sum(weight.numel() for weight in trainer.weights.values())
     journal.note({"settings": msgspec.to_builtins(settings, enc_hook=str), "parameters": parameters, "micro": micro})

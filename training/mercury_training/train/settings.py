@@ -12,7 +12,7 @@ from mercury_training.rows.packing import Shape
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.schedule import Stage
 
-__all__ = ["PRECISIONS", "RECIPES", "Hardware", "Recipe", "Settings", "Start", "recipe_for"]
+__all__ = ["PRECISIONS", "RECIPES", "Hardware", "Recipe", "Start", "TrainSettings", "recipe_for"]
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 ADAPTATION = Rates(muon=2e-3, adam=1e-4)
@@ -59,7 +59,7 @@ class Hardware(Struct, frozen=True):
     workers: int = 0
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class TrainSettings(Struct, frozen=True, kw_only=True):
     """The budget is `steps` if given, else `minutes`. With `sampled_softmax`, losses before the end of the decay are
     taken over the tokens that occur and that many others, drawn anew for each update. All learning rates are
     multiplied by `lr_scale`."""

@@ -7,14 +7,14 @@ from mercury_engine.model import network
 from mercury_engine.model.export import TOKENIZER_FILE
 from mercury_training.errors import TrainingError
 from mercury_training.train import lora, state
-from mercury_training.train.settings import PRECISIONS, Settings
+from mercury_training.train.settings import PRECISIONS, TrainSettings
 from mercury_training.train.state import TrainState
 from mercury_training.train.trainer import Trainer
 
 __all__ = ["make_trainer", "restore"]
 
 
-def make_trainer(settings: Settings) -> Trainer:
+def make_trainer(settings: TrainSettings) -> Trainer:
     recipe, hardware = settings.recipe, settings.hardware
     return Trainer(
         recipe.config,
@@ -28,7 +28,7 @@ def make_trainer(settings: Settings) -> Trainer:
     )
 
 
-def restore(trainer: Trainer, settings: Settings) -> TrainState:
+def restore(trainer: Trainer, settings: TrainSettings) -> TrainState:
     """Load the checkpoint that the run continues, with its moments if it has any, and return where that stands."""
     start = settings.start
     if not start.resume and start.checkpoint is None:
@@ -47,7 +47,7 @@ def restore(trainer: Trainer, settings: Settings) -> TrainState:
     return msgspec.structs.replace(found, stage=settings.stage, seconds=0.0, stage_steps=0, warm=True)
 
 
-def _model(settings: Settings) -> network.Model | None:
+def _model(settings: TrainSettings) -> network.Model | None:
     """The model whose training continues, with gradients for the part of it that learns."""
     folder, rank = settings.start.model, settings.start.rank
     if folder is None:

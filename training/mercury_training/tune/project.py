@@ -20,13 +20,13 @@ from mercury_training.corpus.contamination import code_runs
 from mercury_training.corpus.dedup import Seen, digest, signature
 from mercury_training.corpus.filters import reason_to_drop
 from mercury_training.corpus.shards import EditRow
-from mercury_training.corpus.sources import Source, git, language_of
+from mercury_training.corpus.sources import CorpusSource, git, language_of
 from mercury_training.corpus.syntax import GRAMMARS
 from mercury_training.errors import TrainingError
 from mercury_training.rows.cuts import KINDS, PER_FILE, cuts, row_of, surroundings
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["Project", "Text", "history_of", "split"]
+__all__ = ["ProjectFile", "ProjectSplit", "history_of", "split"]
 
 LEAST_FILES = 8
 HELD_OUT = 0.12
@@ -41,7 +41,7 @@ PLACES = 96
 SYNTHETIC = frozenset({"rename", "signature", "import"})
 
 
-class Text(Struct, frozen=True):
+class ProjectFile(Struct, frozen=True):
     """A file worth learning from."""
 
     path: str
@@ -50,18 +50,18 @@ class Text(Struct, frozen=True):
     licence: str = ""
 
 
-class Project(Struct, frozen=True):
+class ProjectSplit(Struct, frozen=True):
     """Training never sees the files `held_out` in any state, nor the commits that `later` and `places` come from."""
 
-    train: list[Text]
-    held_out: list[Text]
+    train: list[ProjectFile]
+    held_out: list[ProjectFile]
     edits: list[EditRow]
     later: list[EditRow]
     places: list[FimRow]
 
 
 @contextmanager
-def history_of(root: Path) -> Iterator[Source | None]:
+def history_of(root: Path) -> Iterator[CorpusSource | None]:
     """The history of a working tree, None where there is none.
 
     Read through an empty repository of our own that borrows its objects: the project's configuration, which could
@@ -79,11 +79,11 @@ def history_of(root: Path) -> Iterator[Source | None]:
         shallow = Path(_asked(root, "rev-parse", "--path-format=absolute", "--git-path", "shallow") or "")
         if shallow.is_file():
             shutil.copyfile(shallow, Path(folder) / "shallow")
-        found = Source(root.name, "git", folder, head)
+        found = CorpusSource(root.name, "git", folder, head)
         yield found if _is_readable(found) else None
 
 
-def split(files: Sequence[File], source: Source | None, seed: int = 0) -> Project:
+def split(files: Sequence[File], source: CorpusSource | None, seed: int = 0) -> ProjectSplit:
     """The files of the latest small commits are held out, and some more; copies of those are learned from neither."""
     texts = _worthwhile(files)
     draw = random.Random(seed)
@@ -102,21 +102,21 @@ def split(files: Sequence[File], source: Source | None, seed: int = 0) -> Projec
     known |= {run for row in edits for run in code_runs(row.window)}
     places = [row for row, near in _places(held_out, draw) if known.isdisjoint(code_runs(near))]
     fresh = [row for row in later if known.isdisjoint(code_runs("".join(change.text for change in row.expected)))]
-    return Project(train, held_out, edits, fresh[:LATER_EDITS], draw.sample(places, min(PLACES, len(places))))
+    return ProjectSplit(train, held_out, edits, fresh[:LATER_EDITS], draw.sample(places, min(PLACES, len(places))))
 
 
-def _worthwhile(files: Iterable[File]) -> list[Text]:
+def _worthwhile(files: Iterable[File]) -> list[ProjectFile]:
     """Sorted by path, so that the same project is split in the same way."""
     found = []
     for file in sorted(files, key=lambda file: file.path):
         language, text = language_of(file.path), file.text.replace("\r\n", "\n")
         if language and reason_to_drop(file.path, language, text.encode("utf-8", "replace")) is None:
-            found.append(Text(file.path, language, text))
+            found.append(ProjectFile(file.path, language, text))
     return found
 
 
 def _held_out(
-    texts: Sequence[Text], commits: Iterable[tuple[str, Sequence[str]]], draw: random.Random
+    texts: Sequence[ProjectFile], commits: Iterable[tuple[str, Sequence[str]]], draw: random.Random
 ) -> tuple[Set[str], Set[str]]:
     """Paths, and the commits that changed nothing else that is known: newest first as long as there is room."""
     sizes = {text.path: len(text.text) for text in texts}
@@ -136,7 +136,7 @@ def _held_out(
     return chosen, later
 
 
-def _commits(source: Source | None) -> Iterator[tuple[str, list[str]]]:
+def _commits(source: CorpusSource | None) -> Iterator[tuple[str, list[str]]]:
     """Newest first, with the paths that they touch."""
     if source is None:
         return
@@ -146,19 +146,19 @@ def _commits(source: Source | None) -> Iterator[tuple[str, list[str]]]:
         yield commit, paths
 
 
-def _is_copy(text: Text, seen: Seen) -> bool:
+def _is_copy(text: ProjectFile, seen: Seen) -> bool:
     data = text.text.encode("utf-8", "replace")
     return seen.reason(digest(data), np.asarray(signature(data))) is not None
 
 
-def _later(source: Source, held_out: Sequence[Text], commits: Set[str]) -> Iterator[EditRow]:
+def _later(source: CorpusSource, held_out: Sequence[ProjectFile], commits: Set[str]) -> Iterator[EditRow]:
     """Real changes of the commits that are held out."""
     for row in history.edit_rows(source, held_out, EDITS):
         if row.commit in commits and row.expected and row.kind not in SYNTHETIC:
             yield row
 
 
-def _places(texts: Sequence[Text], draw: random.Random) -> Iterator[tuple[FimRow, str]]:
+def _places(texts: Sequence[ProjectFile], draw: random.Random) -> Iterator[tuple[FimRow, str]]:
     """Pieces to ask for, each with the lines around it: more of a file where there are few."""
     parsed = [text for text in texts if text.language in GRAMMARS]
     rounds = math.ceil(2 * PLACES / max(1, PER_FILE * len(KINDS) * len(parsed)))
@@ -177,7 +177,7 @@ def _tells_secrets(row: EditRow) -> bool:
     return any(map(tells_secrets, texts))
 
 
-def _is_readable(source: Source) -> bool:
+def _is_readable(source: CorpusSource) -> bool:
     """A clone that keeps most of its objects elsewhere has no history here."""
     try:
         list(_commits(source))

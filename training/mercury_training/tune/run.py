@@ -36,21 +36,21 @@ from mercury_engine.tokens.layout import budget_for
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tuning_data import Figure, Material, Tuning, receive
 from mercury_training import jsonl
-from mercury_training.corpus.shards import Document, EditRow, Split
+from mercury_training.corpus.shards import CorpusFile, EditRow, Split
 from mercury_training.errors import TrainingError, reported
 from mercury_training.evaluate import held_out
 from mercury_training.evaluate.contestants import Contestant, suggest
 from mercury_training.evaluate.metrics import bootstrap, exact, similarity
 from mercury_training.rows.examples import Example, next_edit
 from mercury_training.rows.fim_rows import FimRow
-from mercury_training.rows.packing import EditTable, Rows, Shape, stack
+from mercury_training.rows.packing import EditTable, PackedRows, Shape, stack
 from mercury_training.train import lora
 from mercury_training.train.optimizer import Rates
 from mercury_training.train.schedule import Phase, rate_factor
 from mercury_training.train.trainer import Trainer
-from mercury_training.tune.project import Project, Text, history_of, split
+from mercury_training.tune.project import ProjectFile, ProjectSplit, history_of, split
 
-__all__ = ["EDITS", "EXACT", "LIKENESS", "TEXT", "Plan", "main", "tune", "verdict"]
+__all__ = ["EDITS", "EXACT", "LIKENESS", "TEXT", "TuningPlan", "main", "tune", "verdict"]
 
 RANK = 16
 LOW_RANK = Rates(adam=3e-3)
@@ -86,7 +86,7 @@ COSTS = (TEXT, EDITS)
 """Less is better."""
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class TuningPlan(Struct, frozen=True, kw_only=True):
     """`rank` 0 trains all weights. `minutes` are for everything, reading and judging included."""
 
     model: Path
@@ -106,7 +106,7 @@ class Mark(Struct, frozen=True):
     size: int = 1
 
 
-class Judged(Struct, frozen=True):
+class Marks(Struct, frozen=True):
     """A mark for each held-out piece of text, for each later edit, and two for each answer."""
 
     text: list[Mark]
@@ -145,12 +145,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.nice(19)
     material = receive(sys.stdin.buffer)
     rank = 0 if options.full else RANK
-    plan = Plan(model=options.model, out=options.out, minutes=options.minutes, rank=rank, threads=options.threads)
+    plan = TuningPlan(model=options.model, out=options.out, minutes=options.minutes, rank=rank, threads=options.threads)
     with reported("mercury-ls tune"):
         tune(material, plan, say=lambda line: print(line, file=sys.stderr, flush=True))
 
 
-def tune(material: Material, plan: Plan, say: Callable[[str], None] = lambda line: None) -> Tuning:
+def tune(material: Material, plan: TuningPlan, say: Callable[[str], None] = lambda line: None) -> Tuning:
     """Learn, judge, and write the adapter and its report to `plan.out`."""
     began = time.monotonic()
     torch.set_num_threads(plan.threads)
@@ -193,7 +193,7 @@ def tune(material: Material, plan: Plan, say: Callable[[str], None] = lambda lin
     return report
 
 
-def _described(project: Project) -> str:
+def _described(project: ProjectSplit) -> str:
     return (
         f"{_counted(project.train, 'file')} and {_counted(project.edits, 'edit')} to learn from; kept back: "
         f"{_counted(project.held_out, 'file')} with {_counted(project.places, 'place')} to fill, "
@@ -225,11 +225,11 @@ def _counted(things: Sized, noun: str) -> str:
 
 
 def _learn(
-    project: Project,
+    project: ProjectSplit,
     tokenizer: Tokenizer,
     config: ModelConfig,
     weights: Weights,
-    plan: Plan,
+    plan: TuningPlan,
     deadline: float,
     say: Callable[[str], None],
 ) -> tuple[Weights, int]:
@@ -251,7 +251,7 @@ def _learn(
 
 def _steps(
     trainer: Trainer,
-    rows: Rows,
+    rows: PackedRows,
     shape: Shape,
     size: tuple[int, int],
     deadline: float,
@@ -277,17 +277,17 @@ def _elapsed(began: float, deadline: float) -> float:
     return 1.0 if now >= deadline else (now - began) / (deadline - began)
 
 
-def _rows(project: Project, tokenizer: Tokenizer, scratch: Path, seed: int) -> tuple[Rows, int]:
+def _rows(project: ProjectSplit, tokenizer: Tokenizer, scratch: Path, seed: int) -> tuple[PackedRows, int]:
     """Training rows, and how many tokens the project has."""
     documents, parts, start = [], [], 0
     for text in project.train:
         tokens = np.array(tokenizer.encode(text.text), np.int32)
-        documents.append(Document("", text.path, text.language, "", start, start + len(tokens)))
+        documents.append(CorpusFile("", text.path, text.language, "", start, start + len(tokens)))
         parts.append(tokens)
         start += len(tokens)
     path = scratch / "edits.jsonl"
     jsonl.write(path, project.edits)
-    return Rows(Split(np.concatenate(parts), documents), EditTable(path), tokenizer, seed), start
+    return PackedRows(Split(np.concatenate(parts), documents), EditTable(path), tokenizer, seed), start
 
 
 def _added(trainer: Trainer, before: Weights) -> Weights:
@@ -302,11 +302,11 @@ def _added(trainer: Trainer, before: Weights) -> Weights:
 # The exam
 
 
-def _runtime(config: ModelConfig, weights: Weights, plan: Plan) -> Runtime:
+def _runtime(config: ModelConfig, weights: Weights, plan: TuningPlan) -> Runtime:
     return OpenvinoRuntime(config, weights, threads=plan.threads, precision=native_precision())
 
 
-def _exam(project: Project, tokenizer: Tokenizer, config: ModelConfig, runtime: Runtime) -> Exam:
+def _exam(project: ProjectSplit, tokenizer: Tokenizer, config: ModelConfig, runtime: Runtime) -> Exam:
     pieces = [piece for text in project.held_out for piece in _pieces(text)]
     draw = random.Random(0)
     edits = [(row.path, example) for row in project.later if (example := _edit(tokenizer, row, config.context))]
@@ -314,7 +314,7 @@ def _exam(project: Project, tokenizer: Tokenizer, config: ModelConfig, runtime: 
     return Exam(tokenizer, measure_costs(runtime), chosen, edits, project.places)
 
 
-def _pieces(text: Text) -> Iterator[Window]:
+def _pieces(text: ProjectFile) -> Iterator[Window]:
     """Whole lines, about `PIECE` characters at a time."""
     piece = ""
     for line in text.text.splitlines(keepends=True):
@@ -332,7 +332,7 @@ def _edit(tokenizer: Tokenizer, row: EditRow, context: int) -> Example | None:
     return next_edit(tokenizer, alone, budget_for(context), np.random.default_rng(0))
 
 
-def _judged(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Judged:
+def _judged(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Marks:
     """Places are filled until the time for that is up."""
     engine = Contestant("", MercuryEngine(runtime, exam.tokenizer, costs=exam.costs, bar=0))
     text = [_reading(exam.tokenizer, runtime, piece) for piece in exam.pieces]
@@ -341,7 +341,7 @@ def _judged(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Judged:
     due = itertools.takewhile(lambda row: time.monotonic() - began < seconds, exam.places)
     answers = [(row, suggest(engine, row).text) for row in due]
     likeness = [Mark(row.path, similarity(answer, row.middle)) for row, answer in answers]
-    return Judged(text, edits, likeness, [Mark(row.path, exact(answer, row.middle)) for row, answer in answers])
+    return Marks(text, edits, likeness, [Mark(row.path, exact(answer, row.middle)) for row, answer in answers])
 
 
 def _reading(tokenizer: Tokenizer, runtime: Runtime, piece: Window) -> Mark:
@@ -354,7 +354,7 @@ def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: Examp
     return Mark(path, sum(held_out.bits(runtime, example, example.base)), size)
 
 
-def _figures(before: Judged, after: Judged) -> tuple[Figure, ...]:
+def _figures(before: Marks, after: Marks) -> tuple[Figure, ...]:
     figures = [
         _figure(TEXT, before.text, after.text),
         _figure(EDITS, before.edits, after.edits),
