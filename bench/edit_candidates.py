@@ -30,6 +30,7 @@ from mercury_ls.next_edit.model import opinions, regions_of, requests
 from mercury_ls.next_edit.pipeline import admissible
 from mercury_ls.next_edit.questions import questions
 from mercury_ls.next_edit.search import candidates_after
+from mercury_ls.next_edit.situation import Situation
 from mercury_training.corpus.shards import EditRow, read_edits
 
 __all__ = ["Judged", "chosen", "judged", "picked"]
@@ -115,9 +116,8 @@ def picked(rows: Iterable[EditRow], every: int, sparser: dict[str, float]) -> It
 
 def judged(number: int, case: Case, untold: Set[str] = frozenset()) -> Iterator[Judged]:
     wanted = (*case.expected, *case.also_ok)
-    edits = case.history.edits()
-    found = candidates.find(case.snapshot, case.offset, edits)
-    for each in (*found, *questions(case.snapshot, case.offset, edits, set())):
+    situation = Situation(case.snapshot, case.offset, case.history.edits())
+    for each in (*candidates.find(situation), *questions(situation)):
         if each.kind not in untold:
             right, exact = verdict(case.snapshot, each, wanted)
             yield Judged(number, case.kind, each.kind, each.features, right, exact)
@@ -125,7 +125,7 @@ def judged(number: int, case: Case, untold: Set[str] = frozenset()) -> Iterator[
 
 def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
     question = replace(question_of(case, 0.0, engine), asks="always")
-    found = candidates_after(question.snapshot, question.offset, case.history.edits())
+    found = candidates_after(Situation(question.snapshot, question.offset, case.history.edits()))
     found = [] if isinstance(found, Silence) else admissible(question, found)
     asked = requests(question, regions_of(question, found))
     heard = [(regions, draft) for regions, wanted in asked for draft in engine.infill(wanted) if draft.final]

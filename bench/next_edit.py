@@ -41,6 +41,7 @@ from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.pipeline import answers, next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import candidates_after
+from mercury_ls.next_edit.situation import Situation
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import SuggestSettings
 from mercury_training.evaluate.metrics import delta_chrf, exact, wilson
@@ -145,10 +146,15 @@ async def measure_parts(rows: Iterable[Case], engine: Local | None, bar: float) 
     return outcomes
 
 
+def found_for(question: NextQuestion) -> tuple[Candidate, ...] | Silence:
+    edits = question.history.edits(question.recent_edits)
+    return candidates_after(Situation(question.snapshot, question.offset, edits))
+
+
 def answers_of(question: NextQuestion, engine: Infill | None, part: str) -> AsyncGenerator[Answer]:
     if part != "model":
         return next_edits(question, engine if part == "both" else None)
-    found = candidates_after(question.snapshot, question.offset, question.history.edits(question.recent_edits))
+    found = found_for(question)
     places = () if isinstance(found, Silence) else [each for each in found if each.text is None]
     return answers(question, places, engine)
 
@@ -249,7 +255,7 @@ def lost(case: Case, question: NextQuestion, changes: Sequence[TextEdit], due: S
     """Empty where nothing was due, or what was due is shown."""
     if not due or is_exact(case.snapshot.text, changes, due):
         return ""
-    found = candidates_after(question.snapshot, question.offset, question.history.edits(question.recent_edits))
+    found = found_for(question)
     if isinstance(found, Silence):
         return "no candidate" if found.reason.startswith("nothing") else "suppressed"
     right = any(verdict(question.snapshot, each, due)[0] for each in found if each.text is not None)
@@ -266,7 +272,7 @@ def lost(case: Case, question: NextQuestion, changes: Sequence[TextEdit], due: S
 
 def rank(question: NextQuestion, due: Sequence[TextEdit]) -> int:
     """0 where no place found is one that changes."""
-    found = candidates_after(question.snapshot, question.offset, question.history.edits(question.recent_edits))
+    found = found_for(question)
     if isinstance(found, Silence):
         return 0
     for number, each in enumerate(found, 1):

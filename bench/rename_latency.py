@@ -33,13 +33,13 @@ from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.pipeline import admissible, answers, next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import candidates_after
+from mercury_ls.next_edit.situation import Situation
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
-from mercury_ls.settings.load import Settings
-from mercury_ls.settings.schema import SuggestSettings
+from mercury_ls.settings.schema import Settings, SuggestSettings
 
 __all__ = ["PLACES", "renaming", "spread", "timed"]
 
@@ -135,7 +135,7 @@ async def timed(question: NextQuestion, engine: Infill | None, is_warm: bool) ->
 
 def checked(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
     """What the rules say, put to a model; nothing else is asked."""
-    found = candidates_after(question.snapshot, question.offset, question.edits, question.others)
+    found = candidates_after(Situation(question.snapshot, question.offset, question.edits, question.others))
     assert not isinstance(found, Silence), "a rename is due"
     return answers(question, [each for each in admissible(question, found) if each.text is not None], engine)
 

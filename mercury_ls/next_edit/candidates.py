@@ -1,20 +1,16 @@
 """Edits that may come next: where the last ones lead to, and how likely the user is to make each."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit
-from mercury_ls.code.diagnostics import Diagnostic
-from mercury_ls.code.differences import touches_of
 from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.code.lexemes import in_the_files_lines
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit import ranking
-from mercury_ls.next_edit.examples import balanced
 from mercury_ls.next_edit.features import Surroundings, features_of, foreign_names, ranges_of_locals
 from mercury_ls.next_edit.kinds import KINDS, imports
 from mercury_ls.next_edit.kinds.rename.declared import where_declared
@@ -22,8 +18,9 @@ from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.places import MOST_PLACES, Place
 from mercury_ls.next_edit.renamed import Renames
 from mercury_ls.next_edit.rule import Rule
+from mercury_ls.next_edit.situation import Situation, edited_lines, typed_ranges
 
-__all__ = ["Candidate", "batches", "distinct", "edited_lines", "find", "permitted", "scored"]
+__all__ = ["Candidate", "batches", "distinct", "find", "permitted", "scored"]
 
 MOST_RANKED = 200
 ABOUT = 0.7
@@ -53,43 +50,27 @@ class Candidate(Struct, frozen=True):
     certain: bool = False
 
 
-def find(
-    snapshot: Snapshot,
-    offset: int,
-    edits: Sequence[Edit],
-    others: Sequence[Snapshot] = (),
-    diagnostics: Sequence[Diagnostic] = (),
-    project: Project | None = None,
-    accepted: Sequence[Edit] = (),
-) -> list[Candidate]:
+def find(situation: Situation) -> list[Candidate]:
     """All that could follow, not yet scored, and the same place as often as something speaks for it."""
-    return [*chain.from_iterable(batches(snapshot, offset, edits, others, diagnostics, project, accepted))]
+    return [*chain.from_iterable(batches(situation))]
 
 
-def batches(
-    snapshot: Snapshot,
-    offset: int,
-    edits: Sequence[Edit],
-    others: Sequence[Snapshot] = (),
-    diagnostics: Sequence[Diagnostic] = (),
-    project: Project | None = None,
-    accepted: Sequence[Edit] = (),
-) -> Iterator[list[Candidate]]:
+def batches(situation: Situation) -> Iterator[list[Candidate]]:
     """The same for one rule and file after the other, so that something else can be done in between."""
-    files = (snapshot, *others)
-    project = (project or Project()).with_files(files)
+    snapshot, files = situation.snapshot, situation.files
+    project = (situation.project or Project()).with_files(files)
     homes = {each.path: each for each in files}
-    learned = [where_declared(rule, homes, project, edits) for rule in rules(edits)]
+    learned = [where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits)]
     renames = Renames.of(learned, files, project)
     for file in files:
         found = []
-        for some in following(surroundings(file, snapshot, offset, edits), learned, homes, project, accepted):
+        for some in following(file, situation, learned, homes, project):
             found += some
             yield []
         yield permitted(found, renames, {file.uri: file})
-    needed = imports.needed(snapshot, edits, others)
+    needed = imports.needed(snapshot, situation.edits, situation.others)
     yield [of_place(snapshot, *each, {"age": math.log2(1 + each[0].age)}) for each in needed]
-    complaints = imports.complained_of(snapshot, diagnostics, others)
+    complaints = imports.complained_of(snapshot, situation.diagnostics, situation.others)
     yield [of_place(snapshot, *each, {"diagnosed": 1.0}) for each in complaints]
 
 
@@ -143,17 +124,13 @@ def distinct(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 def following(
-    around: Surroundings,
-    learned: Iterable[Rule],
-    homes: Mapping[str, Snapshot],
-    project: Project,
-    accepted: Sequence[Edit] = (),
+    snapshot: Snapshot, situation: Situation, learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project
 ) -> Iterator[list[Candidate]]:
     """For each rule the places of this file that follow it, but for what the user has typed there since, and what an
-    `accepted` offer has done; of a file that is not open only those that names lead to."""
-    snapshot, edits = around.snapshot, around.edits
-    typed, lines_typed = typed_ranges(snapshot, edits), edited_lines(snapshot, edits)
-    done = [(0, reach) for _, reach in typed_ranges(snapshot, accepted)]
+    accepted offer has done; of a file that is not open only those that names lead to."""
+    typed, lines_typed = typed_ranges(snapshot, situation.edits), edited_lines(snapshot, situation.edits)
+    done = [(0, reach) for _, reach in typed_ranges(snapshot, situation.accepted)]
+    edited = [(age, number) for age, reach in lines_typed for number in lines_of(snapshot, *reach)]
     for rule in learned:
         if snapshot.version == CLOSED and not rule.known_as:
             continue
@@ -161,17 +138,15 @@ def following(
         places = places_of(rule, snapshot, home, project)
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
         lines = sorted(snapshot.line_of(each.start) for each in free)
-        here = replace(around, lines=lines, locals=ranges_of_locals(rule, snapshot, home) if free else {})
+        known = ranges_of_locals(rule, snapshot, home) if free else {}
+        around = Surroundings(snapshot, situation, lines, edited, known)
         suppress = KINDS[rule.kind].suppress
-        kept = [each for each in free if not is_foreign(rule, each, here) and not suppress(rule, each, snapshot)]
-        yield [of_place(snapshot, rule, place, features_of(rule, place, here, home)) for place in kept]
+        kept = [each for each in free if not is_foreign(rule, each, around) and not suppress(rule, each, snapshot)]
+        yield [of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in kept]
 
 
-def surroundings(snapshot: Snapshot, current: Snapshot, offset: int, edits: Sequence[Edit]) -> Surroundings:
-    reaches = [(age, (start, max(end - 1, start))) for age, (start, end) in edited_lines(snapshot, edits)]
-    lines = [(age, range(snapshot.line_of(first), snapshot.line_of(last) + 1)) for age, (first, last) in reaches]
-    edited = [(age, number) for age, numbers in lines for number in numbers]
-    return Surroundings(snapshot, current, offset, edits, edited=edited)
+def lines_of(snapshot: Snapshot, start: int, end: int) -> range:
+    return range(snapshot.line_of(start), snapshot.line_of(max(end - 1, start)) + 1)
 
 
 def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
@@ -188,31 +163,6 @@ def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Pr
 def is_foreign(rule: Rule, place: Place, around: Surroundings) -> bool:
     """Whether what was done once would bring names there that are unknown."""
     return rule.count == 1 and rule.copies_code and foreign_names(place, around) > 0
-
-
-def typed_ranges(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:
-    """What each edit put into this file, with the edit's age, where it still stands."""
-    found: list[tuple[int, tuple[int, int]]] = []
-    for age, (start, end) in edited_lines(snapshot, edits):
-        edit = edits[-1 - age]
-        if edit.before.strip():
-            made = touches_of(edit.before, edit.after)
-            made = [*made, *balanced(edit.before, edit.after, made)]
-            found += [(age, (start + each.new_start, start + each.new_end)) for each in made]
-        else:
-            found.append((age, (start, end)))
-    return found
-
-
-def edited_lines(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:
-    """The lines that each edit left in this file, with the edit's age, where they still stand."""
-    found: list[tuple[int, tuple[int, int]]] = []
-    for age, edit in enumerate(reversed(edits)):
-        if edit.path == snapshot.path and edit.line < snapshot.line_count:
-            start = snapshot.line_start(edit.line)
-            if snapshot.text.startswith(edit.after.rstrip("\r\n"), start):
-                found.append((age, (start, start + len(edit.after))))
-    return found
 
 
 def overlap(place: Place, typed: tuple[int, int]) -> bool:

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from mercury_engine.api import Edit
 from mercury_ls.code import scopes
 from mercury_ls.code.documents import Snapshot, remembered
 from mercury_ls.code.lexemes import KEYWORDS, kinship, shape_of, tokens_of
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
+from mercury_ls.next_edit.situation import Situation
 
 __all__ = ["Surroundings", "features_of", "foreign_names", "ranges_of_locals"]
 
@@ -27,12 +27,10 @@ class Surroundings(Struct, frozen=True):
     and that only a part of its file knows."""
 
     snapshot: Snapshot
-    current: Snapshot
-    offset: int
-    edits: Sequence[Edit]
-    lines: Sequence[int] = ()
-    edited: Sequence[tuple[int, int]] = ()
-    locals: Mapping[str, Sequence[tuple[int, int]]] = {}
+    situation: Situation
+    lines: Sequence[int]
+    edited: Sequence[tuple[int, int]]
+    locals: Mapping[str, Sequence[tuple[int, int]]]
 
 
 def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot | None) -> dict[str, float]:
@@ -59,7 +57,7 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
         "other role": float(not place.same_role),
         "times": math.log2(rule.count),
         "age": math.log2(1 + rule.age),
-        "edits": math.log2(len(around.edits)),
+        "edits": math.log2(len(around.situation.edits)),
         "all places": math.log2(max(len(lines), 1)),
         "left above": math.log2(1 + bisect_left(lines, min(edited)) if edited else 1),
         "changed": rule.changed,
@@ -72,10 +70,10 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
 
 def is_above(rule: Rule, line: int, around: Surroundings) -> bool:
     """Whether it is above the edit, or above the cursor where the edit was made in another file."""
-    snapshot = around.snapshot
+    snapshot, situation = around.snapshot, around.situation
     if rule.path == snapshot.path:
         return line < rule.line
-    return snapshot is around.current and line < snapshot.line_of(around.offset)
+    return snapshot is situation.snapshot and line < snapshot.line_of(situation.offset)
 
 
 def line_at(snapshot: Snapshot, place: Place) -> str:

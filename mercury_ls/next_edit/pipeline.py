@@ -44,8 +44,7 @@ T = TypeVar("T")
 
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
     """What the rules know at once, then what a model makes of it as its drafts improve."""
-    known = question.others, question.diagnostics, question.project, question.history.accepted()
-    found = await in_turns(searching(question.snapshot, question.offset, question.edits, *known))
+    found = await in_turns(searching(question.situation))
     if isinstance(found, Silence):
         yield Answer(silence=found.reason, final=True)
         return
@@ -194,11 +193,11 @@ def in_order(chosen: Iterable[Candidate]) -> list[Candidate]:
 
 def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate], patience: int = 1) -> bool:
     changes = tuple(TextEdit(each.start, each.end, each.text or "") for each in reversed(chosen))
-    return bool(changes) and _parses_worse(snapshot, changes, patience)
+    return bool(changes) and is_worse_with(snapshot, changes, patience)
 
 
 @remembered
-def _parses_worse(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: int) -> bool:
+def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: int) -> bool:
     """Most drafts say the same."""
     language = find(snapshot.language, snapshot.path)
     if language is None or snapshot.tree is None:

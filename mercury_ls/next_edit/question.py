@@ -9,6 +9,7 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.suggest import Question
 from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.situation import Situation
 
 __all__ = ["NextQuestion"]
 
@@ -30,6 +31,11 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     def edits(self) -> tuple[Edit, ...]:
         """The user's own: what an accepted offer did is no news."""
         return self.history.edits(self.recent_edits, own=True)
+
+    @property
+    def situation(self) -> Situation:
+        known = self.others, self.diagnostics, self.project, self.history.accepted()
+        return Situation(self.snapshot, self.offset, self.edits, *known)
 
     @property
     def files(self) -> dict[str, Snapshot]:

@@ -2,14 +2,15 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from mercury_engine.api import Edit
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import IMPORT, KEYWORDS, shape_of
-from mercury_ls.next_edit.candidates import Candidate, edited_lines
+from mercury_ls.next_edit.candidates import Candidate
+from mercury_ls.next_edit.situation import Situation, edited_lines
 
 __all__ = ["questions"]
 
@@ -19,10 +20,12 @@ MOST_MENTIONS = 32
 MOST_NAMES = 32
 
 
-def questions(snapshot: Snapshot, offset: int, edits: Sequence[Edit], complained: Set[int]) -> Iterator[Candidate]:
+def questions(situation: Situation) -> Iterator[Candidate]:
     """Lines that a model may be asked about: near the cursor, like the edited ones, with a name that changed, or with
     something that a language server complains of."""
-    line = snapshot.line_of(offset)
+    snapshot, edits = situation.snapshot, situation.edits
+    line = snapshot.line_of(situation.offset)
+    complained = {snapshot.line_of(each.start) for each in situation.diagnostics}
     left = [(snapshot.line_of(start), snapshot.line_of(end)) for _, (start, end) in edited_lines(snapshot, edits)]
     typed = {number for first, stop in left for number in range(first, max(stop, first + 1))}
     went, shapes = gone(edits), shapes_of(edits)

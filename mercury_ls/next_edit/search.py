@@ -1,31 +1,21 @@
 """The search for next edits: all candidates, scored, the likeliest first, in steps of a few milliseconds."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
-from mercury_engine.api import Edit
-from mercury_ls.code.diagnostics import Diagnostic
-from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.modules import Project
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate, batches, distinct, scored
 from mercury_ls.next_edit.questions import questions
 from mercury_ls.next_edit.settled import unsettled
+from mercury_ls.next_edit.situation import Situation
 
 __all__ = ["candidates_after", "searching"]
 
 MOST_CANDIDATES = 64
 
 
-def candidates_after(
-    snapshot: Snapshot,
-    offset: int,
-    edits: Sequence[Edit],
-    others: Sequence[Snapshot] = (),
-    diagnostics: Sequence[Diagnostic] = (),
-    project: Project | None = None,
-) -> tuple[Candidate, ...] | Silence:
-    """Where the last edits, oldest first, and complaints lead to, in this file and in others."""
-    search = searching(snapshot, offset, edits, others, diagnostics, project)
+def candidates_after(situation: Situation) -> tuple[Candidate, ...] | Silence:
+    """Where the last edits and complaints lead to, in this file and in others."""
+    search = searching(situation)
     while True:
         try:
             next(search)
@@ -33,26 +23,16 @@ def candidates_after(
             return end.value
 
 
-def searching(
-    snapshot: Snapshot,
-    offset: int,
-    edits: Sequence[Edit],
-    others: Sequence[Snapshot] = (),
-    diagnostics: Sequence[Diagnostic] = (),
-    project: Project | None = None,
-    accepted: Sequence[Edit] = (),
-) -> Generator[None, None, tuple[Candidate, ...] | Silence]:
+def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ...] | Silence]:
     """The same, step by step."""
-    if not edits and not diagnostics:
+    if not situation.edits and not situation.diagnostics:
         return Silence("nothing has been edited yet")
-    if edits and (reason := unsettled(snapshot, offset, edits)):
+    if situation.edits and (reason := unsettled(situation.snapshot, situation.offset, situation.edits)):
         return Silence(reason)
     yield
     found: list[Candidate] = []
-    for some in batches(snapshot, offset, edits, others, diagnostics, project, accepted):
+    for some in batches(situation):
         found += scored(some)
         yield
-    complained = {snapshot.line_of(each.start) for each in diagnostics}
-    found += scored(questions(snapshot, offset, edits, complained))
-    kept = distinct(found)
+    kept = distinct([*found, *scored(questions(situation))])
     return kept[: MOST_CANDIDATES + sum(each.bound for each in kept)] or Silence("nothing follows from the last edits")

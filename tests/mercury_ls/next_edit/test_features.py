@@ -4,12 +4,13 @@ from mercury_engine.api import Edit
 from mercury_ls.code.documents import Document
 from mercury_ls.next_edit.candidates import find
 from mercury_ls.next_edit.questions import questions
+from mercury_ls.next_edit.situation import Situation
 
 
 def check(text: str, *edits: tuple[int, str, str], kind: str, name: str, expected: dict[int, float]) -> None:
     """What the feature says of the candidates of this kind, by their lines; the edits are (line, before, after)."""
     snapshot = Document("file:///a.py", "a.py", "python", 1, text).snapshot()
-    found = find(snapshot, len(text), [Edit("a.py", *edit) for edit in edits])
+    found = find(Situation(snapshot, len(text), [Edit("a.py", *edit) for edit in edits]))
     told = {snapshot.line_of(each.start): each.features[name] for each in found if each.kind == kind}
     assert told == pytest.approx(expected, abs=1e-3)
 
@@ -24,11 +25,8 @@ def test_a_place_between_edited_ones_was_passed_by():
 
 def test_edits_and_questions_are_told_apart_by_other_features():
     snapshot = Document("file:///a.py", "a.py", "python", 1, RENAMED).snapshot()
-    made = [Edit("a.py", *edit) for edit in TWICE]
-    edits, asked = (
-        {name for each in some for name in each.features}
-        for some in (find(snapshot, 0, made), questions(snapshot, 0, made, set()))
-    )
+    made = Situation(snapshot, 0, [Edit("a.py", *edit) for edit in TWICE])
+    edits, asked = ({name for each in some for name in each.features} for some in (find(made), questions(made)))
     assert edits
     assert asked
     assert not edits & asked

@@ -1,0 +1,56 @@
+"""What the user has done, where, and beside what: all that the search for next edits starts from."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from mercury_engine.api import Edit
+from mercury_ls.code.diagnostics import Diagnostic
+from mercury_ls.code.differences import touches_of
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.modules import Project
+from mercury_ls.next_edit.examples import balanced
+
+__all__ = ["Situation", "edited_lines", "typed_ranges"]
+
+
+class Situation(Struct, frozen=True):
+    """The cursor is at `offset` of the snapshot; `edits` are the user's last ones, oldest first, `accepted` those that
+    offers made. `others` are the other files that may be edited as well, `diagnostics` are of the snapshot."""
+
+    snapshot: Snapshot
+    offset: int
+    edits: Sequence[Edit]
+    others: Sequence[Snapshot] = ()
+    diagnostics: Sequence[Diagnostic] = ()
+    project: Project | None = None
+    accepted: Sequence[Edit] = ()
+
+    @property
+    def files(self) -> tuple[Snapshot, ...]:
+        return self.snapshot, *self.others
+
+
+def edited_lines(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:
+    """The lines that each edit left in this file, with the edit's age, where they still stand."""
+    found: list[tuple[int, tuple[int, int]]] = []
+    for age, edit in enumerate(reversed(edits)):
+        if edit.path == snapshot.path and edit.line < snapshot.line_count:
+            start = snapshot.line_start(edit.line)
+            if snapshot.text.startswith(edit.after.rstrip("\r\n"), start):
+                found.append((age, (start, start + len(edit.after))))
+    return found
+
+
+def typed_ranges(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, tuple[int, int]]]:
+    """What each edit put into this file, with the edit's age, where it still stands."""
+    found: list[tuple[int, tuple[int, int]]] = []
+    for age, (start, end) in edited_lines(snapshot, edits):
+        edit = edits[-1 - age]
+        if edit.before.strip():
+            made = touches_of(edit.before, edit.after)
+            made = [*made, *balanced(edit.before, edit.after, made)]
+            found += [(age, (start + each.new_start, start + each.new_end)) for each in made]
+        else:
+            found.append((age, (start, end)))
+    return found

@@ -1,0 +1,33 @@
+import pytest
+
+from mercury_engine.api import Edit
+from mercury_ls.next_edit.kinds import KINDS
+from mercury_ls.next_edit.learn import rules
+from mercury_ls.next_edit.ranking import load
+
+LEARNED = {
+    "rename": ("x = total\n", "x = amount\n"),
+    "replace": ("f(retries=3)\n", "f(retries=5)\n"),
+    "argument": ("get(url)\n", "get(url, timeout=5)\n"),
+    "parameter": ("def get(url):\n", "def get(url, timeout):\n"),
+    "clone": ("x = load(a)\n", "x = read(b, 1)\n"),
+    "insert": ("", "    check(a)\n"),
+    "delete": ("    check(a)\n", ""),
+    "extract": ("", "    root = config.root()\n"),
+    "unused import": ("x = path.join(a)\n", "x = a\n"),
+    "align": ("a: 1\n", "a:   1\n"),
+    "trim": ("x = 1  \n", "x = 1\n"),
+}
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_each_kind_learns_finds_suppresses_and_has_a_label(kind):
+    (rule, *_) = [rule for rule in rules([Edit("a.py", 0, *LEARNED[kind])]) if rule.kind == kind]
+    module = KINDS[kind]
+    assert all(callable(getattr(module, name)) for name in ("learn", "find", "suppress", "label"))
+    assert module.label(rule)
+
+
+def test_every_kind_is_ranked():
+    assert load().kinds.keys() == KINDS.keys() | {"call", "line"}
+    assert KINDS.keys() - LEARNED.keys() == {"missing import"}
