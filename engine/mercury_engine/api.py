@@ -1,4 +1,4 @@
-"""The engine's boundary: frozen plain data and one protocol, all that the editor side imports of it."""
+"""The boundary of the engine: frozen plain data and one protocol. The editor side imports hardly anything else."""
 
 from collections.abc import Iterator
 from typing import Literal, Protocol

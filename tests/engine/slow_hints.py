@@ -1,4 +1,4 @@
-"""Hints as their definition says, slowly: the text behind which each row stands, and who followed such text."""
+"""The definition of n-gram hints, slow and simple: the text that each row continues, and what followed it earlier."""
 
 from mercury_engine.tokens.hints import ORDERS
 from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PAD, PART, SPECIALS
@@ -18,7 +18,7 @@ def slow_hints(ids, anchor, spelled):
             latest = PAD
             for follower, before in followers:
                 alike = len(wanted) == order and [ids[place] for place in before[-order:]] == wanted
-                if alike and follower <= row and begins_as_typed(ids, follower, parts.get(row, b""), spelled):
+                if alike and follower <= row and starts_as_typed(ids, follower, parts.get(row, b""), spelled):
                     latest = ids[follower]
             hints.append(latest)
         found.append(hints)
@@ -26,23 +26,22 @@ def slow_hints(ids, anchor, spelled):
 
 
 def one_line(hints, ids, anchor, tokenizer):
-    """The hints where the answer is one line: what stands before a line's end, then the end."""
+    """The hints where the answer is one line: the text before the line end, then the end."""
     found = [list(row) for row in hints]
     for row in range(anchor, len(ids)):
         for column, token in enumerate(found[row]):
             text = tokenizer.decode([token]) if token >= len(SPECIALS) else ""
             if "\n" not in text:
                 continue
-            said = tokenizer.encode(text[: text.index("\n")])
-            found[row][column] = said[0] if said else EOM
-            if len(said) == 1 and ids[row + 1 : row + 2] == said:
+            before = tokenizer.encode(text[: text.index("\n")])
+            found[row][column] = before[0] if before else EOM
+            if len(before) == 1 and ids[row + 1 : row + 2] == before:
                 found[row + 1][column] = EOM
     return found
 
 
 def texts_before(ids, anchor, spelled):
-    """The rows of the text behind which each row stands, itself last if it is text; and what of a begun word is
-    typed."""
+    """The rows of the text up to each row, itself last if it is text; and the typed bytes of a partial word."""
     texts, typed, part = [], {}, None
     for row, token in enumerate(ids):
         before = texts[row - 1] if row else []
@@ -72,5 +71,5 @@ def last(ids, token):
     return len(ids) - 1 - ids[::-1].index(token)
 
 
-def begins_as_typed(ids, place, typed, spelled):
+def starts_as_typed(ids, place, typed, spelled):
     return b"".join(spelled[token] for token in ids[place : place + len(typed)]).startswith(typed)

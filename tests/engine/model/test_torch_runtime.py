@@ -19,8 +19,8 @@ from tests.engine.tiny import random_runtime
 def forward(cache, ids, first=0, canvases=(), start=None):
     start = cache.length if start is None else start
     before = cache.length
-    trail = HintedPrefix.without_hints([0] * before + list(ids), [*range(before), *range(start, start + len(ids))])
-    fused = fuse(before, trail, first, canvases)
+    prefix = HintedPrefix.without_hints([0] * before + list(ids), [*range(before), *range(start, start + len(ids))])
+    fused = fuse(before, prefix, first, canvases)
     return fused, random_runtime().forward(fused.rows, cache)
 
 
@@ -129,9 +129,9 @@ def test_passes_together_are_what_they_are_alone(drawn):
     passes = []
     for context, ids, canvas, all_wanted in drawn:
         cache, count = filled(context) if context else runtime.cache(), len(context)
-        trail = HintedPrefix.without_hints([*context, *ids], range(count + len(ids)))
+        prefix = HintedPrefix.without_hints([*context, *ids], range(count + len(ids)))
         canvases = [Canvas(len(ids) - 1, masked(canvas))] if canvas else []
-        fused = fuse(count, trail, 0 if all_wanted else len(ids) - 1, canvases)
+        fused = fuse(count, prefix, 0 if all_wanted else len(ids) - 1, canvases)
         passes.append((fused.rows, cache))
     together = runtime.forwards([Pass(rows, cache) for rows, cache in passes])
     for (rows, cache), found in zip(passes, together, strict=True):

@@ -1,4 +1,4 @@
-"""Every row is told what followed the same tokens before; and by whom."""
+"""The n-gram hints of each row: what followed the same tokens earlier, and what a canvas reads of it."""
 
 import numpy as np
 import pytest
@@ -32,8 +32,8 @@ def stream(marked, answer, **fields):
     return np.array([*row.ids[: anchor + 1], *answer_ids(TOKENIZER, row.holes[0], answer)], np.int32), anchor
 
 
-def told(marked, answer="", **fields):
-    """What the anchor is told by its longest match, as text."""
+def longest_hint(marked, answer="", **fields):
+    """The anchor's hint from its longest match, as text."""
     ids, anchor = stream(marked, answer, **fields)
     hints = look_up(ids, locate(ids, anchor, SPELLED))[anchor]
     found = [token for token in hints.tolist() if token != PAD]
@@ -44,11 +44,11 @@ def test_what_followed_the_same_tokens():
     check([A, B, C, A, B], (B, N, N, N), (C, C, N, N))
 
 
-def test_the_latest_place_counts():
+def test_the_latest_match_counts():
     check([A, B, A, C, A], (C, N, N, N))
 
 
-def test_longer_matches_are_told_beside_shorter_ones():
+def test_there_is_a_hint_for_each_length_of_match():
     check([A, B, C, D, B, A, B], (A, C, N, N))
 
 
@@ -63,24 +63,24 @@ def test_four_and_eight_tokens():
     check([*run, *run[1:5]], (105, 105, 105, N))
 
 
-def test_the_cursor_stands_behind_the_lines_before_it():
-    assert told("x = 1\ny = 2\nx = 1\n$0\nlast = 3\n") == "y"
+def test_the_cursor_continues_the_lines_before_it():
+    assert longest_hint("x = 1\ny = 2\nx = 1\n$0\nlast = 3\n") == "y"
 
 
-def test_the_begun_line_is_what_comes_last():
-    assert told("self.width = 3\nself.height = 4\nself.$0\n").startswith(".h")
+def test_the_head_of_the_line_comes_last():
+    assert longest_hint("self.width = 3\nself.height = 4\nself.$0\n").startswith(".h")
 
 
-def test_a_begun_word_rules_out_what_does_not_spell_it():
-    assert told("self.width = 3\nself.height = 4\nself.w$0\n") == ".width"
+def test_a_partial_word_rules_out_hints_that_do_not_spell_it():
+    assert longest_hint("self.width = 3\nself.height = 4\nself.w$0\n") == ".width"
 
 
-def test_text_behind_the_cursor_tells_too():
-    assert told("self.$0\nheight = 3\nself.width = 4\n") == ".width"
+def test_text_behind_the_cursor_has_matches_too():
+    assert longest_hint("self.$0\nheight = 3\nself.width = 4\n") == ".width"
 
 
-def test_an_edit_stands_behind_the_text_before_it():
-    assert told("a.b = 1\na.[[c]] = 2\n") == "."
+def test_an_edit_continues_the_text_before_it():
+    assert longest_hint("a.b = 1\na.[[c]] = 2\n") == "."
 
 
 pieces = st.lists(st.sampled_from(["a", "b", ".", " = ", "\n", "self", "width", "w"]), max_size=24).map("".join)
@@ -88,7 +88,7 @@ pieces = st.lists(st.sampled_from(["a", "b", ".", " = ", "\n", "self", "width", 
 
 @settings(deadline=None, max_examples=150)
 @given(pieces, pieces, pieces, st.sampled_from(["$0", "[[a]]", "[[]]b[[b = ]]"]))
-def test_they_are_what_their_definition_says(before, after, answer, spans):
+def test_hints_equal_their_definition(before, after, answer, spans):
     ids, anchor = stream(before + spans + after, answer)
     expected = slow_hints(ids.tolist(), anchor, SPELLED)
     assert look_up(ids, locate(ids, anchor, SPELLED)).tolist() == expected
@@ -96,7 +96,7 @@ def test_they_are_what_their_definition_says(before, after, answer, spans):
 
 @settings(deadline=None, max_examples=100)
 @given(pieces, pieces, pieces, st.data())
-def test_they_depend_on_nothing_that_comes_later(before, after, answer, data):
+def test_hints_do_not_depend_on_later_tokens(before, after, answer, data):
     ids, anchor = stream(f"{before}$0{after}", answer)
     whole = locate(ids, anchor, SPELLED)
     stop = data.draw(st.integers(anchor + 1, len(ids)))
@@ -104,7 +104,7 @@ def test_they_depend_on_nothing_that_comes_later(before, after, answer, data):
     assert locate(ids[:stop], anchor, SPELLED, start).tolist() == whole[start:stop].tolist()
 
 
-def test_many_rows_at_once_are_told_what_few_are():
+def test_many_rows_at_once_have_the_hints_of_few():
     ids = np.random.default_rng(0).integers(64, 80, 500).astype(np.int32)
     whole = locate(ids, None, SPELLED)
     assert (whole != -1).any(0)[:3].all()
@@ -122,21 +122,21 @@ def test_many_rows_at_once_are_told_what_few_are():
         ([A, B, C, D, A], -1, [N, N, N, N]),
     ],
 )
-def test_a_canvas_is_told_how_the_text_went_on(ids, source, expected):
-    told = continuations(np.array(ids, np.int32), np.full(HINTS, source, np.int32), 4)
-    assert told.T.tolist() == [expected] * len(ORDERS)
+def test_a_canvas_reads_how_the_text_went_on(ids, source, expected):
+    hints = continuations(np.array(ids, np.int32), np.full(HINTS, source, np.int32), 4)
+    assert hints.T.tolist() == [expected] * len(ORDERS)
 
 
-def test_what_has_no_room_is_heard_all_the_same():
+def test_hints_are_found_in_text_that_has_no_room():
     asked = request("".join(f"line{number} = value{number}\n" for number in range(200)) + "line3 $0\n")
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
     assert "line3 " not in TOKENIZER.decode(row.ids[: row.holes[0].anchor - 8])
-    trail = HintBuilder.of(row, TOKENIZER, hints=True).build(row.ids, row.positions)
-    token = [one for one in trail.hints_RH[row.holes[0].anchor].tolist() if one != PAD][-1]
+    prefix = HintBuilder.of(row, TOKENIZER, hints=True).build(row.ids, row.positions)
+    token = [one for one in prefix.hints_RH[row.holes[0].anchor].tolist() if one != PAD][-1]
     assert TOKENIZER.decode([token]).startswith(" =")
 
 
-def test_what_is_read_is_not_heard_as_well():
+def test_unread_text_is_not_in_the_row_too():
     asked = request("".join(f"line{number} = value{number}\n" for number in range(200)) + "$0\n")
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
     text = TOKENIZER.decode([token for token in [*row.unread, *row.ids] if token != PAD])
@@ -147,32 +147,32 @@ def test_what_is_read_is_not_heard_as_well():
 
 @settings(deadline=None, max_examples=60)
 @given(pieces, pieces, pieces, pieces)
-def test_a_trail_that_goes_on_from_another_is_the_one_begun_anew(before, typed, after, answer):
+def test_a_prefix_built_from_another_equals_a_new_one(before, typed, after, answer):
     prefixes = []
     for text in (before, before + typed):
         ids, _ = stream(f"{text}$0{after}", answer)
         asked = request(f"{text}$0{after}")
         row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
-        listener = HintBuilder.of(row, TOKENIZER, hints=True)
+        builder = HintBuilder.of(row, TOKENIZER, hints=True)
         positions = np.arange(len(ids))
-        resumed = listener.build_from(ids, positions, prefixes[-1] if prefixes else None)
-        assert resumed.hints_RH.tolist() == listener.build(ids, positions).hints_RH.tolist()
+        resumed = builder.build_from(ids, positions, prefixes[-1] if prefixes else None)
+        assert resumed.hints_RH.tolist() == builder.build(ids, positions).hints_RH.tolist()
         prefixes.append(resumed)
 
 
-def test_a_line_that_is_the_answer_ends_before_its_end():
+def test_hints_of_a_line_end_before_the_line_end():
     """What followed was `{` with the line's end: to say is `{`, and then nothing."""
     ids, anchor = stream("call(a) {\ncall(b)$0\n", " {")
     asked = request("call(a) {\ncall(b)$0\n")
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
-    told = HintBuilder.of(row, TOKENIZER, hints=True).build(ids, np.arange(len(ids))).hints_RH
+    hints = HintBuilder.of(row, TOKENIZER, hints=True).build(ids, np.arange(len(ids))).hints_RH
     raw = slow_hints(ids.tolist(), anchor, SPELLED)
-    assert told.tolist() == one_line(raw, ids.tolist(), anchor, TOKENIZER)
-    assert not any(b"\n" in SPELLED[token] for token in told[anchor:].flatten().tolist())
+    assert hints.tolist() == one_line(raw, ids.tolist(), anchor, TOKENIZER)
+    assert not any(b"\n" in SPELLED[token] for token in hints[anchor:].flatten().tolist())
 
 
-def test_a_canvas_on_a_line_is_told_the_line_and_its_end():
+def test_a_canvas_on_a_line_reads_the_line_and_its_end():
     (end,) = (token for token, spelled in enumerate(SPELLED) if spelled == b"\n")
     ids = np.array([A, B, C, end, D, A], np.int32)
-    told = continuations(ids, np.full(HINTS, 1, np.int32), 4, TOKENIZER.line_ends)
-    assert told.T.tolist() == [[C, EOM, N, N]] * HINTS
+    hints = continuations(ids, np.full(HINTS, 1, np.int32), 4, TOKENIZER.line_ends)
+    assert hints.T.tolist() == [[C, EOM, N, N]] * HINTS
