@@ -11,10 +11,11 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code. Only the modules that the command needs are imported."""
-    from mercury_ls.cli.given import UsageError, check_settings
     from mercury_ls.cli.parser import parser
 
     options = parser().parse_args(arguments)
+    from mercury_ls.cli.given import UsageError, check_settings
+
     if os.path.expanduser("~") == "~":
         from mercury_ls.link.local import settle_home
 

@@ -66,10 +66,10 @@ def touches_of(before: str, after: str) -> list[Touch]:
 def cached_touches(before: str, after: str) -> tuple[Touch, ...]:
     """Cached: the recent edits are compared after each keystroke."""
     old, new = tokens(before), tokens(after)
-    said = [token.text for token in old], [token.text for token in new]
-    if are_many(*said):
+    texts = [token.text for token in old], [token.text for token in new]
+    if are_many(*texts):
         return (Touch(0, len(before), 0, len(after)),)
-    matcher = SequenceMatcher(None, *said, autojunk=False)
+    matcher = SequenceMatcher(None, *texts, autojunk=False)
     return tuple(
         trim_blanks(before, after, Touch(*gap(before, old, i, j), *gap(after, new, k, m)))
         for tag, i, j, k, m in align_to_arguments(matcher.get_opcodes(), old, new)

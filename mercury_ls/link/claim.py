@@ -165,7 +165,9 @@ def end(directory: Path, holder: str) -> None:
             signal_holder(directory, holder, number)
         if has_gone(directory, holder, SIGNAL_POLLS):
             return
-    raise TimeoutError(f"the engine server does not exit: process {holder} still holds {directory / LOCK}")
+    raise TimeoutError(
+        f"the engine server does not exit: process {holder} still holds {directory / LOCK}; end that process"
+    )
 
 
 def signal_holder(directory: Path, holder: str, number: int) -> None:

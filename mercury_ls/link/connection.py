@@ -43,7 +43,9 @@ async def connect(address: Address) -> "Connection":
         async with asyncio.timeout(CONNECT_SECONDS):  # wait_for can swallow a cancellation in Python 3.11
             reader, writer = await open_streams(address)
     except TimeoutError as error:
-        raise ConnectionError(f"{address} did not answer within {CONNECT_SECONDS:.0f} s") from error
+        raise ConnectionError(
+            f"{address} did not answer within {CONNECT_SECONDS:.0f} s: run `mercury-ls doctor`"
+        ) from error
     return Connection(address, reader, writer)
 
 

@@ -35,6 +35,7 @@ ENDING_SECONDS = 15.0
 """More than a server takes to exit after its input has ended."""
 
 UNREADABLE = (msgspec.ValidationError, ValueError, RecursionError)
+TOKEN_REMEDY = "send the one in the file that the server names when it starts"
 INVALID_REQUEST, INVALID_PARAMS, NOT_INITIALIZED = -32600, -32602, -32002
 
 
@@ -144,7 +145,9 @@ def check_first(body: bytes, token: str) -> None:
     except UNREADABLE:
         options = InitializeOptions()
     if not hmac.compare_digest(options.token.encode(errors="replace"), token.encode()):
-        raise RefusedError("initializationOptions.token is missing or wrong", INVALID_PARAMS, message.id)
+        raise RefusedError(
+            f"initializationOptions.token is missing or wrong: {TOKEN_REMEDY}", INVALID_PARAMS, message.id
+        )
 
 
 async def received(reader: "StreamReader") -> AsyncIterator[bytes]:
@@ -240,7 +243,7 @@ def refusal(path: str, headers: "Headers", token: str) -> str:
     given = headers.get("Authorization", "").removeprefix("Bearer ")
     given = given or parse_qs(urlsplit(path).query).get("token", [""])[0]
     right = hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
-    return "" if right else "the token is missing or wrong"
+    return "" if right else f"the token is missing or wrong: {TOKEN_REMEDY}"
 
 
 def on_this_machine(address: str) -> bool:

@@ -38,7 +38,7 @@ def read(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise UnreadableError(str(path), f"cannot be read ({error.strerror or error})") from None
+        raise UnreadableError(str(path), f"cannot be read ({error.strerror or error}); fix or remove it") from None
     except UnicodeDecodeError as error:
         raise UnreadableError(str(path), f"is not UTF-8 at byte {error.start}; save it as UTF-8") from None
     if line := too_deep(text):
