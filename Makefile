@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The tests of a file share what is expensive, so they stay in one process.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+# The tests start many servers: without bytecode each would be compiled anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo check fix test test-editors vscode bench clean
 
@@ -43,7 +47,7 @@ fix: $(READY)
 	$(BIN)/python -m tests.house
 
 test: check
-	$(BIN)/python -m pytest -m "not editor"
+	$(PYTEST) -m "not editor"
 
 vscode: $(BASE)
 	$(BIN)/python -m tests.editors.vscode.package

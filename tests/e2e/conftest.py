@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from lsprotocol import types as lsp
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
 from tests.e2e.environment import COMMAND, home, stop_engine
+from tests.e2e.raw import Raw
 
 SAMPLE = """\
 def load(path):
@@ -40,6 +42,13 @@ def project(tmp_path_factory) -> Path:
     (root / "files.py").write_text(SAMPLE, encoding="utf-8")
     (root / ".gitignore").write_text("private.py\n", encoding="utf-8")
     return root
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def server(environment, project) -> AsyncIterator[Raw]:
+    """One server process for all tests of a module that leave it as they found it."""
+    async with Raw(environment, project) as server:
+        yield server
 
 
 def client_capabilities() -> lsp.ClientCapabilities:

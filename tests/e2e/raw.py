@@ -104,11 +104,11 @@ class Raw:
         return (await self.answer(self._next))["result"]
 
     async def until(self, state: str) -> None:
-        """Ask on until the engine has been in this state since the last time somebody waited for one."""
+        """Ask on until the engine is in this state, or has been since the last state that was waited for."""
         async with asyncio.timeout(60):
             while state not in self.states:
                 await self.request("mercury/status", {})
-        self.states.clear()
+        del self.states[: self.states.index(state)]
 
     def open(self, name: str, text: str) -> str:
         uri = (self.root / name).as_uri()
@@ -116,6 +116,9 @@ class Raw:
         document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
         self.send({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": document}})
         return uri
+
+    def close(self, uri: str) -> None:
+        self.send({"jsonrpc": "2.0", "method": "textDocument/didClose", "params": {"textDocument": {"uri": uri}}})
 
     def change(self, uri: str, line: int, character: int, text: str) -> None:
         self.replace(uri, (line, character, line, character), text)

@@ -1,10 +1,13 @@
 """Next edits as each kind of client asks for them."""
 
+from collections.abc import AsyncIterator
+
 import pytest
+import pytest_asyncio
 
 from tests.e2e.raw import Raw
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 TEXT = """\
 def area(width, height):
@@ -19,12 +22,20 @@ print(area(1, 2))
 """
 
 
-async def renamed(server: Raw) -> str:
+async def renamed(server: Raw, name: str) -> str:
     """The user has renamed `area` where it is defined."""
     await server.until("ready")
-    uri = server.open("shapes.py", TEXT)
+    uri = server.open(name, TEXT)
     server.replace(uri, (0, 4, 0, 8), "surface")
     return uri
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def uri(request, server) -> AsyncIterator[str]:
+    """A file of this test alone, which is closed afterwards: an open one would be part of the next offer."""
+    uri = await renamed(server, f"{request.node.name}.py")
+    yield uri
+    server.close(uri)
 
 
 def place(uri: str, version: int | None = None) -> dict:
@@ -47,87 +58,71 @@ AFTER = TEXT.replace("area", "surface")
 NOW = TEXT.replace("area", "surface", 1)
 
 
-async def test_a_rename_is_carried_on_in_one_answer(environment, project):
-    async with Raw(environment, project) as server:
-        uri = await renamed(server)
-        answer = await server.request("mercury/nextEdit", place(uri, 2))
-        assert applied(NOW, answer["edits"]) == AFTER
-        assert {edit["textDocument"]["version"] for edit in answer["edits"]} == {2}
-        assert "surface" in answer["label"]
-        assert answer["command"]["command"] == "mercury.didAccept"
+async def test_a_rename_is_carried_on_in_one_answer(server, uri):
+    answer = await server.request("mercury/nextEdit", place(uri, 2))
+    assert applied(NOW, answer["edits"]) == AFTER
+    assert {edit["textDocument"]["version"] for edit in answer["edits"]} == {2}
+    assert "surface" in answer["label"]
+    assert answer["command"]["command"] == "mercury.didAccept"
 
 
 async def test_sidekick_gets_it_in_copilots_words(environment, project):
     options = {"editorInfo": {"name": "Neovim"}, "editorPluginInfo": {"name": "sidekick"}}
     async with Raw(environment, project, options=options) as server:
         assert (await server.request("signIn", {}))["status"] == "AlreadySignedIn"
-        uri = await renamed(server)
+        uri = await renamed(server, "shapes.py")
         answer = await server.request("textDocument/copilotInlineEdit", place(uri, 2))
         assert applied(NOW, answer["edits"]) == AFTER
         assert {edit["command"]["command"] for edit in answer["edits"]} == {"github.copilot.didAcceptCompletionItem"}
 
 
-async def test_an_answer_for_another_version_is_none(environment, project):
-    async with Raw(environment, project) as server:
-        uri = await renamed(server)
-        assert (await server.request("textDocument/copilotInlineEdit", place(uri, 1)))["edits"] == []
-        assert await server.request("mercury/nextEdit", place(uri, 1)) is None
+async def test_an_answer_for_another_version_is_none(server, uri):
+    assert (await server.request("textDocument/copilotInlineEdit", place(uri, 1)))["edits"] == []
+    assert await server.request("mercury/nextEdit", place(uri, 1)) is None
 
 
-async def test_code_actions_offer_only_what_is_there_already(environment, project):
-    async with Raw(environment, project) as server:
-        uri = await renamed(server)
-        asked = {"textDocument": {"uri": uri}, "range": whole(), "context": {"diagnostics": []}}
-        assert await server.request("textDocument/codeAction", asked) == []
-        await server.request("mercury/nextEdit", place(uri))
-        (action,) = await server.request("textDocument/codeAction", asked)
-        assert action["kind"] == "refactor.rewrite"
-        assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
+async def test_code_actions_offer_only_what_is_there_already(server, uri):
+    asked = {"textDocument": {"uri": uri}, "range": whole(), "context": {"diagnostics": []}}
+    assert await server.request("textDocument/codeAction", asked) == []
+    await server.request("mercury/nextEdit", place(uri))
+    (action,) = await server.request("textDocument/codeAction", asked)
+    assert action["kind"] == "refactor.rewrite"
+    assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
 
 
 @pytest.mark.parametrize("context", [{"triggerKind": 1}, {"only": ["refactor.rewrite"]}], ids=["Helix", "Eglot"])
-async def test_a_code_action_that_the_user_asks_for_is_looked_for(environment, project, context):
-    async with Raw(environment, project) as server:
-        uri = await renamed(server)
-        cursor = place(uri)["position"]
-        here = {"start": cursor, "end": cursor}
-        asked = {"textDocument": {"uri": uri}, "range": here, "context": {"diagnostics": [], **context}}
-        (action,) = await server.request("textDocument/codeAction", asked)
-        assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
+async def test_a_code_action_that_the_user_asks_for_is_looked_for(server, uri, context):
+    cursor = place(uri)["position"]
+    here = {"start": cursor, "end": cursor}
+    asked = {"textDocument": {"uri": uri}, "range": here, "context": {"diagnostics": [], **context}}
+    (action,) = await server.request("textDocument/codeAction", asked)
+    assert applied(NOW, action["edit"]["changes"][uri]) == AFTER
 
 
-async def test_code_actions_asked_for_at_every_move_look_for_nothing(environment, project):
-    async with Raw(environment, project) as server:
-        uri = await renamed(server)
-        context = {"diagnostics": [], "triggerKind": 2, "only": ["refactor.rewrite"]}
-        asked = {"textDocument": {"uri": uri}, "range": whole(), "context": context}
-        assert await server.request("textDocument/codeAction", asked) == []
+async def test_code_actions_asked_for_at_every_move_look_for_nothing(server, uri):
+    context = {"diagnostics": [], "triggerKind": 2, "only": ["refactor.rewrite"]}
+    asked = {"textDocument": {"uri": uri}, "range": whole(), "context": context}
+    assert await server.request("textDocument/codeAction", asked) == []
 
 
-async def test_what_was_applied_by_hand_is_no_longer_offered(environment, project):
-    async with Raw(environment, project) as server:
-        uri = await renamed(server)
-        first = (await server.request("mercury/nextEdit", place(uri)))["edits"]
-        edit = first[0]
-        where = [edit["range"][end][part] for end in ("start", "end") for part in ("line", "character")]
-        server.replace(uri, tuple(where), edit["newText"])
-        rest = await server.request("mercury/nextEdit", place(uri))
-        assert len(rest["edits"]) == len(first) - 1
+async def test_what_was_applied_by_hand_is_no_longer_offered(server, uri):
+    first = (await server.request("mercury/nextEdit", place(uri)))["edits"]
+    edit = first[0]
+    where = [edit["range"][end][part] for end in ("start", "end") for part in ("line", "character")]
+    server.replace(uri, tuple(where), edit["newText"])
+    rest = await server.request("mercury/nextEdit", place(uri))
+    assert len(rest["edits"]) == len(first) - 1
 
 
-async def test_a_refusal_is_heard(environment, project):
-    async with Raw(environment, project) as server:
-        uri = await renamed(server)
-        answer = await server.request("mercury/nextEdit", place(uri))
-        server.send({"jsonrpc": "2.0", "method": "mercury/didReject", "params": {"id": answer["id"]}})
-        assert await server.request("mercury/nextEdit", place(uri)) is None
+async def test_a_refusal_is_heard(server, uri):
+    answer = await server.request("mercury/nextEdit", place(uri))
+    server.send({"jsonrpc": "2.0", "method": "mercury/didReject", "params": {"id": answer["id"]}})
+    assert await server.request("mercury/nextEdit", place(uri)) is None
 
 
-async def test_nothing_is_proposed_when_the_user_takes_it_back(environment, project):
-    async with Raw(environment, project) as server:
-        uri = await renamed(server)
-        server.replace(uri, (0, 4, 0, 11), "area")
-        assert await server.request("mercury/nextEdit", place(uri)) is None
+async def test_nothing_is_proposed_when_the_user_takes_it_back(server, uri):
+    server.replace(uri, (0, 4, 0, 11), "area")
+    assert await server.request("mercury/nextEdit", place(uri)) is None
 
 
 def whole() -> dict:

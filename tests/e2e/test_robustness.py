@@ -12,35 +12,33 @@ import pytest
 
 from tests.e2e.raw import Raw
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_malformed_messages_get_an_error_and_the_server_goes_on(environment, project):
-    async with Raw(environment, project) as server:
-        server.write(b"Content-Length: 9\r\n\r\nnot json!")
-        assert (await server.read())["error"]["code"] == -32700
-        server.write(b"Content-Length: nine\r\n\r\n")
-        assert (await server.read())["error"]["code"] == -32600
-        server.write(b"Rubbish\r\n\r\nand more of it\r\n\r\n")  # no second error before the next message
-        assert (await server.request("mercury/status", {}))["version"]
-        server.write(b"Rubbish\r\n\r\n")
-        assert (await server.read())["error"]["code"] == -32600
-        server.send({"jsonrpc": "1.0", "id": 5, "method": "shutdown"})
-        assert await server.error(5) == -32600
-        server.send([{"jsonrpc": "2.0", "id": 6, "method": "shutdown"}])
-        assert (await server.read())["error"]["code"] == -32600
-        assert (await server.request("mercury/status", {}))["version"]
+async def test_malformed_messages_get_an_error_and_the_server_goes_on(server):
+    server.write(b"Content-Length: 9\r\n\r\nnot json!")
+    assert (await server.read())["error"]["code"] == -32700
+    server.write(b"Content-Length: nine\r\n\r\n")
+    assert (await server.read())["error"]["code"] == -32600
+    server.write(b"Rubbish\r\n\r\nand more of it\r\n\r\n")  # no second error before the next message
+    assert (await server.request("mercury/status", {}))["version"]
+    server.write(b"Rubbish\r\n\r\n")
+    assert (await server.read())["error"]["code"] == -32600
+    server.send({"jsonrpc": "1.0", "id": 5, "method": "shutdown"})
+    assert await server.error(5) == -32600
+    server.send([{"jsonrpc": "2.0", "id": 6, "method": "shutdown"}])
+    assert (await server.read())["error"]["code"] == -32600
+    assert (await server.request("mercury/status", {}))["version"]
 
 
-async def test_after_a_message_too_large_all_is_as_before(environment, project):
-    async with Raw(environment, project) as server:
-        uri = server.open("kept.py", "total = compute(1)\nother = 2\ntotal = ")
-        server.open("huge.py", "x" * (66 << 20))
-        reply = await server.read()
-        assert reply["id"] is None
-        assert "over the limit" in reply["error"]["message"]
-        assert "over the limit" in await server.why((project / "huge.py").as_uri())
-        assert "over the limit" not in await server.why(uri, 2, 8)
+async def test_after_a_message_too_large_all_is_as_before(server, project):
+    uri = server.open("kept.py", "total = compute(1)\nother = 2\ntotal = ")
+    server.open("huge.py", "x" * (66 << 20))
+    reply = await server.read()
+    assert reply["id"] is None
+    assert "over the limit" in reply["error"]["message"]
+    assert "over the limit" in await server.why((project / "huge.py").as_uri())
+    assert "over the limit" not in await server.why(uri, 2, 8)
 
 
 @pytest.mark.parametrize("header", [b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", b"rubbish " * 2000])
@@ -68,12 +66,11 @@ async def test_a_process_whose_input_was_rubbish_ends_with_it(environment, proje
         ("workspace/executeCommand", {"command": "mercury.didAccept", "arguments": [5]}, -32602),
     ],
 )
-async def test_every_bad_request_is_answered(environment, project, method, params, code):
-    async with Raw(environment, project) as server:
-        server.send({"jsonrpc": "2.0", "id": 77, "method": method, "params": params})
-        assert await server.error(77) == code
-        server.send({"jsonrpc": "2.0", "method": method, "params": params})
-        assert (await server.request("mercury/status", {}))["version"]
+async def test_every_bad_request_is_answered(server, method, params, code):
+    server.send({"jsonrpc": "2.0", "id": 77, "method": method, "params": params})
+    assert await server.error(77) == code
+    server.send({"jsonrpc": "2.0", "method": method, "params": params})
+    assert (await server.request("mercury/status", {}))["version"]
 
 
 async def test_nothing_is_answered_before_initialize_and_after_shutdown(environment, project):
@@ -92,16 +89,15 @@ async def test_nothing_is_answered_before_initialize_and_after_shutdown(environm
         assert await server.process.wait() == 0
 
 
-async def test_huge_and_binary_documents_are_politely_declined(environment, project):
-    async with Raw(environment, project) as server:
-        huge = server.open("huge.py", "x = 1\n" * (10 << 20 >> 2))
-        binary = server.open("binary.py", "\0\1\2" * 100)
-        for uri in (huge, binary):
-            assert await server.inline(uri, 0, 0) == []
-        server.change(huge, 0, 0, "y")
-        assert await server.inline(huge, 0, 1) == []
-        assert "larger than" in await server.why(huge)
-        assert "binary" in await server.why(binary)
+async def test_huge_and_binary_documents_are_politely_declined(server):
+    huge = server.open("long.py", "x = 1\n" * (10 << 20 >> 2))
+    binary = server.open("binary.py", "\0\1\2" * 100)
+    for uri in (huge, binary):
+        assert await server.inline(uri, 0, 0) == []
+    server.change(huge, 0, 0, "y")
+    assert await server.inline(huge, 0, 1) == []
+    assert "larger than" in await server.why(huge)
+    assert "binary" in await server.why(binary)
 
 
 async def test_the_engine_crashes_in_mid_request_and_comes_back(environment, project):

@@ -9,20 +9,16 @@ __all__ = ["one_line", "slow_hints"]
 def slow_hints(ids, anchor, spelled):
     """The hints of each row, as tokens."""
     texts, parts = texts_before(ids, anchor, spelled)
-    followers = [(row, texts[row - 1]) for row in range(1, len(ids)) if texts[row][-1:] == [row] and texts[row - 1]]
-    found = []
-    for row, text in enumerate(texts):
-        hints = []
-        for order in ORDERS:
-            wanted = [ids[place] for place in text[-order:]]
-            latest = PAD
-            for follower, before in followers:
-                alike = len(wanted) == order and [ids[place] for place in before[-order:]] == wanted
-                if alike and follower <= row and starts_as_typed(ids, follower, parts.get(row, b""), spelled):
-                    latest = ids[follower]
-            hints.append(latest)
-        found.append(hints)
-    return found
+    runs = [[[ids[place] for place in text[-order:]] for order in ORDERS] for text in texts]
+    followers = [row for row in range(1, len(ids)) if texts[row][-1:] == [row] and texts[row - 1]][::-1]
+
+    def latest(row, column):
+        run, typed = runs[row][column], parts.get(row, b"")
+        alike = (place for place in followers if place <= row and runs[place - 1][column] == run)
+        found = (ids[place] for place in alike if starts_as_typed(ids, place, typed, spelled))
+        return next(found, PAD) if len(run) == ORDERS[column] else PAD
+
+    return [[latest(row, column) for column in range(len(ORDERS))] for row in range(len(ids))]
 
 
 def one_line(hints, ids, anchor, tokenizer):

@@ -68,7 +68,7 @@ password=" api_key:' token= ghp_ a1B2c3D4e5F6g7H8i9J0 a1B2c3D4e5F6g7H8i9J0 " ' :
 """
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.sampled_from(["-----BEGIN PRIVATE KEY-----", "\n", "\r\n", " ", *PIECES.split()]) | st.text(max_size=5)

@@ -76,7 +76,6 @@ def final(answering, asked):
 @cache
 def random_runtime(seed=0):
     """Random weights large enough that every context says something else."""
-    torch.set_num_threads(1)
     model = create(TINY, seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -109,7 +108,6 @@ SIZES = {"line": (16, 32), "block": (32, 64), "edit": (32,)}
 @cache
 def learnt_runtime(config=TINY):
     """Knows `LINES`, `BLOCKS` and `REWRITES` by heart: reading, drafting and verifying."""
-    torch.set_num_threads(1)
     model = create(config, 0)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.5e-2, STEPS)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.replay.fate import EditRegion, Fate, ShownOffer, TypedEdit, fates, saved
@@ -62,7 +62,6 @@ def test_characters_count_once_and_accepting_costs_a_key():
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3), st.text("ab", max_size=3)), max_size=8))
-@settings(deadline=None, max_examples=100)
 def test_a_region_stays_what_it_was_while_nothing_touches_it(edits):
     text, region = "0123MARK4567", EditRegion(4, 8)
     for start, length, new in edits:

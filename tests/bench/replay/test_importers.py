@@ -143,7 +143,7 @@ lines = st.lists(st.sampled_from(["a\n", "  b\n", "def f():\n", "    return 1\n"
 
 
 @given(lines, lines)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_typing_any_hunks_makes_the_commit(before, after):
     session = commit(a=("".join(["start\n", *before]), "".join(["start\n", *after])))
     if session is not None:

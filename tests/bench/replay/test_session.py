@@ -91,7 +91,7 @@ def test_pauses_are_capped_from_the_first_event_on():
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 8), st.text("ab😀\n\r", max_size=4)), max_size=12))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_edits_at_offsets_make_a_session_that_checks(edits):
     desk, text = Desk(), "one😀\ntwo\r\nthree"
     desk.open(0, text)

@@ -49,7 +49,7 @@ def test_what_is_forced_has_the_probability_that_it_had():
     assert CHOOSER.forced(said, b"z", TOKENIZER.encode("a")[0]).probability == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.text("self.wdth é=", min_size=1, max_size=12), st.integers(0, 99))
 def test_slots_spell_the_begun_word_first(part, seed):
     drawn = np.random.default_rng(seed).normal(size=(24, TINY.vocabulary)).astype(np.float32) * 5

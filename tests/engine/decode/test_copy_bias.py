@@ -63,7 +63,7 @@ def chances(logits_V):
     return odds_V / odds_V.sum()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.floats(-6, 6),
     st.integers(len(SPECIALS), TOKENIZER.vocabulary - 1),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_engine.decode.drafts import (
@@ -66,7 +66,6 @@ def test_a_canvas_knows_probabilities_until_the_first_deviation():
     assert stale.evidence[0] == ("stale", 0)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text("abc", max_size=12), st.text("abc", max_size=12))
 def test_whatever_is_said_the_rest_is_an_end_of_the_text(text, said):
     left = "".join(map(chr, rest(text, said).ids))

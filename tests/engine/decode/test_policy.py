@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_engine.decode.costs import Costs
@@ -79,7 +79,6 @@ def test_rows_that_must_be_encoded_anyway_tip_no_balance():
 rates = st.lists(st.floats(0.1, 50.0), min_size=5, max_size=5).map(lambda costs: tuple(np.cumsum(costs).tolist()))
 
 
-@settings(deadline=None, max_examples=100)
 @given(rates, st.integers(1, 300), st.floats(1.0, 100.0), st.integers(0, 12), st.integers(0, 20))
 def test_no_action_is_expected_to_be_slower_than_plain_autoregression(times, pending, left, agreed, wrong):
     costs = Costs((1, 8, 16, 32, 64), times)

@@ -53,7 +53,7 @@ def test_the_same_tokens_elsewhere_are_other_rows():
 rows = st.lists(st.sampled_from([70, 71, 72]), min_size=1, max_size=12)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(rows, min_size=1, max_size=6))
 def test_cached_equals_uncached_after_any_edits(sequence):
     session = new_session()

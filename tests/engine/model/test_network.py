@@ -18,12 +18,9 @@ CONTEXT, CANVAS = 20, 8
 
 
 @pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def no_gradients():
     with torch.no_grad():
         yield
-    torch.set_num_threads(before)
 
 
 def ids_of(rows, seed=0, batch=1):

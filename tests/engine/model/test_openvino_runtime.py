@@ -54,14 +54,6 @@ def runtime_of(model, precision=ov.Type.f32, **options):
     return OpenvinoRuntime(model.config, weights, threads=1, precision=precision, **options)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def model():
     return random_model(TINY)
@@ -210,7 +202,7 @@ def test_rows_are_kept_in_the_order_in_which_they_are_named(model, runtime):
 EDITS = st.lists(st.tuples(st.integers(0, 150), st.integers(1, 90)), min_size=1, max_size=6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(EDITS)
 def test_a_cache_that_was_cut_and_extended_equals_a_new_one(model, runtime, edits):
     cache, ids = runtime.cache(), np.zeros(0, np.int32)

@@ -13,7 +13,7 @@ MATRICES = arrays(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(MATRICES)
 def test_a_weight_moves_by_at_most_half_a_step_of_its_channel(weight):
     values, scales = quantize(weight)
@@ -21,7 +21,7 @@ def test_a_weight_moves_by_at_most_half_a_step_of_its_channel(weight):
     assert (moved <= 0.5001 * scales + 1e-12).all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(MATRICES)
 def test_the_largest_weight_of_a_channel_takes_the_largest_number(weight):
     values, _ = quantize(weight)

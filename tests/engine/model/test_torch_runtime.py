@@ -122,7 +122,7 @@ clean = st.lists(st.integers(64, TINY.vocabulary - 1), min_size=1, max_size=12)
 wishes = st.lists(st.tuples(contexts, clean, st.sampled_from([0, 8, 16]), st.booleans()), min_size=1, max_size=5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(wishes)
 def test_passes_together_are_what_they_are_alone(drawn):
     runtime = TorchRuntime(random_runtime().model, batch=8)

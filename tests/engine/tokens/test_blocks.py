@@ -39,7 +39,7 @@ def block_trees(draw):
     return blocks
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(block_trees(), st.integers(0, 5))
 def test_the_mask_says_who_sees_whom(blocks, cached):
     expected = slow_mask(blocks)

@@ -86,7 +86,7 @@ def test_an_edit_continues_the_text_before_it():
 pieces = st.lists(st.sampled_from(["a", "b", ".", " = ", "\n", "self", "width", "w"]), max_size=24).map("".join)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(pieces, pieces, pieces, st.sampled_from(["$0", "[[a]]", "[[]]b[[b = ]]"]))
 def test_hints_equal_their_definition(before, after, answer, spans):
     ids, anchor = stream(before + spans + after, answer)
@@ -94,7 +94,6 @@ def test_hints_equal_their_definition(before, after, answer, spans):
     assert look_up(ids, locate(ids, anchor, SPELLED)).tolist() == expected
 
 
-@settings(deadline=None, max_examples=100)
 @given(pieces, pieces, pieces, st.data())
 def test_hints_do_not_depend_on_later_tokens(before, after, answer, data):
     ids, anchor = stream(f"{before}$0{after}", answer)
@@ -145,7 +144,7 @@ def test_unread_text_is_not_in_the_row_too():
     assert sum(counts) >= 199, "a line may be cut in two"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pieces, pieces, pieces, pieces)
 def test_a_prefix_built_from_another_equals_a_new_one(before, typed, after, answer):
     prefixes = []

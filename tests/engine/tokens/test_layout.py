@@ -170,7 +170,7 @@ code = st.lists(
 lines = st.lists(code.map("".join), max_size=8).map("\n".join)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(lines, code, code, lines)
 def test_typing_changes_only_what_follows_the_stable_head(before, head, typed, after):
     head = "".join(head)
@@ -197,7 +197,6 @@ def test_a_letter_typed_in_a_word_appends_one_byte():
         first = request(f"total = {typed}$0\n")
 
 
-@settings(deadline=None, max_examples=100)
 @given(lines, code, lines)
 def test_a_line_move_keeps_everything_before_near(before, line, after):
     first = request(f"{before}\n{''.join(line)}$0\n{after}\n")
@@ -209,7 +208,7 @@ def test_a_line_move_keeps_everything_before_near(before, line, after):
     assert len(two.ids) - near <= len(finished) + BUDGET.near + BUDGET.rest + 5
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(lines, code, code, lines)
 def test_a_row_that_fits_spells_the_text(before, head, rest, after):
     text = f"{before}\n{''.join(head)}$0{''.join(rest)}\n{after}"
@@ -226,7 +225,7 @@ def test_a_row_that_fits_spells_the_text(before, head, rest, after):
     assert (sections[NEAR] + sections[SUF]).decode() == text[cursor + 2 :]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(code.map("".join), code.map("".join)), min_size=1, max_size=8), lines)
 def test_holes_spell_the_text_around_them(pieces, tail):
     marked = "".join(f"{text}[[{old}x]]" for text, old in pieces) + tail

@@ -19,7 +19,7 @@ texts = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(texts)
 def test_any_text_survives(text):
     ids = TOKENIZER.encode(text)
@@ -27,7 +27,7 @@ def test_any_text_survives(text):
     assert all(len(SPECIALS) <= token < TOKENIZER.vocabulary for token in ids)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(texts, texts)
 def test_a_finished_line_is_encoded_the_same_whatever_follows(first, second):
     assert TOKENIZER.encode(f"{first}\n{second}") == [
@@ -36,7 +36,7 @@ def test_a_finished_line_is_encoded_the_same_whatever_follows(first, second):
     ]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(texts)
 def test_lines_and_the_whole_text_agree(text):
     """What the cache of lines relies on: the pattern itself never reaches over a line's end."""
@@ -86,7 +86,7 @@ def test_a_long_word_gives_up_its_beginning():
 heads = st.text(alphabet="ab1_.( \t'sé日\"=", max_size=30)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(heads, st.sampled_from("ab1_.( \t'sé日\"="))
 def test_the_next_character_changes_only_the_last_pre_token(head, typed):
     stable, part = TOKENIZER.split_part(head)
@@ -109,14 +109,14 @@ def slow_allowed(typed):
     ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.one_of(st.text(alphabet="self. returnwidth", min_size=1, max_size=12), st.text(min_size=1, max_size=6)))
 def test_allowed_tokens_are_those_that_fit_the_typed_bytes(text):
     typed = text.encode()
     assert TOKENIZER.allowed(typed).tolist() == slow_allowed(typed)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(alphabet="self. returnwidthé日", min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_any_walk_through_the_constraint_covers_exactly_the_typed_bytes(text, random):
     typed, taken = text.encode(), []

@@ -102,7 +102,7 @@ def check(before: str, changes: list, after: str, encoding: str = "utf-16") -> l
 
 
 @given(texts, batches)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_any_edits_give_the_text_and_the_lines_of_a_plain_string(text: str, edits):
     document, model = opened(text), Model(text)
     for version, (encoding, changes) in enumerate(edits):
@@ -115,7 +115,6 @@ def test_any_edits_give_the_text_and_the_lines_of_a_plain_string(text: str, edit
 
 
 @given(texts, batches)
-@settings(deadline=None, max_examples=100)
 def test_the_answered_changes_tell_the_same_story(text: str, edits):
     document = opened(text)
     for version, (encoding, changes) in enumerate(edits):
@@ -126,7 +125,7 @@ def test_the_answered_changes_tell_the_same_story(text: str, edits):
 
 
 @given(texts, numbers, numbers, ENCODINGS)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_any_position_is_found_where_a_plain_string_has_it(text: str, line: int, character: int, encoding):
     snapshot = opened(text).snapshot()
     offset = snapshot.offset(line, character, encoding)
@@ -135,7 +134,6 @@ def test_any_position_is_found_where_a_plain_string_has_it(text: str, line: int,
 
 
 @given(texts, ENCODINGS)
-@settings(deadline=None, max_examples=100)
 def test_every_offset_comes_back_from_its_position_and_its_byte(text: str, encoding):
     snapshot = opened(text).snapshot()
     for offset in range(len(text) + 1):
@@ -146,7 +144,7 @@ def test_every_offset_comes_back_from_its_position_and_its_byte(text: str, encod
 
 
 @given(st.integers(0, 4), st.lists(st.integers(0, 5000), max_size=20))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_bytes_of_a_long_text_count_from_anchors(width: int, offsets: list[int]):
     text = ("x" * width + "é中😀") * 800
     snapshot = opened(text).snapshot()
@@ -157,7 +155,7 @@ def test_bytes_of_a_long_text_count_from_anchors(width: int, offsets: list[int])
 
 @pytest.mark.parametrize("language", ["python", "javascript", "json", "markdown"])
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_the_incremental_tree_of_sound_code_is_that_of_parsing_from_scratch(language: str, data):
     """Broken code too parses by the same rules, but tree-sitter's way out of an error may depend on the path
     taken to it (4 of 8,869 random broken texts), so only its verdict and its extent are compared.
@@ -186,7 +184,6 @@ SOUND = {
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
 def test_edits_between_sound_texts_give_the_tree_of_parsing_from_scratch(data):
     """Statements come, go and change places, several edits to a snapshot: every text parses."""
     statements = st.sampled_from(["x = 1\n", "def f(é):\n    return '😀'\n", "\n", "# 中\r\n", "y = [\n  1,\n]\n"])

@@ -59,7 +59,7 @@ def test_the_replaced_blanks_stay_replaced():
     check(suggestion, "x = $0  \n", "1", replaces="  ")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     before=st.text("ab\n", max_size=6),
     text=st.text("abc\n", min_size=1, max_size=8),
@@ -101,7 +101,7 @@ def test_nothing_is_left_once_all_are_made_and_none_fits_where_something_else_wa
     check_edits("one\ntwo\n", [ONE], "ane\ntwo\n", None)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(head=st.text("ab\n", max_size=6), tail=st.text("ab\n", max_size=6), typed=st.text("xy\n", max_size=4))
 def test_typing_elsewhere_never_changes_what_an_edit_does(head, tail, typed):
     before = head + "WORD" + tail

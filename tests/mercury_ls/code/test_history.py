@@ -202,7 +202,7 @@ PIECES = st.sampled_from(["", "x", "y", "\n", "\r\n", "\r", "ab", "a\nb\n", "\n\
     st.lists(PIECES, max_size=12).map("".join),
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), PIECES, st.sampled_from([0.1, 5])), max_size=25),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_the_edits_taken_back_give_the_text_that_was(text: str, edits):
     editor = Editor(text)
     for start, length, inserted, pause in edits:
@@ -215,7 +215,7 @@ def test_the_edits_taken_back_give_the_text_that_was(text: str, edits):
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.sampled_from(["", "x", "\n", "y\nz"])), max_size=12)
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_undoing_the_last_edit_is_always_a_reversal(edits):
     editor = Editor("ab\ncd\nef\n" * 3)
     for start, length, inserted in edits:
@@ -360,7 +360,7 @@ def test_an_edit_of_nothing_reverses_nothing(edit):
 STEP = st.tuples(st.integers(0, 12), st.integers(0, 4), st.text("ab\n", max_size=4))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(STEP, min_size=1, max_size=6), st.integers(0, 6), STEP)
 def test_an_answer_for_an_older_text_can_be_judged(steps, back, proposal):
     editor = Editor("ab\nab\n")
@@ -392,7 +392,7 @@ def test_the_edits_of_a_file_that_is_another_one_when_it_is_opened_again_are_for
         st.tuples(st.integers(0, 9), st.integers(0, 9), st.text(st.sampled_from("\r\nab"), max_size=4)), max_size=12
     )
 )
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_whatever_ends_lines_no_edit_is_of_a_line_before_the_first(changes):
     editor = Editor("\r\na\rb\n")
     for start, end, text in changes:

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_ls.code.positions import column, units
@@ -33,14 +33,12 @@ def test_a_position_past_the_end_is_the_end():
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(lines)
-@settings(deadline=None, max_examples=100)
 def test_every_column_comes_back(encoding: str, line: str):
     assert [column(line, units(line, n, encoding), encoding) for n in range(len(line) + 1)] == [*range(len(line) + 1)]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(lines)
-@settings(deadline=None, max_examples=100)
 def test_units_are_the_lengths_of_the_encoded_text(encoding: str, line: str):
     codec, width = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}[encoding]
     for n in range(len(line) + 1):

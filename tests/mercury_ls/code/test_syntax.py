@@ -523,7 +523,7 @@ PIECES += ["def f", "class A", "fn f", "function", "=", "é", "😀", "\\", "imp
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.id)
 @given(text=st.lists(st.sampled_from(PIECES), max_size=20).map("".join), data=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_any_text_gets_answers_that_lie_in_it(language, text: str, data):
     snapshot = Document("file:///a", "a", language.id, 1, text).snapshot()
     offset = data.draw(st.integers(0, len(text)))
@@ -555,7 +555,6 @@ def test_without_the_time_for_a_tree_the_characters_answer():
 LEXEMES = ['"', "'", "`", '"""', "/*", "*/", "//", "#", "\n", "\r\n", "\\", "{", "}", "${", 'f"', "'a'", "x = 1 ", " "]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(LANGUAGES), st.lists(st.sampled_from(LEXEMES), max_size=80), st.data())
 def test_code_that_does_not_parse_is_gone_through_once_with_the_same_answers(language, pieces, data):
     document = Document("", "a", language.id, 1, "".join(pieces))

@@ -194,6 +194,7 @@ def test_a_stopped_process_that_holds_the_lock_is_ended(directory):
     with start(HOLD_LOCK, directory) as process:
         assert process.stdout.readline() == "held\n"
         process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         claim.end(directory, str(process.pid))
         assert process.wait() == -signal.SIGKILL
 

@@ -12,7 +12,7 @@ def request(*spans):
     return InfillRequest(session="s", windows=(Window("a.py", "python", "x = 1\n"),), spans=spans)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.text(max_size=40), max_size=6), st.lists(st.integers(1, 60), min_size=1))
 def test_frames_survive_any_cut_of_the_stream(texts, cuts):
     sent = [Answer(failure=Failure("engine", text)) for text in texts]

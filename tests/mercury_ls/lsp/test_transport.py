@@ -67,7 +67,6 @@ def test_headers_without_end_do_not_fill_the_memory():
     assert frames.feed(frame(b"{}")) == [b"{}"]
 
 
-@settings(deadline=None, max_examples=100)
 @given(bodies=st.lists(st.binary(max_size=40), max_size=5), cuts=st.lists(st.integers(0, 300), max_size=8))
 def test_however_the_stream_is_cut_the_messages_are_the_same(bodies, cuts):
     stream = b"".join(map(frame, bodies))
@@ -77,7 +76,7 @@ def test_however_the_stream_is_cut_the_messages_are_the_same(bodies, cuts):
     assert found == bodies
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     rubbish=st.lists(st.sampled_from([b"Content-Length: ", b"5 ", b"-1", b"\r\n", b"{}", b"\xff", b":", b"9" * 30])),
     cut=st.integers(1, 50),

@@ -201,7 +201,7 @@ async def test_many_places_are_one_offer(session, tmp_path):
 
 
 async def test_a_file_too_large_for_definitions_is_searched_for_names(session, tmp_path):
-    text = "from rows import load\n\nload(1)\n" + "# a line\n" * 9000
+    text = "from rows import load\n\nload(1)\n" + "total = 1\n" * 9000
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED, "large.py": text}, "load", "get")
     offer = await asked(session, uri)
     assert len(offer.edits) == 3

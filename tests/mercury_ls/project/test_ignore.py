@@ -128,7 +128,7 @@ PATTERNS = st.builds(
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="git is the judge")
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(PATTERNS, min_size=1, max_size=4), st.lists(PATHS, min_size=1, max_size=20))
 def test_git_agrees(repository, patterns, paths):
     (repository / ".gitignore").write_text("\n".join(patterns) + "\n")

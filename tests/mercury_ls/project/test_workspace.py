@@ -269,7 +269,7 @@ PIECES = st.sampled_from(
 )
 
 
-@examples(deadline=None, max_examples=40)
+@examples(max_examples=40)
 @given(st.dictionaries(NAMES, st.lists(PIECES, max_size=8).map(b"".join)))
 def test_no_bytes_of_a_project_break_its_index(tmp_path_factory, files):
     folder = tmp_path_factory.mktemp("project")

@@ -322,7 +322,7 @@ PARTS = st.sampled_from(
 )
 
 
-@examples(deadline=None, max_examples=200)
+@examples(max_examples=200)
 @given(st.binary(max_size=64) | st.lists(PARTS, max_size=40).map(b"".join))
 def test_no_bytes_break_loading(tmp_path_factory, content):
     """A file is read or told of: an empty list of problems is one whose every value applies."""
@@ -377,7 +377,6 @@ LEAVES = st.recursive(
 )
 
 
-@examples(deadline=None, max_examples=100)
 @given(st.dictionaries(st.sampled_from(["engine", "privacy", "suggest", "mercury", "engine.model"]), LEAVES))
 def test_nothing_an_editor_sends_breaks_loading(options):
     loaded = load(options=options)

@@ -56,7 +56,7 @@ AFTER = BEFORE.replace("area", "surface")
 
 
 @given(LINES, LINES)
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_hunks_turn_one_text_into_the_other(before, after):
     hunks = hunks_between("a.py", before, after)
     assert replaced(before, [(hunk.first, hunk.stop, hunk.new) for hunk in hunks]) == after
@@ -64,7 +64,7 @@ def test_hunks_turn_one_text_into_the_other(before, after):
 
 
 @given(LINES, LINES, st.integers(0, 99))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_doing_what_a_row_expects_completes_the_commit(before, after, seed):
     hunks = hunks_between("a.py", before, after)
     if not hunks:

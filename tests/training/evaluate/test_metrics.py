@@ -5,7 +5,7 @@ from collections import Counter
 from difflib import SequenceMatcher
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mercury_training.evaluate.metrics import (
@@ -22,7 +22,6 @@ from mercury_training.evaluate.metrics import (
 )
 
 TEXTS = st.text("abc \n(é", max_size=24)
-quickly = settings(deadline=None, max_examples=100)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,6 @@ def test_similarity_of_known_pairs(left, right, expected):
     assert similarity(left, right) == pytest.approx(expected)
 
 
-@quickly
 @given(TEXTS, TEXTS)
 def test_similarity_is_the_longest_common_subsequence(left, right):
     longest = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
@@ -109,7 +107,6 @@ def slow_f(pairs):
     return 100 * 5 * p * r / (4 * p + r) if p + r else 0.0
 
 
-@quickly
 @given(TEXTS, TEXTS)
 def test_chrf_is_the_slow_one(answer, truth):
     pairs = [(slow_grams(answer, n), slow_grams(truth, n)) for n in range(1, 7)]
@@ -149,7 +146,6 @@ def slow_changes(before, after, order):
     return [("+" if count > 0 else "-", gram) for gram, count in counts.items() for _ in range(abs(count))]
 
 
-@quickly
 @given(TEXTS, TEXTS, TEXTS)
 def test_delta_chrf_is_the_slow_one(before, answer, truth):
     if answer.split() == truth.split():
@@ -182,7 +178,6 @@ def test_no_trials_say_nothing():
     assert (found.low, found.high) == (0.0, 1.0)
 
 
-@quickly
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_ends_where_the_share_is_that_many_deviations_off(trials):
     successes, count = trials
@@ -212,7 +207,6 @@ def test_calibration_of_known_predictions():
     assert math.isnan(ece([], []))
 
 
-@quickly
 @given(st.lists(st.tuples(st.integers(0, 16).map(lambda i: i / 16), st.booleans()), min_size=1))
 def test_calibration_is_the_slow_one(predictions):
     error = 0.0

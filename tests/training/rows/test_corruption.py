@@ -39,7 +39,7 @@ def drawn(found, count=200, room=128):
     ]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(SLOTS, st.integers(0, 99))
 def test_complementary_masks_hide_every_slot_once(slots, seed):
     first, second = pair(slots, np.random.default_rng(seed))

@@ -164,7 +164,7 @@ def test_micro_batches_add_up_to_the_batch():
     torch.testing.assert_close(whole, sum(parts))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 20), st.sampled_from([8, 16, 32]), st.booleans())
 def test_the_canvas_loss_is_shifted_and_all_ends_weigh_one_token(length, size, ended):
     """Row j is compared with slot j + 1, the last row with nothing, and all the ends together row_weights 1."""
