@@ -97,7 +97,7 @@ def check_close(found, expected):
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.one_of(cursors, holes, insertions),
     st.sampled_from([FLAT, CPU, STEEP]),
@@ -124,7 +124,7 @@ def test_one_session_after_another_request_says_what_a_fresh_one_says(sequence):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.one_of(cursors, holes, insertions), st.integers(0, 8), st.sampled_from(["instant", "low", "high"]))
 def test_who_cancels_anywhere_leaves_nothing_wrong_behind(asked, pauses, effort):
     answering = engine(random_runtime())
@@ -164,7 +164,7 @@ class Counting(TorchRuntime):
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.one_of(cursors, holes, insertions), st.sampled_from(["instant", "low", "medium", "high"]), st.integers(0, 2))
 def test_whoever_cancels_waits_for_one_forward_at_most(asked, effort, seed):
     runtime = Counting(random_runtime().model)

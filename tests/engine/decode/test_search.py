@@ -62,7 +62,7 @@ def test_low_gives_up_on_a_hopeless_answer_unless_all_is_to_be_shown():
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.sampled_from(["self.", "wi", "x = ", "def f(", "\n    "]), st.integers(0, 3))
 def test_high_is_never_less_probable_than_medium(head, seed):
     runtime = random_runtime(seed)
@@ -80,7 +80,7 @@ def log_probability(filled):
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     st.one_of(
         st.tuples(st.sampled_from(["low", "medium"]), st.sampled_from(["self.$0", "x = wi$0", "print($0)\n"])),
