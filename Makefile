@@ -6,8 +6,7 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# The tests of a file share what is expensive, so they stay in one process.
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -47,7 +46,7 @@ fix: $(READY)
 	$(BIN)/python -m tests.house
 
 test: check
-	$(PYTEST) -m "not editor"
+	$(PYTEST) --dist loadfile -m "not editor"
 
 vscode: $(BASE)
 	$(BIN)/python -m tests.editors.vscode.package
@@ -55,7 +54,7 @@ vscode: $(BASE)
 test-editors: $(READY)
 	$(PIP) -e '.[editors]'
 	$(BIN)/python -m tests.editors.tools
-	$(BIN)/python -m pytest -m editor -rs
+	$(PYTEST) --dist loadgroup -m editor -rs
 
 bench: $(READY)
 	$(PIP) -e '.[dev,peers,train]'
