@@ -19,7 +19,10 @@ KIB = 1 << 10
 MODULES = {"llama-cpp-python": "llama_cpp"}
 """What is imported under another name than the distribution's."""
 
-COMMANDS = {"ruff": "`make check` and `make fix` run it"}
+COMMANDS = {
+    "pytest-xdist": "`make test` runs pytest in several processes with it",
+    "ruff": "`make check` and `make fix` run it",
+}
 """What is declared without being imported anywhere, and why."""
 
 
