@@ -46,6 +46,7 @@ LOCAL = re.compile(r"^ +(?P<name>[a-z_]{4,}) = ", re.MULTILINE)
 REPEATED = re.compile(r"(?P<name>\.append|\.items|\.strip|len|sorted)\(")
 STATEMENT = re.compile(r"^ +(?P<name>return|yield|raise|assert)\b", re.MULTILINE)
 SESSION_LINES = 5000
+SHORT_FILE = 100
 
 
 class Cost(Struct, frozen=True):
@@ -124,9 +125,9 @@ def told(name: str, costs: Sequence[Cost]) -> dict[str, float]:
 
 
 def sample(lines: int) -> str:
-    """Real code, in an order that is the same everywhere."""
-    files = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
-    joined = "\n\n".join(path.read_text() for path in files)
+    """Real code, in an order that is the same everywhere; short files hold little but imports."""
+    files = (path.read_text() for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
+    joined = "\n\n".join(text for text in files if text.count("\n") > SHORT_FILE)
     return "".join(joined.splitlines(keepends=True)[:lines])
 
 

@@ -297,4 +297,4 @@ async def test_what_is_told_before_initialize_is_ignored(environment, project):
         await server.initialize()
         assert (await server.request("mercury/status", {}))["documents"] == 0
     (line,) = log.read_text(encoding="utf-8").splitlines()
-    assert "textDocument/didOpen came before initialize" in line
+    assert "textDocument/didOpen arrived before initialize" in line
