@@ -37,7 +37,7 @@ KEYWORDS = frozenset(
 )
 
 FIXED = KEYWORDS - {"bool", "boolean", "char", "double", "float", "int", "long", "string", "unsigned", "void"}
-"""What a shape is made of: the names of built-in types are names as others are."""
+"""The keywords that a shape keeps: built-in types count as names."""
 
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+")
 IMPORT = re.compile(r"\s*(?:import|from|use|using|#include|package|const \{?[\w, ]+\}? = require)\b")
@@ -50,7 +50,7 @@ def indentation(line: str) -> str:
 
 
 def minimal(old: str, new: str) -> TextEdit:
-    """The difference, widened to whole words and operators."""
+    """The difference of two texts, widened to whole words and operators."""
     change = difference(old, new)
     start, end, text = change.start, change.end, change.text
     while start > 0 and (glued(old[start - 1], old[start : start + 1]) or glued(old[start - 1], text[:1])):
@@ -63,7 +63,7 @@ def minimal(old: str, new: str) -> TextEdit:
 
 
 def glued(left: str, right: str) -> bool:
-    """Whether two neighbours belong to one word or one operator."""
+    """Whether two characters belong to one word or one operator."""
     return bool(left and right) and any(kind(left) and kind(right) for kind in (is_word, is_operator))
 
 
@@ -84,7 +84,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def shape(text: str) -> str:
-    """The tokens of the text, with every name and every number alike."""
+    """The tokens of the text, with all names and all numbers alike."""
     return " ".join(map(kind_of, TOKEN.findall(text)))
 
 
@@ -95,20 +95,20 @@ def kind_of(token: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def kinship(old: str, line: str) -> float:
-    """The share of the words of its names that a line has, too."""
+    """The share of the words of their names that two lines have in common."""
     mine, theirs = ({word for word in PARTS.findall(text) if word.strip("_")} - KEYWORDS for text in (old, line))
     return len(mine & theirs) / max(len(mine | theirs), 1)
 
 
 @lru_cache(maxsize=1 << 15)
 def shape_of(line: str) -> str:
-    """Lines of one shape have as many tokens; one that is too long has the shape of none but itself."""
+    """Cached; a line that is too long has a shape of its own."""
     return shape(line) if len(line) <= LONGEST_LINE else line
 
 
 @lru_cache(maxsize=8)
 def line_break(text: str) -> str:
-    """As most of the lines have it: one that was pasted from elsewhere decides nothing."""
+    """The line break of most lines, so that one pasted from elsewhere decides nothing."""
     return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
 
 

@@ -1,4 +1,4 @@
-"""Which import the well-known names of a language's own library need: what every programmer of it knows by heart."""
+"""The imports of well-known names of the standard libraries."""
 
 import re
 import sys
@@ -57,7 +57,7 @@ vector vector
 
 
 def statement(name: str, suffix: str, text: str) -> str:
-    """The import that a text with this unknown name lacks; empty where the name is none of the language's library."""
+    """The import statement for an unknown name of a text; empty if the standard library has no such name."""
     match suffix:
         case ".py":
             return of_python(name, text)

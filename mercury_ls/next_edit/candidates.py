@@ -1,4 +1,4 @@
-"""Edits that may come next: where the last ones lead to, and how likely the user is to make each."""
+"""Candidates for the next edit: where the last edits lead to, and how likely the user is to make each."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -51,12 +51,12 @@ class Candidate(Struct, frozen=True):
 
 
 def find(situation: Situation) -> list[Candidate]:
-    """All that could follow, not yet scored, and the same place as often as something speaks for it."""
+    """All candidates, not yet scored; several may change the same place."""
     return [*chain.from_iterable(batches(situation))]
 
 
 def batches(situation: Situation) -> Iterator[list[Candidate]]:
-    """The same for one rule and file after the other, so that something else can be done in between."""
+    """The same in steps of one rule and file, so that other work can be done in between."""
     snapshot, files = situation.snapshot, situation.files
     project = (situation.project or Project()).with_files(files)
     homes = {each.path: each for each in files}
@@ -75,7 +75,7 @@ def batches(situation: Situation) -> Iterator[list[Candidate]]:
 
 
 def of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, float]) -> Candidate:
-    """One that says where and not what is a call whose new argument a model has to write."""
+    """A place without a text is a call whose new argument a model has to write."""
     kind = rule.kind if place.text is not None else "call"
     at = snapshot.uri, place.start, place.end, place.text
     known = {"reach": place.reach, "bound": place.bound, "certain": place.certain}
@@ -83,7 +83,7 @@ def of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, f
 
 
 def permitted(found: list[Candidate], renames: Renames, files: Mapping[str, Snapshot]) -> list[Candidate]:
-    """Without those that rename what may be something else, whichever rule they follow from."""
+    """Without those that would rename something else, whichever rule they follow from."""
     uses = {(each.uri, each.start) for each in found if each.certain}
     return [
         each
@@ -108,8 +108,8 @@ def with_score(candidate: Candidate, known: ranking.Ranking) -> Candidate:
 
 
 def distinct(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """The likeliest first; of those that change the same place only that one, or one that does more of the same edit
-    there."""
+    """The likeliest first; of several that change the same place only the likeliest, or one that does more of the
+    same edit."""
     ordered = sorted(found, key=lambda each: -each.p_edit)
     bound = [each for each in ordered if each.bound]
     ranked = sorted([*bound, *[each for each in ordered if not each.bound][:MOST_RANKED]], key=lambda e: -e.p_edit)
@@ -126,8 +126,8 @@ def distinct(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
 def following(
     snapshot: Snapshot, situation: Situation, learned: Iterable[Rule], homes: Mapping[str, Snapshot], project: Project
 ) -> Iterator[list[Candidate]]:
-    """For each rule the places of this file that follow it, but for what the user has typed there since, and what an
-    accepted offer has done; of a file that is not open only those that names lead to."""
+    """For each rule its places in this file, except where the user has typed since or an accepted offer has been.
+    Files that are not open are searched only for names."""
     typed, lines_typed = typed_ranges(snapshot, situation.edits), edited_lines(snapshot, situation.edits)
     done = [(0, reach) for _, reach in typed_ranges(snapshot, situation.accepted)]
     edited = [(age, number) for age, reach in lines_typed for number in lines_of(snapshot, *reach)]
@@ -150,7 +150,7 @@ def lines_of(snapshot: Snapshot, start: int, end: int) -> range:
 
 
 def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Project) -> list[Place]:
-    """At most 64 in the order of the text, and all that certainly stand for what was renamed."""
+    """At most 64 in the order of the text, but all certain places of a rename."""
     found: list[Place] = []
     for place in KINDS[rule.kind].find(rule, snapshot, home, project):
         text = place.text and in_the_files_lines(place.text, snapshot)
@@ -161,7 +161,7 @@ def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Pr
 
 
 def is_foreign(rule: Rule, place: Place, around: Surroundings) -> bool:
-    """Whether what was done once would bring names there that are unknown."""
+    """Whether code that was written once would bring in names that are unknown there."""
     return rule.count == 1 and rule.copies_code and foreign_names(place, around) > 0
 
 
@@ -173,7 +173,7 @@ def overlap(place: Place, typed: tuple[int, int]) -> bool:
 
 
 def is_part_of(part: Candidate, whole: Candidate) -> bool:
-    """Whether one does for a whole line what the other does for a part of it, and is about as likely."""
+    """Whether `whole` does for the line what `part` does for a part of it, and is about as likely."""
     if part.reach is not None or whole.rule is None or part.rule is None or whole.reach is None:
         return False
     start, end = whole.reach
@@ -183,8 +183,8 @@ def is_part_of(part: Candidate, whole: Candidate) -> bool:
 
 
 def collide(one: Candidate, other: Candidate) -> bool:
-    """Whether they change the same text; an insertion also where it touches the other. To be asked about a line takes
-    nothing from what a rule says of it."""
+    """Whether they change the same text; insertions also collide where they touch. Questions about a line do not
+    collide with edits of it."""
     if one.uri != other.uri or (one.text is None) != (other.text is None):
         return False
     if one.start == one.end or other.start == other.end:

@@ -1,4 +1,4 @@
-"""An edit taken apart into what rules are learned from: lines that changed, came or went, and pieces of lines."""
+"""An edit taken apart into what rules are learned from: changed, added and removed lines, and changed pieces."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -61,7 +61,7 @@ class PieceRule(Rule, frozen=True, kw_only=True):
 
 
 class Hunk(Struct, frozen=True):
-    """Lines that became other lines; `line` is the first of them, counted from the first of the edit.
+    """Changed lines; `line` is the number of the first, counted from the first of the edit.
 
     `touches` are where they differ, `changed` is the share of tokens that differ. Lines with nothing in common
     (`is_rewritten`) have no pieces; nor has a block that has been taken apart line by line already. A line that
@@ -120,7 +120,7 @@ def not_blank(found: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
 
 
 def changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
-    """Blanks that went from the ends of lines, or changed between their words."""
+    """Which blanks changed, if nothing else did: at the ends of lines, or between words."""
     old, new = before.split("\n"), after.split("\n")
     pairs = [(one, other) for one, other in zip(old, new, strict=False) if one != other]
     if not pairs or len(old) != len(new):
@@ -132,7 +132,7 @@ def changed_blanks(before: str, after: str) -> Literal["", "trailing", "inner"]:
 
 
 def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line: int) -> Iterator[Hunk]:
-    """Line by line where that keeps as much as comparing the whole does, and all of it as one block."""
+    """Line by line where the lines can be paired, and all of it as one block."""
     block = "".join(old), "".join(new)
     if not pairs:
         yield hunk(*block, line)
@@ -174,14 +174,14 @@ def pieces_of(hunk: Hunk) -> Iterator[Piece]:
 
 
 def moved(before: str, after: str, touch: Touch, touches: Iterable[Touch]) -> bool:
-    """Whether what came here went elsewhere in these lines, or the other way round: that says nothing by itself."""
+    """Whether the piece was moved within these lines, which teaches nothing by itself."""
     went, came = (text.strip(" \t,") for text in pieces(before, after, touch))
     others = [[text.strip(" \t,") for text in pieces(before, after, other)] for other in touches if other != touch]
     return any((went and went == came_there) or (came and came == went_there) for went_there, came_there in others)
 
 
 def balanced(before: str, after: str, touches: Iterable[Touch]) -> Iterator[Touch]:
-    """Pieces that open and close brackets or quotes only together are one: `x` became `wrap(x)`."""
+    """Merges pieces whose brackets or quotes only balance together: `x` became `wrap(x)`."""
     owed, quoted, start = 0, False, None
     for touch in touches:
         start = start or touch

@@ -1,4 +1,4 @@
-"""What the chance of an edit depends on: what was done, how much a place is like the edited one, what lies between."""
+"""The features of a candidate: what was done, how similar the place is to the edited one, what lies between."""
 
 import math
 import re
@@ -34,7 +34,7 @@ class Surroundings(Struct, frozen=True):
 
 
 def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot | None) -> dict[str, float]:
-    """Every number grows slowly, so that none decides alone."""
+    """Counts enter as logarithms, so that none decides alone."""
     if rule.is_rare:
         return {"age": math.log2(1 + rule.age)}
     snapshot, lines = around.snapshot, around.lines
@@ -69,7 +69,7 @@ def features_of(rule: Rule, place: Place, around: Surroundings, home: Snapshot |
 
 
 def is_above(rule: Rule, line: int, around: Surroundings) -> bool:
-    """Whether it is above the edit, or above the cursor where the edit was made in another file."""
+    """Whether it is above the edit, or above the cursor if the edit was made in another file."""
     snapshot, situation = around.snapshot, around.situation
     if rule.path == snapshot.path:
         return line < rule.line
@@ -77,7 +77,7 @@ def is_above(rule: Rule, line: int, around: Surroundings) -> bool:
 
 
 def line_at(snapshot: Snapshot, place: Place) -> str:
-    """All lines that the place has a part of."""
+    """The lines that the place touches."""
     start, end = snapshot.line_of(place.start), snapshot.line_of(place.end)
     return snapshot.text[snapshot.line_start(start) : snapshot.line_end(end)]
 
@@ -88,13 +88,13 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def foreign_names(place: Place, around: Surroundings) -> int:
-    """How many locals of the example's function the new text has that are unknown here."""
+    """How many locals of the edited function the new text uses that are unknown here."""
     brought = set(WORD.findall(place.text or "")) & around.locals.keys()
     return sum(not any(start <= place.start < end for start, end in around.locals[name]) for name in brought)
 
 
 def ranges_of_locals(rule: Rule, snapshot: Snapshot, home: Snapshot | None) -> dict[str, list[tuple[int, int]]]:
-    """For each name of the new text that is a local where the rule was learned: where it is known in this file."""
+    """The scopes in this file of each name of the new text that is a local where the rule was learned."""
     if home is None or not rule.copied:
         return {}
     at = home.line_start(min(rule.line, home.line_count - 1)) + rule.column

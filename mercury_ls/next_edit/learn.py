@@ -1,4 +1,4 @@
-"""What the last edits mean: each a rule that other places of the code may have to follow."""
+"""What the last edits teach: rules that other places of the code may have to follow."""
 
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
@@ -17,7 +17,7 @@ MOST_RULES = 40
 
 
 def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
-    """What the edits, oldest first, say; the latest first, the same thing once, and what was undone not at all."""
+    """The rules of these edits, oldest edit first; the latest rule first, each once, without what was undone."""
     merged: dict[Hashable, Rule] = {}
     for age, edit in enumerate(reversed(edits)):
         for lesson in lessons(edit.before, edit.after):
@@ -31,7 +31,7 @@ def rules(edits: Sequence[Edit]) -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=256)
 def lessons(before: str, after: str) -> tuple[Rule, ...]:
-    """What an edit says wherever and whenever it was made: it is asked about for as long as it is remembered."""
+    """What an edit teaches wherever and whenever it was made; cached, since each is asked about many times."""
     if len(before) + len(after) > LONGEST_EDIT:
         return ()
     lines = max(before.count("\n"), after.count("\n"), 1)

@@ -21,17 +21,17 @@ from mercury_ls.next_edit.renamed import Renames
 __all__ = ["Opinion", "opinions", "regions_of", "requests", "rescored"]
 
 MOST_HOLES = 4
-"""At once: models learn from as many."""
+"""In one request: models are trained with as many."""
 MOST_REQUESTS = 3
 MOST_CHECKED = 5
 MOST_QUESTIONS = 3
 LEAST_CHANCE = 0.05
-"""Below that nothing is asked of a model."""
+"""A model is not asked about less likely candidates."""
 
 
 class Region(Struct, frozen=True):
-    """Whole lines of a file that a model is asked to write again, what the rules would make of them, whether the model
-    has to find something there itself, and how likely it is that they change."""
+    """Whole lines of a file that a model is asked to rewrite, with the candidates there. `is_open` says that a place
+    without a text is among them, `chance` how likely it is that the lines change."""
 
     snapshot: Snapshot
     start: int
@@ -46,8 +46,8 @@ class Region(Struct, frozen=True):
 
 
 class Opinion(Struct, frozen=True):
-    """A model's word on one edit: how sure it is of what it wrote there, and whether that is this edit (1), another
-    (-1), or the edit was its own (0)."""
+    """What a model says about one edit: how sure it is of what it wrote, and whether that is this edit (1), another
+    (-1), or the edit is the model's own (0)."""
 
     candidate: Candidate
     p_model: float
@@ -74,7 +74,7 @@ def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Regio
 
 
 def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
-    """A word that cannot change what is shown is not worth the wait."""
+    """Not if the answer cannot change what is shown."""
     if candidate.certain and question.asks == "deciding":
         return False
     worth = question.worth
@@ -84,7 +84,7 @@ def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
 
 
 def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tuple[str, int]]:
-    """Each of the likeliest places with the line above and the line below: the change may be there."""
+    """The likeliest places, each with the lines above and below, where the change may be."""
     known, asked, places = question.files, set(), 0
     for each in ranked:
         snapshot = known[each.uri]
@@ -110,8 +110,8 @@ def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate
 
 
 def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tuple[Region, ...], InfillRequest]]:
-    """Regions that lie close are asked about at once, in a window around them, the likeliest first: what stands
-    between them has to fit into the model's context."""
+    """Nearby regions share a request, as long as the text between them fits into the model's context; the likeliest
+    come first."""
     room = question.budget.characters // 4
     close: list[list[Region]] = []
     for each in regions:
@@ -127,7 +127,7 @@ def requests(question: NextQuestion, regions: Sequence[Region]) -> list[tuple[tu
 
 
 def request(question: NextQuestion, regions: Sequence[Region], room: int) -> InfillRequest:
-    """To agree with a rule takes less of the file than to find what nobody knows."""
+    """Checking a rule's edit takes less of the file as context than writing a new one."""
     snapshot = regions[0].snapshot
     room = room if any(each.is_open for each in regions) else room // 2
     first = snapshot.line_of(max(regions[0].start - room, 0))
@@ -145,7 +145,7 @@ def request(question: NextQuestion, regions: Sequence[Region], room: int) -> Inf
 
 
 def rescored(question: NextQuestion, found: Sequence[Candidate], given: Sequence[Opinion]) -> list[Candidate]:
-    """What the rules say, as sure as the model makes it, and what the model has written itself."""
+    """The candidates with their probabilities rescored by the model, and the model's own."""
     chances = {place_of(each.candidate): each.probability(question.worth) for each in given}
     own = [each.candidate for each in given if each.candidate.rule is None]
     written = [replace(each, p_edit=chances[place_of(each)]) for each in own]
@@ -156,7 +156,7 @@ def rescored(question: NextQuestion, found: Sequence[Candidate], given: Sequence
 def opinions(
     question: NextQuestion, regions: Sequence[Region], found: Sequence[Candidate], draft: Draft
 ) -> list[Opinion]:
-    """Of every edit of the regions that a rule proposes, and of those that the model writes where it was asked."""
+    """About each candidate of the regions, and about the edits that the model wrote itself."""
     given = []
     for each, filled in zip(regions, draft.spans, strict=True):
         text = in_the_files_style(without_sentinels(filled.text, each.snapshot.text), each.snapshot)
@@ -167,14 +167,14 @@ def opinions(
 
 
 def agreement(region: Region, candidate: Candidate, text: str) -> float:
-    """Whether the model makes this edit as well, whatever else it changes there: 1 or -1."""
+    """1 if the model makes this edit as well, whatever else it changes there, otherwise -1."""
     start, end = candidate.start - region.start, candidate.end - region.start
     after = region.old[:start] + (candidate.text or "") + region.old[end:]
     return 1.0 if after.strip() == text.strip() or on_the_way(region.old, after, text) else -1.0
 
 
 def written_edit(question: NextQuestion, region: Region, text: str, found: Iterable[Candidate]) -> Candidate | None:
-    """The model's own edit of a region in which something was asked; whole lines stay whole lines."""
+    """The model's own edit of an open region; whole lines stay whole lines."""
     asked = [
         each.p_edit
         for each in found
@@ -192,7 +192,7 @@ def written_edit(question: NextQuestion, region: Region, text: str, found: Itera
 
 
 def renames_another(question: NextQuestion, edit: Candidate, found: Iterable[Candidate]) -> bool:
-    """Whether a model gives the new name to what only was called like the thing that was renamed."""
+    """Whether the model writes the new name for something else that has the old one."""
     known = question.files
     learned = rules(question.edits)
     renames = Renames.of(learned, known.values(), (question.project or Project()).with_files(known.values()))
@@ -200,7 +200,7 @@ def renames_another(question: NextQuestion, edit: Candidate, found: Iterable[Can
 
 
 def rescored_probability(candidate: Candidate, found: Iterable[Candidate], chances: dict[tuple, float]) -> float:
-    """What the model thinks of it; of a place that it was not asked about, no more than of the rule's other places."""
+    """The rescored probability; if the model was not asked about the place, at most its rule's average."""
     if candidate.text is None or place_of(candidate) in chances:
         return chances.get(place_of(candidate), candidate.p_edit)
     others = [chances[place_of(each)] for each in found if each.rule == candidate.rule and place_of(each) in chances]

@@ -1,4 +1,4 @@
-"""The straight path of next edits: from what the user has just done to what follows, over several files, or silence.
+"""The pipeline of next edits: from what the user has just done to what follows, over several files, or silence.
 
     async for answer in next_edits(NextQuestion(..., others=snapshots), engine): ...
 
@@ -31,19 +31,19 @@ from mercury_ls.next_edit.search import searching
 __all__ = ["admissible", "answers", "next_edits"]
 
 ABOUT = 0.7
-"""Of the likeliest edit's chance, what another has to have to be shown with it."""
+"""The share of the likeliest edit's probability that others need to be shown with it."""
 TURN_SECONDS = 0.01
 PATIENCE = 4
-"""Times that of a keystroke: what a long file would parse like is worth waiting for here."""
+"""Times that of a keystroke: parsing a long file is worth waiting for here."""
 AS_LIKELY = 0.9
-"""Of the likeliest edit's chance, what another has to have to come first because it is of a later edit."""
+"""The share of the likeliest edit's probability that one taught by a later edit needs to come first."""
 
 
 T = TypeVar("T")
 
 
 async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGenerator[Answer]:
-    """What the rules know at once, then what a model makes of it as its drafts improve."""
+    """What follows by rule at once, then again with each draft of the model."""
     found = await in_turns(searching(question.situation))
     if isinstance(found, Silence):
         yield Answer(silence=found.reason, final=True)
@@ -54,7 +54,7 @@ async def next_edits(question: NextQuestion, engine: Infill | None) -> AsyncGene
 
 
 async def in_turns(work: Generator[None, None, T]) -> T:
-    """What the work comes to; whatever else is to be done has its turn every few milliseconds."""
+    """Runs the generator to its end and returns its value, yielding to the event loop every few milliseconds."""
     began = time.thread_time()
     while True:
         try:
@@ -67,7 +67,7 @@ async def in_turns(work: Generator[None, None, T]) -> T:
 
 
 async def answers(question: NextQuestion, found: Sequence[Candidate], engine: Infill | None) -> AsyncGenerator[Answer]:
-    """What these edits come to at once, then as the model has it."""
+    """The answer by these candidates alone, then rescored by the model."""
     known = ranking.load()
     answer = await checked(question, found, known.bar)
     asked = requests(question, regions_of(question, found)) if engine else []
@@ -90,15 +90,15 @@ async def answers(question: NextQuestion, found: Sequence[Candidate], engine: In
 
 
 def admissible(question: NextQuestion, found: Iterable[Candidate]) -> list[Candidate]:
-    """Nothing that the user has undone: not there, and nowhere else by the same rule."""
+    """Without what the user has undone, and without all other candidates of its rule."""
     found = list(found)
     undone = [each.rule for each in found if each.text is not None and question.is_reversal(each.uri, each)]
     return [each for each in found if each.rule is None or each.rule not in undone]
 
 
 def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> list[Candidate]:
-    """The likeliest edit, of several about as likely the latest one's; the others that the same edit taught and that
-    are about as likely, and what else is due on their lines. Nothing is below the bar, but for what is bound."""
+    """The leader and what is shown with it, all above the bar unless bound: candidates about as likely that the same
+    edit taught, and others on their lines. The leader is the likeliest, or one nearly as likely of a later edit."""
     sure = [each for each in found if each.text is not None and each.p_edit >= question.bar_for(each, fitted)]
     if not sure:
         return []
@@ -116,12 +116,12 @@ def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> 
 
 
 def latest(candidate: Candidate) -> tuple[int, float]:
-    """What the latest edit taught comes first, then what is likeliest."""
+    """Sorts candidates of later edits first, then likelier ones."""
     return candidate.rule.age if candidate.rule else 0, -candidate.p_edit
 
 
 def goes_with(candidate: Candidate, leader: Candidate) -> bool:
-    """Taught by the same edit, and about as likely, but for a name: half a rename is none."""
+    """Whether the same edit taught both and they are about as likely; a rename is shown whole."""
     rule, leading = candidate.rule, leader.rule
     if rule is None or leading is None or rule.age != leading.age:
         return False
@@ -133,7 +133,7 @@ def line_of(question: NextQuestion, candidate: Candidate) -> tuple[str, int]:
 
 
 async def checked(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> Answer:
-    """The answer, after the parser has been asked all that it will be asked, one text at a time."""
+    """The answer; what the parser has to say is computed first, in turns."""
     chosen = group(question, found, fitted)
     await in_turns(parses(question, chosen))
     return answered(question, found, chosen, fitted)
@@ -150,7 +150,7 @@ def parses(question: NextQuestion, chosen: Sequence[Candidate]) -> Generator[Non
 
 
 def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequence[Candidate], fitted: float) -> Answer:
-    """The chosen edits, without those that would leave a file parsing worse than before."""
+    """The chosen edits, without those that make a file parse worse."""
     if not chosen:
         return Answer(silence=unsure(question, found, fitted))
     known = question.files
@@ -176,7 +176,7 @@ def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) ->
 
 
 def parsing(snapshot: Snapshot, chosen: Sequence[Candidate]) -> list[Candidate]:
-    """All of them where the file parses no worse with all of them, else those that are harmless one by one."""
+    """All of them if the file parses no worse with them, otherwise those that do no harm one by one."""
     ordered = in_order(chosen)
     if all(each.certain for each in ordered):
         # One name for another makes no difference to a parser.
@@ -198,7 +198,7 @@ def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate], patience: int 
 
 @remembered
 def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: int) -> bool:
-    """Most drafts say the same."""
+    """Remembered, since most drafts propose the same."""
     language = find(snapshot.language, snapshot.path)
     if language is None or snapshot.tree is None:
         return False
@@ -207,5 +207,5 @@ def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: i
 
 
 def label(candidate: Candidate) -> str:
-    """For the edits of which this is the likeliest. Where they are, each editor says as it sees them."""
+    """What the offer is called, after its likeliest edit; where the edits are, each editor shows in its own way."""
     return KINDS[candidate.rule.kind].label(candidate.rule) if candidate.rule is not None else "edit"

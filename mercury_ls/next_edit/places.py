@@ -1,4 +1,4 @@
-"""Where a rule applies: ranges of a text, what they would become, and how much they are like the edited place."""
+"""Where a rule applies: ranges of a text, what they would become, and how similar they are to the edited place."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ class Place(Struct, frozen=True):
 
 
 def with_likeness(place: Place, left: Sequence[str], right: Sequence[str], snapshot: Snapshot) -> Place:
-    """The place compared with the one between the tokens `left` and `right`."""
+    """The place with how it compares to the edited one, between the tokens `left` and `right`."""
     before, after = sides(snapshot, place.start, place.end)
     return replace(
         place,
@@ -71,7 +71,7 @@ def compared(*sides: Sequence[str]) -> int:
 
 
 def role(left: Sequence[str], right: Sequence[str]) -> tuple[bool, bool, bool]:
-    """Is it a member, is it called, does it name an argument."""
+    """Whether it is a member, is called, and names an argument."""
     member = bool(left) and left[-1] in (".", "->", "::", "?.")
     named = tuple(right[:1]) == ("=",) and bool(left) and left[-1] in ("(", ",")
     return member, tuple(right[:1]) == ("(",), named
@@ -85,7 +85,7 @@ def defines(left: Sequence[str], right: Sequence[str]) -> bool:
 def nearest(
     spans: list[tuple[int, int]], snapshot: Snapshot, rule: Rule, most: int = MOST_PLACES
 ) -> list[tuple[int, int]]:
-    """Those nearest to the edit, in the order of the text; the first ones of another file."""
+    """At most so many, those nearest to the edit, in the order of the text; in another file the first ones."""
     if len(spans) > most:
         at = rule.offset(snapshot) if rule.path == snapshot.path else 0
         spans = sorted(sorted(spans, key=lambda span: abs(span[0] - at))[:most])

@@ -29,7 +29,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The user's own: what an accepted offer did is no news."""
+        """The user's own, without what accepted offers did."""
         return self.history.edits(self.recent_edits, own=True)
 
     @property
@@ -42,7 +42,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         return {each.uri: each for each in (self.snapshot, *self.others)}
 
     def bar_for(self, candidate: Candidate, fitted: float) -> float:
-        """How likely an edit has to be: the more so, the likelier it is that nothing is due."""
+        """How likely an edit has to be; higher where it is likely that nothing is due."""
         return min(self.bar, fitted) if self.invoked else max(self.bar, fitted / candidate.p_due)
 
     def is_reversal(self, uri: str, edit: Candidate | TextEdit) -> bool:

@@ -21,8 +21,7 @@ MOST_NAMES = 32
 
 
 def questions(situation: Situation) -> Iterator[Candidate]:
-    """Lines that a model may be asked about: near the cursor, like the edited ones, with a name that changed, or with
-    something that a language server complains of."""
+    """Lines near the cursor, lines that mention a changed name, and lines with a diagnostic."""
     snapshot, edits = situation.snapshot, situation.edits
     line = snapshot.line_of(situation.offset)
     complained = {snapshot.line_of(each.start) for each in situation.diagnostics}
@@ -59,7 +58,7 @@ def questions(situation: Situation) -> Iterator[Candidate]:
 
 
 def lines_with(snapshot: Snapshot, names: set[str]) -> dict[int, float]:
-    """How much each line has of these names; a name counts for less the more often it occurs."""
+    """How much each line mentions these names; frequent names count less."""
     found: dict[int, float] = {}
     for name in names:
         letters = re.escape(name)

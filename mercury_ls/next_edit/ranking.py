@@ -48,7 +48,7 @@ def load() -> Ranking:
 
 
 def rescored_probability(worth: RescoringWeights, probability: float, p_model: float, agreement: float) -> float:
-    """`agreement` is 1 where the model writes the same, -1 where it writes another text, 0 where only it writes."""
+    """`agreement` is 1 if the model writes the same, -1 if it writes something else, 0 if the edit is its own."""
     ranked, model = odds(probability), odds(p_model)
     score = worth.bias + worth.ranked * ranked + worth.model * model + worth.agreement * agreement
     if agreement == 0:
@@ -57,8 +57,8 @@ def rescored_probability(worth: RescoringWeights, probability: float, p_model: f
 
 
 def is_open(worth: RescoringWeights, probability: float, is_known: bool, bar: float) -> bool:
-    """Whether a model's word can decide if the edit is shown: of a known text by being for it or against it, of a place
-    by writing something there."""
+    """Whether the model's answer can decide if the edit is shown: by agreeing or not with a known text, or by writing
+    one."""
     words = (1.0, -1.0) if is_known else (0.0,)
     said = [(p_model, word) for word in words for p_model in (worth.surest, 0.0)]
     shown = [rescored_probability(worth, probability, *each) >= bar for each in said]

@@ -32,7 +32,7 @@ TAKEN = re.compile(r"(\w+)[ \t]*(?:\.|::)\Z")
 
 
 class Renames(Struct, frozen=True):
-    """The old and the new names."""
+    """Pairs of an old and a new name."""
 
     names: frozenset[tuple[str, str]] = frozenset()
 
@@ -42,7 +42,7 @@ class Renames(Struct, frozen=True):
         return cls(frozenset((rule.before, rule.after) for rule in at_declarations(learned, homes, project)))
 
     def made_by(self, snapshot: Snapshot, start: int, end: int, text: str) -> Iterator[int]:
-        """Where an edit would make the new name of the old one."""
+        """Where an edit would write the new name for the old one."""
         if not self.names:
             return
         first, last = snapshot.line_start(snapshot.line_of(start)), snapshot.line_end(snapshot.line_of(end))
@@ -63,8 +63,8 @@ def at_declarations(learned: Iterable[Rule], homes: Mapping[str, Snapshot], proj
 
 
 def sought(edits: Sequence[Edit], homes: Mapping[str, Snapshot]) -> list[frozenset[str]]:
-    """The names that all stand in a file which uses what the latest edit renamed: its own, and those of its type, or
-    of the function whose parameter it is."""
+    """For each symbol that the latest edit renamed, the names that a file using it must contain: its own, and that of
+    its type, or of the function whose parameter it is."""
     learned = [rule for rule in rules(edits[-LATEST:]) if rule.age == 0]
     return [
         names for rule in at_declarations(learned, homes, Project()) if (names := names_of_use(rule, homes[rule.path]))
@@ -86,7 +86,7 @@ def renamed_symbols(edits: Sequence[Edit]) -> tuple[str, ...]:
 
 
 def may_use(text: str, names: frozenset[str]) -> bool:
-    """Whether a file can use what has the only name of these: bare, or taken from what an import speaks of. Roughly,
+    """Whether a file can use the symbol: unqualified, or qualified by something that an import mentions. Roughly,
     without a parser."""
     if len(names) != 1:
         return all(name in text for name in names)

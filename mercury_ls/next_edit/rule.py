@@ -1,4 +1,4 @@
-"""What an edit teaches: a rule that other places of the code may have to follow. Each kind of edit has its own."""
+"""What an edit teaches: a rule that other places of the code may have to follow. Each kind of edit has its own type."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -47,7 +47,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Hashable:
-        """Equal for two edits that do the same."""
+        """Equal for edits that do the same."""
         return self.kind, self.before, self.after
 
     @property

@@ -25,7 +25,7 @@ class Align(Rule, frozen=True, kw_only=True):
 
 
 class Column(Struct, frozen=True):
-    """The blanks of a line behind its first column, that column's width, and what both columns are."""
+    """The gap behind a line's first column, that column's width, and what kind of line it is."""
 
     start: int
     end: int
@@ -58,7 +58,7 @@ def label(rule: Align) -> str:
 
 
 def kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:
-    """Of the tables whose lines the edit left in their column."""
+    """The kinds of the tables that the edit aligned."""
     lines = range(rule.line, rule.line + rule.lines)
     found = set()
     for table in tables(home):
@@ -70,7 +70,7 @@ def kinds_of(rule: Rule, home: Snapshot) -> set[tuple[str, ...]]:
 
 
 def tables(snapshot: Snapshot) -> Iterator[list[Column]]:
-    """Lines in a row with columns of one kind, two at least."""
+    """Two or more consecutive lines of one kind."""
     table: list[Column] = []
     for number in range(snapshot.line_count):
         column = column_of(snapshot, number)
@@ -85,7 +85,7 @@ def tables(snapshot: Snapshot) -> Iterator[list[Column]]:
 
 
 def column_of(snapshot: Snapshot, number: int) -> Column | None:
-    """None for what goes on in the next line."""
+    """None if the line has no columns or continues in the next."""
     line = snapshot.line(number).rstrip()
     match = COLUMNS.match(line)
     if match is None or line[-1] in "([{":

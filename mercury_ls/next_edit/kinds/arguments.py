@@ -1,4 +1,4 @@
-"""Arguments: one more or less at a call is so at other calls, one more or less of a definition at its calls."""
+"""Arguments: one added or removed at a call may be so at the others, a parameter's must be so at all calls."""
 
 import re
 from collections.abc import Hashable, Iterator
@@ -29,7 +29,7 @@ __all__ = ["Argument", "Parameter", "find", "label", "learn", "suppress"]
 
 
 class Argument(PieceRule, frozen=True, kw_only=True):
-    """An argument of `function` came or went at a call."""
+    """An argument of `function` was added or removed at a call."""
 
     kind = "argument"
     copies_code = True
@@ -45,7 +45,7 @@ class Argument(PieceRule, frozen=True, kw_only=True):
 
 
 class Parameter(Argument, frozen=True, kw_only=True):
-    """A parameter came or went where the function is defined."""
+    """A parameter was added or removed where the function is defined."""
 
     kind = "parameter"
     copies_code = False
@@ -59,7 +59,7 @@ def learn(example: Example) -> Iterator[Argument]:
 
 
 def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
-    """What changed at a declaration changes at the calls: one without a body may look like a call."""
+    """The syntax tree says whether it was a declaration, since one without a body looks like a call."""
     change = changed_at(rule, rule.function, snapshot, home) if home else None
     if home is None or change is None:
         return
@@ -81,7 +81,7 @@ def of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> I
 
 
 def of_parameter(rule: Argument, change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> Iterator[Place]:
-    """One less is known, one more is for the model to write."""
+    """A removed parameter's arguments can be removed; a new argument is mostly for the model to write."""
     for each in filter(None, (change, constructing(change, snapshot, home))):
         for call in calls_of(rule.function, each, snapshot):
             if not rule.before.strip():
@@ -111,7 +111,7 @@ def like_the_edited(rule: Argument, snapshot: Snapshot, place: Place) -> Place:
 
 
 def passing(rule: Argument, change: ArgumentChange, snapshot: Snapshot, call: Call) -> Place:
-    """The new parameter's name, where the function around the call knows it; what else to pass is not known."""
+    """The new parameter's name, if the function around the call has a variable of that name."""
     unknown = Place(call.start, call.end, None)
     first, end_of_function = scopes.function_range(snapshot, call.start)
     outside = (first, end_of_function) == (0, len(snapshot.text))

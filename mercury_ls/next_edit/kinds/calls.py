@@ -1,4 +1,4 @@
-"""The calls of one very function: which they are, what stands in their brackets, and what comes or goes there."""
+"""The calls of one function: which they are, their arguments, and how to add or remove one."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -32,12 +32,12 @@ RECEIVER = re.compile(r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:self|cls|this)\b")
 NAMED = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:=(?![=>])|:(?!:))")
 SPREAD = frozenset({"dictionary_splat", "hash_splat_argument", "list_splat", "splat_argument"})
 UNORDERED = frozenset({"keyword_separator", "list_splat_pattern", "rest_pattern"})
-"""Parameters behind these are given by name."""
+"""Parameters behind these are passed by name."""
 SEPARATOR = "positional_separator"
 NAME_FIELDS = ("name", "declarator", "pattern", "left")
 DEFINING = frozenset({"def", "fn", "func", "function", "class", "macro_rules"})
 MARK = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[()\[\]{},]")
-"""A string, or what arguments are told apart by."""
+"""A string, a bracket or a comma."""
 CONTROL = frozenset({"if", "while", "for", "switch", "=>"})
 
 
@@ -55,7 +55,7 @@ class ArgumentChange(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """What stands between the brackets of a call, the ranges of its arguments, and their names where they have some."""
+    """The range between the brackets of a call, the ranges of its arguments, and their names if they have any."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ class Call(Struct, frozen=True):
 
 
 def argument_of(piece: Piece) -> tuple[str, bool] | None:
-    """The function of which an argument came or went, and whether that was where it is defined."""
+    """The function of which an argument was added or removed, and whether that was where it is defined."""
     called = callee(piece.left)
     went, came = piece.before, piece.after
     if called is None or "\n" in went + came or (went.strip() and came.strip()):
@@ -79,13 +79,12 @@ def argument_of(piece: Piece) -> tuple[str, bool] | None:
 
 
 def is_before_body(right: Sequence[str]) -> bool:
-    """Whether what follows the arguments is a body: a method of Java, C or JavaScript."""
+    """Whether a body follows, as in a method of Java, C or JavaScript."""
     return right[-1:] == ("{",) and ")" in right and CONTROL.isdisjoint(right)
 
 
 def callee(left: Sequence[str]) -> tuple[str, int, bool] | None:
-    """The function in whose brackets the end of these tokens stands, the number of the argument, and whether it is
-    being defined there."""
+    """The function in whose brackets these tokens end, the number of the argument, and whether it is being defined."""
     depth = commas = 0
     for at in range(len(left) - 1, -1, -1):
         if left[at] in ")]}":
@@ -101,8 +100,8 @@ def callee(left: Sequence[str]) -> tuple[str, int, bool] | None:
 
 
 def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
-    """What the syntax tree says of the change, where the rule was learned; nothing of what takes any number, nor where
-    the line has changed since."""
+    """The change by the syntax tree of the file in which it was learned; None for variadic arguments, and if the line
+    has changed since."""
     at, said = rule.offset(home), (rule.after if rule.after.strip() else rule.before).strip(" \t,")
     opening = next((m for m in reversed([*called(function, home)]) if m.end() <= at), None)
     around = opening and bracketed(home, opening.end() - 1)
@@ -118,7 +117,7 @@ def changed_at(rule: Rule, function: str, snapshot: Snapshot, home: Snapshot) ->
 
 
 def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> ArgumentChange | None:
-    """What `__init__` is given is given to the class."""
+    """The change for calls of the class, if it is of `__init__`."""
     declared, owner = change.symbol.node, change.symbol.owner
     named = owner.child_by_field_name("name") if owner is not None else None
     if declared is None or named is None or text_of(declared) != "__init__":
@@ -130,7 +129,7 @@ def constructing(change: ArgumentChange, snapshot: Snapshot, home: Snapshot) -> 
 
 
 def parameter_at(at: int, rule: Rule, listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> ArgumentChange | None:
-    """None for what stands before the brackets of a call, and where the arguments decide which function is called."""
+    """None for a receiver, and if the function is overloaded."""
     taken = receiver(listed, symbol, home)
     # `a, b int` of Go are two.
     names = [name for node in listed for name in node.children_by_field_name("name") or [node]]
@@ -160,7 +159,7 @@ def bracketed(snapshot: Snapshot, offset: int) -> Node | None:
 
 
 def is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
-    """Whether its type has another of the name."""
+    """Whether its type declares the name more than once."""
     if symbol.node is None or symbol.owner is None:
         return False
     nodes = [scopes.node_at(home, match.start()) for match in called(text_of(symbol.node), home)]
@@ -169,7 +168,7 @@ def is_overloaded(symbol: Symbol, home: Snapshot) -> bool:
 
 
 def receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
-    """What stands before the brackets of a call: the first parameter of a method of Python, `self` of Rust."""
+    """The parameter that calls pass before the dot: the first of a Python method, `self` of Rust."""
     first = text_of(listed[0]) if listed else ""
     language = find(home.language, home.path)
     if language is not None and language.id == "python":
@@ -181,13 +180,13 @@ def receiver(listed: Sequence[Node], symbol: Symbol, home: Snapshot) -> str:
 
 
 def gone_name(said: str, home: Snapshot) -> str:
-    """That of a parameter which the tree has no more, where calls can say it."""
+    """The name of a removed parameter, if calls can pass it by name."""
     words = WORD.findall(said)
     return words[0] if words and named_by(home) else ""
 
 
 def name_of(parameter: Node) -> str:
-    """Past the declarators of C and the types of the others; nothing where it is taken apart."""
+    """The name of a parameter, within declarators and types; empty if it is destructured."""
     named = parameter.named_children[0] if parameter.type == "typed_parameter" else parameter
     while inner := next((each for field in NAME_FIELDS if (each := named.child_by_field_name(field))), None):
         named = inner
@@ -205,7 +204,7 @@ def given_name(argument: str) -> str:
 
 
 def calls_of(function: str, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Call]:
-    """The calls of that very function whose arguments are all written out."""
+    """The calls of the function without spread arguments."""
     for match in called(change.function or function, snapshot):
         found = bracketed(snapshot, match.end() - 1)
         if found is None or "parameter" in found.type or not is_called(change, snapshot, match.start()):
@@ -236,7 +235,7 @@ def is_called(change: ArgumentChange, snapshot: Snapshot, offset: int) -> bool:
 
 
 def with_argument(text: str, call: Call, change: ArgumentChange, argument: str) -> Place | None:
-    """Nothing where it is there already, or another value for it; by position only where all before it are there."""
+    """None if the argument is there already; by position only if all before it are there."""
     pieces, name = call.pieces, given_name(argument)
     if any(text[a:b] == argument for a, b in pieces) or (name and name in call.names):
         return None
@@ -252,7 +251,7 @@ def with_argument(text: str, call: Call, change: ArgumentChange, argument: str) 
 
 
 def without_argument(call: Call, change: ArgumentChange) -> Place | None:
-    """By its name, else by its place among those that have none."""
+    """By its name, otherwise by its position."""
     pieces, index = call.pieces, change.index
     if change.name and change.name in call.names:
         index = call.names.index(change.name)
@@ -264,7 +263,7 @@ def without_argument(call: Call, change: ArgumentChange) -> Place | None:
 
 
 def split_arguments(snapshot: Snapshot, around: Node, start: int, end: int) -> list[tuple[int, int]]:
-    """The ranges of the arguments, without the blanks around them; a macro of Rust keeps its tokens to itself."""
+    """The ranges of the arguments, without blanks around them; those of a Rust macro are not parsed."""
     if around.type != "token_tree":
         nodes = [node for node in around.named_children if "comment" not in node.type]
         return [(snapshot.offset_of_byte(each.start_byte), snapshot.offset_of_byte(each.end_byte)) for each in nodes]

@@ -1,4 +1,4 @@
-"""Clone: a line became another; lines of the same shape may change alike, with other names in them."""
+"""Clone: a line was changed; lines of the same shape may change likewise, with other names in them."""
 
 from collections.abc import Hashable, Iterator
 
@@ -16,11 +16,11 @@ from mercury_ls.next_edit.rule import Rule
 __all__ = ["Clone", "find", "label", "learn", "suppress"]
 
 TELLING = 5
-"""A shape of so many tokens says something by itself."""
+"""A shape of so many tokens is distinctive by itself."""
 
 
 class Clone(Rule, frozen=True, kw_only=True):
-    """`before` and `after` are all pieces that differ: everything else may be another in other lines."""
+    """`before` and `after` are all pieces that differ; everything else may vary."""
 
     kind = "clone"
     copies_code = True
@@ -47,7 +47,7 @@ def learn(example: Example) -> Iterator[Clone]:
 
 
 def pieces_of(hunk: Hunk) -> tuple[str, str, int] | None:
-    """What went, what came, and where the first piece of it ends; nothing of lines in which one name changed."""
+    """The old and the new pieces, and where the first ends; None if only one name changed."""
     if hunk.is_rewritten:
         old, new = TOKEN.findall(hunk.before), TOKEN.findall(hunk.after)
         if old and old != new:
@@ -62,7 +62,7 @@ def pieces_of(hunk: Hunk) -> tuple[str, str, int] | None:
 
 
 def find(rule: Clone, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
-    """What went has to be there, the rest may differ. The parameters of one function say nothing of another's."""
+    """The old pieces have to be there, the rest may vary. Edits of parameters do not carry over to other functions."""
     if rule.count == 1 and home is not None and scopes.in_parameters(home, rule.offset(home)):
         return
     says_enough = rule.count > 1 or len(tokens(rule.lines_before)) >= TELLING

@@ -1,4 +1,4 @@
-"""Delete: lines went; others of the same shape may go, too."""
+"""Delete: lines were removed; others of the same shape may go, too."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def find(rule: Delete, snapshot: Snapshot, home: Snapshot | None, project: Proje
 
 
 def suppress(rule: Delete, place: Place, snapshot: Snapshot) -> bool:
-    """One line that went says nothing of lines with other names."""
+    """One removed line says nothing about lines with other names."""
     return rule.count == 1 and rule.lines == 1 and place.likeness < 1.0
 
 

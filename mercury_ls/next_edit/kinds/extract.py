@@ -1,4 +1,4 @@
-"""Extract: a new variable got a value; where the same expression follows, the variable can stand for it."""
+"""Extract: an expression was given a name; where it is repeated below, the name can replace it."""
 
 import re
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ DECLARED = re.compile(
     r"\s*(?:(?:const|let|var|auto|final|val|mut|[A-Z]\w*)\s+)*(?P<name>[^\W\d]\w*)\s*(?::[^=]+)?:?=(?![=>~])\s*(?P<value>\S.*?);?\s*$"
 )
 MAKING = re.compile(r"(?<![\w)\]])\[|\{|\+\+|--|<-|:=|=>|\b(?:await|fn|func|function|lambda|make|new|yield)\b")
-"""What waits, makes or changes something: said again, it is another."""
+"""Expressions that wait, construct or change something: repeated, they are not the same value."""
 ASSIGNED = re.compile(r"[ \t]*(?:[-+*/%&|^?:@]|\*\*|//|<<|>>>?|&&|\|\||\?\?)?=(?![=>~])|\+\+|--")
 CHANGED = re.compile(r"(?:\bdel\b.*|\bdelete |&mut |\+\+|--)[ \t]*$")
 CALLED = re.compile(r"[\w)\]>!?]\(")
 
 
 class Extract(Rule, frozen=True, kw_only=True):
-    """The value `before` has the name `after` since."""
+    """The expression `before` was assigned to the variable `after`."""
 
     kind = "extract"
 
@@ -44,8 +44,8 @@ def learn(example: Example) -> Iterator[Extract]:
 
 
 def find(rule: Extract, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
-    """From the new variable to the end of its function, or to where the value may change. What is called more than
-    once may say something else each time."""
+    """From the new variable to the end of its function, or to where the value may change. Repeated calls may return
+    something else each time."""
     if home is not snapshot or rule.line >= snapshot.line_count:
         return
     begun = snapshot.line_end(min(rule.line + rule.lines_after.count("\n"), snapshot.line_count) - 1)
@@ -71,7 +71,7 @@ def declares_it(rule: Extract, snapshot: Snapshot, start: int) -> bool:
 
 
 def is_another_call(rule: Extract, snapshot: Snapshot, start: int, end: int) -> bool:
-    """Whether it is all that another variable gets, or is compared with what the first one got."""
+    """Whether it is assigned to another variable as it is, or is compared with the first one."""
     line = snapshot.line_of(start)
     head, tail = snapshot.text[snapshot.line_start(line) : start], snapshot.text[end : snapshot.line_end(line)]
     alone = head.rstrip().endswith("=") and not tail.strip("; \t\r\n")
@@ -79,5 +79,5 @@ def is_another_call(rule: Extract, snapshot: Snapshot, start: int, end: int) -> 
 
 
 def is_written(text: str, start: int, end: int) -> bool:
-    """Whether it gets another value there, or may get one from whoever is given it."""
+    """Whether it is assigned to there, or passed to where it may be."""
     return bool(ASSIGNED.match(text, end) or CHANGED.search(text[text.rfind("\n", 0, start) + 1 : start]))

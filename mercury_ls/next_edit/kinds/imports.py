@@ -1,4 +1,4 @@
-"""Imports: those that a file lacks for what it uses by now, and those that nothing uses any more."""
+"""Imports: those that a file lacks for new names, and those that nothing uses any more."""
 
 import builtins
 import re
@@ -29,7 +29,7 @@ MOST_USES = 16
 UNUSED = re.compile(r"\bunused\b|\bnot (?:used|accessed)\b|\bnever (?:used|read)\b", re.IGNORECASE)
 WORD = re.compile(r"(?<![\w.$\"'])[^\W\d]\w+")
 UNSEEN = frozenset({".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs"})
-"""There a name may come from what an included file includes, or from the module or macro around it."""
+"""There a name may come from a transitive include, a parent module or a macro."""
 BUILTIN = frozenset(dir(builtins))
 BOUND = re.compile(r"^\s*(?:from\s+\S+\s+import|import|use|using|#include)\b(?P<rest>.*)", re.DOTALL)
 IMPORTING = re.compile(r"[ \t]*(?:from|import|use)\b")
@@ -38,7 +38,7 @@ NAMED = re.compile(r"from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]+(?P<names>\([
 
 
 class UnusedImport(Rule, frozen=True, kw_only=True):
-    """The name `before` went from a line; it may be left in an import statement alone."""
+    """The name `before` was removed; it may be left in an import statement alone."""
 
     kind = "unused import"
 
@@ -50,7 +50,7 @@ class MissingImport(Rule, frozen=True, kw_only=True):
 
 
 def learn(example: Example) -> Iterator[UnusedImport]:
-    """The names that an edit took away, not those of an import statement."""
+    """The names that an edit removed, other than from an import statement."""
     if IMPORT.match(example.before):
         return
     stay = set(differences.WORD.findall(example.after)) | KEYWORDS
@@ -60,7 +60,7 @@ def learn(example: Example) -> Iterator[UnusedImport]:
 
 
 def find(rule: UnusedImport, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
-    """The name that went is left in an import and nowhere else."""
+    """The removed name, if it is left in an import and nowhere else."""
     found = [match.span() for match in islice(re.finditer(whole(rule.before), snapshot.text), 2)]
     if len(found) != 1:
         return
@@ -79,7 +79,7 @@ def label(rule: UnusedImport | MissingImport) -> str:
 def complained_of(
     snapshot: Snapshot, found: Sequence[Diagnostic], others: Sequence[Snapshot]
 ) -> Iterator[tuple[Rule, Place]]:
-    """The import that an unknown name needs, and without the one that nothing uses."""
+    """Adds the import of an unknown name, and removes an unused one."""
     statements = syntax.imports(snapshot)
     for each in found:
         name = snapshot.text[each.start : each.end]
@@ -93,7 +93,7 @@ def complained_of(
 
 
 def needed(snapshot: Snapshot, edits: Sequence[Edit], others: Sequence[Snapshot]) -> Iterator[tuple[Rule, Place]]:
-    """The imports of other files for names that the last edits began to use here; of Python also its own modules."""
+    """Imports for names that the last edits began to use here, as other files or the standard library have them."""
     if suffix(snapshot.path) in UNSEEN:
         return
     for age, edit in enumerate(reversed(edits[-LATEST:])):
@@ -121,7 +121,7 @@ def statement_for(name: str, snapshot: Snapshot, others: Sequence[Snapshot]) -> 
 
 
 def unbound(snapshot: Snapshot, name: str) -> bool:
-    """Whether the file uses the name as a name and nowhere says what it is."""
+    """Whether the file uses the name and neither declares nor imports it."""
     if suffix(snapshot.path) == ".py" and name in BUILTIN:
         return False
     uses = [match.start() for match in islice(re.finditer(whole(name), snapshot.text), MOST_USES)]
@@ -142,19 +142,19 @@ def follows_import(text: str, offset: int) -> bool:
 
 
 def brings_unseen(text: str, name: str) -> bool:
-    """A star may bring any name, a path in quotes the last of its own."""
+    """A star may import any name, a quoted path its last component."""
     return bool(re.search(rf"[/\"]{re.escape(name)}\"|(?:::|\.|\bimport[ \t]+)\*", text))
 
 
 def bound_by(text: str) -> list[str]:
-    """The names that an import statement brings in, roughly: the last word of each of its parts."""
+    """The names that an import statement binds, roughly: the last word of each of its parts."""
     match = BOUND.match(text)
     parts = re.split(r"[,{}();]", match["rest"]) if match else []
     return [words[-1] for part in parts if (words := re.findall(r"\w+", re.sub(r"\bfrom\b.*", "", part)))]
 
 
 def statement(snapshot: Snapshot, text: str) -> Iterator[Place]:
-    """Among the imports, in the order of the alphabet where they are in it, on a line of its own."""
+    """On a line of its own among the imports, in alphabetical order if they are."""
     found = syntax.imports(snapshot)
     if place := one_more(snapshot, found, text) or grouped(snapshot, found, text):
         yield place
@@ -172,7 +172,7 @@ def statement(snapshot: Snapshot, text: str) -> Iterator[Place]:
 
 
 def section(snapshot: Snapshot, found: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
-    """Of Python's imports those of its own modules, for one more of these: they stand together, in a block."""
+    """The block of standard-library imports of Python, for one more of these."""
     if suffix(snapshot.path) != ".py" or not is_own(text):
         return found
     own = [span for span in found if is_own(snapshot.text[slice(*span)])]
@@ -180,13 +180,13 @@ def section(snapshot: Snapshot, found: list[tuple[int, int]], text: str) -> list
 
 
 def is_own(text: str) -> bool:
-    """Whether an import statement is of a module that comes with Python."""
+    """Whether an import statement is of Python's standard library."""
     match = re.match(r"(?:from|import)[ \t]+(\w+)", text)
     return bool(match) and match[1] in sys.stdlib_module_names - {"__future__"}
 
 
 def one_more(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
-    """`from a import c` where there is `from a import b`; the names stay in the order of the alphabet."""
+    """Joins `from a import c` to an existing `from a import b`, in alphabetical order."""
     wanted = NAMED.match(text) if suffix(snapshot.path) == ".py" else None
     for start, end in found if wanted else ():
         match = NAMED.match(snapshot.text, start, end)
@@ -201,7 +201,7 @@ def one_more(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) ->
 
 
 def grouped(snapshot: Snapshot, found: Sequence[tuple[int, int]], text: str) -> Place | None:
-    """Go lists its imports in brackets, those of its own library first."""
+    """Go groups its imports in brackets, the standard library first."""
     around = next((span for span in found if GROUP.match(snapshot.text, *span)), None)
     if around is None or suffix(snapshot.path) != ".go":
         return None
@@ -219,7 +219,7 @@ def first_word(text: str) -> str:
 
 
 def means_the_same(text: str, path: str, other: str) -> bool:
-    """Whether an import statement of one file imports the same in the other."""
+    """Whether an import statement of one file imports the same in another."""
     relative = re.search(r"from\s+\.|[\"']\.|\bsuper::", text)
     return not relative or path.rpartition("/")[0] == other.rpartition("/")[0]
 
@@ -230,7 +230,7 @@ def suffix(path: str) -> str:
 
 
 def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end: int) -> Place:
-    """One name of several, or the whole statement with its line."""
+    """Removes one name of several, or the whole statement with its line."""
     text = snapshot.text
     after = re.compile(r"(?:[ \t]+as[ \t]+\w+)?[ \t]*,[ \t]*").match(text, end, statement[1])
     before = re.compile(r"[,\n][ \t]*\Z").search(text, statement[0], start)
@@ -242,7 +242,7 @@ def without_name(snapshot: Snapshot, statement: tuple[int, int], start: int, end
 
 
 def whole_line(snapshot: Snapshot, start: int, end: int) -> tuple[int, int]:
-    """With the line's indentation and end, if nothing else is on it."""
+    """Widened to the whole line if nothing else is on it."""
     first, last = snapshot.line_of(start), snapshot.line_of(end)
     outside = snapshot.text[snapshot.line_start(first) : start] + snapshot.text[end : snapshot.line_end(last)]
     if outside.strip(" \t;") or last + 1 >= snapshot.line_count:

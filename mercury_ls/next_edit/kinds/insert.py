@@ -1,4 +1,4 @@
-"""Insert: lines came; the same lines may come between lines like those that they were put between."""
+"""Insert: lines were added; the same lines may be added between other lines like their neighbours."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,9 +19,9 @@ MOST_INSERTIONS = 24
 MOST_COMPARED = 4096
 LEAST_RESEMBLANCE = 0.8
 BLANKS = 0.2
-"""What it counts that both neighbours are blank."""
+"""The resemblance of two blank neighbours."""
 IMPORTED = re.compile(r"\s*(?:import|from|use|using|#include|export\b.*\bfrom)\b")
-"""What a file says once."""
+"""What a file needs once."""
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -74,12 +74,12 @@ def label(rule: Insert) -> str:
 
 
 def says_the_same(rule: Insert, place: Place) -> bool:
-    """Whether a message would be there twice, word for word: what is told of one place is true of it alone."""
+    """Whether a message would be repeated word for word: it is about one place."""
     return any(WORD.search(each) and each in (place.text or "") for each in STRING.findall(rule.lines_after))
 
 
 def worth_comparing(above: str | None, below: str | None, snapshot: Snapshot, near: int) -> list[int]:
-    """The lines beside which one of the two neighbours has a line that at least begins alike; the nearest of many."""
+    """The lines at which a neighbour begins like one of the old neighbours; the nearest, if there are many."""
     numbers = {*(number + 1 for number in beginning_like(above, snapshot)), *beginning_like(below, snapshot)}
     if len(numbers) > MOST_COMPARED:
         numbers = set(sorted(numbers, key=lambda number: abs(number - near))[:MOST_COMPARED])
@@ -87,7 +87,7 @@ def worth_comparing(above: str | None, below: str | None, snapshot: Snapshot, ne
 
 
 def beginning_like(old: str | None, snapshot: Snapshot) -> Iterator[int]:
-    """Lines whose shape may begin with the same two tokens."""
+    """Lines whose shape begins with the same two tokens."""
     heads = [HEADS.get(token, re.escape(token)) for token in shape_of(old or "").split()[:2]]
     pattern = re.compile(r"^[^\S\n]*+" + r"[^\S\n]*+".join(heads), re.MULTILINE)
     return (snapshot.line_of(match.end() - 1) for match in pattern.finditer(snapshot.text)) if heads else iter(())
@@ -98,8 +98,8 @@ def line_or_none(snapshot: Snapshot, number: int) -> str | None:
 
 
 def resemblance(old: str | None, line: str | None) -> float:
-    """1 for the same tokens, less for the same shape, the more so the fewer names are alike, still less for the same
-    beginning, little for two blanks."""
+    """1 for the same line, less for the same shape, depending on the names, still less for the same beginning, little
+    for two blank lines."""
     if old is None or line is None:
         return BLANKS if old is line is None else 0.0
     if not old.strip() or not line.strip():
@@ -113,7 +113,7 @@ def resemblance(old: str | None, line: str | None) -> float:
 
 
 def transplanted(inserted: str, old: str, like: str, names: Mapping[str, str]) -> str:
-    """The lines with the indentation of a line like the old neighbour, and with the names that these have instead."""
+    """The lines with the indentation and the names of the new neighbours."""
     before, after = indentation(old), indentation(like)
     lines = []
     for line in LINES.findall(inserted):
@@ -124,7 +124,7 @@ def transplanted(inserted: str, old: str, like: str, names: Mapping[str, str]) -
 
 
 def names_instead(old: str | None, like: str | None) -> dict[str, str]:
-    """The names that a line of the same shape has instead."""
+    """The names that a line of the same shape has in place of the old ones."""
     if old is None or like is None or shape_of(old) != shape_of(like):
         return {}
     pairs = zip(tokens_of(old), tokens_of(like), strict=True)
@@ -132,7 +132,7 @@ def names_instead(old: str | None, like: str | None) -> dict[str, str]:
 
 
 def stands(snapshot: Snapshot, number: int, text: str) -> bool:
-    """Whether the lines to insert stand above or below already."""
+    """Whether the lines are there already, above or below."""
     lines = [line.strip() for line in LINES.findall(text)]
     for first in (number - len(lines), number):
         around = [line_or_none(snapshot, first + at) for at in range(len(lines))]

@@ -1,4 +1,4 @@
-"""Replace: a piece of code that is no name became another, came or went; the same tokens may change elsewhere."""
+"""Replace: a piece of a line, other than a name, was changed; the same tokens may change elsewhere."""
 
 import re
 from collections.abc import Iterator, Set
@@ -36,7 +36,7 @@ def learn(example: Example) -> Iterator[Replace]:
 
 
 def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
-    """The same tokens again; where they say little by themselves, only between the same neighbours."""
+    """The same tokens; between the same neighbours only, if they are not distinctive."""
     listed = home and scopes.in_parameters(home, rule.offset(home))
     if listed and rule.function and rule.count == 1:
         return
@@ -66,7 +66,7 @@ def label(rule: Replace) -> str:
 
 
 def with_blanks(text: str, start: int, end: int) -> tuple[int, int]:
-    """What goes from a line leaves no blanks that separate nothing by then."""
+    """Widened by blanks that would separate nothing after the removal."""
     head, tail = text[text.rfind("\n", 0, start) + 1 : start], text[end : (text.find("\n", end) + 1) or None]
     left, right = len(head) - len(head.rstrip(" \t")), len(tail) - len(tail.lstrip(" \t"))
     if not head.strip() or (left == 0 and head[-1] in "([{"):
@@ -75,7 +75,7 @@ def with_blanks(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def is_given_to_another(opened: Set[int], snapshot: Snapshot, offset: int) -> bool:
-    """What became of one function's arguments, which begin where these brackets open, says nothing of another's."""
+    """Whether it is an argument of another function than those whose brackets open at these offsets."""
     around = scopes.node_at(snapshot, offset)
     while around is not None and "argument" not in around.type:
         around = around.parent
@@ -83,14 +83,14 @@ def is_given_to_another(opened: Set[int], snapshot: Snapshot, offset: int) -> bo
 
 
 def is_done(rule: Replace, text: str, start: int) -> bool:
-    """Whether the new text, with the old one in it, stands there already."""
+    """Whether the new text, which contains the old one, is there already."""
     at = rule.after.find(rule.before) if rule.before else -1
     return at >= 0 and start >= at and text.startswith(rule.after, start - at)
 
 
 @lru_cache(maxsize=64)
 def patterns(rule: Replace) -> tuple[re.Pattern[str], ...]:
-    """What went, with a neighbour on one side where it is a mark or a keyword, with several where nothing went."""
+    """The old tokens; with a neighbour if they are punctuation or a keyword, with several if there are none."""
     went = [token.text for token in tokens(rule.before)]
     if any(len(word) > 1 and word.isidentifier() and word not in KEYWORDS for word in went):
         return (re.compile(f"(?P<phrase>{sequence(went)})"),)
@@ -100,7 +100,7 @@ def patterns(rule: Replace) -> tuple[re.Pattern[str], ...]:
 
 
 def between(rule: Replace, went: list[str], on_the_left: int, on_the_right: int) -> re.Pattern[str] | None:
-    """Between so many of the old neighbours; the end of a line is one. None where there are not so many."""
+    """Between so many of the old neighbours; the end of a line counts as one. None if there are not so many."""
     left, right = rule.left[len(rule.left) - on_the_left :], (*rule.right, "")[:on_the_right]
     known = [*left, *right]
     if len(left) < on_the_left or len(right) < on_the_right or not any(word.isidentifier() for word in (*known, *went)):

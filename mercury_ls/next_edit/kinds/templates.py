@@ -28,7 +28,7 @@ HOLES = {
 
 
 class WholeLines(Rule, frozen=True, kw_only=True):
-    """Lines that came or went; what differs between them and others of their shape does not count."""
+    """Lines that were added or removed; lines of the same shape count as the same."""
 
     is_of_lines = True
 
@@ -37,15 +37,15 @@ class WholeLines(Rule, frozen=True, kw_only=True):
         return self.kind, shape(self.lines_before), shape(self.lines_after)
 
     def is_undone_by(self, other: Rule) -> bool:
-        """Whether lines that went came again later, or lines that came went."""
+        """Whether removed lines were added again later, or the other way round."""
         if not isinstance(other, WholeLines) or other.kind == self.kind or other.age >= self.age:
             return False
         return (self.lines_before + self.lines_after).strip() == (other.lines_before + other.lines_after).strip()
 
 
 def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> Iterator[tuple[int, int, str, float]]:
-    """Range, new text and the share of names that are the same, for all that has the shape of `before`, and a name
-    of it unless it may be `rare`."""
+    """Range, new text and the share of equal names for all lines of the shape of `before` that share a name with it, or
+    any if the shape alone is enough (`rare`)."""
     template = learned_template(before, after)
     if template is None:
         return
@@ -59,7 +59,7 @@ def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> 
 
 
 def found(template: "Template", text: str) -> Iterator[re.Match[str]]:
-    """As `finditer` has them. Only lines with the mark can match, and to find a mark is quicker than to try a line."""
+    """Like `finditer`, but quicker: only lines with the mark can match."""
     if not template.mark:
         yield from template.pattern.finditer(text)
         return
@@ -74,7 +74,7 @@ def found(template: "Template", text: str) -> Iterator[re.Match[str]]:
 
 
 def line_above(text: str, offset: int, count: int) -> int:
-    """The start of the line so many above that of the offset, -1 where there is none."""
+    """The start of the line so many above that of the offset, or -1."""
     start = text.rfind("\n", 0, offset) + 1
     for _ in range(count):
         start = text.rfind("\n", 0, start - 1) + 1 if start > 0 else -1
@@ -126,7 +126,7 @@ def learned_template(before: str, after: str) -> Template | None:
 
 
 def gone(before: str, after: str) -> set[int]:
-    """Where the tokens stand that went; a name that only moved did not, where more than the order changed."""
+    """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
     found, reordered = touches_of(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
     stay = set() if reordered else set(WORDS.findall(after)) - KEYWORDS
     went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in found))
@@ -134,7 +134,7 @@ def gone(before: str, after: str) -> set[int]:
 
 
 def unchanged(before: str, after: str) -> set[str]:
-    """The strings and paths of both, without the paths of which a name has a use of its own as well."""
+    """The strings and paths of both, without paths whose names also occur by themselves."""
     operands = [match for text in (before, after) for match in OPERAND.finditer(text)]
     both = {each.group() for each in OPERAND.finditer(before)} & {each.group() for each in OPERAND.finditer(after)}
     paths = {match["path"] for match in operands if match["path"]}
@@ -144,7 +144,7 @@ def unchanged(before: str, after: str) -> set[str]:
 
 
 def units(text: str, is_whole: Callable[[str], bool]) -> list[Token]:
-    """The tokens, each operand that is whole as one."""
+    """The tokens, with each operand that stays whole as one token."""
     found, end = [], 0
     for match in OPERAND.finditer(text):
         if is_whole(match.group()):
@@ -160,7 +160,7 @@ def tokens_of_part(text: str, start: int, end: int) -> Iterator[Token]:
 
 
 def kind_of(text: str, is_joined: bool) -> str:
-    """What may stand instead: a path also for a name that is no part of one and is not called."""
+    """What may fill the hole: a path also for a name that is neither part of one nor called."""
     if text[-1] in "\"'" and len(text) > 1:
         return "string"
     if text[0].isdigit():
@@ -171,7 +171,7 @@ def kind_of(text: str, is_joined: bool) -> str:
 
 
 def hole(text: str, kind: str, groups: dict[str, int], values: list[str]) -> str:
-    """The same name is the same in all its places."""
+    """A repeated name has to be the same everywhere."""
     if not kind:
         return re.escape(text) + (r"(?!\w)" if text[-1].isalnum() or text[-1] == "_" else "")
     if text in groups:
@@ -189,7 +189,7 @@ def gap_pattern(gap: str, margin: str, left: Token, right: Token) -> str:
 
 
 def new_pieces(after: str, new: list[Token], groups: dict[str, int], margin: str) -> Iterator[str | int]:
-    """The new text, with every name that fills a hole replaced by what fills it now, and every line indented alike."""
+    """The new text: literals, and the groups of the holes and of the indentation."""
     for at, token in enumerate(new):
         if at:
             yield from gap_pieces(after[new[at - 1].end : token.start], margin)

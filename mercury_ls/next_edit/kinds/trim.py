@@ -1,4 +1,4 @@
-"""Trim: blanks at the ends of lines went; those at the ends of other lines may go, too."""
+"""Trim: blanks at the ends of lines were removed; those of other lines may go, too."""
 
 import re
 from collections.abc import Iterator
