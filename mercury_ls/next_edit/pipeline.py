@@ -167,7 +167,7 @@ def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequenc
 def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> str:
     written = [each for each in found if each.text is not None]
     if not written:
-        return "unsure: no rule says what is due, and the model is not sure enough"
+        return "unsure: no rule says what to write, and the model is not sure enough"
     likeliest = max(written, key=lambda each: each.p_edit)
     chance, bar = likeliest.p_edit, question.bar_for(likeliest, fitted)
     if bar * likeliest.p_due <= fitted:  # what counts is whether anything is due at all

@@ -79,4 +79,4 @@ def suppress(rule: Clone, place: Place, snapshot: Snapshot) -> bool:
 
 
 def label(rule: Clone) -> str:
-    return "change this line alike"
+    return "change this line likewise"

@@ -31,4 +31,4 @@ def find(rule: Trim, snapshot: Snapshot, home: Snapshot | None, project: Project
 
 
 def label(rule: Trim) -> str:
-    return "remove blanks at the ends of lines"
+    return "remove trailing whitespace"
