@@ -224,7 +224,7 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
         budget=Budget(info.context_tokens, info.characters_per_token) if info else Budget(),
         session="bench",
         bar=bar,
-        worth=(info and info.rescoring) or RescoringWeights(),
+        rescoring=(info and info.rescoring) or RescoringWeights(),
     )
 
 

@@ -65,12 +65,12 @@ def main() -> None:
             asyncio.run(over_a_project(Path(folder), given))
         return
     engine = engine_of(given.engine)
-    worth = (engine and engine.engine.info().rescoring) or RescoringWeights()
+    rescoring = (engine and engine.engine.info().rescoring) or RescoringWeights()
     figures = {}
     for way in WAYS if engine else WAYS[:1]:
         asked = None if way == "rules" else engine
         for name, is_warm in (("warm", True), ("cold", False)):
-            rounds = (renaming(given.lines, asks_of(way), f"{way} {name} {n}", worth) for n in range(given.rounds))
+            rounds = (renaming(given.lines, asks_of(way), f"{way} {name} {n}", rescoring) for n in range(given.rounds))
             times = [asyncio.run(timed(question, asked, is_warm)) for question in rounds]
             figures |= {f"{way}_{name}_{key}": value for key, value in spread(times).items()}
             print(f"{way:8} the second file {name}: " + ", ".join(f"{k} {v}" for k, v in spread(times).items()))
@@ -144,7 +144,7 @@ def renaming(
     lines: int,
     asks: Literal["deciding", "always"] = "deciding",
     title: str = "",
-    worth: RescoringWeights = RescoringWeights(),  # noqa: B008  frozen
+    rescoring: RescoringWeights = RescoringWeights(),  # noqa: B008  frozen
 ) -> NextQuestion:
     """The definition in the first file has just got a new name."""
     head = f'"""{title}"""\n' if title else ""
@@ -165,7 +165,7 @@ def renaming(
         bar=SuggestSettings().minimum_probability,
         invoked=True,
         asks=asks,
-        worth=worth,
+        rescoring=rescoring,
         others=(snapshot_of("report.py", head + THERE + filler),),
     )
 

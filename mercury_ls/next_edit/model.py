@@ -53,8 +53,8 @@ class Opinion(Struct, frozen=True):
     p_model: float
     agreement: float
 
-    def probability(self, worth: RescoringWeights) -> float:
-        return ranking.rescored_probability(worth, self.candidate.p_edit, self.p_model, self.agreement)
+    def probability(self, rescoring: RescoringWeights) -> float:
+        return ranking.rescored_probability(rescoring, self.candidate.p_edit, self.p_model, self.agreement)
 
 
 def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Region]:
@@ -77,9 +77,9 @@ def is_worth_asking(question: NextQuestion, candidate: Candidate) -> bool:
     """Not if the answer cannot change what is shown."""
     if candidate.certain and question.asks == "deciding":
         return False
-    worth = question.worth
-    bar = question.bar_for(candidate, worth.bar or ranking.load().bar)
-    decides = question.asks == "always" or ranking.is_open(worth, candidate.p_edit, candidate.text is not None, bar)
+    rescoring = question.rescoring
+    bar = question.bar_for(candidate, rescoring.bar or ranking.load().bar)
+    decides = question.asks == "always" or ranking.is_open(rescoring, candidate.p_edit, candidate.text is not None, bar)
     return candidate.p_edit >= LEAST_CHANCE and decides
 
 
@@ -146,7 +146,7 @@ def request(question: NextQuestion, regions: Sequence[Region], room: int) -> Inf
 
 def rescored(question: NextQuestion, found: Sequence[Candidate], given: Sequence[Opinion]) -> list[Candidate]:
     """The candidates with their probabilities rescored by the model, and the model's own."""
-    chances = {place_of(each.candidate): each.probability(question.worth) for each in given}
+    chances = {place_of(each.candidate): each.probability(question.rescoring) for each in given}
     own = [each.candidate for each in given if each.candidate.rule is None]
     written = [replace(each, p_edit=chances[place_of(each)]) for each in own]
     ruled = [replace(each, p_edit=rescored_probability(each, found, chances)) for each in found]

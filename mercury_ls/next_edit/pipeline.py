@@ -82,7 +82,7 @@ async def answers(question: NextQuestion, found: Sequence[Candidate], engine: In
             async for draft in drafts:
                 given = opinions(question, regions, found, draft)
                 sure = rescored(question, found, [*earlier, *given])
-                latest = await checked(question, sure, question.worth.bar or known.bar)
+                latest = await checked(question, sure, question.rescoring.bar or known.bar)
                 answer = replace(latest, step=draft.step)
                 yield answer
         earlier += given

@@ -16,14 +16,17 @@ __all__ = ["NextQuestion"]
 
 class NextQuestion(Question, frozen=True, kw_only=True):
     """`others` are the files besides the current one that may be edited as well: open ones, and those of the
-    workspace that have been read for it; `diagnostics` is what the editor's language servers say of the current one;
-    `worth` is what the model's word counts. It is asked where its word can change what is shown, or `always`: to learn
-    what it counts. What follows from the last `fresh` edits comes first: the user left an offer alone to make them."""
+    workspace that have been read for it; `diagnostics` are of the current one.
+
+    `rescoring` says how much the model's answers count. It is asked where they can change what is shown, or `always`,
+    to learn how much they count. What follows from the last `fresh` edits comes first: the user made them instead of
+    accepting an offer.
+    """
 
     others: tuple[Snapshot, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     project: Project | None = None
-    worth: RescoringWeights = RescoringWeights()
+    rescoring: RescoringWeights = RescoringWeights()
     asks: Literal["deciding", "always"] = "deciding"
     fresh: int = 0
 

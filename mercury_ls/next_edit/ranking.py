@@ -1,6 +1,6 @@
 """How likely an edit is the one that comes next: a logistic function of a handful of features, learned from commits.
 
-What a model says of it is added as far as its `RescoringWeights` goes, which comes with the model.
+A model's answers are added with the `RescoringWeights` that come with it.
 """
 
 import math
@@ -47,21 +47,21 @@ def load() -> Ranking:
     return msgspec.json.decode(text, type=Ranking)
 
 
-def rescored_probability(worth: RescoringWeights, probability: float, p_model: float, agreement: float) -> float:
+def rescored_probability(rescoring: RescoringWeights, probability: float, p_model: float, agreement: float) -> float:
     """`agreement` is 1 if the model writes the same, -1 if it writes something else, 0 if the edit is its own."""
     ranked, model = odds(probability), odds(p_model)
-    score = worth.bias + worth.ranked * ranked + worth.model * model + worth.agreement * agreement
+    score = rescoring.bias + rescoring.ranked * ranked + rescoring.model * model + rescoring.agreement * agreement
     if agreement == 0:
-        score += worth.own + worth.own_ranked * ranked + worth.own_model * model
+        score += rescoring.own + rescoring.own_ranked * ranked + rescoring.own_model * model
     return logistic(score)
 
 
-def is_open(worth: RescoringWeights, probability: float, is_known: bool, bar: float) -> bool:
+def is_open(rescoring: RescoringWeights, probability: float, is_known: bool, bar: float) -> bool:
     """Whether the model's answer can decide if the edit is shown: by agreeing or not with a known text, or by writing
     one."""
-    words = (1.0, -1.0) if is_known else (0.0,)
-    said = [(p_model, word) for word in words for p_model in (worth.surest, 0.0)]
-    shown = [rescored_probability(worth, probability, *each) >= bar for each in said]
+    agreements = (1.0, -1.0) if is_known else (0.0,)
+    possible = [(p_model, agreement) for agreement in agreements for p_model in (rescoring.surest, 0.0)]
+    shown = [rescored_probability(rescoring, probability, *each) >= bar for each in possible]
     return any(each != (is_known and probability >= bar) for each in shown)
 
 

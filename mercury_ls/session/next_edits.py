@@ -195,7 +195,7 @@ class NextEdits:
             others=others,
             project=Project((), files.workspace.read, files.workspace.exists, self._where),
             diagnostics=said if version == snapshot.version else (),
-            worth=(info and info.rescoring) or RescoringWeights(),
+            rescoring=(info and info.rescoring) or RescoringWeights(),
         )
         return question, note
 

@@ -183,7 +183,7 @@ async def test_nothing_is_proposed_before_anything_was_done():
 
 async def test_what_the_rules_know_comes_before_the_model_answers():
     engine = Engine(FakeEngine())
-    question = question_of(RENAME, "python", asks="always", worth=HEARD)
+    question = question_of(RENAME, "python", asks="always", rescoring=HEARD)
     answers = [answer async for answer in next_edits(question, engine)]
     assert answers[0].edits
     assert not answers[0].final
@@ -209,7 +209,7 @@ async def test_places_that_lie_close_are_asked_about_at_once_with_their_old_text
 
 
 async def test_a_model_moves_the_chance_of_what_the_rules_say():
-    question = question_of(RENAME, "python", asks="always", worth=HEARD)
+    question = question_of(RENAME, "python", asks="always", rescoring=HEARD)
     against = await last_of(question, Engine(Opinion(lambda old: old)))
     same = await last_of(question, Engine(Opinion(lambda old: old.replace("w", "width"))))
     assert against.offer.p_accept < same.offer.p_accept
@@ -251,7 +251,7 @@ async def test_an_engine_without_a_draft_leaves_what_the_rules_know():
 
 async def test_a_model_is_not_asked_where_its_word_changes_nothing():
     engine = Engine(FakeEngine())
-    answer = await last_of(question_of(RENAME, "python", worth=WORTHLESS), engine)
+    answer = await last_of(question_of(RENAME, "python", rescoring=WORTHLESS), engine)
     assert len(answer.edits) == 3
     assert not engine.requests
 
