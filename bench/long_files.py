@@ -34,7 +34,7 @@ from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.record import NoRecorder
-from mercury_ls.session.session import Ask, Session
+from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.settings.schema import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -251,7 +251,7 @@ async def first_answers(text: str) -> list[Cost]:
 
 async def suggested(session: Session, edit: TextEdit, offset: int) -> bool:
     changed(session, edit)
-    async with aclosing(session.inline(Ask(uri=URI, offset=offset))) as replies:
+    async with aclosing(session.inline(InlineRequest(uri=URI, offset=offset))) as replies:
         shown = [reply async for reply in replies]
     return bool(shown[-1].offers)
 

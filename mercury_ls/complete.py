@@ -10,7 +10,7 @@ from mercury_ls.code import languages
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.files import read_small
 from mercury_ls.completion.offers import Answer
-from mercury_ls.session.session import Ask, Session
+from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.wording import counted
 
@@ -44,12 +44,12 @@ async def asked(session: Session, file: Path, place: tuple[int, int], changed: a
     """Refuses a position that does not exist before it waits for an engine."""
     if reason := session.files.privacy.why_hidden(str(file)):
         return Answer(silence=f"the file is private: {reason}")
-    ask = Ask(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
+    request = InlineRequest(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
     await session.engine.start()
     await read_around(session)
     await until_started(session, changed)
     answer = Answer(silence="no answer")
-    async for latest in session.inline(ask):
+    async for latest in session.inline(request):
         answer = latest
     return answer
 

@@ -15,7 +15,7 @@ from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.offers import Answer
-from mercury_ls.session.session import Ask, Session
+from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
 from mercury_training.rows.fim_rows import FimRow
@@ -128,7 +128,7 @@ class NextEditAnswer(Struct, frozen=True):
 async def complete(contender: Contender, row: FimRow, project: CheckedOutProject | None = None) -> RowAnswer:
     """Typed up to the place, then asked for outright; nothing of the second answer counts towards the cost."""
     session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix, project)
-    place = Ask(uri=uri, offset=len(row.prefix))
+    place = InlineRequest(uri=uri, offset=len(row.prefix))
     typed = await last_answer(session, place)
     cost = contender.meter.taken() if contender.meter else None
     outright = await last_answer(session, replace(place, invoked=True))
@@ -178,7 +178,7 @@ def steady(settings: Settings) -> Settings:
     return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1))
 
 
-async def last_answer(session: Session, ask: Ask) -> Answer:
+async def last_answer(session: Session, ask: InlineRequest) -> Answer:
     answer = Answer(silence="no answer")
     async with aclosing(session.inline(ask)) as answers:
         async for latest in answers:

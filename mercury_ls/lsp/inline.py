@@ -10,7 +10,7 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.lsp.protocol import AcceptParams, InlineParams, MenuParams, PartialAcceptParams, Range, ShownParams
 from mercury_ls.lsp.server import Server
-from mercury_ls.session.session import Ask
+from mercury_ls.session.session import InlineRequest
 
 __all__ = ["accept", "completion", "did_accept", "did_partially_accept", "did_reject", "did_show", "inline_completion"]
 
@@ -19,19 +19,19 @@ SUPERSEDED = Answer(silence="a newer request took its place")
 
 
 async def inline_completion(ls: Server, params: InlineParams) -> lsp.InlineCompletionList:
-    ask = ask_of(ls, params)
-    work = final_answer(ls, ask, params.partial_result_token)
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, ask.uri, work, SUPERSEDED)
+    request = request_of(ls, params)
+    work = final_answer(ls, request, params.partial_result_token)
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, work, SUPERSEDED)
     return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in answer.offers])
 
 
-def ask_of(ls: Server, params: InlineParams) -> Ask:
+def request_of(ls: Server, params: InlineParams) -> InlineRequest:
     uri = params.text_document.uri
     invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
     offset = ls.offset(uri, params.position.line, params.position.character)
     selected = params.context.selected_completion_info
     chosen = (*offsets(ls, uri, selected.range), selected.text) if selected else None
-    return Ask(uri=uri, offset=offset, version=params.text_document.version, invoked=invoked, selected=chosen)
+    return InlineRequest(uri=uri, offset=offset, version=params.text_document.version, invoked=invoked, selected=chosen)
 
 
 def offsets(ls: Server, uri: str, given: Range) -> tuple[int, int]:
@@ -39,10 +39,10 @@ def offsets(ls: Server, uri: str, given: Range) -> tuple[int, int]:
     return start, ls.offset(uri, given.end.line, given.end.character)
 
 
-async def final_answer(ls: Server, ask: Ask, token: str | int | None = None) -> Answer:
+async def final_answer(ls: Server, request: InlineRequest, token: str | int | None = None) -> Answer:
     """The last answer; the ones before it go to a client that asked for drafts by a partial result token."""
     latest = Answer()
-    async with contextlib.aclosing(ls.started.inline(ask)) as answers:
+    async with contextlib.aclosing(ls.started.inline(request)) as answers:
         async for latest in answers:
             if token is not None:
                 ls.progress(lsp.ProgressParams(token, draft_of(latest)))
@@ -73,8 +73,8 @@ async def completion(ls: Server, params: MenuParams) -> lsp.CompletionList:
     """For clients without ghost text: the suggestion as one entry of the ordinary completion menu."""
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position.line, params.position.character)
-    ask = Ask(uri=uri, offset=offset, version=params.text_document.version)
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_answer(ls, ask), SUPERSEDED)
+    request = InlineRequest(uri=uri, offset=offset, version=params.text_document.version)
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_answer(ls, request), SUPERSEDED)
     return lsp.CompletionList(is_incomplete=True, items=[menu_item(ls, offer) for offer in answer.offers])
 
 

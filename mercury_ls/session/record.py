@@ -33,7 +33,7 @@ class NoRecorder:
     def changed(self, document: Document, version: int, changes: Sequence[tuple], encoding: str) -> None: ...
     def saved(self, document: Document) -> None: ...
     def closed(self, document: Document) -> None: ...
-    def answered(self, ask: Any, answer: Any, milliseconds: float) -> None: ...
+    def answered(self, request: Any, answer: Any, milliseconds: float) -> None: ...
     def accepted(self, id: str, length: int | None = None) -> None: ...
     def rejected(self, id: str) -> None: ...
     def close(self) -> None: ...
@@ -106,8 +106,8 @@ class Recorder(NoRecorder):
         self._hold(self._event("close", d=self._number(document.uri)))
         self._release()
 
-    def answered(self, ask: Any, answer: Any, milliseconds: float) -> None:
-        known = self._texts.get(ask.uri)
+    def answered(self, request: Any, answer: Any, milliseconds: float) -> None:
+        known = self._texts.get(request.uri)
         items = [
             {
                 "id": offer.id,
@@ -122,9 +122,9 @@ class Recorder(NoRecorder):
         self._hold(
             self._event(
                 "answer",
-                d=self._number(ask.uri),
-                at=ask.offset,
-                invoked=ask.invoked,
+                d=self._number(request.uri),
+                at=request.offset,
+                invoked=request.invoked,
                 ms=round(milliseconds, 2),
                 source=answer.source,
                 silence=answer.silence,

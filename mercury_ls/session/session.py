@@ -28,14 +28,14 @@ from mercury_ls.session.stats import Stats, Tally
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import readable
 
-__all__ = ["Ask", "Decision", "Session"]
+__all__ = ["Decision", "InlineRequest", "Session"]
 
 log = logging.getLogger(__name__)
 
 CHANGED = "the text changed while the model was answering"
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class InlineRequest(Struct, frozen=True, kw_only=True):
     """An inline completion request; `version` is that of the text in which `offset` counts, the latest if None, and
     `selected` the entry highlighted in the editor's own menu.
     """
@@ -140,43 +140,45 @@ class Session:
 
     # Suggestions
 
-    async def inline(self, ask: Ask) -> AsyncGenerator[Answer, None]:
+    async def inline(self, request: InlineRequest) -> AsyncGenerator[Answer, None]:
         """Answers as the drafts improve; the last is final, and fits the document as it is by then."""
         began = self.clock()
         self.idle.active.set()
-        if ask.uri in self.files.documents:
-            self.files.cursors[ask.uri] = ask.offset
-        async with aclosing(self._inline(ask)) as answers:
+        if request.uri in self.files.documents:
+            self.files.cursors[request.uri] = request.offset
+        async with aclosing(self._inline(request)) as answers:
             async for answer in answers:
                 if answer.final:
-                    self._decided(ask, answer, began)
+                    self._decided(request, answer, began)
                 yield answer
 
-    async def _inline(self, ask: Ask) -> AsyncGenerator[Answer, None]:
-        if reason := self.questions.unavailable(ask.uri, ask.invoked):
+    async def _inline(self, request: InlineRequest) -> AsyncGenerator[Answer, None]:
+        if reason := self.questions.unavailable(request.uri, request.invoked):
             yield Answer(silence=reason, final=True)
             return
-        document = self.files.documents[ask.uri]
+        document = self.files.documents[request.uri]
         if document.is_new:
-            await self.files.parsed(ask.uri)
-        if ask.version not in (None, document.version):
+            await self.files.parsed(request.uri)
+        if request.version not in (None, document.version):
             yield Answer(silence="the text changed before the request had its turn", final=True)
             return
-        snapshot, offset = with_selected(document.snapshot(), ask)
-        if not ask.invoked and ask.selected is None and (rest := self._typed_through(snapshot, offset)):
+        snapshot, offset = with_selected(document.snapshot(), request)
+        if not request.invoked and request.selected is None and (rest := self._typed_through(snapshot, offset)):
             yield Answer((rest,), source="type-through", final=True)
             return
         delay_ms = self.settings.suggest.delay_ms
-        if not ask.invoked and delay_ms:
+        if not request.invoked and delay_ms:
             await asyncio.sleep(delay_ms / 1000)
-        async with aclosing(self._answers(snapshot, offset, ask)) as answers:
+        async with aclosing(self._answers(snapshot, offset, request)) as answers:
             async for answer in answers:
-                yield self._offered(document, snapshot, offset, ask, answer) if answer.final else answer
+                yield self._offered(document, snapshot, offset, request, answer) if answer.final else answer
 
-    async def _answers(self, snapshot: Snapshot, offset: int, ask: Ask) -> AsyncGenerator[Answer, None]:
+    async def _answers(self, snapshot: Snapshot, offset: int, request: InlineRequest) -> AsyncGenerator[Answer, None]:
         """What the straight path says; an engine that cannot answer is a reason like any other."""
-        bar, alternatives = self.gate.bar(self.clock()), self.settings.suggest.alternatives if ask.invoked else 1
-        question = self.questions.about(Question, snapshot, offset, bar, invoked=ask.invoked, alternatives=alternatives)
+        bar, alternatives = self.gate.bar(self.clock()), self.settings.suggest.alternatives if request.invoked else 1
+        question = self.questions.about(
+            Question, snapshot, offset, bar, invoked=request.invoked, alternatives=alternatives
+        )
         try:
             async with aclosing(suggest(question, self.engine)) as answers:
                 async for answer in answers:
@@ -202,7 +204,9 @@ class Session:
             self.gate.rejected(self.clock(), weight=0.3)
         return None
 
-    def _offered(self, document: Document, snapshot: Snapshot, offset: int, ask: Ask, answer: Answer) -> Answer:
+    def _offered(
+        self, document: Document, snapshot: Snapshot, offset: int, request: InlineRequest, answer: Answer
+    ) -> Answer:
         """The final answer with ids, for the text as it is by now: what still fits moves along, the rest is dropped."""
         if not answer.offers:
             return answer
@@ -210,25 +214,25 @@ class Session:
         for offer in offers:
             self.tally.offered(offer.id, snapshot.language, "inline")
         shown, now = offers, document.snapshot()
-        if ask.selected is not None:
-            shown = [after_selected(offer, now, ask.selected) for offer in offers] if is_same(now, snapshot) else []
-        else:
-            if not is_same(now, snapshot):
-                cursor = offset + len(now.text) - len(snapshot.text)
-                shown = [rest for offer in offers if (rest := rest_of(offer, now, cursor))]
-            if shown:
-                self._pending = next(offer for offer in offers if offer.id == shown[0].id)
+        is_current = now.version == snapshot.version
+        if request.selected is not None:
+            shown = [after_selected(offer, now, request.selected) for offer in offers if is_current]
+        elif not is_current:
+            cursor = offset + len(now.text) - len(snapshot.text)
+            shown = [rest for offer in offers if (rest := rest_of(offer, now, cursor))]
+        if shown and request.selected is None:
+            self._pending = next(offer for offer in offers if offer.id == shown[0].id)
         return replace(answer, offers=tuple(shown), silence="" if shown else CHANGED)
 
-    def _decided(self, ask: Ask, answer: Answer, began: float) -> None:
+    def _decided(self, request: InlineRequest, answer: Answer, began: float) -> None:
         outcome = answer.silence or f"{len(answer.offers)} shown ({answer.source})"
-        document = self.files.documents.get(ask.uri)
-        line = document.snapshot().line_of(min(ask.offset, len(document.text))) if document else 0
+        document = self.files.documents.get(request.uri)
+        line = document.snapshot().line_of(min(request.offset, len(document.text))) if document else 0
         milliseconds = (self.clock() - began) * 1000
-        decision = Decision(ask.uri, line, outcome, milliseconds)
+        decision = Decision(request.uri, line, outcome, milliseconds)
         self.decisions.append(decision)
         log.info("%s", self.decision_line(decision))
-        self.recorder.answered(ask, answer, milliseconds)
+        self.recorder.answered(request, answer, milliseconds)
         if answer.offer:
             self.tally.answered(answer.offer.id)
 
@@ -242,8 +246,8 @@ class Session:
             return reason
         if self.files.documents[uri].is_new:
             await self.files.parsed(uri)
-        ask, latest = Ask(uri=uri, offset=offset), NO_DRAFT
-        async with aclosing(self._answers(self.files.documents[uri].snapshot(), offset, ask)) as answers:
+        request, latest = InlineRequest(uri=uri, offset=offset), NO_DRAFT
+        async with aclosing(self._answers(self.files.documents[uri].snapshot(), offset, request)) as answers:
             async for answer in answers:
                 latest = answer
         if latest.offer is None:
@@ -298,11 +302,11 @@ class Session:
             self._pending = None
 
 
-def with_selected(snapshot: Snapshot, ask: Ask) -> tuple[Snapshot, int]:
+def with_selected(snapshot: Snapshot, request: InlineRequest) -> tuple[Snapshot, int]:
     """The text as it would be with the entry of the editor's menu accepted."""
-    if ask.selected is None:
-        return snapshot, ask.offset
-    start, end, text = ask.selected
+    if request.selected is None:
+        return snapshot, request.offset
+    start, end, text = request.selected
     return snapshot.changed(TextEdit(start, end, text)), start + len(text)
 
 
@@ -316,7 +320,3 @@ def rest_of(offer: Offer, now: Snapshot, cursor: int) -> Offer | None:
     """What is left of an offer that the user has typed into meanwhile, if that is worth showing."""
     rest = offer.on({now.uri: now}, cursor)
     return rest if rest and rest.edits and not is_scrap(rest.edit.text, now.text[:cursor]) else None
-
-
-def is_same(now: Snapshot, then: Snapshot) -> bool:
-    return now.version == then.version

@@ -7,9 +7,9 @@ from mercury_ls.session import next_edits as proposals
 
 def test_every_kind_of_edit_is_measured(monkeypatch):
     monkeypatch.setattr(proposals, "SETTLING_SECONDS", 0.0)
-    figures = asyncio.run(measured([120], rounds=1, edits=0, shapes={}))
-    assert {f"{kind}_120_p50_ms" for kind in KINDS} <= set(figures)
-    assert figures["inline_elsewhere_120_p50_ms"] > 0
+    figures = asyncio.run(measured([300], rounds=1, edits=0, shapes={}))
+    assert {f"{kind}_300_p50_ms" for kind in KINDS} <= set(figures)
+    assert figures["inline_elsewhere_300_p50_ms"] > 0
 
 
 def test_the_sample_is_as_long_as_asked_and_has_every_kind_of_edit():

@@ -9,7 +9,7 @@ from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import NoRecorder
-from mercury_ls.session.session import Ask, Session
+from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.settings.schema import PrivacySettings, Settings
 
 CANARY = "canary_of_the_mine"
@@ -83,7 +83,7 @@ async def test_hidden_files_are_told_to_nobody(project):
     uri = (project / "work.py").as_uri()
     text = f"x = {CANARY}(1, 2)\ny = canary_for_all(1)\nz = {CANARY}("
     session.open(uri, str(project / "work.py"), "python", 1, text)
-    async with aclosing(session.inline(Ask(uri=uri, offset=len(text), invoked=True))) as replies:
+    async with aclosing(session.inline(InlineRequest(uri=uri, offset=len(text), invoked=True))) as replies:
         async for _ in replies:
             pass
     await session.idle.warm()
