@@ -54,7 +54,7 @@ class Recorder(NoRecorder):
         self._limit = int(max_mb * (1 << 20))
         self._clock = clock
         self._began = clock()
-        self._texts: dict[str, _Text] = {}
+        self._texts: dict[str, TypedText] = {}
         self._held: list[dict[str, Any]] = []
         self._place: tuple[str, int] | None = None
         self._file: Any = None
@@ -84,7 +84,7 @@ class Recorder(NoRecorder):
     def opened(self, document: Document) -> None:
         self._release()
         known = self._texts.get(document.uri)
-        text = self._texts[document.uri] = _Text(document, known.number if known else len(self._texts))
+        text = self._texts[document.uri] = TypedText(document, known.number if known else len(self._texts))
         about = {"path": document.path, "lang": document.language}
         self._hold(self._event("open", d=text.number, ver=document.version, text=text.masked(), **about))
 
@@ -162,7 +162,7 @@ class Recorder(NoRecorder):
         held, self._held = self._held, []
         try:
             for event in held:
-                self._write(json.dumps(event, ensure_ascii=False, default=_Entry.masked) + "\n")
+                self._write(json.dumps(event, ensure_ascii=False, default=TypedChange.masked) + "\n")
             if self._file is not None:
                 self._file.flush()
         except (OSError, ValueError) as error:
@@ -179,7 +179,7 @@ class Recorder(NoRecorder):
             self._file.write(line)
 
 
-class _Text:
+class TypedText:
     """A document as it is typed. Each character has a number of its own, so that secret ones stay known as such."""
 
     def __init__(self, document: Document, number: int):
@@ -191,7 +191,7 @@ class _Text:
         self._next = len(document.text)
         self._look(0, len(document.text))
 
-    def change(self, where: tuple[int, int, int, int] | None, typed: str, version: int, encoding: Any) -> "_Entry":
+    def change(self, where: tuple[int, int, int, int] | None, typed: str, version: int, encoding: Any) -> "TypedChange":
         before = self._document.snapshot()
         start, end = 0, len(before.text)
         if where is not None:
@@ -202,7 +202,7 @@ class _Text:
         self._document.apply([(where, typed)], version, encoding)
         self.line = self._document.snapshot().line_of(start)
         self._look(start, start + len(typed))
-        return _Entry(self, where, typed, first)
+        return TypedChange(self, where, typed, first)
 
     def _look(self, start: int, end: int) -> None:
         """Find the secrets in these lines and those around them."""
@@ -239,10 +239,10 @@ class _Text:
         return hashlib.sha256(self.masked().encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class _Entry:
+class TypedChange:
     """One content change, written once it is known whether what was typed is secret."""
 
-    def __init__(self, text: _Text, where: tuple[int, int, int, int] | None, typed: str, first: int):
+    def __init__(self, text: TypedText, where: tuple[int, int, int, int] | None, typed: str, first: int):
         self._text = text
         self._where = where
         self._typed = typed
