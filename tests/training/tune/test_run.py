@@ -16,10 +16,12 @@ from mercury_engine.model.export import export
 from mercury_engine.model.network import create, save
 from mercury_engine.tuning_data import Figure, File, Material, Tuning
 from mercury_training.errors import TrainingError
+from mercury_training.tune import exam
 from mercury_training.tune import project as projects
 from mercury_training.tune import run as tuning
+from mercury_training.tune.exam import Mark
 from mercury_training.tune.project import history_of, split
-from mercury_training.tune.run import Mark, TuningPlan, tune
+from mercury_training.tune.run import TuningPlan, tune
 from tests.training.small import GOLDEN, TOKENIZER, source
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
@@ -189,21 +191,21 @@ def figure(name, before, after, reach, count=9):
 @pytest.mark.parametrize(
     ("figures", "better"),
     [
-        ([(tuning.TEXT, 2.0, 1.9, 0.05)], True),
-        ([(tuning.TEXT, 2.0, 1.9, 0.15)], False),
-        ([(tuning.TEXT, 2.0, 2.1, 0.05)], False),
-        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.EDITS, 1.0, 1.1, 0.2)], True),
-        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.EDITS, 1.0, 1.1, 0.05)], False),
-        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.LIKENESS, 0.5, 0.48, 0.05)], True),
-        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.LIKENESS, 0.5, 0.4, 0.05)], False),
-        ([(tuning.TEXT, 2.0, 1.9, 0.05), (tuning.LIKENESS, 0.5, 0.4, 0.05, 4)], True),
-        ([(tuning.TEXT, 2.0, 1.9, 0.05, 4)], False),
-        ([(tuning.EDITS, 2.0, 1.9, 0.05)], False),
+        ([(exam.TEXT, 2.0, 1.9, 0.05)], True),
+        ([(exam.TEXT, 2.0, 1.9, 0.15)], False),
+        ([(exam.TEXT, 2.0, 2.1, 0.05)], False),
+        ([(exam.TEXT, 2.0, 1.9, 0.05), (exam.EDITS, 1.0, 1.1, 0.2)], True),
+        ([(exam.TEXT, 2.0, 1.9, 0.05), (exam.EDITS, 1.0, 1.1, 0.05)], False),
+        ([(exam.TEXT, 2.0, 1.9, 0.05), (exam.LIKENESS, 0.5, 0.48, 0.05)], True),
+        ([(exam.TEXT, 2.0, 1.9, 0.05), (exam.LIKENESS, 0.5, 0.4, 0.05)], False),
+        ([(exam.TEXT, 2.0, 1.9, 0.05), (exam.LIKENESS, 0.5, 0.4, 0.05, 4)], True),
+        ([(exam.TEXT, 2.0, 1.9, 0.05, 4)], False),
+        ([(exam.EDITS, 2.0, 1.9, 0.05)], False),
         ([], False),
     ],
 )
 def test_better_is_certainly_better_and_nothing_certainly_worse(figures, better):
-    found, reason = tuning.verdict([figure(*each) for each in figures])
+    found, reason = exam.verdict([figure(*each) for each in figures])
     assert found == better
     assert bool(reason) != better
 
@@ -216,14 +218,14 @@ def marks(*files):
 def test_many_pieces_of_few_files_are_as_few_witnesses():
     """Three files, of which one got worse: thirty-two pieces taken one by one would be certain."""
     before, after = marks((20, 20), (20, 6), (20, 6)), marks((18, 20), (18, 6), (21, 6))
-    found = tuning._figure(tuning.TEXT, before, after)
+    found = exam._figure(exam.TEXT, before, after)
     assert (found.count, found.before, found.after) == (32, 2.0, 1.8562)
     assert found.low == -0.2
     assert found.high > 0
 
 
 def test_files_that_all_get_better_are_certain():
-    found = tuning._figure(tuning.TEXT, marks((20, 4), (20, 4), (20, 4)), marks((18, 4), (19, 4), (17, 4)))
+    found = exam._figure(exam.TEXT, marks((20, 4), (20, 4), (20, 4)), marks((18, 4), (19, 4), (17, 4)))
     assert (found.before, found.after) == (2.0, 1.8)
     assert (found.low, found.high) == (-0.3, -0.1)
 
@@ -231,8 +233,8 @@ def test_files_that_all_get_better_are_certain():
 def test_what_it_cannot_be_judged_by_is_said_before():
     enough, few = ["a.py", "b.py"] * 4, ["a.py"] * 9
     least = "kept back, and it takes 8 of 2 files"
-    paths = {tuning.TEXT: enough, tuning.EDITS: [], tuning.LIKENESS: few, tuning.EXACT: enough}
-    assert tuning.outlook(paths) == [
+    paths = {exam.TEXT: enough, exam.EDITS: [], exam.LIKENESS: few, exam.EXACT: enough}
+    assert exam.outlook(paths) == [
         "it is judged by bits per byte, held-out files (lower is better), filled in exactly (higher is better)",
         f"it cannot be judged by bits per byte, later edits: 0 questions of 0 files {least}",
         f"it cannot be judged by likeness of what is filled in: 9 questions of 1 file {least}",
@@ -241,12 +243,12 @@ def test_what_it_cannot_be_judged_by_is_said_before():
 
 def test_what_could_not_be_installed_is_not_begun():
     with pytest.raises(TrainingError, match="7 questions of 2 files kept back, and it takes 8 of 2 files: nothing"):
-        tuning.outlook({tuning.TEXT: ["a.py"] * 6 + ["b.py"]})
+        exam.outlook({exam.TEXT: ["a.py"] * 6 + ["b.py"]})
 
 
 def test_one_file_alone_proves_nothing():
-    assert tuning._figure(tuning.TEXT, marks((20, 40)), marks((10, 40))) is None
-    assert tuning._figure(tuning.TEXT, [], []) is None
+    assert exam._figure(exam.TEXT, marks((20, 40)), marks((10, 40))) is None
+    assert exam._figure(exam.TEXT, [], []) is None
 
 
 @pytest.fixture(scope="module")
@@ -263,8 +265,8 @@ def model(tmp_path_factory):
 def test_a_project_is_learned_judged_and_answered_with(rank, project, model, tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "LOW_RANK", msgspec.structs.replace(tuning.LOW_RANK, adam=0.02))
     monkeypatch.setattr(projects, "PLACES", 3)
-    monkeypatch.setattr(tuning, "FILES", 1)
-    monkeypatch.setattr(tuning, "ENOUGH", 1)
+    monkeypatch.setattr(exam, "FILES", 1)
+    monkeypatch.setattr(exam, "ENOUGH", 1)
     threads = torch.get_num_threads()
     plan = TuningPlan(model=model, out=tmp_path / "made", rank=rank, steps=6)
     report = tune(Material(str(project), files_of(project)), plan)
@@ -272,9 +274,9 @@ def test_a_project_is_learned_judged_and_answered_with(rank, project, model, tmp
     written = json.loads((tmp_path / "made/adapter.json").read_text())
     assert msgspec.convert(written, Tuning) == report
     by_name = {figure.name: figure for figure in report.figures}
-    assert by_name[tuning.TEXT].after < by_name[tuning.TEXT].before - 0.1
-    assert by_name[tuning.EDITS].count
-    assert by_name[tuning.LIKENESS].count
+    assert by_name[exam.TEXT].after < by_name[exam.TEXT].before - 0.1
+    assert by_name[exam.EDITS].count
+    assert by_name[exam.LIKENESS].count
     assert report.steps == 6
     assert set(read_adapter(tmp_path / "made", model))
     assert open_engine(model, adapter=tmp_path / "made").info().model == CONFIG.name

@@ -1,3 +1,3 @@
-from mercury_training.tune.run import main
+from mercury_training.tune.command import main
 
 main()

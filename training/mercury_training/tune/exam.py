@@ -1,0 +1,210 @@
+"""What a model is asked before and after it is tuned, and whether it has become better."""
+
+import itertools
+import math
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.api import Window
+from mercury_engine.decode.costs import Costs, measure_costs
+from mercury_engine.engine import MercuryEngine
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.runtime import Runtime
+from mercury_engine.tokens.layout import budget_for
+from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.tuning_data import Figure
+from mercury_training.corpus.shards import EditRow
+from mercury_training.errors import TrainingError
+from mercury_training.evaluate import held_out
+from mercury_training.evaluate.contestants import Contestant, suggest
+from mercury_training.evaluate.metrics import bootstrap, exact, similarity
+from mercury_training.rows.examples import Example, next_edit
+from mercury_training.rows.fim_rows import FimRow
+from mercury_training.tune.project import ProjectFile, ProjectSplit
+
+__all__ = [
+    "EDITS",
+    "EXACT",
+    "LIKENESS",
+    "TEXT",
+    "Exam",
+    "Marks",
+    "counted",
+    "figures_of",
+    "make_exam",
+    "outlook",
+    "take",
+    "verdict",
+]
+
+PIECE = 1500
+"""Characters read at a time, for bits per byte."""
+
+PIECES = 96
+
+ENOUGH, FILES = 8, 2
+"""Fewer of a kind, or of fewer files, prove nothing, neither for nor against."""
+
+TEXT, EDITS, LIKENESS, EXACT = (
+    "bits per byte, held-out files",
+    "bits per byte, later edits",
+    "likeness of what is filled in",
+    "filled in exactly",
+)
+
+COSTS = (TEXT, EDITS)
+"""Less is better."""
+
+
+class Mark(Struct, frozen=True):
+    """What one question about a file came to: `points` of `size`, as bits of bytes; an answer has size 1."""
+
+    path: str
+    points: float
+    size: int = 1
+
+
+class Marks(Struct, frozen=True):
+    """A mark for each held-out piece of text, for each later edit, and two for each answer."""
+
+    text: list[Mark]
+    edits: list[Mark]
+    likeness: list[Mark]
+    exact: list[Mark]
+
+
+class Exam(Struct, frozen=True):
+    """What a model is asked; the same before and after. Edits come with the paths of their files."""
+
+    tokenizer: Tokenizer
+    costs: Costs
+    pieces: list[Window]
+    edits: list[tuple[str, Example]]
+    places: list[FimRow]
+
+    @property
+    def paths(self) -> dict[str, list[str]]:
+        """The files of the questions, by what they measure."""
+        filled = [row.path for row in self.places]
+        edited = [path for path, _ in self.edits]
+        return {TEXT: [piece.path for piece in self.pieces], EDITS: edited, LIKENESS: filled, EXACT: filled}
+
+
+def outlook(paths: Mapping[str, Sequence[str]]) -> list[str]:
+    """What the result will be judged by, and what there is too little of, said before the time is spent. `paths`: the
+    file of each question, by what it measures."""
+    lacking = {name: of for name, of in paths.items() if len(of) < ENOUGH or len(set(of)) < FILES}
+    if TEXT in lacking:
+        raise TrainingError(f"{_too_few(TEXT, lacking[TEXT])}: nothing would be installed, so tune a larger project")
+    judged = [f"{name} ({_better(name)})" for name in paths if name not in lacking]
+    return [f"it is judged by {', '.join(judged)}", *(_too_few(name, of) for name, of in lacking.items())]
+
+
+def _too_few(name: str, paths: Sequence[str]) -> str:
+    there = f"{counted(paths, 'question')} of {counted(set(paths), 'file')}"
+    return f"it cannot be judged by {name}: {there} kept back, and it takes {ENOUGH} of {FILES} files"
+
+
+def _better(name: str) -> str:
+    return "lower is better" if name in COSTS else "higher is better"
+
+
+def counted(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+
+
+def make_exam(project: ProjectSplit, tokenizer: Tokenizer, config: ModelConfig, runtime: Runtime) -> Exam:
+    pieces = [piece for text in project.held_out for piece in _pieces(text)]
+    draw = random.Random(0)
+    edits = [(row.path, example) for row in project.later if (example := _edit(tokenizer, row, config.context))]
+    chosen = draw.sample(pieces, min(PIECES, len(pieces)))
+    return Exam(tokenizer, measure_costs(runtime), chosen, edits, project.places)
+
+
+def _pieces(text: ProjectFile) -> Iterator[Window]:
+    """Whole lines, about `PIECE` characters at a time."""
+    piece = ""
+    for line in text.text.splitlines(keepends=True):
+        piece += line
+        if len(piece) >= PIECE:
+            yield Window(text.path, text.language, piece)
+            piece = ""
+    if piece:
+        yield Window(text.path, text.language, piece)
+
+
+def _edit(tokenizer: Tokenizer, row: EditRow, context: int) -> Example | None:
+    """The next change of a moment, as training lays it out; None where it does not fit or is not one change."""
+    alone = msgspec.structs.replace(row, expected=row.expected[row.next : row.next + 1], next=0)
+    return next_edit(tokenizer, alone, budget_for(context), np.random.default_rng(0))
+
+
+def take(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Marks:
+    """The marks of a model. Places are filled until the time for that is up."""
+    engine = Contestant("", MercuryEngine(runtime, exam.tokenizer, costs=exam.costs, bar=0))
+    text = [_reading(exam.tokenizer, runtime, piece) for piece in exam.pieces]
+    edits = [_edit_bits(exam.tokenizer, runtime, path, example) for path, example in exam.edits]
+    began = time.monotonic()
+    due = itertools.takewhile(lambda row: time.monotonic() - began < seconds, exam.places)
+    answers = [(row, suggest(engine, row).text) for row in due]
+    likeness = [Mark(row.path, similarity(answer, row.middle)) for row, answer in answers]
+    return Marks(text, edits, likeness, [Mark(row.path, exact(answer, row.middle)) for row, answer in answers])
+
+
+def _reading(tokenizer: Tokenizer, runtime: Runtime, piece: Window) -> Mark:
+    found = held_out.read(runtime, tokenizer, piece)
+    return Mark(piece.path, found.bits, found.bytes)
+
+
+def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: Example) -> Mark:
+    size = len(tokenizer.decode_bytes(example.answers[0]))
+    return Mark(path, sum(held_out.bits(runtime, example, example.base)), size)
+
+
+def figures_of(before: Marks, after: Marks) -> tuple[Figure, ...]:
+    figures = [
+        _figure(TEXT, before.text, after.text),
+        _figure(EDITS, before.edits, after.edits),
+        _figure(LIKENESS, before.likeness, after.likeness),
+        _figure(EXACT, before.exact, after.exact),
+    ]
+    return tuple(figure for figure in figures if figure is not None)
+
+
+def _figure(name: str, before: Sequence[Mark], after: Sequence[Mark]) -> Figure | None:
+    """Points over sizes. For the interval whole files are drawn anew: what is learned of a file shows in all of it, so
+    that its pieces are no independent witnesses."""
+    pairs = [(first, then) for first, then in zip(before, after, strict=True) if first.size]
+    files: dict[str, list[tuple[Mark, Mark]]] = {}
+    for pair in pairs:
+        files.setdefault(pair[0].path, []).append(pair)
+    if len(files) < FILES:
+        return None
+    found = bootstrap(list(files.values()), lambda drawn: _change(pair for pairs in drawn for pair in pairs))
+    total = sum(first.size for first, _ in pairs)
+    means = (round(sum(mark.points for mark in marks) / total, 4) for marks in zip(*pairs, strict=True))
+    return Figure(name, len(pairs), *means, round(found.low, 4), round(found.high, 4))
+
+
+def _change(pairs: Iterable[tuple[Mark, Mark]]) -> float:
+    found = list(pairs)
+    return sum(then.points - first.points for first, then in found) / sum(first.size for first, _ in found)
+
+
+def verdict(figures: Sequence[Figure]) -> tuple[bool, str]:
+    """Better is whose held-out text is certainly better predicted, and nothing else certainly worse."""
+    known = {figure.name: figure for figure in figures if figure.count >= ENOUGH}
+    first = known.pop(TEXT, None)
+    if first is None:
+        return False, f"{TEXT}: too few to judge by, it takes {ENOUGH} questions of {FILES} files"
+    if first.high >= 0:
+        return False, f"{first.name}: not certainly better ({first.low:+.4f} to {first.high:+.4f})"
+    for figure in known.values():
+        if (figure.low > 0) if figure.name in COSTS else (figure.high < 0):
+            return False, f"{figure.name}: worse ({figure.low:+.4f} to {figure.high:+.4f})"
+    return True, ""
