@@ -3,11 +3,11 @@
 SOURCE is a local folder as Hugging Face keeps them: `config.json` of LlamaForCausalLM, Qwen2ForCausalLM or
 Qwen3ForCausalLM, `.safetensors`, and the `tokenizer.json` of a byte-level BPE. Nothing else is read, nothing is run.
 TARGET is a model folder: the same weights under our names, row i still predicting token i + 1, so that it reads as
-before; drafting is then learned (`mercury_training.train --model TARGET`, docs/TRAINING.md).
+before; it then has to learn to draft (`mercury_training.train --model TARGET`, docs/TRAINING.md).
 
 The vocabulary becomes the layout's: its 64 special tokens first, then every token of SOURCE that is spelled in bytes.
-Pre-tokens are the layout's, too (lines and single digits stand alone), so that some texts fall into other tokens than
-before: all of them are tokens that SOURCE knows.
+Pre-tokens are the layout's, too (lines and single digits are separate), so that some texts are tokenised differently
+than before, always into tokens that SOURCE knows.
 
     python -m mercury_training.adapt --corpus CORPUS TARGET OUT     # the same corpus in the model's vocabulary
 """
@@ -73,12 +73,12 @@ LIKE = {
     "<path>": ("<|file_sep|>", "<file_sep>"),
     "<snip>": ("<|repo_name|>", "<reponame>"),
 }
-"""Tokens of others that mean what ours mean: ours begin as they are. The rest begin as the mean of all tokens."""
+"""Special tokens of others with the same meaning: ours start with their embeddings, the rest with the mean of all."""
 
 
 class Vocabulary(Struct, frozen=True):
-    """A tokenizer file in the layout's form. `kept` are the source's ids behind our specials, in order; `like` is, for
-    some special tokens of ours, the source's id that they begin as."""
+    """A tokenizer file in the layout's form. `kept` are the ids of the source's tokens that follow our special ones;
+    `like` maps some of our special tokens to the source's token whose embedding they start with."""
 
     data: bytes
     kept: np.ndarray
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def adapt(source: Path, target: Path, context: int = CONTEXT) -> Model:
-    """Write the checkpoint `source` as the model folder `target`, in the precision that it is stored in."""
+    """Write the checkpoint `source` as the model folder `target`, in its own precision."""
     vocabulary = vocabulary_of(source / TOKENIZER_FILE)
     size = len(SPECIALS) + len(vocabulary.kept)
     config = config_of(source / CONFIG_FILE, target.name, size, context)
@@ -120,7 +120,7 @@ def adapt(source: Path, target: Path, context: int = CONTEXT) -> Model:
 
 
 def recode(corpus: Path, model: Path, out: Path) -> None:
-    """The corpus in the vocabulary of the model; edits are text, and stay."""
+    """Encode the corpus in the vocabulary of the model; edits are text and stay as they are."""
     before, after = Corpus.open(corpus), Tokenizer.load(model / TOKENIZER_FILE)
     out.mkdir(parents=True, exist_ok=True)
     for name in ("edits.jsonl.xz", "held_out_edits.jsonl.xz", "manifest.json"):
@@ -135,7 +135,7 @@ def recode(corpus: Path, model: Path, out: Path) -> None:
 
 
 def config_of(path: Path, name: str, vocabulary: int, context: int = CONTEXT) -> ModelConfig:
-    """The shape of a checkpoint in our terms."""
+    """The configuration of a checkpoint, in our terms."""
     found = _json(path)
     family = next((kind for kind in found.get("architectures") or [] if kind in FAMILIES), None)
     if family is None:
@@ -200,7 +200,7 @@ SPECIAL = {"single_word": False, "lstrip": False, "rstrip": False, "normalized":
 
 
 def _merges(model: Mapping[str, Any], ids: Mapping[str, int]) -> list[list[str]]:
-    """Without those of tokens that are left out. Older files write a pair as one text."""
+    """The merges without those of tokens that are left out. Older files write a pair as one string."""
     pairs = (merge.split(" ") if isinstance(merge, str) else list(merge) for merge in model.get("merges") or [])
     return [pair for pair in pairs if all(part in ids for part in (*pair, "".join(pair)))]
 
@@ -224,7 +224,7 @@ def _refuse_what_we_lack(path: Path, found: Mapping[str, Any]) -> None:
 
 
 def _weights(source: Path, config: ModelConfig) -> dict[str, Tensor]:
-    """Under our names; of tied embeddings the second copy is left out."""
+    """The weights under our names, without the second copy of tied embeddings."""
     weights = {}
     for name, read in _stored(source).items():
         mine = _name(name)
@@ -245,7 +245,7 @@ def their_name(ours: str) -> str:
 
 
 def _name(theirs: str) -> str | None:
-    """Our name of a weight; nothing for what is computed, None for what is unknown."""
+    """Our name of a weight: empty if we compute it, None if it is unknown."""
     if theirs.endswith(COMPUTED):
         return ""
     if theirs in NAMES:
@@ -258,7 +258,7 @@ def _name(theirs: str) -> str | None:
 
 
 def _stored(source: Path) -> dict[str, Callable[[], Tensor]]:
-    """How to read each weight, in one file or in the several that an index names."""
+    """How to read each weight, from one file or from the files that an index names."""
     index = source / "model.safetensors.index.json"
     names = _named(index) if index.exists() else ["model.safetensors"]
     found: dict[str, Callable[[], Tensor]] = {}

@@ -1,9 +1,8 @@
-"""Fits how sure a model is, and how far it leans on copies: `mercury_training.calibrate --model FOLDER --set SET`.
+"""Fits P(accept) and the copy bias of a model: `python -m mercury_training.calibrate --model FOLDER --set SET`.
 
-Writes `copy_bias.json` and `confidence.json` beside the weights. The rows are asked as they are when a model is
-evaluated, so they must be other rows than those: a set cut with `evaluation_sets build --apart-from`. Half of them
-fit, the other half tells how well that works; then all of them fit what is written. No copy bias is written where it
-does not help.
+Writes `copy_bias.json` and `confidence.json` beside the weights. Use other rows than those that the model is evaluated
+on: a set cut with `mercury_training.evaluate.sets build --apart-from`. A fit to half of the rows is tested on the other
+half; then all of them are used. No copy bias is written if it does not help.
 """
 
 import argparse
@@ -40,20 +39,20 @@ __all__ = ["Observation", "fit_confidence", "fit_echo", "listen", "main", "obser
 
 RIDGE = 1.0
 LONGEST = 64
-"""Tokens of a true answer that are listened along."""
+"""Tokens of each true answer that are looked at."""
 WORTH = 0.01
-"""How many nats a heard token must become likelier by, on average, for a copy bias to be kept."""
+"""Nats by which a copied token must become likelier, on average, for the copy bias to be kept."""
 
 
 class Observation(Struct, frozen=True):
-    """What there was to judge by, and whether it was right."""
+    """The features of a prediction, and whether it was right."""
 
     features: tuple[float, ...]
     right: bool
 
 
 class Watching:
-    """Stands where a calibration stands: sees what it would judge, and finds everything unlikely."""
+    """In place of a calibration: records the features that it gets, and finds every answer unlikely."""
 
     def __init__(self) -> None:
         self.seen: tuple[float, ...] = ()
@@ -112,7 +111,7 @@ def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> It
 def observe(
     runtime: Runtime, tokenizer: Tokenizer, leaning: CopyBias | None, rows: Iterable[FimRow]
 ) -> Iterator[Observation]:
-    """Each row's whole answer, and the beginning of it that is shown where the whole is unlikely."""
+    """Each row's whole answer, and the beginning of it that is shown if the whole is unlikely."""
     costs, watching = measure_costs(runtime), Watching()
     engines = [
         MercuryEngine(runtime, tokenizer, calibration=watching, copy_bias=leaning, costs=costs, bar=bar)
@@ -130,18 +129,18 @@ def observe(
 
 
 def fit_echo(observations: Sequence[Observation]) -> CopyBias:
-    """Held back towards the model's own opinion."""
+    """Regularised towards the model's own odds."""
     return CopyBias(*_fit(observations, msgspec.structs.astuple(OWN_OPINION)))
 
 
 def fit_confidence(observations: Sequence[Observation]) -> Calibration:
-    """Held back towards the defaults, which few rows leave as they are."""
+    """Regularised towards the defaults, which a few rows hardly change."""
     with_bias = [Observation((1.0, *each.features), each.right) for each in observations]
     return Calibration(*_fit(with_bias, msgspec.structs.astuple(Calibration())))
 
 
 def report(fitting: Sequence[Observation], judged: Sequence[Observation]) -> str:
-    """Fitted on the answers to some rows and applied to those to others, beside the defaults."""
+    """Calibration fitted on some rows and applied to others, compared with the defaults."""
     right = [each.right for each in judged]
     lines = [f"{len(fitting) + len(judged)} answers, {sum(right) + sum(each.right for each in fitting)} right"]
     for name, calibration in (("defaults", Calibration()), ("fitted", fit_confidence(fitting))):
@@ -155,7 +154,7 @@ OWN_OPINION = CopyBias(bias=0.0, model=1.0, alike=0.0, places=0.0, agreeing=0.0)
 
 
 def _leaning(fitting: Sequence[Observation], judged: Sequence[Observation]) -> CopyBias | None:
-    """The copy bias, if it predicts better than the model alone what stands in rows that were not used to fit it."""
+    """The copy bias, if it predicts rows that it was not fitted on better than the model alone does."""
     if not fitting or not judged:
         return None
     observations = [*fitting, *judged]
@@ -180,7 +179,7 @@ def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]
 
 
 def _predictions(runtime: Runtime, tokenizer: Tokenizer, row: Row, answer: Sequence[int]) -> np.ndarray:
-    """What the model says behind the row, and behind each token of the answer but the last; logits, WV."""
+    """Logits after the row and after each token of the answer but the last, WV."""
     ids = np.array([*row.ids, *answer[:-1]], np.int32)
     following = row.positions[-1] + 1 + np.arange(len(answer) - 1, dtype=np.int32)
     positions = np.concatenate([row.positions, following])

@@ -1,6 +1,6 @@
 """From sources to token shards: `python -m mercury_training.corpus build --out DIR SOURCES.toml`.
 
-Four steps, each of which keeps what it has finished, so that an interrupted build goes on where it stopped:
+Four steps, each of which keeps what it has finished, so that an interrupted build continues where it stopped:
 collect (filter each source's files, sign them), select (evaluation sets, duplicates, the mix of languages),
 encode (train the tokenizer once, then tokens per source), and join (splits, edit rows, manifest).
 """
@@ -138,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(recipe: SourcesFile, root: Path) -> None:
-    """That nothing of what it names is missing: a name that was mistyped must not leave evaluation rows in."""
+    """Everything that is named must exist: a mistyped name must not let evaluation rows into the corpus."""
     named = [recipe.reserved, *recipe.mirrors, *recipe.site_packages, *recipe.wheels]
     named += [folder.path for folder in recipe.folders] + [recipe.tokenizer] * bool(recipe.tokenizer)
     missing = [name for name in named if not (root / name).exists()]
@@ -148,7 +148,7 @@ def _check(recipe: SourcesFile, root: Path) -> None:
 
 
 def _sources(recipe: SourcesFile, root: Path, reserved: frozenset[str]) -> list[CorpusSource]:
-    """Held-out sources first, so that training loses what resembles them; packages made from them stay out."""
+    """Held-out sources first, so that near copies are removed from training; packages made from them are left out."""
     places = (
         [str(root / folder) for folder in found] for found in (recipe.mirrors, recipe.site_packages, recipe.wheels)
     )

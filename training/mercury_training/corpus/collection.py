@@ -1,4 +1,4 @@
-"""Which files are learned from: each source filtered and signed once, then what no other source repeats."""
+"""Which files are trained on: each source is filtered and signed once, then duplicates are removed."""
 
 import os
 import sys
@@ -41,7 +41,7 @@ class Collected(Struct, frozen=True):
 
 
 class Kept(Struct, frozen=True):
-    """What selection left of a source: numbers of its candidates."""
+    """The files of a source that were selected: numbers of its candidates."""
 
     source: CorpusSource
     numbers: list[int]
@@ -119,7 +119,7 @@ def collected(work: Path, source: CorpusSource) -> Collected:
 
 
 def shown(step: str, things: Sequence[T]) -> Iterator[T]:
-    """The things, with a line on stderr that says how many are done."""
+    """The things, with a line on stderr that shows how many are done."""
     start = time.monotonic()
     for number, thing in enumerate(things, 1):
         yield thing

@@ -22,7 +22,7 @@ POWERS = np.uint64(0x9E3779B97F4A7C15) ** np.arange(SHINGLE, dtype=np.uint64)
 
 
 def digest(data: bytes) -> bytes:
-    """Of the text without its blanks, so that re-indented copies are exact copies."""
+    """A digest of the text without its blanks, so that re-indented copies are exact copies."""
     return hashlib.blake2b(b"".join(data.split()), digest_size=16).digest()
 
 
@@ -51,7 +51,7 @@ class Seen:
         self._signatures: list[np.ndarray] = []
 
     def reason(self, digest: bytes, signature: np.ndarray) -> str | None:
-        """Why the document is a copy, or None, and then it is remembered."""
+        """Why the document is a copy; None if it is not, and then it is remembered."""
         if digest in self._digests:
             return "exact duplicate"
         bands = [bytes([band]) + rows.tobytes() for band, rows in enumerate(signature.reshape(BANDS, -1))]

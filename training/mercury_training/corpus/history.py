@@ -35,7 +35,7 @@ DEFINED = re.compile(
 
 
 class SourceText(Protocol):
-    """A file that passed the filters: its history may be learned from."""
+    """A file that passed the filters, so that its history may be trained on."""
 
     path: str
     language: str
@@ -62,8 +62,7 @@ class Change(Struct, frozen=True):
 
 
 class MadeUp(Struct, frozen=True):
-    """A change that nobody made, of which so many hunks are `known` before the rest is expected; `make` makes rows of
-    it."""
+    """A synthetic change, of which `known` hunks are history and the rest is expected; `make` makes rows of it."""
 
     kind: str
     change: Change
@@ -72,7 +71,7 @@ class MadeUp(Struct, frozen=True):
 
 
 def made_up(source: CorpusSource, texts: Sequence[SourceText], draw: random.Random) -> Iterator[MadeUp]:
-    """A name, a signature or an import carried through one Python file, as everybody does it."""
+    """Synthetic changes: a name, a signature or an import carried through one Python file."""
     python = [text for text in texts if text.language == "python"]
     for text in draw.sample(python, len(python)):
 
@@ -86,7 +85,7 @@ def made_up(source: CorpusSource, texts: Sequence[SourceText], draw: random.Rand
 
 
 def edit_rows(source: CorpusSource, texts: Sequence[SourceText], limit: int) -> Iterator[EditRow]:
-    """At most `limit` rows, newest commits first, synthetic ones among them, and a quarter silent."""
+    """At most `limit` rows, newest commits first, with synthetic rows among them, and silence in a quarter of them."""
     draw = random.Random(source.name)
     made = silent = 0
     rows = _interleaved(_commit_rows(source, texts, draw), _synthetic_rows(source, texts, draw), draw)
@@ -102,7 +101,7 @@ def edit_rows(source: CorpusSource, texts: Sequence[SourceText], limit: int) -> 
 
 
 def commit_rows(change: Change, make: Callable[..., EditRow], draw: random.Random) -> Iterator[EditRow]:
-    """Rows of one commit: some of its edits with those before as history, then silence when all is done."""
+    """Rows of one commit: some of its edits, with the earlier ones as history, then silence after the last."""
     hunks = in_plausible_order(change.hunks)
     chosen = sorted(draw.sample(range(1, len(hunks)), min(ROWS_A_COMMIT, len(hunks) - 1)))
     if draw.random() < FIRST_SHARE:
@@ -113,7 +112,7 @@ def commit_rows(change: Change, make: Callable[..., EditRow], draw: random.Rando
 
 
 def hunks_between(path: str, before: Sequence[str], after: Sequence[str]) -> list[CommitHunk] | None:
-    """What turns `before` into `after`, None where the two differ over too long a stretch."""
+    """The hunks that turn `before` into `after`; None if they differ over too long a stretch."""
     head = next(
         (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
     )
@@ -161,7 +160,7 @@ def _commit_rows(source: CorpusSource, texts: Sequence[SourceText], draw: random
 
 
 def _small_changes(source: CorpusSource, known: Container[str]) -> Iterator[Change]:
-    """Commits that modify one to three known files by at most 60 lines, whose blobs are all there."""
+    """Commits that modify one to three known files by at most 60 lines, and whose blobs are all present."""
     with blobs(source.location) as read:
         for commit, files in _commits(source, known):
             before, hunks = {}, []
@@ -196,7 +195,7 @@ def _commits(source: CorpusSource, known: Container[str]) -> Iterator[tuple[str,
 
 
 def _lines(data: bytes | None) -> list[str] | None:
-    """Lines with their ends, None for what is absent, overlong or no text."""
+    """Lines with their ends; None if the blob is absent, too long or not text."""
     if data is None or len(data) > filters.LARGEST or b"\0" in data:
         return None
     try:
@@ -217,7 +216,7 @@ def _is_small(hunks: Sequence[CommitHunk]) -> bool:
 def _row(
     change: Change, hunks: Sequence[CommitHunk], done: int, make: Callable[..., EditRow], draw: random.Random
 ) -> EditRow:
-    """The moment before hunk `done`: expected are it and the later ones that its window holds whole."""
+    """The moment before hunk `done`: it is expected, and so are the later hunks that are entirely in its window."""
     target, applied = hunks[done], hunks[:done]
     lines = _state(change, target.path, applied)
     place = _place(target, applied)
@@ -241,7 +240,7 @@ def _row(
 
 
 def _silence(change: Change, hunks: Sequence[CommitHunk], make: Callable[..., EditRow], draw: random.Random) -> EditRow:
-    """All is done: around the last edit, or anywhere else in a changed file, nothing is to be changed."""
+    """The moment after all hunks: near the last edit, or anywhere in a changed file, no edit is due."""
     last = hunks[-1]
     lines = _state(change, last.path, hunks)
     near = _place(last, hunks) if draw.random() < 0.7 else draw.randrange(len(lines) or 1)
@@ -294,7 +293,7 @@ def _kind(target: CommitHunk, applied: Sequence[CommitHunk]) -> str:
 
 
 def _substitution(hunk: CommitHunk) -> tuple[tuple[str, ...], ...]:
-    """The words taken and the words put, without those on either side that stay."""
+    """The words removed and the words inserted, without common ones on either side."""
     old, new = (re.findall(r"\w+|[^\w\s]", "".join(lines)) for lines in (hunk.old, hunk.new))
     while old and new and old[0] == new[0]:
         del old[0], new[0]
@@ -325,7 +324,7 @@ def _synthetic_rows(source: CorpusSource, texts: Sequence[SourceText], draw: ran
 
 
 def _interleaved(commits: Iterator[EditRow], made_up: Iterator[EditRow], draw: random.Random) -> Iterator[EditRow]:
-    """Made-up rows among those of commits, as long as there are commits."""
+    """Synthetic rows mixed with those of commits, as long as there are commits."""
     for row in commits:
         yield row
         if draw.random() < SYNTHETIC_SHARE / (1 - SYNTHETIC_SHARE):

@@ -39,7 +39,7 @@ WORDINGS = (
     ("", "attribution-noncommercial"),
     ("", "attribution-sharealike"),
 )
-"""What each licence is recognised by; the one that a text opens with counts, bundled ones follow it."""
+"""The wording that identifies each licence; the first one in a text counts, since bundled ones follow it."""
 
 CLASSIFIERS = {
     "Apache Software License": "Apache-2.0",
@@ -102,13 +102,13 @@ def permitted(expression: str) -> str | None:
 
 
 def of_texts(texts: Iterable[str]) -> str | None:
-    """The licence of a folder whose licence files say `texts`; one that is not permissive spoils it."""
+    """The licence of a folder with these licence files; None if any of them is not permissive."""
     found = [identify(text) for text in texts if len(text) > 200]
     return " OR ".join(sorted(set(found))) if found and all(found) else None
 
 
 def of_metadata(metadata: Message, texts: Mapping[str, str]) -> str | None:
-    """The licence of a Python distribution: its expression, else its classifiers, else its field, else its files."""
+    """The licence of a Python distribution: its expression, classifiers, field or files, in this order."""
     if expression := metadata.get("License-Expression"):
         return permitted(expression)
     classifiers = [
@@ -126,7 +126,7 @@ def of_metadata(metadata: Message, texts: Mapping[str, str]) -> str | None:
 
 
 def of_file(text: str, inherited: str) -> str | None:
-    """A file's own licence where its head names one, else that of its folder."""
+    """A file's own licence if its head names one, else that of its folder."""
     head = text[:3000]
     if tag := SPDX_TAG.search(head):
         return permitted(tag[1].strip().removesuffix("--").strip())

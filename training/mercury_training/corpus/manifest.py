@@ -15,7 +15,7 @@ MARK = re.compile(r"(<!-- figures -->\n).*?(<!-- /figures -->)", re.DOTALL)
 
 
 class SourceEntry(Struct, frozen=True, kw_only=True):
-    """One source as it went in; `languages` are tokens."""
+    """One source as it entered the corpus."""
 
     name: str
     revision: str

@@ -1,4 +1,4 @@
-"""A corpus in one file of a given size, for a trip to a machine that can be sent only so much."""
+"""A corpus packed into one file of a given size, for a machine with a limit on uploads."""
 
 import io
 import lzma
@@ -18,7 +18,7 @@ TOKENS_FILTER = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 1, "pb": 
 """Tuned to 16-bit tokens: 7 % smaller than the same text compressed."""
 
 LAG = 1 << 20
-"""What the compressor may still hold back."""
+"""The most that the compressor may still hold back."""
 
 EDITS_SHARE = 0.2
 

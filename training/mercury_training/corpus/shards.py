@@ -1,4 +1,4 @@
-"""The corpus on disk: every document's tokens end to end, memory-mapped, and an index of who they belong to.
+"""The corpus on disk: every document's tokens end to end, memory-mapped, and an index of the documents.
 
     corpus = Corpus.open(Path("corpus/v1"))          # corpus.tokenizer, corpus.train, corpus.held_out
     corpus.train.tokens_of(12)                       # view of document 12: plain text, no special tokens
@@ -66,7 +66,7 @@ class EditRow(Struct, frozen=True):
 
     `first_line` is where the window begins in the file and `cursor` the line of the window where the last edit left
     the cursor (-1: outside). `expected` are replacements against the window, top to bottom; the first in time is
-    number `next`. None expected means that silence is right. `kind`: first, propagate, repeat, other, none, and the
+    number `next`. If there are none, silence is right. `kind`: first, propagate, repeat, other, none, and the
     synthetic rename, signature, import.
     """
 
@@ -146,7 +146,7 @@ class Corpus:
 
 
 def token_type(vocabulary: int) -> np.dtype:
-    """How wide the tokens of a corpus are that has so many different ones."""
+    """The width of the tokens of a corpus with this vocabulary."""
     return NARROW if vocabulary <= 1 << 16 else WIDE
 
 
@@ -157,7 +157,7 @@ def write_split(
     documents: list[CorpusFile] = []
     offset = 0
     for suffix in SUFFIX.values():
-        # Who has the old tokens mapped keeps them.
+        # Processes that have the old tokens mapped keep them.
         (folder / f"{name}.{suffix}").unlink(missing_ok=True)
     with (folder / f"{name}.{SUFFIX[kind]}").open("wb") as joined:
         for path, found in parts:
@@ -177,7 +177,7 @@ def read_edits(path: Path) -> Iterator[EditRow]:
 
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
-    """While compressed rows are read, or unpacked."""
+    """Names the file in errors while compressed rows are read or unpacked."""
     try:
         yield
     except (OSError, EOFError, lzma.LZMAError, msgspec.DecodeError) as error:
@@ -196,7 +196,7 @@ def write_edits(path: Path, rows: Iterable[EditRow]) -> int:
 
 
 def _is_spelled_by(tokenizer: Tokenizer, tokens: np.ndarray) -> bool:
-    """Whether a document's tokens are what its text is encoded as."""
+    """Whether a document's text is encoded as these tokens."""
     known = not len(tokens) or int(tokens.max()) < tokenizer.vocabulary
     return known and tokenizer.encode(tokenizer.decode(tokens.tolist())) == tokens.tolist()
 

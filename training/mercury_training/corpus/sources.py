@@ -47,7 +47,7 @@ LANGUAGE_OF_SUFFIX = {
 COMMON_WORDS = frozenset(
     {"algorithms", "continue", "go", "javascript", "mesa", "python", "rust", "salt", "sweep", "typescript", "zed"}
 )
-"""Reserved repositories whose names are ordinary words: a folder of that name elsewhere is no copy of them."""
+"""Reserved repositories whose names are ordinary words: a folder of that name elsewhere is not a copy of them."""
 
 NEVER_PERMISSIVE = ("nvidia", "cuda", "certifi")
 LARGEST = 300_000
@@ -129,13 +129,13 @@ def git(repository: str, *arguments: str) -> bytes:
 
 
 def plain_environment() -> dict[str, str]:
-    """Without what makes git look at another repository, as it is set where git runs a hook."""
+    """The environment without variables that redirect git to another repository, as set in hooks."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
 @contextmanager
 def blobs(repository: str) -> Iterator[Callable[[str], bytes | None]]:
-    """A function from object ids to their bytes, None where the mirror lacks the object."""
+    """A function from object ids to their bytes, None if the mirror lacks the object."""
     command = ["git", "-c", "safe.directory=*", "-C", repository, "cat-file", "--batch"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=plain_environment()
@@ -203,7 +203,7 @@ def _tree(repository: str, revision: str) -> list[tuple[str, str]]:
 
 
 def _licence_of_folder(texts: dict[str, str], stated: str | None) -> Callable[[str], str | None]:
-    """The nearest folder upwards that holds licence files decides."""
+    """The nearest parent folder with licence files decides."""
     by_folder: dict[str, list[str]] = {}
     for path, text in texts.items():
         by_folder.setdefault(str(PurePosixPath(path).parent), []).append(text)
@@ -264,7 +264,7 @@ def _wheel_files(source: CorpusSource, stated: str | None) -> Iterator[SourceFil
 
 
 def _licence_of_package(metadata: str, texts: dict[str, str], stated: str | None) -> Callable[[str], str | None]:
-    """What the package states holds wherever no folder of it has licence files of its own."""
+    """The licence that the package states applies wherever no folder has licence files of its own."""
     found = stated or licences.of_metadata(HeaderParser().parsestr(metadata), texts)
     inside = {path: text for path, text in texts.items() if ".dist-info/" not in path}
     return _licence_of_folder(inside, found) if found else lambda path: None

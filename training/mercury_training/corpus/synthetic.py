@@ -1,4 +1,4 @@
-"""Changes that nobody made but everybody makes: a name, a signature or an import, carried through one Python file."""
+"""Synthetic changes of common kinds: a name, a signature or an import, carried through one Python file."""
 
 import ast
 import builtins
@@ -52,7 +52,7 @@ def _known(kind: str, hunks: list[Hunk], draw: random.Random) -> int:
 
 
 def _rename(lines: list[str], tree: ast.Module, draw: random.Random) -> list[Hunk]:
-    """A name of the file becomes another, built from words that the file uses; lines with strings may differ."""
+    """Rename a name of the file to one built from words that the file uses; lines with strings may differ."""
     places: dict[str, set[int]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
@@ -99,7 +99,7 @@ def _other_name(old: str, names: list[str], draw: random.Random) -> str:
 
 
 def _signature(lines: list[str], tree: ast.Module, draw: random.Random) -> list[Hunk]:
-    """A function takes one parameter more, and its callers pass it on."""
+    """Add a parameter to a function, and the argument to its calls."""
     defined = {
         node.name: node
         for node in ast.walk(tree)

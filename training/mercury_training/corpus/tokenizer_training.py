@@ -1,4 +1,4 @@
-"""The vocabulary: merges learned from a sample of the corpus, behind the engine's reserved ids and byte alphabet."""
+"""The vocabulary: merges learned from a sample of the corpus, after the engine's reserved ids and byte alphabet."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Completers without a model, behind the engine's boundary: what a model has to beat.
+"""Completers without a model, behind the engine's API: a model has to beat them.
 
-`FakeEngine` continues the longest match of the text before the cursor; `NgramEngine` says token by token what most
-often followed the last few tokens in the same file.
+`FakeEngine` continues the longest match of the text before the cursor; `NgramEngine` gives, token by token, the
+most frequent continuation of the last few tokens in the same file.
 """
 
 import re
@@ -38,7 +38,7 @@ BASELINES = {"copy": FakeEngine, "ngram": NgramEngine}
 
 
 def learned(request: InfillRequest) -> Counts:
-    """What followed each run of up to ORDER tokens. Text on two sides of a span never joins."""
+    """What followed each n-gram of up to ORDER tokens. Text on both sides of a span is never joined."""
     counts: Counts = defaultdict(Counter)
     for text in texts(request):
         tokens = TOKEN.findall(text)
@@ -57,7 +57,7 @@ def texts(request: InfillRequest) -> Iterator[str]:
 
 
 def continued(counts: Counts, request: InfillRequest, span: Span) -> Filled:
-    """Greedy, from the longest run that was seen before, until the line or the block ends or nothing is known."""
+    """Greedy, with backoff from the longest known n-gram, until the line or the block ends or nothing is known."""
     window = request.windows[span.window].text
     before = TOKEN.findall(window[: span.start][-ORDER * 40 :])
     said: list[str] = []
@@ -79,7 +79,7 @@ def continued(counts: Counts, request: InfillRequest, span: Span) -> Filled:
 
 
 def likeliest(counts: Counts, context: Sequence[str]) -> tuple[str, float]:
-    """Ties go to what was seen first. The empty token where even the last token is new."""
+    """Ties go to the token that was seen first. The empty token if even the last token is new."""
     for start in range(len(context)):
         if found := counts.get(tuple(context[start:])):
             token, count = found.most_common(1)[0]
@@ -95,6 +95,6 @@ def ends(token: str, span: Span, said: Sequence[str], depth: int) -> bool:
 
 
 def margin(before: str) -> int:
-    """How far the cursor's line is indented."""
+    """The indentation of the cursor's line."""
     line = before.rpartition("\n")[2]
     return len(line) - len(line.lstrip())

@@ -1,4 +1,4 @@
-"""Bits per byte: how well a model as it ships predicts text that it never saw, read as a document."""
+"""Bits per byte: how well a model as it ships predicts unseen documents."""
 
 import math
 import random
@@ -20,7 +20,7 @@ CODE = ("python", "typescript", "tsx", "go", "rust")
 
 
 class Reading(Struct, frozen=True):
-    """What the beginning of one document cost: as much of it as a context holds."""
+    """The cost of the beginning of one document, as much of it as a context holds."""
 
     language: str
     bits: float
@@ -28,7 +28,7 @@ class Reading(Struct, frozen=True):
 
 
 def sample(corpus: Corpus, documents: int, seed: int = 0) -> dict[str, Window]:
-    """So many held-out documents of each language, by repository and path; repositories are not weighed."""
+    """`documents` held-out documents of each language, by repository and path; repositories are not weighted."""
     chosen: list[int] = []
     for language in CODE:
         numbers = [n for n, document in enumerate(corpus.held_out.documents) if document.language == language]
@@ -57,7 +57,7 @@ def _running(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: i
 
 
 def bits(runtime: Runtime, example: Example, header: int) -> Iterator[float]:
-    """Of the tokens from `header` on, a chunk of rows at a time."""
+    """The cost of the tokens from `header` on, a chunk of rows at a time."""
     ids, hints_RH, cache = example.stream.ids, example.hints(), runtime.cache()
     for start in range(0, len(ids) - 1, CHUNK):
         stop = min(start + CHUNK, len(ids) - 1)

@@ -1,5 +1,5 @@
-"""The inside of the sandbox, run by its own interpreter as root: namespaces, a root folder of its own, and for each
-program a child without rights. Only the standard library is imported.
+"""The inside of the sandbox, run by its own interpreter as root: namespaces, a root folder, and for each program a
+child without privileges. Only the standard library is imported.
 
 Messages are JSON lines. The first one out is `{"ready": true}` or `{"error": …}`; then each `{"program": …}` that
 comes in is answered by `{"verdict": …, "detail": …}`.
@@ -50,7 +50,7 @@ def say(message: dict) -> None:
 
 
 def enter(root: str) -> None:
-    """Become the first process of new namespaces, whose root holds an interpreter and its libraries, to be read."""
+    """Become the first process of new namespaces, whose root holds an interpreter and its libraries, read-only."""
     called("unshare", NEW_NAMESPACE | NEW_UTS | NEW_IPC | NEW_PID | NEW_NET)
     if child := os.fork():
         os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) and 1)
@@ -69,7 +69,7 @@ def enter(root: str) -> None:
 
 
 def expose(path: str, inner: str) -> None:
-    """The same path below `inner`, to be read only. A link such as /lib stays one."""
+    """Mount the same path below `inner`, read-only. A link such as /lib stays one."""
     target = inner + path
     if not os.path.lexists(path) or os.path.lexists(target):
         return
@@ -110,7 +110,7 @@ def judge(program: str, options: dict) -> dict:
 
 
 def kill_all() -> None:
-    """Everything but this process, the first of its namespace, and wait until all are gone."""
+    """Kill every process of the namespace but this one, its first, and wait until all are gone."""
     while True:
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
@@ -140,7 +140,7 @@ def run(program: str, token: str, into: int, options: dict) -> None:
 def drop(into: int, options: dict) -> None:
     """A fresh folder, another user, no descriptor but the answer's, and limits on everything that can be limited.
 
-    A process that was chrooted cannot make user namespaces, and so never gets rights again.
+    A chrooted process cannot create user namespaces, and so cannot regain privileges.
     """
     called("unshare", NEW_NAMESPACE | NEW_IPC)
     size = f"size={options['disk_mebibytes']}m,nr_inodes=1000,mode=1777"

@@ -14,7 +14,7 @@ __all__ = ["HeldOut", "Identity", "Ledger"]
 
 
 class Identity(Struct, frozen=True, tag="model"):
-    """Whose results a ledger holds."""
+    """The model whose results a ledger holds."""
 
     model: str
     weights: str
@@ -32,7 +32,7 @@ Entry = Identity | Result | HeldOut
 
 
 class Ledger:
-    """Owns what is finished; in a file, if there is one, so that nothing is computed twice."""
+    """Owns the finished results, in a file if there is one, so that nothing is computed twice."""
 
     def __init__(self, path: Path | None, identity: Identity) -> None:
         self._path = path
@@ -66,7 +66,7 @@ class Ledger:
 
 
 def _entries(path: Path) -> Iterator[Entry]:
-    """A last line that was cut off while it was written is dropped."""
+    """A last line that was cut off while being written is dropped."""
     if not path.exists():
         return
     data = path.read_bytes()

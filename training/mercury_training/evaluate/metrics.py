@@ -30,7 +30,7 @@ Grams = Counter[str]
 
 
 class Interval(Struct, frozen=True):
-    """A figure and the range that it may lie in."""
+    """A figure and its confidence interval."""
 
     value: float
     low: float
@@ -38,7 +38,7 @@ class Interval(Struct, frozen=True):
 
 
 class Bin(Struct, frozen=True):
-    """Predictions of similar confidence: how many, how confident, and what share of them was right."""
+    """Predictions of similar confidence: their number, mean confidence, and the share that was right."""
 
     count: int
     confidence: float
@@ -46,7 +46,7 @@ class Bin(Struct, frozen=True):
 
 
 def exact(answer: str, truth: str) -> bool:
-    """Blanks at the ends of lines, and blank lines at the end, do not count."""
+    """Equal, apart from blanks at the ends of lines and blank lines at the end."""
     return _trimmed(answer) == _trimmed(truth)
 
 
@@ -61,19 +61,19 @@ def similarity(answer: str, truth: str) -> float:
 
 
 def chrf(answer: str, truth: str) -> float:
-    """0 to 100: F-score with recall weighing double, over character 1- to 6-grams without white space."""
+    """0 to 100: the F2 score over character 1- to 6-grams without white space (Popović 2015)."""
     return _f_score([(_grams(answer, order), _grams(truth, order)) for order in ORDERS])
 
 
 def delta_chrf(before: str, answer: str, truth: str) -> float:
-    """The same over what the two edits of `before` add and take; 100 where both change nothing."""
+    """chrF over what two edits of `before` add and remove; 100 if neither changes anything."""
     if "".join(answer.split()) == "".join(truth.split()):
         return 100.0
     return _f_score([_changes(before, answer, truth, order) for order in ORDERS])
 
 
 def wilson(successes: int, count: int) -> Interval:
-    """The share of successes."""
+    """The share of successes, with Wilson's score interval."""
     if not count:
         return Interval(math.nan, 0.0, 1.0)
     share, weight = successes / count, Z * Z / count
@@ -89,7 +89,7 @@ def bootstrap(
     draws: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """A statistic of the values, and where it lies when they are drawn anew."""
+    """A statistic of the values, with its percentile bootstrap interval."""
     if not values:
         return Interval(math.nan, math.nan, math.nan)
     draw = random.Random(seed)
@@ -109,7 +109,7 @@ def reliability(confidences: Sequence[float], right: Sequence[bool], bins: int =
 
 
 def ece(confidences: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
-    """Expected calibration error: how far confidence and accuracy lie apart, on average over predictions."""
+    """Expected calibration error: the mean difference of confidence and accuracy over all predictions."""
     if not confidences:
         return math.nan
     apart = sum(b.count * abs(b.confidence - b.accuracy) for b in reliability(confidences, right, bins))
@@ -140,7 +140,7 @@ def _grams(text: str, order: int) -> Grams:
 
 
 def _changes(before: str, answer: str, truth: str, order: int) -> tuple[Grams, Grams]:
-    """n-grams that each edit adds, as they are, and takes, marked by a leading blank, which no n-gram has."""
+    """The n-grams that each edit adds, and those it removes, marked by a leading blank, which no n-gram has."""
     base = _grams(before, order)
     found = []
     for after in (_grams(answer, order), _grams(truth, order)):
@@ -149,7 +149,7 @@ def _changes(before: str, answer: str, truth: str, order: int) -> tuple[Grams, G
 
 
 def _f_score(orders: Sequence[tuple[Grams, Grams]]) -> float:
-    """Precision and recall averaged over the orders that both texts have, then joined."""
+    """The F score of precision and recall, each averaged over the orders that both texts have."""
     shared = [(answer, truth, (answer & truth).total()) for answer, truth in orders if answer and truth]
     if not shared:
         return 0.0 if any(answer or truth for answer, truth in orders) else 100.0

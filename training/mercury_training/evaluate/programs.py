@@ -1,4 +1,4 @@
-"""Answers checked by running them: a row with the answer in it becomes a Python program that passes or fails."""
+"""Answers are checked by running them: a row with the answer in it becomes a Python program that passes or fails."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -12,12 +12,12 @@ from mercury_training.rows.fim_rows import FimRow
 __all__ = ["Execute", "check", "executor", "program"]
 
 Execute = Callable[[FimRow, str], bool | None]
-"""Whether a row passes with this answer in it; None where it cannot be run."""
+"""Whether a row passes with this answer in it; None if it cannot be run."""
 
 
 @contextmanager
 def executor(rows: Iterable[FimRow]) -> Iterator[tuple[Execute, str]]:
-    """Runs rows with answers in them; and why it cannot, if programs cannot be isolated here."""
+    """A function that runs a row with an answer in it, and the reason if programs cannot be isolated here."""
     with ExitStack() as stack:
         sandbox, reason = None, ""
         if any(row.exec for row in rows):
@@ -30,7 +30,7 @@ def executor(rows: Iterable[FimRow]) -> Iterator[tuple[Execute, str]]:
 
 
 def check(sets: dict[str, list[FimRow]]) -> str:
-    """How many rows pass with their own middle, which all should, with nothing, and with `pass`."""
+    """How many rows pass with their true middle, as all should, with an empty one, and with `pass`."""
     lines = []
     with Sandbox() as sandbox:
         for name, rows in sets.items():
@@ -44,7 +44,7 @@ def check(sets: dict[str, list[FimRow]]) -> str:
 
 
 def program(row: FimRow, middle: str) -> str:
-    """Python that passes if the middle is right."""
+    """A Python program that passes if the middle is right."""
     assert row.exec, f"{row.id} cannot be run"
     source = row.prefix + middle + row.suffix
     how = row.exec["type"]
@@ -58,7 +58,7 @@ def _humaneval(source: str, how: dict[str, Any]) -> str:
 
 
 def _doctest(source: str, how: dict[str, Any]) -> str:
-    """The examples of one object of the module; there must be some."""
+    """Runs the examples of one object of the module; there must be some."""
     return f"""{_module(source, how["module"])}
 import doctest
 tested = module

@@ -1,4 +1,4 @@
-"""A line on stderr that says how far a step is and how long the rest will take."""
+"""A line on stderr that shows the progress of a step and the time left."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ import time
 __all__ = ["ProgressLine"]
 
 PAUSE_TERMINAL, PAUSE_FILE = 0.2, 20.0
-"""Seconds between two states of the line."""
+"""Seconds between two updates of the line."""
 
 
 class ProgressLine:

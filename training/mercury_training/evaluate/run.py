@@ -22,13 +22,13 @@ FILES = ("fim.jsonl", "fim_exec.jsonl")
 RIVALS = ("ar", "unverified", "no_copying")
 RIVAL_KINDS = ("single_line", "multi_line")
 PROGRAM_RIVALS = ("no_copying",)
-"""Where answers are run: what the model knows without copying. How it decodes is compared on other rows."""
+"""Rivals on rows that are run, to tell what the model knows without copying. Decoding is compared on other rows."""
 
 NOT_GIVEN = "{} was not given"
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """What is to be evaluated. `documents` of each held-out language are read for bits per byte."""
+    """One evaluation. `documents` of each held-out language are read for bits per byte."""
 
     model: str
     decode: str = "policy"
@@ -96,7 +96,7 @@ def _answers(
 
 
 def _contestants(run: Run, subject: Subject, name: str, row: FimRow) -> list[Contestant]:
-    """The subject, its rivals where decoding is compared, and the baselines."""
+    """The subject, its rivals on rows for which decoding is compared, and the baselines."""
     elsewhere = RIVALS if row.kind in RIVAL_KINDS else ()
     rivals = PROGRAM_RIVALS if name.startswith("humaneval/") else elsewhere
     names = dict.fromkeys([run.decode, *rivals, *BASELINES])

@@ -1,11 +1,11 @@
-"""Runs programs that a model wrote where they can harm nothing: no network, no files, no rights, little of anything.
+"""Runs programs that a model wrote in isolation: no network, no files, no privileges, and tight limits.
 
     with Sandbox() as sandbox:
         sandbox.run("assert 1 + 1 == 2").passed
 
 A server in namespaces of its own forks a child for each program, so that one costs milliseconds. It needs Linux and
-root, or root of a user namespace with subordinate ids (`unshare --map-root-user --map-auto …`); where these are
-missing, nothing is run.
+root, or root of a user namespace with subordinate ids (`unshare --map-root-user --map-auto …`); without these, nothing
+is run.
 """
 
 import json
@@ -31,7 +31,7 @@ REMEDY = (
     "--map-auto`; model code is never run unsandboxed"
 )
 FIRST_USER, USERS = 61_184, 4_096
-"""Ids that nobody has and that fit a user namespace; two sandboxes rarely get the same."""
+"""User ids that nobody has and that fit a user namespace; two sandboxes rarely get the same one."""
 
 
 class SandboxError(TrainingError):
@@ -39,7 +39,7 @@ class SandboxError(TrainingError):
 
 
 class Limits(Struct, frozen=True):
-    """What one program may use. `seconds` are of wall time, and of each process' own."""
+    """What one program may use. `seconds` limits wall time and each process' CPU time."""
 
     seconds: float = 3.0
     memory_mebibytes: int = 512
@@ -81,7 +81,7 @@ class Sandbox:
             raise SandboxError(f"no sandbox here: {trial.detail or trial.verdict}; {REMEDY}")
 
     def run(self, program: str) -> Execution:
-        """Passed is a Python program that comes to its end without raising or exiting."""
+        """A Python program passes if it reaches its end without raising or exiting."""
         assert self._server.stdin
         with suppress(BrokenPipeError):
             self._server.stdin.write(json.dumps({"program": program}) + "\n")

@@ -1,4 +1,4 @@
-"""From single results to figures: shares with intervals, timings in pairs, calibration, a table and a line of JSON."""
+"""Results become figures: shares with intervals, paired timings, calibration, a table and a line of JSON."""
 
 import math
 import statistics
@@ -29,7 +29,7 @@ SINGLE_LINE_HUMANEVAL = "humaneval/single-line"
 
 
 class Result(Struct, frozen=True, kw_only=True, tag="result"):
-    """One contestant's answer to one row, scored. `parses`: no worse than the true text; `passed`: when it was run."""
+    """One contestant's scored answer. `parses`: with no more errors than the true text; `passed`: None if not run."""
 
     set: str
     id: str
@@ -47,7 +47,7 @@ class Result(Struct, frozen=True, kw_only=True, tag="result"):
 
 
 class Evaluated(Struct, frozen=True, kw_only=True):
-    """All there is to report. `subject` is the way of decoding that is evaluated; `reasons` say why figures miss."""
+    """All results. `subject` is the way of decoding that is evaluated, `reasons` say why figures are missing."""
 
     model: str
     device: str
@@ -78,7 +78,7 @@ def score(set_name: str, by: str, row: FimRow, suggestion: Suggestion, passed: b
 
 
 def figures(found: Evaluated) -> dict:
-    """What the last line says. A figure that is not there is null, and `reasons` tells why."""
+    """The contents of the last line. A missing figure is null, and `reasons` says why."""
     main = _main_set(found)
     ours = _of(found, set=main, by=found.subject)
     subject = dict.fromkeys(KINDS) | _shares(ours, "exact")
@@ -129,12 +129,12 @@ def figures(found: Evaluated) -> dict:
 
 
 def key_of(contestant: str) -> str:
-    """What a contestant is called in the keys of the last line."""
+    """The name of a contestant in the keys of the last line."""
     return "alone" if contestant == "no_copying" else contestant
 
 
 def table(found: Evaluated) -> str:
-    """For people: each set by kind and language, what stands beside it, calibration, and bits per byte."""
+    """For people: each set by kind and language, its rivals, calibration, and bits per byte."""
     lines = [f"{found.model} on {found.device}, decode {found.subject}"]
     for name in _sets(found):
         lines += ["", *_set_table(found, name)]
@@ -201,7 +201,7 @@ def _baseline(found: Evaluated, main: str, name: str) -> dict[str, float | None]
 
 
 def _not_copied(found: Evaluated, main: str, by: str) -> float | None:
-    """Exact lines among those that stand nowhere else in their file."""
+    """The share of exact lines among those that occur nowhere else in their file."""
     lines = _of(found, set=main, by=by, kind="single_line")
     return _value(_share([result for result in lines if not result.copy], "exact"))
 
@@ -225,7 +225,7 @@ def _set(found: Evaluated, name: str) -> dict:
 
 
 def _main_set(found: Evaluated) -> str:
-    """The largest that is no HumanEval."""
+    """The largest set other than HumanEval."""
     sizes = {name: len(_of(found, set=name, by=found.subject)) for name in _sets(found)}
     return max((name for name in sizes if not name.startswith("humaneval/")), key=sizes.__getitem__, default="")
 
@@ -256,14 +256,14 @@ def _pass(found: Evaluated, name: str, by: str) -> float | None:
 
 
 def _pairs(found: Evaluated, main: str, kind: Kind) -> list[tuple[float, float]]:
-    """Milliseconds of the same rows, ours and autoregressive."""
+    """Milliseconds for the same rows, ours and autoregressive."""
     ar = {r.id: r.suggestion.milliseconds for r in _of(found, set=main, by="ar", kind=kind)}
     ours = _of(found, set=main, by=found.subject, kind=kind)
     return [(r.suggestion.milliseconds, ar[r.id]) for r in ours if r.id in ar]
 
 
 def _speedup(pairs: Sequence[tuple[float, float]]) -> Interval | None:
-    """The median of the ratios of each pair."""
+    """The median ratio of the pairs."""
     ratios = [ar / ours for ours, ar in pairs if ours > 0]
     return bootstrap(ratios, statistics.median) if ratios else None
 

@@ -3,7 +3,7 @@
     python -m mercury_training.evaluate.sets build --corpus DIR --out DIR
 
 Writes `fim.jsonl` and `next_edit.jsonl` in the format of the development sets, and `manifest.json`. The same corpus
-gives the same rows. A row whose surroundings share a run of three code lines with anything in training stays out.
+gives the same rows. Rows whose surroundings share three consecutive lines of code with training are left out.
 """
 
 import argparse
@@ -34,7 +34,7 @@ __all__ = ["Training", "build", "fim_rows", "main", "next_edit_rows"]
 T = TypeVar("T")
 
 LANGUAGES = {"python": "python", "typescript": "typescript", "tsx": "typescript", "go": "go", "rust": "rust"}
-"""And under which of four they count."""
+"""Languages, and the one of four that each counts as."""
 
 FILES = ("fim.jsonl", "next_edit.jsonl")
 
@@ -46,7 +46,7 @@ PER_CLASS = {"repeat": 52, "repeat_delete": 4, "propagate": 52, "other": 20, "no
 
 SURPLUS = 1.5
 PAUSE = 10.0
-"""Seconds between two states of progress."""
+"""Seconds between two lines of progress."""
 
 APART = "another set, whose files are not cut again: one to fit with, one to judge by"
 AGAINST = "a further corpus that models are trained on, whose files rows may not resemble"
@@ -58,7 +58,7 @@ class Revision(Struct, frozen=True):
 
 
 class Sources(Struct, frozen=True):
-    """The part of a corpus' manifest that is needed here."""
+    """The part of a corpus manifest that is needed here."""
 
     tokens: dict[str, int]
     sources: list[Revision]
@@ -72,7 +72,7 @@ class Taken(Struct, frozen=True):
 
 
 class Training:
-    """Which of the marked places training has a near copy of. `mark` all of them, then `read` the corpus."""
+    """Finds the marked places that training has a near copy of. `mark` all of them, then `read` the corpus."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -105,8 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def build(
     folder: Path, out: Path, against: Sequence[Path] = (), apart_from: Sequence[Path] = (), seed: int = 0
 ) -> dict:
-    """Returns the manifest, which is also written. `against`: corpora whose training files are compared, too;
-    `apart_from`: other sets, none of whose files is used again."""
+    """Returns the manifest, which is also written. `against`: further corpora whose training files are compared;
+    `apart_from`: other sets, whose files are not used again."""
     if repository := next((str(parent) for parent in out.resolve().parents if (parent / ".git").exists()), None):
         raise TrainingError(f"{out}: lies in the repository {repository}; choose a folder outside of it")
     corpus = Corpus.open(folder)
@@ -145,7 +145,7 @@ def build(
 def fim_rows(
     corpus: Corpus, commits: dict[str, str], seed: int, used: Set[tuple[str, str]] = frozenset()
 ) -> tuple[list[FimRow], Training]:
-    """More rows than are needed, those to be preferred first; with the code around each middle marked."""
+    """More rows than are needed, in order of preference; the code around each middle is marked."""
     split = corpus.held_out
     rows: list[FimRow] = []
     training = Training()
@@ -168,7 +168,7 @@ def fim_rows(
 
 
 def next_edit_rows(rows: Iterable[EditRow], commits: dict[str, str], seed: int) -> list[dict]:
-    """Real commits only (made-up rows name the state that was collected), more than are needed, each once."""
+    """More rows than needed, of real commits only (synthetic rows name the commit that was collected), each once."""
     groups: dict[tuple[str, str], list[EditRow]] = {}
     for row in rows:
         language, name = LANGUAGES.get(row.language), class_of(row)
@@ -199,7 +199,7 @@ def _fim_row(document: CorpusFile, commit: str, text: str, cut: Cut) -> FimRow:
 
 
 def _files_of(folder: Path) -> set[tuple[str, str]]:
-    """Repositories and paths of all rows of a set."""
+    """The repository and path of every row of a set."""
     return {(row.repo, row.path) for name in FILES for row in jsonl.read(folder / name, Taken)}
 
 
@@ -215,7 +215,7 @@ def _read_files(corpora: Sequence[Corpus], training: Training) -> None:
 
 
 def _in_turn(split: Split, draw: random.Random) -> Iterator[int]:
-    """Document numbers, repositories taking turns, so that large ones do not fill a set."""
+    """Document numbers, taken from the repositories in turn, so that large ones do not fill a set."""
     groups = [draw.sample(list(numbers), len(numbers)) for _, numbers in sorted(split.repositories.items())]
     return (number for turn in zip_longest(*groups) for number in turn if number is not None)
 

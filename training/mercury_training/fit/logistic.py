@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, held back towards what was believed before."""
+"""Logistic regression by Newton's method, with a Gaussian prior."""
 
 import numpy as np
 

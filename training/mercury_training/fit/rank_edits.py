@@ -44,20 +44,20 @@ __all__ = [
 
 RIDGE = 1.0
 KNOWN_RIDGE = 200.0
-"""As good as any from 60 to 10,000 by the log loss of held-out rows, where the earlier fit saw ten times as many."""
+"""By the held-out log loss any value from 60 to 10,000 is as good, if the earlier fit saw ten times as many rows."""
 QUIET = 0.95
 MODEL_FREE = frozenset({"call", "line"})
-"""Kinds that say where and not what: without a model they show nothing."""
+"""Kinds that know where an edit is due but not its text: without a model they show nothing."""
 RARE = {"align": 1.5, "unused import": 1.9}
-"""What is believed of kinds that a fit sees a handful of, if ever: to be replaced as rows come together."""
+"""Intercepts of kinds that are too rare to fit, until there are enough rows."""
 LEADING = 0.1
 DUE_RIDGE = 30.0
 MADE = frozenset({"first", "import", "rename", "signature"})
-"""Rows that nobody made, in all of which something is due."""
+"""Synthetic rows, in all of which an edit is due."""
 TELLING_NOTHING = frozenset({("missing import", "import")})
-"""Of rows that nobody made: an import was taken, be it of the language's library or not."""
+"""Synthetic rows without information: they lack an import whether or not it is of the standard library."""
 UNSEEN = {"diagnosed": 3.0, "line diagnosed": 1.5}
-"""What the weights of complaints of language servers are: history has none, so that nothing can be learned."""
+"""Weights of diagnostics, which histories do not contain, so that they cannot be fitted."""
 
 
 class Candidate(Struct, frozen=True):
@@ -110,7 +110,7 @@ def read(path: Path) -> list[Candidate]:
 
 
 def joined(files: Iterable[Sequence[Candidate]]) -> list[Candidate]:
-    """The candidates of several files, no row of one with the number of another's."""
+    """The candidates of several files, with row numbers made distinct."""
     found: list[Candidate] = []
     for rows in files:
         first = found[-1].row + 1 if found else 0
@@ -119,7 +119,7 @@ def joined(files: Iterable[Sequence[Candidate]]) -> list[Candidate]:
 
 
 def unseen(known: Fit, rows: Sequence[Candidate]) -> Fit:
-    """What an earlier fit knows of kinds that these rows have none of, and of features that are 0 in all of them."""
+    """The part of an earlier fit on kinds that these rows lack, and on features that are 0 in all of them."""
     kinds = {each.kind for each in rows}
     others = {kind: value for kind, value in known.kinds.items() if kind not in kinds}
     told = {name: max(abs(each.features.get(name, 0.0)) for each in rows) for name in known.weights}
@@ -135,13 +135,13 @@ def unseen(known: Fit, rows: Sequence[Candidate]) -> Fit:
 
 
 def candidates_in(rows: Sequence[Candidate]) -> list[Candidate]:
-    """Without the marks of rows that have none, and what made-up rows cannot tell."""
+    """Without the markers of rows that have no candidate, and without synthetic rows that carry no information."""
     told = (each for each in rows if each.kind != "nothing")
     return [each for each in told if (each.kind, each.row_kind) not in TELLING_NOTHING]
 
 
 def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None = None) -> Fit:
-    """By Newton's method. The ridge keeps what was hardly seen near nothing, a higher one near what is known of it."""
+    """The ridge keeps weights of rare features near zero; a higher one keeps known weights near what is known."""
     known = Fit({**RARE, **known.kinds}, known.weights) if known else Fit(RARE, {})
     kinds = sorted({each.kind for each in candidates} | known.kinds.keys())
     names = sorted({name for each in candidates for name in each.features} | known.weights.keys())
@@ -158,7 +158,7 @@ def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None
 
 
 def fit_due(candidates: Sequence[Candidate], chance: np.ndarray) -> dict[str, float]:
-    """Whether anything is due, from the likeliest edit of each row in which one is somewhat likely."""
+    """Whether any edit is due, fitted on the likeliest edit of each row in which one is somewhat likely."""
     best: dict[int, int] = {}
     for at, each in enumerate(candidates):
         said = each.kind not in MODEL_FREE and each.row_kind not in MADE
@@ -187,7 +187,7 @@ def due_row(candidate: Candidate, chance: float, names: Sequence[str]) -> list[f
 
 
 def due_inputs(candidate: Candidate, chance: float) -> dict[str, float]:
-    """As the ranking reads them."""
+    """The inputs as the ranking computes them."""
     return {"bias": 1.0, "ranked": log_odds(chance), **candidate.features}
 
 
@@ -198,7 +198,7 @@ def log_odds(probability: float) -> float:
 
 
 def predict(found: Fit, candidates: Sequence[Candidate]) -> np.ndarray:
-    """A kind or feature that the fit has not seen says nothing."""
+    """Kinds and features that the fit has not seen are ignored."""
     kinds, names = list(found.kinds), list(found.weights)
     weights = np.array([*found.kinds.values(), *found.weights.values()])
     return sigmoid(matrix(candidates, kinds, names) @ weights)
@@ -222,7 +222,7 @@ def log_loss(chance: np.ndarray, right: np.ndarray) -> float:
 
 
 def area(chance: np.ndarray, right: np.ndarray) -> float | None:
-    """The chance that a right candidate ranks above a wrong one; None where there is only one sort."""
+    """The area under the ROC curve; None unless there are right and wrong candidates."""
     order = np.argsort(chance, kind="stable")
     ranks = np.empty(len(order))
     ranks[order] = np.arange(1, len(order) + 1)
@@ -234,7 +234,7 @@ def area(chance: np.ndarray, right: np.ndarray) -> float | None:
 
 
 def bar_for(candidates: Sequence[Candidate], chance: np.ndarray, silent: int) -> float:
-    """The lowest bar at which enough of the `silent` rows keep quiet; those without a candidate do so anyway."""
+    """The lowest bar at which enough of the `silent` rows stay quiet; rows without a candidate always do."""
     best: dict[int, float] = {}
     for each, p in zip(candidates, chance, strict=True):
         if each.row_kind == "none" and each.kind not in MODEL_FREE:

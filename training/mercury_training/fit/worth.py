@@ -1,11 +1,11 @@
-"""Fit what a model's word on edits counts, and write that beside its weights.
+"""Fit how much a model's opinion on edits counts, and write that beside its weights.
 
 python -m mercury_training.fit.worth OPINIONS.jsonl --model FOLDER [--ranking mercury_ls/next_edit/ranking.json]
 
-The rows are edits with the model's opinion, as `bench.edit_candidates --engine FOLDER` writes them; best of whole
-files, for which the ranking's chances hold. `--ranking` is what the server ranks edits by; with it, and enough rows in
-which nothing is due, the least chance of what is shown is found. Where half of the rows do not tell more of the other
-half than a cautious guess does, the guess stands: the ranking says what is shown, and the model is not waited for.
+The rows are edits with the model's opinion, as `bench.edit_candidates --engine FOLDER` writes them, preferably of
+whole files, for which the ranking is calibrated. `--ranking` is the server's ranking; with it, and with enough rows in
+which nothing is due, the threshold for showing an edit is fitted, too. If a fit to half of the rows does not predict
+the other half better than the cautious defaults do, the defaults stay: the ranking decides, without the model.
 """
 
 import argparse
@@ -30,11 +30,11 @@ SURE = 0.95
 LEAST_SILENT = 300
 COEFFICIENTS = 7
 TELLING = 0.002
-"""Nats by which an opinion must become less surprising for a model to be listened to."""
+"""Nats that the fit must save per opinion, on average, for the model to count."""
 
 
 class Due(Struct, frozen=True):
-    """Of a ranking, what tells whether anything is due."""
+    """The part of a ranking that tells whether any edit is due."""
 
     due: dict[str, float] = {}
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def fit_worth(opinions: Sequence[Candidate]) -> RescoringWeights:
-    """How the chances of the ranking and of the model are joined; the guess, as far as nothing speaks against it."""
+    """The weights that join the probabilities of the ranking and of the model, regularised towards the defaults."""
     if not opinions:
         return RescoringWeights()
     guess = np.array(astuple(RescoringWeights())[:COEFFICIENTS])
@@ -71,7 +71,7 @@ def fit_worth(opinions: Sequence[Candidate]) -> RescoringWeights:
 
 
 def tells_more(opinions: Sequence[Candidate]) -> bool:
-    """Whether what is fitted to the one half of the rows says more of the other half than the guess, both ways."""
+    """Whether a fit to either half of the rows predicts the other half better than the defaults do."""
     halves = [[each for each in opinions if each.row % 2 == half] for half in (0, 1)]
     if not all(halves):
         return False
@@ -82,13 +82,13 @@ def tells_more(opinions: Sequence[Candidate]) -> bool:
 
 
 def surprise(worth: RescoringWeights, opinions: Sequence[Candidate]) -> float:
-    """Nats an opinion."""
+    """Mean cross entropy, in nats."""
     scores = np.array([said(each) for each in opinions]) @ np.array(astuple(worth)[:COEFFICIENTS])
     return float(np.mean(np.logaddexp(0, scores) - np.array([each.right for each in opinions]) * scores))
 
 
 def fit_bar(rows: Sequence[Candidate], worth: RescoringWeights, due: dict[str, float]) -> float | None:
-    """The least chance at which rows in which nothing is due keep quiet; None where too few are there to tell."""
+    """The lowest probability at which enough rows without an edit due stay quiet; None if there are too few of them."""
     found, silent = candidates_in(rows), len({each.row for each in rows if each.row_kind == "none"})
     if silent < LEAST_SILENT:
         return None

@@ -1,4 +1,4 @@
-"""Canvases for training: where they hang on a stream, what their slots should hold, and how that is hidden."""
+"""Canvases for training: where they attach to a stream, the targets of their slots, and how inputs are corrupted."""
 
 import numpy as np
 from msgspec import Struct
@@ -10,18 +10,18 @@ from mercury_training.rows.examples import Example
 __all__ = ["CanvasRows", "answer_canvases", "drafted", "hidden", "pair", "text_canvases"]
 
 SIZES = (0.3, 0.35, 0.3, 0.05)
-"""How often a canvas has each of the sizes `CANVASES`."""
+"""Probabilities of the sizes `CANVASES`."""
 
 ALL_MASKED = 0.65
 PAIRED = 0.2
-"""The rest begins from a draft: the old text, or the answer with mistakes."""
+"""The rest start from a draft: the old text, or the answer with mistakes."""
 
 VISIBLE = 0.2
-"""What a slot weighs that the input shows, and rightly."""
+"""The weight of a slot whose input is already correct."""
 
 
 class CanvasRows(Struct, frozen=True, eq=False):
-    """Slots that hang on row `parent` of a stream: row j's input is `inputs[j]`, and it predicts slot j + 1.
+    """Slots attached to row `parent` of a stream: row j's input is `inputs[j]`, and it predicts slot j + 1.
 
     Canvases with the same `group` see each other; -1 is none.
     """
@@ -67,7 +67,7 @@ def drafted(slots: np.ndarray, vocabulary: int, draw: np.random.Generator) -> np
 def answer_canvases(
     example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int
 ) -> list[CanvasRows]:
-    """One drawing of canvases on an example's answers: all holes together, or one hole from some token on."""
+    """Canvases on an example's answers: on all holes together, or on one hole from some token on."""
     if len(example.answers) > 1 and draw.random() < 0.7:
         return _together(example, room, vocabulary, draw, group)
     hole = int(draw.integers(len(example.answers)))
@@ -87,7 +87,7 @@ def answer_canvases(
 def text_canvases(
     example: Example, starts: np.ndarray, room: int, vocabulary: int, draw: np.random.Generator
 ) -> list[CanvasRows]:
-    """Canvases at some place in running text; `starts[i]` says how many plain tokens follow row i. No end."""
+    """Canvases at a random place in running text, without an end; `starts[i]` plain tokens follow row i."""
     size = _size(room, draw)
     if size is None:
         return []
@@ -102,7 +102,7 @@ def text_canvases(
 
 
 def _together(example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int) -> list[CanvasRows]:
-    """The first draft of several holes: siblings that see each other, each hanging on its own anchor."""
+    """The first draft of several holes: siblings that see each other, each attached to its own anchor."""
     size = _size(room // len(example.answers), draw)
     if size is None:
         return []
@@ -123,7 +123,7 @@ def _parent(example: Example, hole: int, begun: int) -> int:
 
 
 def _size(room: int, draw: np.random.Generator) -> int | None:
-    """A size that fits the room."""
+    """A random size that fits the room."""
     size = int(draw.choice(CANVASES, p=SIZES))
     fitting = [found for found in CANVASES if found <= min(size, room)]
     return fitting[-1] if fitting else None

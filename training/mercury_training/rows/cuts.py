@@ -22,7 +22,7 @@ SHORTEST_COPY = 12
 NEAR_LINES = 3
 LINE_TAILS = 0.4
 COPIES = 0.3
-"""The part that stays of cuts that stand elsewhere in the file, to be as rare as in the development set."""
+"""The share kept of cuts that occur elsewhere in the file, which makes them as rare as in the development set."""
 
 BLOCKS = {"block", "statement_block", "statement_list"}
 FUNCTIONS = ("function", "method", "arrow_function")
@@ -42,7 +42,7 @@ class Cut(Struct, frozen=True):
 
 
 def cuts(language: str, text: str, draw: random.Random) -> list[Cut]:
-    """A few of each kind, in code and not in comments or strings; none in files that do not parse."""
+    """A few of each kind, in code but not in comments or strings; none in files that do not parse."""
     if not SHORTEST_FILE <= len(text) <= LARGEST_FILE or "\r" in text or count_errors(language, text):
         return []
     tree = parser(language).parse(text.encode())
@@ -55,13 +55,13 @@ def cuts(language: str, text: str, draw: random.Random) -> list[Cut]:
 
 
 def is_copy(text: str, cut: Cut) -> bool:
-    """Whether what is cut stands elsewhere in the file; a few characters always do."""
+    """Whether the cut text occurs elsewhere in the file; a few characters always do."""
     middle = text[cut.start : cut.stop].strip()
     return len(middle) >= SHORTEST_COPY and (middle in text[: cut.start] or middle in text[cut.stop :])
 
 
 def row_of(text: str, cut: Cut, **origin: str) -> FimRow:
-    """The text without what is cut; `origin` is the row's id and where the text is from."""
+    """The row of a cut; `origin` is the row's id and where the text comes from."""
     return FimRow(
         kind=cut.kind,
         sub=cut.sub,
@@ -74,7 +74,7 @@ def row_of(text: str, cut: Cut, **origin: str) -> FimRow:
 
 
 def surroundings(text: str, cut: Cut) -> str:
-    """The middle's lines and the nearest lines that are not blank: where a near copy would be seen."""
+    """The lines of the middle and the nearest lines that are not blank: a near copy would show there."""
     first, last = text.count("\n", 0, cut.start), text.count("\n", 0, cut.stop)
     lines = text.split("\n")
     above = [line for line in lines[:first] if line.strip()][-NEAR_LINES:]
@@ -83,7 +83,7 @@ def surroundings(text: str, cut: Cut) -> str:
 
 
 def _line(tree: Tree, text: str, draw: random.Random) -> Cut | None:
-    """A whole line behind its indentation, or its end from the beginning of a word or sign on."""
+    """A whole line after its indentation, or its end from the beginning of a word or operator on."""
     start, stop = _some_line(text, draw)
     line = text[start:stop]
     begin, sub = start + len(line) - len(line.lstrip()), "full_line"
@@ -100,7 +100,7 @@ def _line(tree: Tree, text: str, draw: random.Random) -> Cut | None:
 
 
 def _block(tree: Tree, text: str, draw: random.Random) -> Cut | None:
-    """Two lines or more of whole statements of a block; all of them where it is a short function."""
+    """Two or more lines of whole statements of a block; all of them in a short function."""
     data = text.encode()
     blocks = [node for node in _nodes(tree.root_node) if node.type in BLOCKS and node.named_child_count]
     if not blocks:
@@ -122,7 +122,7 @@ def _block(tree: Tree, text: str, draw: random.Random) -> Cut | None:
 
 
 def _span(tree: Tree, text: str, draw: random.Random) -> Cut | None:
-    """Characters from anywhere in a line of code on, short spans more often."""
+    """Characters from anywhere in a line of code on; short spans are more frequent."""
     start, stop = _some_line(text, draw)
     begin = draw.randrange(start, stop + 1)
     length = int(math.exp(draw.uniform(math.log(SHORTEST_SPAN), math.log(LONGEST_SPAN))))
@@ -152,7 +152,7 @@ def _is_word(character: str) -> bool:
 
 
 def _is_code(tree: Tree, text: str, start: int, stop: int) -> bool:
-    """Two letters or more, and neither end nor middle in a comment or a string, nor in an import."""
+    """At least two letters, and neither the beginning nor the middle in a comment, a string or an import."""
     middle = text[start:stop]
     if sum(character.isalpha() for character in middle) < 2:
         return False

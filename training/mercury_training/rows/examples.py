@@ -1,11 +1,11 @@
-"""What is learned from: completions, edits and running text, each laid out as the engine lays it out when serving.
+"""Training examples: completions, edits and running text, each laid out as the engine does when serving.
 
     example = left_to_right(tokenizer, window, tokens, room)
-    example = completion(tokenizer, Place(...), budget, draw)
+    example = completion(tokenizer, Site(...), budget, draw)
     example = next_edit(tokenizer, edit_row, budget, draw)
 
 An example is a `Stream` of `mercury_engine.tokens.layout` with its answers. Completions freeze an older state of the
-document than the one that they complete, as the editor does.
+document than the one that they complete, as happens in an editor.
 """
 
 import re
@@ -26,7 +26,7 @@ from mercury_training.corpus.synthetic import lines_of
 __all__ = ["Example", "Site", "answered", "completion", "left_to_right", "next_edit"]
 
 KINDS = {"tail": 0.35, "line": 0.2, "block": 0.2, "characters": 0.15, "holes": 0.1}
-"""The shares of completions."""
+"""The kinds of completions and their probabilities."""
 
 NO_MODE = 0.2
 STALE = 0.5
@@ -72,7 +72,7 @@ class Site(Struct, frozen=True):
 
 
 class Gap(Struct, frozen=True):
-    """A range of a text that is taken out for the model to write again."""
+    """A range of a text that is removed for the model to fill in."""
 
     start: int
     stop: int
@@ -80,7 +80,7 @@ class Gap(Struct, frozen=True):
 
 
 def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room: int) -> Example | None:
-    """Running text of exactly `room` tokens, or all there is; None where the header alone fills the room."""
+    """Running text of `room` tokens, or all there is; None if the header alone fills the room."""
     bare = Window(window.path, window.language, "")
     request = InfillRequest(session="", windows=(bare,), spans=(Span(0, 0, 0, "line"),))
     header = [*freeze(tokenizer, request, Budget(path=8)).preamble, SUF, PRE]
@@ -94,7 +94,7 @@ def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room
 
 
 def completion(tokenizer: Tokenizer, place: Site, budget: Budget, draw: np.random.Generator) -> Example | None:
-    """Text taken out near the place's offset; None where nothing suitable stands there or it does not fit."""
+    """Text removed near the site's offset; None if nothing there is suitable or the example does not fit."""
     kind = draw.choice(list(KINDS), p=list(KINDS.values()))
     text = place.window.text
     cuts = _several(text, place.offset, draw) if kind == "holes" else [CUTTERS[kind](text, place.offset, draw)]
@@ -113,8 +113,8 @@ def completion(tokenizer: Tokenizer, place: Site, budget: Budget, draw: np.rando
 
 
 def next_edit(tokenizer: Tokenizer, row: EditRow, budget: Budget, draw: np.random.Generator) -> Example | None:
-    """The change that comes next, or several at once, written over a few lines; where none is due, the lines
-    stay as they are."""
+    """A rewrite of a few lines with the next change, or with several at once; if none is due, the lines stay as they
+    are."""
     lines = lines_of(row.window) or [""]
     several = len(row.expected) > 1 and draw.random() < 0.3
     expected = _together(row.expected, draw) if several else row.expected[row.next : row.next + 1]
@@ -178,7 +178,7 @@ def answered(tokenizer: Tokenizer, row: Row, answers: tuple[tuple[int, ...], ...
 
 
 def _older(request: InfillRequest, draw: np.random.Generator) -> InfillRequest:
-    """The state that was frozen: the cursor up to a jump away, the newest edits not yet made."""
+    """The older state that was frozen: the cursor up to a jump away, the newest edits missing."""
     if draw.random() >= STALE:
         return request
     text, cursor = request.windows[0].text, request.spans[0].start
@@ -194,7 +194,7 @@ def _older(request: InfillRequest, draw: np.random.Generator) -> InfillRequest:
 
 
 def _moved(text: str, cursor: int, lines: int) -> int:
-    """The beginning of the line so many lines further down, or up."""
+    """The beginning of the line that many lines further down, or up."""
     at = text.rfind("\n", 0, cursor) + 1
     for _ in range(abs(lines)):
         at = text.rfind("\n", 0, max(0, at - 1)) + 1 if lines < 0 else text.find("\n", at) + 1 or at
@@ -202,7 +202,7 @@ def _moved(text: str, cursor: int, lines: int) -> int:
 
 
 def _recent(window: Window, cursor: int, draw: np.random.Generator) -> tuple[Edit, ...]:
-    """Lines above the cursor as if they had been typed, or completed, a moment ago."""
+    """Lines above the cursor, presented as recent edits."""
     if draw.random() >= RECENT:
         return ()
     above = [line for line in window.text[:cursor].splitlines()[:-1][-40:] if line.strip()]
@@ -226,7 +226,7 @@ def _together(expected: Sequence[Replacement], draw: np.random.Generator) -> tup
 
 
 def _line_at(text: str, offset: int) -> tuple[int, int]:
-    """The line around an offset, without its end; the next one with code where it is blank."""
+    """The line around an offset, without its end; if it is blank, the next one that is not."""
     start = text.rfind("\n", 0, offset) + 1
     while True:
         stop = text.find("\n", start)
@@ -241,7 +241,7 @@ def _indentation(line: str) -> int:
 
 
 def _tail(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
-    """From somewhere in a line to its end, sometimes only to the closing brackets that stand there already."""
+    """From somewhere in a line to its end, sometimes only up to the closing brackets that are already there."""
     start, stop = _line_at(text, offset)
     line = text[start:stop]
     indentation = _indentation(line)
@@ -265,7 +265,7 @@ def _whole_line(text: str, offset: int, draw: np.random.Generator) -> Gap | None
 
 
 def _block(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
-    """The rest of an indented block from some line on; its last lines where it is long."""
+    """The rest of an indented block from some line on, or the last lines of a long one."""
     start, stop = _line_at(text, offset)
     depth = _indentation(text[start:stop])
     starts, stops = [start], [stop]
@@ -293,7 +293,7 @@ def _block(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
 
 
 def _characters(text: str, offset: int, draw: np.random.Generator) -> Gap | None:
-    """Any range of characters, short ones more often."""
+    """Any range of characters; short ones are more frequent."""
     length = int(np.exp(draw.uniform(0, np.log(LONGEST_CHARACTERS))))
     start = max(0, offset - int(draw.integers(8)))
     stop = min(len(text), start + length)

@@ -100,7 +100,7 @@ def _stored(source: Path, file: str) -> bytes:
 
 
 def _row(problem: HumanEvalProblem, kind: Kind) -> FimRow:
-    """Whole lines are asked for on an empty line, whose end is already there."""
+    """Whole lines are asked for on an empty line that already has its end."""
     middle, suffix = problem.canonical_solution, problem.suffix
     if kind != "random_span" and middle.endswith("\n"):
         middle, suffix = middle[:-1], "\n" + suffix

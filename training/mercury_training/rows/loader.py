@@ -22,9 +22,9 @@ _rows_of_worker: tuple[PackedRows, Shape]
 
 
 class Batches:
-    """Endless micro-batches of one process of `world`; asking for another shape starts the workers anew.
+    """Endless micro-batches of one process of `world`; another shape restarts the workers.
 
-    Rows are functions of their numbers, so that what was laid out ahead and not used is no loss.
+    Rows are functions of their numbers, so that unused rows can be dropped.
     """
 
     def __init__(self, corpus: Path, scratch: Path, seed: int, workers: int, rank: int = 0, world: int = 1) -> None:
@@ -60,7 +60,7 @@ class Batches:
             yield due.popleft().result()
 
     def close(self) -> None:
-        """End the workers; what they have laid out ahead is dropped."""
+        """End the workers and drop what they have laid out ahead."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
@@ -74,7 +74,7 @@ def open_rows(corpus: Path, scratch: Path, seed: int) -> PackedRows:
 
 
 def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Packed:
-    """The same rows every time, of what is never trained on."""
+    """The same rows every time, from text that is never trained on."""
     opened = Corpus.open(corpus)
     if not len(opened.held_out.tokens):
         raise TrainingError(
@@ -86,7 +86,7 @@ def held_out(corpus: Path, scratch: Path, shape: Shape, rows_wanted: int) -> Pac
 
 
 def _begin(corpus: Path, scratch: Path, seed: int, shape: Shape) -> None:
-    """In a worker: open the corpus there. A run that is told to end ends its workers itself, after its last step."""
+    """Open the corpus in a worker. Workers ignore SIGTERM: the run ends them itself, after its last step."""
     global _rows_of_worker
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _rows_of_worker = open_rows(corpus, scratch, seed), shape

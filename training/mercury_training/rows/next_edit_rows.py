@@ -15,8 +15,8 @@ DIFF_CONTEXT = 3
 
 
 def next_edit_row(row: EditRow) -> dict | None:
-    """A row of git history as the development set writes it; the file is its window of 48 lines. None where an
-    earlier edit reaches across the window's border."""
+    """A row of git history as the development set writes it; the file is its window of 48 lines. None if an earlier
+    edit reaches across the border of the window."""
     states = _undone(row)
     if states is None:
         return None
@@ -61,7 +61,7 @@ def _expected(row: EditRow, replacement: Replacement) -> dict:
 
 
 def _undone(row: EditRow) -> tuple[list[str], str] | None:
-    """The edits as diffs, those inside the window with context, and the window as it was before all of them."""
+    """The edits as diffs, with context if inside the window, and the window as it was before all of them."""
     lines, offset = lines_of(row.window), row.first_line
     diffs = []
     for edit in reversed(row.edits):
@@ -81,7 +81,7 @@ def _undone(row: EditRow) -> tuple[list[str], str] | None:
 
 
 def _diff(path: str, lines: Sequence[str], edit: Edit, at: int, offset: int = 0) -> str:
-    """A unified diff of one edit of `lines`, of which line `at` is where its old text begins."""
+    """A unified diff of one edit of `lines`, whose old text begins at line `at`."""
     old, new = lines_of(edit.before), lines_of(edit.after)
     above = list(lines[max(0, at - DIFF_CONTEXT) : at])
     below = list(lines[at + len(old) : at + len(old) + DIFF_CONTEXT])

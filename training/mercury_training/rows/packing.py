@@ -1,10 +1,10 @@
-"""Packed rows of fixed length: several examples behind each other, each alone under the mask, canvases at the end.
+"""Packed rows of fixed length: several examples in sequence, which do not see each other, and canvases at the end.
 
-    rows = Rows(corpus.train, edits, corpus.tokenizer, seed=0)
+    rows = PackedRows(corpus.train, edits, corpus.tokenizer, seed=0)
     packed = rows.packed(number, Shape(1024, 384))
 
 A row is a function of the seed and its number alone: that is the whole state of the data. Numbers visit the corpus
-evenly (golden ratio), so that any run of them is spread over all documents.
+evenly (golden ratio), so that any sequence of them is spread over all documents.
 """
 
 import lzma
@@ -30,16 +30,16 @@ from mercury_training.rows.examples import Example, Site, completion, left_to_ri
 __all__ = ["RANGES", "EditTable", "Packed", "PackedRows", "Shape", "pack", "stack"]
 
 RANGES = 3
-"""A row sees at most so many ranges: its clean context, the answers written so far, its canvas and siblings."""
+"""The most ranges that a row sees: its clean context, the answers written so far, its canvas and siblings."""
 
 GOLDEN = (5**0.5 - 1) / 2
 
 EDITS = 0.2
 LEFT_TO_RIGHT = 0.05
-"""Shares of the examples; running text also fills what the others leave, about a sixth of all tokens."""
+"""Shares of the examples; running text also fills the room that others leave, about a sixth of all tokens."""
 
 SNIPPETS = 0.5
-"""Share of the completions, so that a third of the rows have some."""
+"""Share of the completions that have snippets, which gives some to a third of the rows."""
 SHORTER = 0.5
 """How often an example gets less than the row's whole length."""
 
@@ -129,7 +129,7 @@ class PackedRows:
         return pack(examples, shape, self._tokenizer.vocabulary, draw)
 
     def _example(self, share: float, room: int, draw: np.random.Generator) -> Example:
-        """An example of one of the kinds; running text where nothing else can be made of several places."""
+        """An example of one of the kinds; running text if several places yield nothing else."""
         wanted = room if draw.random() >= SHORTER else int(draw.integers(min(SHORTEST, room), room + 1))
         budget = _budget(wanted)
         kind = draw.random()
@@ -148,7 +148,7 @@ class PackedRows:
         return self._running(share, wanted, draw)[0]
 
     def _running(self, share: float, room: int, draw: np.random.Generator) -> list[Example]:
-        """Running text from the line at `share` of the corpus on; nothing where the room is too small."""
+        """Running text from the line at `share` of the corpus on; nothing if the room is too small."""
         number, at = self._locate(share)
         document = self._split.documents[number]
         tokens = self._split.tokens_of(number)
@@ -175,12 +175,12 @@ class PackedRows:
         return Site(Window(document.path, document.language, text), min(offset, len(text)), snippets)
 
     def _line_start(self, tokens: np.ndarray, at: int) -> int:
-        """The first token of the line that token `at` stands in."""
+        """The first token of the line that contains token `at`."""
         ends = np.flatnonzero(self._ends_line[tokens[max(0, at - 256) : at]])
         return max(0, at - 256) + int(ends[-1]) + 1 if ends.size else (0 if at < 256 else at)
 
     def _snippets(self, number: int, window: np.ndarray, draw: np.random.Generator) -> tuple[Snippet, ...]:
-        """Pieces of other files of the repository, those first that share the rarest tokens with the window."""
+        """Pieces of other files of the repository; those that share the rarest tokens with the window come first."""
         neighbours = self._split.repositories[self._split.documents[number].repository]
         known = np.unique(window)
         found = []
@@ -198,7 +198,7 @@ class PackedRows:
 
 
 def pack(examples: list[Example], shape: Shape, vocabulary: int, draw: np.random.Generator) -> Packed:
-    """Examples behind each other, padding, then canvases: about half of them on answers, the rest in text."""
+    """Examples one after the other, padding, then canvases: about half of them on answers, the rest in text."""
     sizes = [len(example.stream.ids) for example in examples]
     offsets = np.cumsum([0, *sizes])
     assert offsets[-1] <= shape.clean, "the examples fit the clean rows"
@@ -229,7 +229,7 @@ def pack(examples: list[Example], shape: Shape, vocabulary: int, draw: np.random
 
 
 def stack(packed: list[Packed]) -> Packed:
-    """A batch: the same arrays with one more dimension in front."""
+    """A batch: the same arrays with a new first dimension."""
     names = Packed.__struct_fields__
     return Packed(*(np.stack([getattr(row, name) for row in packed]) for name in names))
 
@@ -240,7 +240,7 @@ def _budget(context: int) -> Budget:
 
 
 def _following(example: Example) -> tuple[np.ndarray, np.ndarray]:
-    """What each clean row predicts, and its weight: the next token, and behind an anchor the answer's first."""
+    """The target of each clean row, and its weight: the next token, and after an anchor the answer's first token."""
     ids = example.stream.ids
     targets, weights = np.append(ids[1:], PAD), np.ones(len(ids), np.float32)
     weights[-1] = 0
@@ -279,7 +279,7 @@ def _canvases(
 
 
 def _plain_tokens(example: Example) -> np.ndarray:
-    """How many tokens without a special one follow each row before the answers."""
+    """How many plain tokens follow each row before the answers, up to the next special one."""
     base = example.base
     special = np.flatnonzero(example.stream.ids[:base] < len(SPECIALS))
     following = np.append(special, base)[np.searchsorted(special, np.arange(base), "right")]

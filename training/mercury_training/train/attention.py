@@ -1,4 +1,4 @@
-"""The packed rows' mask for whoever computes attention: dense and tiled for the CPU, block-sparse for a GPU.
+"""Attention of packed rows under their mask: dense and tiled for the CPU, block-sparse for a GPU.
 
 Shapes: B batch, T rows, H query heads, K key heads, E head width, N ranges of a row, C rows of a tile, S its columns;
 Q blocks of rows, S blocks of columns in a block mask.
@@ -18,7 +18,7 @@ __all__ = ["Tile", "attend_blocks", "attend_dense", "attend_tiles", "block_mask"
 
 TILE = 128
 BLOCK = 128
-"""Rows, and columns, of what flex attention skips or does not."""
+"""Rows and columns of a block of flex attention."""
 
 
 class Tile(NamedTuple):
@@ -67,8 +67,8 @@ def attend_tiles(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: tuple[Til
 
 
 def block_mask(ranges_BTN2: Tensor) -> BlockMask:
-    """The mask as flex attention takes it, without a dense one on the way: a row's ranges do not overlap, so that
-    counting tells which blocks are seen in part and which as a whole."""
+    """The mask for flex attention, computed without a dense one: a row's ranges do not overlap, so that counting tells
+    which blocks are seen in part and which as a whole."""
     rows = ranges_BTN2.shape[1]
     starts_S = torch.arange(0, rows, BLOCK, dtype=torch.int32, device=ranges_BTN2.device)
     first_BTN, stop_BTN = ranges_BTN2.int().unbind(-1)
@@ -82,12 +82,12 @@ def block_mask(ranges_BTN2: Tensor) -> BlockMask:
 
 
 def attend_blocks(q_BHTE: Tensor, k_BKTE: Tensor, v_BKTE: Tensor, mask: BlockMask) -> Tensor:
-    """Meant to run inside a compiled model: uncompiled it forms the whole score matrix."""
+    """For compiled models: uncompiled, it forms the whole score matrix."""
     return flex_attention(q_BHTE, k_BKTE, v_BKTE, block_mask=mask, enable_gqa=True)
 
 
 def _rule(first_BTN: Tensor, stop_BTN: Tensor) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """Whether a row sees a column. Tensors that are indexed by literals, too, would not compile."""
+    """Whether a row sees a column. Indexing these tensors with literals would not compile."""
     ranges = [(first_BTN[..., n].contiguous(), stop_BTN[..., n].contiguous()) for n in range(first_BTN.shape[2])]
 
     def sees(b: Tensor, h: Tensor, q: Tensor, column: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ def _rule(first_BTN: Tensor, stop_BTN: Tensor) -> Callable[[Tensor, Tensor, Tens
 
 
 def _ordered(dense_BQS: Tensor) -> tuple[Tensor, Tensor]:
-    """How many blocks each block of rows sees, and their numbers, those first; for all heads alike."""
+    """How many blocks each block of rows sees, and their numbers, seen ones first; the same for all heads."""
     dense_BHQS = dense_BQS[:, None].int()
     return dense_BHQS.sum(-1, dtype=torch.int32), dense_BHQS.argsort(dim=-1, descending=True, stable=True).int()
 

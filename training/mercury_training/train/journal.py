@@ -1,4 +1,4 @@
-"""What a run tells: every step as a line of log.jsonl, some of them on stderr, the curve as a picture."""
+"""The reports of a run: every step as a line of log.jsonl, some of them on stderr, the curve as a picture."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ PAUSE_TERMINAL, PAUSE_FILE = 0.5, 20.0
 """Seconds between lines on stderr."""
 
 FIRST = 6
-"""Steps that are all shown: throughput is known within half a minute."""
+"""The first steps are all shown, so that throughput is known within half a minute."""
 
 
 class Journal:
@@ -54,7 +54,7 @@ class Journal:
 
 
 def _mend(log: Path) -> None:
-    """A last line that was cut off, as where a disk was full, is dropped."""
+    """Drop a last line that was cut off, for example by a full disk."""
     data = log.read_bytes() if log.exists() else b""
     if data and not data.endswith(b"\n"):
         log.write_bytes(data[: data.rfind(b"\n") + 1])

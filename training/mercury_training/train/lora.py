@@ -1,8 +1,8 @@
-"""Low-rank training: every matrix stays as it is, and the product of two thin ones that is added to it learns.
+"""LoRA: every matrix stays as it is, and the product of two low-rank factors beside it learns (Hu et al. 2021).
 
-model = lora.attach(model, rank=8, seed=0)      # only the thin matrices need gradients
-lora.factors(model)                             # them, by the names of the weights: an adapter's
-lora.merged(model)                              # a model like any other again
+model = lora.attach(model, rank=8, seed=0)      # only the factors need gradients
+lora.factors(model)                             # the factors, by the names of the weights: the contents of an adapter
+lora.merged(model)                              # a plain model again
 """
 
 import math
@@ -20,7 +20,7 @@ __all__ = ["attach", "factors", "is_factor", "merged"]
 
 
 class Product(nn.Module):
-    """Begins as nothing: `up` is zero, `down` random."""
+    """Starts as no change: `up` is zero, `down` random."""
 
     def __init__(self, weight: Tensor, rank: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Product(nn.Module):
 
 
 def attach(model: Model, rank: int, seed: int) -> Model:
-    """The same model, in which nothing but a product beside every matrix needs gradients."""
+    """The same model; only the factors beside every matrix need gradients."""
     generator = torch.Generator().manual_seed(seed)
     model.requires_grad_(False)
     for module in _with_matrices(model):
@@ -43,7 +43,7 @@ def attach(model: Model, rank: int, seed: int) -> Model:
 
 
 def factors(model: Model) -> dict[str, Tensor]:
-    """The thin matrices by the names of the weights that they belong to; none where none are attached."""
+    """The factors by the names of their weights; empty if none are attached."""
     found = {}
     for name, weight in model.named_parameters():
         if is_factor(name):
@@ -56,12 +56,12 @@ WITHIN = ".parametrizations.weight.0"
 
 
 def is_factor(name: str) -> bool:
-    """Whether a parameter of this name is a thin matrix."""
+    """Whether a parameter of this name is a low-rank factor."""
     return WITHIN in name
 
 
 def merged(model: Model) -> Model:
-    """A copy with the products added to the weights; whole, where the model is in parts."""
+    """A copy with the products added to the weights; whole even if the model is sharded."""
     plain = Model(model.config)
     weights = {name: whole(attrgetter(name)(model).detach()).clone() for name in plain.state_dict()}
     plain.load_state_dict(weights, assign=True)

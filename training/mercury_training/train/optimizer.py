@@ -128,7 +128,7 @@ def newton_schulz(updates_NRC: Tensor) -> Tensor:
 
 
 def clip(gradients: Iterable[Tensor], limit: float, *, sharded: bool = False) -> float:
-    """Scale all gradients so that their common norm is at most `limit`; returns the norm that they had."""
+    """Scale all gradients so that their global norm is at most `limit`; returns the norm that they had."""
     here = [local(gradient) for gradient in gradients]
     found = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(here)))
     norm = float(global_norm(found) if sharded else found)

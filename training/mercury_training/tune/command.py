@@ -1,8 +1,8 @@
 """Fine-tunes a model as it ships on one project: `mercury-ls tune PATH` runs `python -m mercury_training.tune`.
 
-What may be read comes in on standard input (`Material`, msgpack); once that is closed nobody waits for the result. No
-file of the project is opened here, only its history. What was learned is written to `--out` as an adapter, with the
-figures by which it is kept or not.
+The files that may be read arrive on standard input (`Material`, msgpack); once that is closed nobody waits for the
+result. No file of the project is opened here, only its history. The result is written to `--out` as an adapter, with
+the figures that decide whether it is installed.
 """
 
 import argparse

@@ -43,12 +43,12 @@ __all__ = [
 ]
 
 PIECE = 1500
-"""Characters read at a time, for bits per byte."""
+"""Characters of one piece of text, for bits per byte."""
 
 PIECES = 96
 
 ENOUGH, FILES = 8, 2
-"""Fewer of a kind, or of fewer files, prove nothing, neither for nor against."""
+"""Fewer questions of a kind, or from fewer files, prove nothing."""
 
 TEXT, EDITS, LIKENESS, EXACT = (
     "bits per byte, held-out files",
@@ -58,11 +58,11 @@ TEXT, EDITS, LIKENESS, EXACT = (
 )
 
 COSTS = (TEXT, EDITS)
-"""Less is better."""
+"""Lower is better."""
 
 
 class Mark(Struct, frozen=True):
-    """What one question about a file came to: `points` of `size`, as bits of bytes; an answer has size 1."""
+    """The result of one question about a file: `points` per `size`, such as bits per bytes; an answer has size 1."""
 
     path: str
     points: float
@@ -79,7 +79,7 @@ class Marks(Struct, frozen=True):
 
 
 class Exam(Struct, frozen=True):
-    """What a model is asked; the same before and after. Edits come with the paths of their files."""
+    """The questions, the same before and after. Edits come with the paths of their files."""
 
     tokenizer: Tokenizer
     costs: Costs
@@ -96,8 +96,8 @@ class Exam(Struct, frozen=True):
 
 
 def outlook(paths: Mapping[str, Sequence[str]]) -> list[str]:
-    """What the result will be judged by, and what there is too little of, said before the time is spent. `paths`: the
-    file of each question, by what it measures."""
+    """What the result will be judged by, and what there is too little of, reported before any time is spent. `paths`:
+    the file of each question, by what it measures."""
     lacking = {name: of for name, of in paths.items() if len(of) < ENOUGH or len(set(of)) < FILES}
     if TEXT in lacking:
         raise TrainingError(f"{_too_few(TEXT, lacking[TEXT])}: nothing would be installed, so tune a larger project")
@@ -127,7 +127,7 @@ def make_exam(project: ProjectSplit, tokenizer: Tokenizer, config: ModelConfig, 
 
 
 def _pieces(text: ProjectFile) -> Iterator[Window]:
-    """Whole lines, about `PIECE` characters at a time."""
+    """Pieces of whole lines, about `PIECE` characters each."""
     piece = ""
     for line in text.text.splitlines(keepends=True):
         piece += line
@@ -139,13 +139,13 @@ def _pieces(text: ProjectFile) -> Iterator[Window]:
 
 
 def _edit(tokenizer: Tokenizer, row: EditRow, context: int) -> Example | None:
-    """The next change of a moment, as training lays it out; None where it does not fit or is not one change."""
+    """The next change, as training lays it out; None if it does not fit or is not one change."""
     alone = msgspec.structs.replace(row, expected=row.expected[row.next : row.next + 1], next=0)
     return next_edit(tokenizer, alone, budget_for(context), np.random.default_rng(0))
 
 
 def take(exam: Exam, runtime: Runtime, seconds: float = math.inf) -> Marks:
-    """The marks of a model. Places are filled until the time for that is up."""
+    """The marks of a model. Places are filled in until the time for that is up."""
     engine = Contestant("", MercuryEngine(runtime, exam.tokenizer, costs=exam.costs, bar=0))
     text = [_reading(exam.tokenizer, runtime, piece) for piece in exam.pieces]
     edits = [_edit_bits(exam.tokenizer, runtime, path, example) for path, example in exam.edits]
@@ -177,8 +177,8 @@ def figures_of(before: Marks, after: Marks) -> tuple[Figure, ...]:
 
 
 def _figure(name: str, before: Sequence[Mark], after: Sequence[Mark]) -> Figure | None:
-    """Points over sizes. For the interval whole files are drawn anew: what is learned of a file shows in all of it, so
-    that its pieces are no independent witnesses."""
+    """Points over sizes. The bootstrap resamples whole files: what is learned of a file shows in all of it, so its
+    pieces are not independent."""
     pairs = [(first, then) for first, then in zip(before, after, strict=True) if first.size]
     files: dict[str, list[tuple[Mark, Mark]]] = {}
     for pair in pairs:
@@ -197,7 +197,7 @@ def _change(pairs: Iterable[tuple[Mark, Mark]]) -> float:
 
 
 def verdict(figures: Sequence[Figure]) -> tuple[bool, str]:
-    """Better is whose held-out text is certainly better predicted, and nothing else certainly worse."""
+    """Better means that held-out text is significantly better predicted, and nothing else significantly worse."""
     known = {figure.name: figure for figure in figures if figure.count >= ENOUGH}
     first = known.pop(TEXT, None)
     if first is None:

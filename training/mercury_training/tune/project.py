@@ -1,4 +1,4 @@
-"""A project to learn from: its files and its history, and what of both is kept back to judge by."""
+"""A project to learn from: its files and its history, and the part of both that is held out."""
 
 import math
 import random
@@ -31,7 +31,7 @@ __all__ = ["ProjectFile", "ProjectSplit", "history_of", "split"]
 LEAST_FILES = 8
 HELD_OUT = 0.12
 LEAST_HELD_OUT = 3
-"""Of the files, and at most as much of the text."""
+"""Share of the files, and at most that share of the text."""
 
 COMMITS = 400
 FILES_A_COMMIT = 3
@@ -62,10 +62,10 @@ class ProjectSplit(Struct, frozen=True):
 
 @contextmanager
 def history_of(root: Path) -> Iterator[CorpusSource | None]:
-    """The history of a working tree, None where there is none.
+    """The history of a working tree, None if there is none.
 
-    Read through an empty repository of our own that borrows its objects: the project's configuration, which could
-    name programs to run and places to fetch from, is not in force.
+    It is read through an empty repository of our own that borrows its objects, so that the project's configuration,
+    which could name programs to run and places to fetch from, does not apply.
     """
     head = _asked(root, "rev-parse", "--verify", "--quiet", "HEAD")
     if head is None:
@@ -84,7 +84,7 @@ def history_of(root: Path) -> Iterator[CorpusSource | None]:
 
 
 def split(files: Sequence[File], source: CorpusSource | None, seed: int = 0) -> ProjectSplit:
-    """The files of the latest small commits are held out, and some more; copies of those are learned from neither."""
+    """The files of the latest small commits are held out, and some more; copies of them are not trained on either."""
     texts = _worthwhile(files)
     draw = random.Random(seed)
     chosen, commits = _held_out(texts, _commits(source), draw)
@@ -106,7 +106,7 @@ def split(files: Sequence[File], source: CorpusSource | None, seed: int = 0) -> 
 
 
 def _worthwhile(files: Iterable[File]) -> list[ProjectFile]:
-    """Sorted by path, so that the same project is split in the same way."""
+    """Files worth learning from, sorted by path, so that the same project is always split in the same way."""
     found = []
     for file in sorted(files, key=lambda file: file.path):
         language, text = language_of(file.path), file.text.replace("\r\n", "\n")
@@ -118,7 +118,7 @@ def _worthwhile(files: Iterable[File]) -> list[ProjectFile]:
 def _held_out(
     texts: Sequence[ProjectFile], commits: Iterable[tuple[str, Sequence[str]]], draw: random.Random
 ) -> tuple[Set[str], Set[str]]:
-    """Paths, and the commits that changed nothing else that is known: newest first as long as there is room."""
+    """The held-out paths, and the commits that changed no other known file: newest first, as long as there is room."""
     sizes = {text.path: len(text.text) for text in texts}
     most, room = max(LEAST_HELD_OUT, int(HELD_OUT * len(texts))), HELD_OUT * sum(sizes.values())
     chosen: set[str] = set()
@@ -137,7 +137,7 @@ def _held_out(
 
 
 def _commits(source: CorpusSource | None) -> Iterator[tuple[str, list[str]]]:
-    """Newest first, with the paths that they touch."""
+    """Commits, newest first, with the paths that they touch."""
     if source is None:
         return
     arguments = ("log", f"-{COMMITS}", "--name-only", "--no-renames", "--no-merges", "--format=%x01%H", source.revision)
@@ -152,14 +152,14 @@ def _is_copy(text: ProjectFile, seen: Seen) -> bool:
 
 
 def _later(source: CorpusSource, held_out: Sequence[ProjectFile], commits: Set[str]) -> Iterator[EditRow]:
-    """Real changes of the commits that are held out."""
+    """Real changes of the held-out commits."""
     for row in history.edit_rows(source, held_out, EDITS):
         if row.commit in commits and row.expected and row.kind not in SYNTHETIC:
             yield row
 
 
 def _places(texts: Sequence[ProjectFile], draw: random.Random) -> Iterator[tuple[FimRow, str]]:
-    """Pieces to ask for, each with the lines around it: more of a file where there are few."""
+    """Pieces to ask for, each with the lines around it; more of each file if there are few files."""
     parsed = [text for text in texts if text.language in GRAMMARS]
     rounds = math.ceil(2 * PLACES / max(1, PER_FILE * len(KINDS) * len(parsed)))
     for text in parsed:
@@ -171,14 +171,14 @@ def _places(texts: Sequence[ProjectFile], draw: random.Random) -> Iterator[tuple
 
 
 def _tells_secrets(row: EditRow) -> bool:
-    """Whether anything in it looks like a key or a password: old states of files are not masked as the new ones are."""
+    """Whether anything in it looks like a key or a password: unlike current files, old states are not redacted."""
     texts = [row.window, *(change.text for change in row.expected)]
     texts += [text for edit in row.edits for text in (edit.before, edit.after)]
     return any(map(tells_secrets, texts))
 
 
 def _is_readable(source: CorpusSource) -> bool:
-    """A clone that keeps most of its objects elsewhere has no history here."""
+    """Partial clones keep most of their objects elsewhere, and so have no history here."""
     try:
         list(_commits(source))
     except subprocess.CalledProcessError as error:
@@ -189,8 +189,8 @@ def _is_readable(source: CorpusSource) -> bool:
 
 
 def _asked(root: Path, *arguments: str) -> str | None:
-    """What git says of a working tree; None where that or git is none. These questions run nothing that a project
-    names."""
+    """The output of git for a working tree; None without one or without git. These commands run nothing that a
+    project names."""
     try:
         return git(str(root), *arguments).decode().strip()
     except (subprocess.CalledProcessError, FileNotFoundError):

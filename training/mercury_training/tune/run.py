@@ -1,4 +1,4 @@
-"""Tuning on one project: learn, judge before and after, and write the adapter with its report."""
+"""Tuning on one project: learn, evaluate before and after, and write the adapter with its report."""
 
 import datetime
 import math
@@ -43,17 +43,17 @@ UPDATE = 2048
 """Clean tokens."""
 
 PASSES = 4
-"""Over the project at most: a small one would be learned by heart."""
+"""The most passes over the project: a small one would be memorised."""
 
 PAUSE = 20.0
-"""Seconds between two states of progress."""
+"""Seconds between two lines of progress."""
 
 FILLING, LEARNING = 0.12, 0.5
-"""Shares of the time: at most so much for filling in places before, and at least so much for learning."""
+"""Shares of the time: the most for filling in places before learning, and the least for learning."""
 
 
 class TuningPlan(Struct, frozen=True, kw_only=True):
-    """`rank` 0 trains all weights. `minutes` are for everything, reading and judging included."""
+    """`rank` 0 trains all weights. `minutes` is for everything, including reading and evaluation."""
 
     model: Path
     out: Path
@@ -65,7 +65,7 @@ class TuningPlan(Struct, frozen=True, kw_only=True):
 
 
 def tune(material: Material, plan: TuningPlan, say: Callable[[str], None] = lambda line: None) -> Tuning:
-    """Learn, judge, and write the adapter and its report to `plan.out`."""
+    """Learn, evaluate, and write the adapter and its report to `plan.out`."""
     began = time.monotonic()
     torch.set_num_threads(plan.threads)
     with history_of(Path(material.root)) as source:
@@ -128,7 +128,7 @@ def _learn(
     deadline: float,
     say: Callable[[str], None],
 ) -> tuple[Weights, int]:
-    """What is to be added to the weights, after how many updates."""
+    """What is added to the weights, and the number of updates."""
     model = assemble(config, weights)
     if plan.rank:
         lora.attach(model, plan.rank, plan.seed)
@@ -152,7 +152,7 @@ def _steps(
     deadline: float,
     say: Callable[[str], None],
 ) -> int:
-    """Updates of so many rows until there have been enough, or the time is up."""
+    """Updates until there have been enough, or the time is up; returns their number."""
     count, most = size
     began = told = time.monotonic()
     step = 0
@@ -167,13 +167,13 @@ def _steps(
 
 
 def _elapsed(began: float, deadline: float) -> float:
-    """The share of the time that is over: all of it where preparing took longer than there was."""
+    """The share of the time that is over: all of it if preparing took longer than that."""
     now = time.monotonic()
     return 1.0 if now >= deadline else (now - began) / (deadline - began)
 
 
 def _rows(project: ProjectSplit, tokenizer: Tokenizer, scratch: Path, seed: int) -> tuple[PackedRows, int]:
-    """Training rows, and how many tokens the project has."""
+    """Training rows, and the number of tokens of the project."""
     documents, parts, start = [], [], 0
     for text in project.train:
         tokens = np.array(tokenizer.encode(text.text), np.int32)
@@ -186,7 +186,7 @@ def _rows(project: ProjectSplit, tokenizer: Tokenizer, scratch: Path, seed: int)
 
 
 def _added(trainer: Trainer, before: Weights) -> Weights:
-    """Thin matrices as they are, whole differences where all weights learned."""
+    """The low-rank factors as they are, or the differences if all weights learned."""
     thin = lora.factors(trainer.model)
     if thin:
         return {name: factor.numpy() for name, factor in thin.items()}
