@@ -1,4 +1,4 @@
-"""What a keystroke in a 5,000-line file costs: the text (didChange), the history, the snapshot, its syntax tree.
+"""The cost of a keystroke in a 5,000-line file: the text (didChange), the history, the snapshot, its syntax tree.
 
 "no tree %" is the share of keystrokes at which the parser took longer than the server waits for it.
 
@@ -64,7 +64,7 @@ def typing(text: str, edits: int, closes: bool) -> Times:
 
 
 def jumping(text: str, edits: int) -> Times:
-    """Every edit somewhere else: the worst for an index that expects the next edit near the last one."""
+    """Every edit at a random place: the worst case for an index that expects the next edit near the last one."""
     places = random.Random(0)
     return measure(text, [(places.randrange(LINES // 8) * 8 + 4, 4, "x") for _ in range(WARM_UP + edits)])
 

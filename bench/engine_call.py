@@ -1,4 +1,4 @@
-"""What a call to the engine server costs beyond the engine: client, socket, worker and back.
+"""The cost of a call to the engine server beyond the engine: client, socket, worker and back.
 
 python -m bench.engine_call [--calls 2000]
 """
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def serve() -> None:
-    """The child process."""
+    """Runs the server in the child process."""
     sys.exit(daemon.run(daemon.Options(directory=sys.argv[1]), lambda report: FakeEngine(answers=answer)))
 
 
@@ -85,7 +85,7 @@ def engine_alone(request: InfillRequest) -> float:
 
 
 def sample() -> InfillRequest:
-    """About 6 kB: this file around the cursor, two snippets and three edits."""
+    """A request of about 6 kB: this file around the cursor, two snippets and three edits."""
     text = Path(__file__).read_text()[:4000]
     snippets = tuple(Snippet(f"shapes/{name}.py", text[start : start + 600]) for name, start in (("a", 0), ("b", 900)))
     edits = tuple(Edit("shapes/area.py", line, "    width = 1\n", "    width = 12\n") for line in range(3))

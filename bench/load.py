@@ -1,11 +1,11 @@
-"""Several editors on one engine server: how latency grows, whether anybody starves, whether anything is lost.
+"""Several editors on one engine server: how latency grows, whether an editor starves, whether anything is lost.
 
     python -m bench.load SESSION… [--clients N…] [--client NAME] [--pause-cap SECONDS] [--model NAME]
-    python -m bench.load SESSION… --clients 4 --minutes 30      the soak: memory over time, which must not grow
+    python -m bench.load SESSION… --clients 4 --minutes 30      soak test: memory must not grow over time
 
-Every editor has a language server of its own and plays the sessions in an order of its own, at the speed at which they
-were typed; with --minutes all of them again while there is time. It fails where a request was lost, a text went wrong
-or an editor starved, and in a soak where the engine or a language server kept growing.
+Every editor has its own language server and plays the sessions in its own order, at the speed at which they were
+typed; with --minutes, again and again until the time is up. It fails if a request was lost, a text was wrong or an
+editor starved, and in a soak test if the engine or a language server kept growing.
 """
 
 import argparse
@@ -35,18 +35,18 @@ __all__ = ["Crowd", "ratio", "starved", "wrong"]
 
 STARVED = 0.5
 GROWTH_MB = 24.0
-"""What an allocator keeps, or gives back, from one minute to the next."""
+"""What an allocator may keep or release from one minute to the next."""
 
 
 class Crowd(Struct):
-    """What several editors at once have seen, each with its sessions and its server, and the engine they shared."""
+    """The results of several editors at once, each with its sessions and its server, and the engine they shared."""
 
     editors: list[list[Played]]
     servers: list[Usage]
     engine: Usage
 
     def answers(self, editor: int) -> Spread:
-        """Whatever the model answered, shown or silent: ghost text alone would be few."""
+        """All answers of the model, shown or silent: those that are shown are few."""
         return spread(a.final_ms for a in self.asked(editor) if a.by_model)
 
     def asked(self, editor: int) -> list[Exchange]:
@@ -80,7 +80,7 @@ def main() -> None:
 def crowded(
     number: int, sessions: Sequence[RecordedSession], habits: Habits, cap_ms: float, minutes: float, model: str
 ) -> Crowd:
-    """Each crowd has an engine server of its own, so that none finds what another has warmed."""
+    """Each crowd has its own engine server, so that none profits from another's caches."""
     with engine_server(model) as (runtime, environment):
         return asyncio.run(together(number, sessions, habits, cap_ms, minutes, runtime, environment))
 
@@ -133,7 +133,7 @@ async def editor(
 
 
 def wrong(crowd: Crowd, growth_mb: float) -> Iterator[str]:
-    """What must not happen, however slow the machine is."""
+    """What must not happen on any machine, however slow."""
     number = len(crowd.editors)
     if missing := lost(crowd.all_asked):
         yield f"{number} editors: {missing} requests were not answered"
@@ -149,7 +149,7 @@ def wrong_texts(crowd: Crowd) -> list[str]:
 
 
 def starved(crowd: Crowd) -> list[int]:
-    """Who was answered less than half as often as the luckiest."""
+    """Editors that were answered less than half as often as the most successful one."""
     shares = [answered_share(crowd.asked(number)) for number in range(len(crowd.editors))]
     return [number for number, share in enumerate(shares) if share < max(shares) * STARVED]
 
@@ -173,7 +173,7 @@ def table(crowd: Crowd) -> str:
 
 
 def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
-    """By the number of editors; ratios are to the smallest crowd."""
+    """Figures by the number of editors; ratios are relative to the smallest crowd."""
     alone = spread(a.final_ms for a in crowds[0].all_asked if a.by_model)
     found: dict[str, object] = {}
     for crowd in crowds:
@@ -205,7 +205,7 @@ def summary(crowds: Sequence[Crowd]) -> dict[str, object]:
 
 
 def answered_share(asked: Sequence[Exchange]) -> float:
-    """Of what an editor did not cancel itself: 0 would be starving."""
+    """The share of answered requests among those that the editor did not cancel."""
     inline = [a for a in asked if a.method == INLINE and a.silence != "cancelled"]
     return share(sum(bool(a.source) for a in inline), len(inline)) or 0.0
 

@@ -1,12 +1,12 @@
-"""What suggestions and next edits cost the editor's process in files of 500, 5,000 and 20,000 lines.
+"""The cost of suggestions and next edits for the language server in files of 500, 5,000 and 20,000 lines.
 
 python -m bench.long_files [--lines 500,5000,20000] [--rounds 20] [--session 300] [--profile KIND]
 
-The files are made of this repository's own. Each kind of edit is made as an editor reports it and the session is asked;
-no model takes part. All times are processor time in milliseconds: p10, p50 and p90 of an answer, the first answer after
-the file was opened, and the longest stretch in which the event loop had no turn. A session of many edits in 5,000 lines
-tells whether answers grow slower, and two files of unusual shape tell what depth costs. --profile prints where the time
-of one kind goes in the longest of the files.
+The files consist of this repository's code. Each kind of edit is made as an editor reports it, then the session is
+asked, without a model. All times are CPU time in milliseconds: p10, p50 and p90 of an answer, the first answer after
+opening the file, and the longest time for which the event loop was blocked. A session of many edits in 5,000 lines
+shows whether answers become slower, and two files of unusual shape what depth costs. --profile prints where the time of
+one kind goes in the longest file.
 """
 
 import argparse
@@ -58,7 +58,7 @@ class Cost(Struct, frozen=True):
 
 
 class Terse:
-    """An engine that is ready, writes the same for every request and costs nothing."""
+    """An engine that is ready, always gives the same answer and costs nothing."""
 
     status = Status("ready")
 
@@ -71,7 +71,7 @@ class Terse:
 
 
 class Absent(Terse):
-    """None takes part in next edits, so that the rules' cost is seen alone."""
+    """No engine for next edits, so that only the cost of the rules is measured."""
 
     status = Status("unavailable")
 
@@ -186,7 +186,7 @@ SHAPES = {
 
 
 async def next_edits(kind: str, lines: int, rounds: int) -> list[Cost]:
-    """The first is that of a file that was opened just now."""
+    """Costs of next edits; the first is in a newly opened file."""
     session, chance = opened(sample(lines), Absent()), Random(0)
     costs = [await edited(session, kind, chance) for _ in range(rounds + 1)]
     await session.end()
@@ -214,7 +214,7 @@ async def edited(session: Session, kind: str, chance: Random) -> Cost:
 
 
 async def inline(lines: int, rounds: int) -> dict[str, list[Cost]]:
-    """At the end of a line begun somewhere else each time, and one letter later."""
+    """Costs at the end of a new line, at a different place each time, and one letter later."""
     session, chance = opened(sample(lines), Terse()), Random(0)
     costs: dict[str, list[Cost]] = {"inline, elsewhere": [], "inline, next letter": []}
     for _ in range(rounds + 1):
@@ -232,7 +232,7 @@ async def inline(lines: int, rounds: int) -> dict[str, list[Cost]]:
 
 
 async def first_answers(text: str) -> list[Cost]:
-    """Of a file that was opened just now: a suggestion, and what follows from an edit there."""
+    """Costs in a newly opened file: a suggestion, and what follows from an edit."""
     at = text.index("$0")
     session = opened("", Terse())
 

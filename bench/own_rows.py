@@ -2,9 +2,9 @@
 
     python -m bench.own_rows --repository . --revision COMMIT --out bench/sets
 
-Small sets, so that the ratchet and the README's figures need nothing that is not in a clone; no model has been
-trained on them. They tell a better program from a worse one, and little about how good a model is: for that there
-are the larger sets of `mercury_training.evaluate.sets`. The same revision gives the same rows.
+The sets are small, so that the ratchet needs nothing beyond a clone; no model has been trained on them. They tell a
+better program from a worse one, but little about a model: for that there are the larger sets of
+`mercury_training.evaluate.sets`. The same revision gives the same rows.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def files(repository: str, commit: str) -> Iterator[ProjectFile]:
 
 
 def fim_rows(found: Sequence[ProjectFile], commit: str) -> list[FimRow]:
-    """As many of each kind in each language, no two of a kind from one file; files drawn at random."""
+    """The same number of each kind and language, at most one of a kind per file, from randomly drawn files."""
     small = [file for file in found if len(file.text) <= LARGEST_FILE]
     rows: dict[tuple[str, str], list[FimRow]] = {}
     for file in random.Random(0).sample(small, len(small)):
@@ -92,7 +92,7 @@ def fim_row(file: ProjectFile, cut: Cut, commit: str) -> FimRow:
 
 
 def next_edit_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> list[dict]:
-    """The newest commits first; where they are too few, made-up changes, whose rows name the revision alone."""
+    """The newest commits first; if they are too few, synthetic changes, whose rows name only the revision."""
     taken: dict[str, dict[str, dict]] = {name: {} for name in PER_CLASS}
     for row in chain(edit_rows(source, found, MOST_EDITS), made_up_rows(source, found)):
         written = next_edit_row(row) if row.cursor >= 0 and row.edits else None
@@ -103,7 +103,7 @@ def next_edit_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> list[d
 
 
 def made_up_rows(source: CorpusSource, found: Sequence[ProjectFile]) -> Iterator[EditRow]:
-    """Of each made-up change its beginning and its end."""
+    """The beginning and the end of each synthetic change."""
     draw = random.Random(0)
     for made in made_up(source, found, draw):
         rows = list(commit_rows(made.change, made.make, draw))

@@ -1,10 +1,10 @@
-"""A ratchet: figures that do not depend on the machine may get better, and worse only on purpose.
+"""A ratchet: figures that do not depend on the machine may get better, but worse only on purpose.
 
-    python -m bench.ratchet             what CI runs: fails where a figure is worse than bench/baseline.json allows
-    python -m bench.ratchet --update    keep what became better, and what is new
-    python -m bench.ratchet --accept    take everything as it is now
+    python -m bench.ratchet             as in CI: fails if a figure is worse than bench/baseline.json allows
+    python -m bench.ratchet --update    keep improved and new figures
+    python -m bench.ratchet --accept    accept all figures as they are now
 
-The committed rows are answered by the fake engine, all of them, and some of them by each model that is installed.
+The fake engine answers all committed rows, and each installed model some of them.
 """
 
 import argparse
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 BASELINE = HERE / "baseline.json"
 SETS = HERE / "sets"
 ROWS_OF_A_MODEL = 24
-"""So many of each set: what a model answers in half a minute."""
+"""Rows of each set: as many as a model answers in half a minute."""
 
 Better = Literal["higher", "lower", "steady"]
 
@@ -44,7 +44,7 @@ COMPLETIONS: dict[str, tuple[Better, float]] = {
     "characters_per_pass": ("higher", 0.6),
 }
 BY_COST = {"passes", "characters_per_pass"}
-"""A model's passes are chosen by what they cost on the machine at the moment: only the fake engine's are the same."""
+"""A model's passes depend on their measured cost: only the fake engine's are always the same."""
 NEXT_EDITS: dict[str, tuple[Better, float]] = {
     "score": ("higher", 0.03),
     "show": ("higher", 0.09),
@@ -56,11 +56,11 @@ NEXT_EDITS: dict[str, tuple[Better, float]] = {
 """Which way is better, and by how much a figure may be worse: about what two rows do."""
 
 DROPPED: tuple[Better, float] = ("steady", 0.07)
-"""Shares of the rows that one reason keeps quiet: rules that begin or cease to apply show here."""
+"""The share of rows with one reason for silence: it shows rules that begin or cease to apply."""
 
 
 class Watched(Struct, frozen=True):
-    """What was measured; worse by more than the tolerance is a failure, and so is any such move of a steady one."""
+    """A measured value; it fails if it is worse by more than the tolerance, a steady one if it differs by more."""
 
     value: float
     tolerance: float
@@ -110,7 +110,7 @@ def figures_of(found: Mapping[str, Any]) -> Figures:
 
 
 def watched(name: str, given: Mapping[str, Any], which: Mapping[str, tuple[Better, float]]) -> Figures:
-    """What is null has nothing to count, and nothing to watch."""
+    """Figures to compare; those that are null are left out."""
     values = {figure: value_of(given[figure]) for figure in which if given[figure] is not None}
     quiet = {reason: round(count / given["n"], 4) for reason, count in given["dropped"].items()}
     return {
@@ -119,12 +119,12 @@ def watched(name: str, given: Mapping[str, Any], which: Mapping[str, tuple[Bette
 
 
 def value_of(found: float | Sequence[float]) -> float:
-    """Without its interval."""
+    """The value without its interval."""
     return found if isinstance(found, int | float) else found[0]
 
 
 def compared(before: Baseline, now: Baseline) -> Iterator[str]:
-    """What is worse than it was. A reason for silence that is gone, or was never there, is one of no rows."""
+    """Messages about figures that are worse than before. A missing reason for silence counts as one of no rows."""
     for engine, figures in before.items():
         if engine not in now:
             yield f"{engine}: bench/baseline.json has its figures, but it is not installed"
@@ -143,7 +143,7 @@ def compared(before: Baseline, now: Baseline) -> Iterator[str]:
 
 
 def merged(before: Baseline, now: Baseline) -> Baseline:
-    """The better of both; steady figures as they are now, where they are tolerated."""
+    """The better of both; steady figures as they are now, if within tolerance."""
     return before | {
         engine: before.get(engine, {})
         | {name: kept(before.get(engine, {}).get(name), figure) for name, figure in figures.items()}

@@ -1,4 +1,4 @@
-"""Start-up, keystrokes and memory of the language server process itself, as an editor meets it.
+"""Start-up, keystrokes and memory of the language server process, as seen by an editor.
 
 python -m bench.server [--keystrokes 1000]
 """
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def start(root: Path, environment: dict[str, str]) -> tuple[float, float]:
-    """CPU and wall seconds from spawn to the answer of `initialize`, of a server that then ends."""
+    """CPU and wall seconds from spawning a server to its answer to `initialize`; it is then ended."""
     used = children_cpu()
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -71,7 +71,7 @@ def send(process: subprocess.Popen, message: dict[str, Any]) -> None:
 
 
 async def typing(root: Path, environment: dict[str, str], count: int) -> dict[str, tuple[float, float, float]]:
-    """A 5,000-line file, so many keystrokes with a request each: answers, memory before and after."""
+    """Latency of `count` keystrokes with a request each in a 5,000-line file, and memory before and after."""
     text = "".join(f"def function_{n}(argument):\n    return argument + {n}\n\n\n\n" for n in range(LINES // 5))
     async with running(root, **environment) as client:
         await until_ready(client)

@@ -1,10 +1,10 @@
-"""Whether what is fast says what is slow: OpenVINO as torch, and verified answers as plain autoregression.
+"""Whether the fast path agrees with the slow one: OpenVINO with torch, verified answers with plain autoregression.
 
     python -m bench.agreement [--model FOLDER] [--set bench/sets/fim.jsonl] [--limit N]
 
-The same int8 weights once as they run, once dequantised to float32, on rows of real code: how often both find the same
-token likeliest. And how many tokens of plain autoregression's answers the policy's answers begin with, where everything
-that can be drafted is.
+On rows of real code, how often the int8 weights as they run and dequantised to float32 find the same token likeliest;
+and how many tokens of plain autoregression's answers the policy's answers begin with, if everything is drafted that
+can be.
 """
 
 import argparse
@@ -27,12 +27,12 @@ from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefi
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_ls.settings.models import resolve
 
-__all__ = ["SHIPPED", "agreement", "alike", "spoken_alike"]
+__all__ = ["SHIPPED", "agreeing_rows", "agreement", "matching_tokens"]
 
 SHIPPED = resolve("auto")
 ROWS = Path(__file__).parents[1] / "sets/fim.jsonl"
 DRAFTING = Costs((1, 64), (1.0, 1.0))
-"""Rows that cost nothing: canvases and drafts always pay, whatever this machine does meanwhile."""
+"""Rows that cost nothing, so that canvases and drafts always pay, whatever else this machine does."""
 
 
 def main() -> None:
@@ -45,8 +45,8 @@ def main() -> None:
 
 
 def agreement(folder: Path, rows: Sequence[dict]) -> dict[str, object]:
-    """Shares, and of how many; without torch there is nothing to compare OpenVINO with, and that is said."""
-    same, tokens, accepted = spoken_alike(folder, rows)
+    """Shares and their counts; without torch there is nothing to compare OpenVINO with, which is reported."""
+    same, tokens, accepted = matching_tokens(folder, rows)
     figures = {"verified_as_ar": round(same / max(tokens, 1), 4), "verified_tokens": tokens, "accepted": accepted}
     print(f"\nverified answers begin with {same} of {tokens} tokens of plain autoregression; from drafts: {accepted}")
     try:
@@ -56,37 +56,37 @@ def agreement(folder: Path, rows: Sequence[dict]) -> dict[str, object]:
         return {**figures, "openvino_as_torch": str(error)}
     runtime, reference = load(folder), open_torch(folder, device="cpu")
     tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
-    found = [alike(runtime, reference, trail(runtime, tokenizer, row)) for row in rows]
+    found = [agreeing_rows(runtime, reference, prefix_of(runtime, tokenizer, row)) for row in rows]
     agreeing, count = sum(agreed for agreed, _ in found), sum(of for _, of in found)
     print(f"OpenVINO ({runtime.precision}) finds torch's likeliest token for {agreeing} of {count} rows of code")
     return {**figures, "openvino_as_torch": round(agreeing / max(count, 1), 4), "compared_rows": count}
 
 
-def spoken_alike(folder: Path, rows: Sequence[dict]) -> tuple[int, int, dict[str, int]]:
-    """Tokens up to the first difference, of all that plain autoregression says; and how many drafts gave, by source."""
+def matching_tokens(folder: Path, rows: Sequence[dict]) -> tuple[int, int, dict[str, int]]:
+    """Tokens up to the first difference, of all tokens of plain autoregression; and accepted drafts, by source."""
     tokenizer = Tokenizer.load(folder / TOKENIZER_FILE)
     engines = [open_engine(folder, decode=decode, costs=DRAFTING, bar=0.0) for decode in ("policy", "ar")]
     same = tokens = 0
     for number, row in enumerate(rows):
-        ours, plain = (np.array(said(engine, request(row, f"{number}"), tokenizer)) for engine in engines)
+        ours, plain = (np.array(answer_tokens(engine, request(row, f"{number}"), tokenizer)) for engine in engines)
         same += common_prefix([ours], [plain])
         tokens += len(plain)
     return same, tokens, engines[0].report.accepted
 
 
-def said(engine: MercuryEngine, asked: InfillRequest, tokenizer: Tokenizer) -> list[int]:
+def answer_tokens(engine: MercuryEngine, asked: InfillRequest, tokenizer: Tokenizer) -> list[int]:
     *_, last = engine.infill(asked)
     return tokenizer.encode(last.spans[0].text)
 
 
-def trail(runtime: Runtime, tokenizer: Tokenizer, row: dict) -> HintedPrefix:
+def prefix_of(runtime: Runtime, tokenizer: Tokenizer, row: dict) -> HintedPrefix:
     asked, budget = request(row, "agreement"), budget_for(runtime.config.context)
     found = lay_out(tokenizer, asked, freeze(tokenizer, asked, budget), budget)
     return HintBuilder.of(found, tokenizer, hints=runtime.config.hints).build(found.ids, found.positions)
 
 
-def alike(runtime: Runtime, reference: Runtime, row: HintedPrefix) -> tuple[int, int]:
-    """Rows of which both find the same token likeliest, and how many there are."""
+def agreeing_rows(runtime: Runtime, reference: Runtime, row: HintedPrefix) -> tuple[int, int]:
+    """Rows for which both find the same token likeliest, and how many there are."""
     rows = fuse(0, row, 0).rows
     ours, theirs = (one.forward(rows, one.cache()).logits_WV.argmax(1) for one in (runtime, reference))
     return int((ours == theirs).sum()), len(ours)

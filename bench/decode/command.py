@@ -1,10 +1,10 @@
-"""What an answer costs: forwards of our engine against llama.cpp token by token, a keystroke, and how cost grows.
+"""The cost of an answer: forwards of our engine against llama.cpp token by token, a keystroke, and how cost grows.
 
     python -m bench.decode [--preset quicksilver] [--rounds 9] [--plot docs/benchmarks]
-    python -m bench.decode --model FOLDER --set FIM.jsonl [--limit 60]     and answers, with a trained model
+    python -m bench.decode --model FOLDER --set FIM.jsonl [--limit 60]     also the answers of a trained model
 
 Without a model the weights are random: times are real, answers are not. Both sides alternate in one process, with the
-same shape, threads and context; the peer needs the extra `peers` and is left out, and said to be, where it is missing.
+same shape, threads and context; the peer needs the extra `peers`, without which it is left out, with a message.
 """
 
 import argparse

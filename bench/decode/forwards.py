@@ -42,7 +42,7 @@ def answers(runtime: OpenvinoRuntime, directory: Path, rounds: int) -> dict[str,
 
 
 def opened_peers(runtime: OpenvinoRuntime, directory: Path) -> dict[str, LlamaPeer]:
-    """llama.cpp in both quantisations, its prompt cache filled as ours is."""
+    """llama.cpp in both quantisations, with its prompt cache filled like ours."""
     try:
         import gguf  # noqa: F401
         import llama_cpp  # noqa: F401
@@ -59,7 +59,7 @@ def opened_peers(runtime: OpenvinoRuntime, directory: Path) -> dict[str, LlamaPe
 
 
 def canvas_answer(runtime: OpenvinoRuntime, cache: Cache, tokens: int, forwards: int) -> Callable[[], None]:
-    """The typed token and the canvas in one forward, then the canvas again: what K denoising passes cost."""
+    """The cost of K denoising passes: the typed token and the canvas in one forward, then the canvas again."""
 
     def once() -> None:
         cache.truncate(CONTEXT)
@@ -82,7 +82,7 @@ def rows(runtime: OpenvinoRuntime, start: int, new: int, canvas: int) -> Rows:
 
 
 def places(runtime: OpenvinoRuntime, start: int, count: int) -> np.ndarray:
-    """Positions, as far as the model knows any: what a pass costs does not depend on them."""
+    """Positions, capped at those that the model knows: the cost of a pass does not depend on them."""
     return np.minimum(start + np.arange(count), runtime.config.context - 1).astype(np.int32)
 
 
@@ -107,7 +107,7 @@ def answer_row(times: Times, peers: list[str], tokens: int, forwards: int) -> di
 
 
 def fim_order(peers: dict[str, LlamaPeer], rounds: int) -> dict[str, object]:
-    """As llama.vim sends it: prefix, then suffix, then middle. A typed character makes it read the suffix again."""
+    """llama.vim's order: prefix, suffix, middle. A typed character makes it read the suffix again."""
     if not peers:
         return {}
     variants = {}

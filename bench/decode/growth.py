@@ -21,7 +21,7 @@ GROWTH_CANVASES = (8, 16, 32, 64)
 
 
 def growth(folder: Path, runtime: OpenvinoRuntime, target: Path, rounds: int) -> dict[str, list[tuple[int, float]]]:
-    """Forwards by cached columns, for each canvas; caches may be longer than the model was made for."""
+    """Forwards by cached columns, for each canvas; caches may be longer than the model's context."""
     lines: dict[str, list[tuple[int, float]]] = {f"canvas {size}": [] for size in GROWTH_CANVASES}
     for context in GROWTH_CONTEXTS:
         cache = stretched(runtime, context)

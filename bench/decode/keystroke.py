@@ -26,7 +26,7 @@ LINE_TOKENS = 9
 CANVAS = 16
 
 LINE_MOVE_TOKENS = 78
-"""What moving down a line encodes, in the median: see `moved_tokens`."""
+"""The median number of tokens encoded when moving down a line: see `moved_tokens`."""
 
 MEASURED = """
 import sys
@@ -41,12 +41,12 @@ for once in keystroke_passes(runtime, filled(runtime, CONTEXT)).values():
 status = Path("/proc/self/status").read_text()
 print(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
 """
-"""A process of its own that has read a full context and answered: what a user's engine weighs."""
+"""A separate process that has read a full context and answered, which needs as much memory as a user's engine."""
 
 
 def keystrokes(runtime: OpenvinoRuntime, rounds: int) -> dict[str, object]:
-    """From the typed token to a verified line of nine: draft and verify; the same after a move to another line, with
-    one core busy, and token by token."""
+    """From the typed token to a verified line of nine tokens; the same after a move to another line, with one core
+    busy, and token by token."""
     variants = keystroke_passes(runtime, filled(runtime, CONTEXT))
     quiet = alternate(variants, rounds)
     with busy():
@@ -77,7 +77,7 @@ def resident_mb(folder: Path) -> int:
 
 
 def verified_line(runtime: OpenvinoRuntime, cache: Cache, new: int) -> Callable[[], None]:
-    """Two forwards: what is new with a canvas, then the draft of nine, causally."""
+    """Two forwards: the new tokens with a canvas, then the draft of nine, causally."""
 
     def once() -> None:
         cache.truncate(CONTEXT - LINE_MOVE_TOKENS)
@@ -99,8 +99,8 @@ def stepped_line(runtime: OpenvinoRuntime, cache: Cache) -> Callable[[], None]:
 
 
 def moved_tokens(tokenizer: Tokenizer, context: int) -> dict[str, float]:
-    """How many tokens a move by a line encodes in real files: the text nearby, which moves along, and what came to
-    stand before the cursor. Counted, so that no other program disturbs it."""
+    """How many tokens a move by a line encodes in real files: the text nearby, which moves along, and the new text
+    before the cursor. Tokens are counted, not timed, so that other programs do not disturb it."""
     counts: dict[str, list[int]] = {"up": [], "down": []}
     budget = budget_for(context)
     for row in {row["path"]: row for row in read(ROWS, 1 << 30)}.values():
@@ -115,7 +115,7 @@ def moved_tokens(tokenizer: Tokenizer, context: int) -> dict[str, float]:
 
 
 def around_the_middle(row: dict) -> list[InfillRequest]:
-    """At the end of a file's middle line, of the one above it and of the one below."""
+    """Requests at the end of a file's middle line, of the line above and of the line below."""
     lines = (row["prefix"] + row["middle"] + row["suffix"]).splitlines(keepends=True)
     middle = len(lines) // 2 + 1
     ends = [len("".join(lines[:until]).removesuffix("\n")) for until in (middle, middle - 1, middle + 1)]

@@ -1,4 +1,4 @@
-"""The peers that are measured beside us: llama.cpp with a model of the same shape, decoding token by token.
+"""The peer that we are compared with: llama.cpp with a model of the same shape, decoding token by token.
 
 Needs the extra `peers` (llama-cpp-python and gguf). Tokens go in and logits come out of its C interface directly: no
 HTTP, no JSON, no tokenizer, so that the peer is as fast as it can be.
@@ -39,8 +39,8 @@ LAYER = {
 def write_gguf(
     config: ModelConfig, path: Path, quantisation: str, weights: Mapping[str, np.ndarray] | None = None
 ) -> Path:
-    """Float weights as a Qwen3 model, which has the same layers. Without any they are random: times are real, answers
-    are not."""
+    """Write float weights as a Qwen3 model, which has the same layers; random ones if none are given: times are real,
+    answers are not."""
     import gguf
 
     kind = {"q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}[quantisation]
@@ -88,7 +88,7 @@ def named(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def gguf_name(name: str) -> str:
-    """The head is tied: llama.cpp uses the embedding where there is no output matrix."""
+    """The head is tied: llama.cpp uses the embedding if there is no output matrix."""
     if name in WHOLE_MODEL:
         return f"{WHOLE_MODEL[name]}.weight"
     _, layer, part = name.removesuffix(".weight").split(".", 2)
@@ -122,7 +122,7 @@ class LlamaPeer:
         return int(np.argmax(self.logits(tokens)))
 
     def logits(self, tokens: np.ndarray) -> np.ndarray:
-        """Append to the cache; what the last token predicts, valid until more is read."""
+        """Append to the cache; the logits of the last token, valid until more is read."""
         for start in range(0, len(tokens), 512):
             piece = np.ascontiguousarray(tokens[start : start + 512], np.int32)
             pointer = piece.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
@@ -137,7 +137,7 @@ class LlamaPeer:
         self.cached = length
 
     def answer(self, typed: np.ndarray, tokens: int) -> None:
-        """Read what was typed and say `tokens` more, one after the other, greedily."""
+        """Read what was typed and generate `tokens` more, one after the other, greedily."""
         token = self.read(typed)
         for _ in range(tokens - 1):
             token = self.read(np.array([token]))

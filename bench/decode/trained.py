@@ -1,4 +1,4 @@
-"""Answers of a trained model, the same ones by each way of decoding: our policy, plain AR, and AR with copies."""
+"""Answers of a trained model to the same rows by each way of decoding: our policy, plain AR, and AR with copies."""
 
 import json
 import statistics
@@ -16,14 +16,13 @@ __all__ = ["compare", "ratios", "read", "request"]
 
 EDITS = "edits"
 AROUND = 30
-"""Lines before and behind an edit that a model reads."""
+"""Lines before and after an edit that a model reads."""
 BINS = {"1-8": (1, 8), "9-16": (9, 16), "17-32": (17, 32), "33-": (33, 1 << 30)}
 MODES = {"single_line": "line", "multi_line": "block", "random_span": "block"}
 
 
 def compare(folder: Path, rows: Path, edits: Path, limit: int) -> dict[str, object]:
-    """Wall time by length of the answer, and of edits, paired: each row is answered by every way before the next one
-    is."""
+    """Wall time by length of the answer, and of edits, in pairs: each row is answered in every way before the next."""
     ways = get_args(Decode)
     engines = {way: open_engine(folder, decode=way, bar=0.0) for way in ways}
     times: dict[str, list[dict[str, float]]] = {name: [] for name in (*BINS, EDITS)}
@@ -52,7 +51,7 @@ def request(row: dict | Case, session: str) -> InfillRequest:
 
 
 def rewriting(case: Case, session: str) -> InfillRequest:
-    """The lines of the edit that came next, and one line on either side."""
+    """A request for the lines of the next edit and one line on either side."""
     snapshot, (change, *_) = case.snapshot, case.expected
     first, last = snapshot.line_of(change.start), snapshot.line_of(max(change.end - 1, change.start))
     start, end = snapshot.line_start(max(first - AROUND, 0)), snapshot.line_stop(last + AROUND)
@@ -78,7 +77,7 @@ def filling(row: dict, session: str) -> InfillRequest:
 
 
 def timed(engine: MercuryEngine, asked: InfillRequest) -> tuple[str, float, int]:
-    """The answer, its milliseconds with the context already read, and its length in tokens."""
+    """The answer, its milliseconds once the context is read, and its length in tokens."""
     for _ in engine.warm(asked):
         pass
     began = time.perf_counter()
@@ -88,7 +87,7 @@ def timed(engine: MercuryEngine, asked: InfillRequest) -> tuple[str, float, int]
 
 
 def ratios(times: dict[str, list[dict[str, float]]]) -> dict[str, dict[str, float]]:
-    """Our time over the better of the others', the median over the rows of each bin and of all."""
+    """Our time relative to the better of the others, as the median over the rows of each bin and of all."""
     everything = {**times, "all": [entry for entries in times.values() for entry in entries]}
     return {
         name: {

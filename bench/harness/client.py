@@ -1,4 +1,4 @@
-"""A small LSP client on standard input and output: what drives the real server in the demo and the benchmarks."""
+"""A small LSP client over standard input and output, which drives the real server in the demo and the benchmarks."""
 
 import asyncio
 import itertools
@@ -52,7 +52,7 @@ class Client:
         self.send({"method": method, "params": params})
 
     def ask(self, method: str, params: Any) -> tuple[int, asyncio.Future]:
-        """Send a request; its id, for cancelling, and the answer to come."""
+        """Send a request; returns its id, for cancelling, and the future answer."""
         if self.is_gone:
             raise ConnectionError(GONE)
         id = next(self._ids)
@@ -118,7 +118,7 @@ class Client:
 
 
 def capabilities() -> dict[str, Any]:
-    """What Neovim 0.12 says of itself, as far as this server looks at it; drafts and status on top."""
+    """The capabilities of Neovim 0.12, as far as this server reads them, and those for drafts and status."""
     return {
         "general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]},
         "textDocument": {
@@ -135,7 +135,7 @@ def capabilities() -> dict[str, Any]:
 async def running(
     root: Path, options: dict[str, Any] | None = None, command: Sequence[str] = COMMAND, **environment: str
 ) -> AsyncIterator[Client]:
-    """A started and initialized server for the project at `root`. What is played is none of the user's own counts."""
+    """A started and initialized server for the project at `root`, whose counts are not recorded as the user's."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
@@ -166,7 +166,7 @@ def initialize(root: Path, options: dict[str, Any] | None = None) -> dict[str, A
 
 
 async def until_ready(client: Client, seconds: float = 30.0) -> dict[str, Any]:
-    """Wait for the engine; the status that says it is ready, or why it never will be."""
+    """Wait for the engine; returns the status that says it is ready, or why it never will be."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         status = await client.request("mercury/status", {})

@@ -1,4 +1,4 @@
-"""What processes use while something is measured: processor seconds, and resident memory over time."""
+"""The CPU time and resident memory of processes while something is measured."""
 
 import asyncio
 import os
@@ -21,14 +21,14 @@ POINTS = 60
 
 
 class Usage(Struct):
-    """Of one process: `memory` holds (moment in seconds, MB)."""
+    """The usage of one process: `memory` holds (time in seconds, MB)."""
 
     processor_s: float = 0.0
     memory: list[tuple[float, float]] = []
     since_s: float | None = None
 
     def look(self, pid: int) -> bool:
-        """Notes how things are now; whether the process is there."""
+        """Record the usage now; returns whether the process exists."""
         spent, resident = processor_seconds(pid), resident_mb(pid)
         if spent is None or resident is None:
             return False
@@ -51,7 +51,7 @@ class Usage(Struct):
 
     @property
     def growth_mb(self) -> float:
-        """How much more the last quarter of the time needed than the second: in the first, caches fill."""
+        """How much more memory the last quarter of the time needed than the second: in the first, caches fill."""
         quarter = len(self.memory) // 4
         if not quarter:
             return self.last_mb - self.first_mb
@@ -64,7 +64,7 @@ class Usage(Struct):
         return [[round((at - steps[0][0]) / 60, 3), round(mb, 1)] for at, mb in steps]
 
     def course(self) -> str:
-        """A few moments of it, for people."""
+        """A few points of it, for people."""
         steps = self.memory[:: max(1, len(self.memory) // MOMENTS)]
         return ", ".join(f"{at - self.memory[0][0]:.0f} s {mb:.0f}" for at, mb in steps)
 
@@ -77,7 +77,7 @@ async def watched(pid: int, into: Usage, every: float = EVERY_SECONDS) -> None:
 
 @contextmanager
 def busy(processes: int = 1) -> Iterator[None]:
-    """So many cores have something else to do meanwhile."""
+    """Keeps that many cores busy meanwhile."""
     spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield

@@ -1,11 +1,11 @@
-"""How good suggestions are as users get them: rows answered through the language server's own sessions.
+"""The quality of suggestions as users get them: rows answered through the language server's own sessions.
 
     python -m bench.quality --fim FILE … --next-edit FILE … [--engine local|fake|FOLDER|URL|peer:NAME]
                             [--peers ar,llama,…] [--limit N] [--projects MIRRORS]
 
-Each row is typed up to its place and asked for twice: as after a keystroke, under the default bar, and outright.
-Peers answer the same rows in turn (A B, then B A), so that times are compared in pairs. With bare clones of the
-repositories that the rows come from each row is asked in its project, else in a file that stands alone.
+Each row is typed up to its place and asked for twice: as after a keystroke, under the default bar, and on explicit
+request. Peers answer the same rows in turn (A B, then B A), so that times are compared in pairs. With bare clones of
+the repositories that the rows come from, each row is asked in its project, else in a single file.
 docs/benchmarks/README.md says what the figures mean; the last line is JSON.
 """
 

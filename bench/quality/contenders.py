@@ -1,14 +1,14 @@
-"""Who may answer: our engine, its other ways of decoding, other runtimes with its weights, no model at all, services.
+"""Contenders: our engine, its other ways of decoding, other runtimes with its weights, no model at all, services.
 
 | name | |
 |---|---|
-| `fake`, `local`, a folder | an engine of this process: no model, the one that is set up, that of the folder |
-| `http://…`, `https://…` | an engine server of ours (`mercury-ls serve --http`); its times are not known here |
-| `peer:ar`, `peer:ar+copy` | the same model, token by token, and with what it could copy |
-| `peer:copy`, `peer:ngram` | without a model: the longest match, or what mostly followed |
-| `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no echo, its prompt cache kept between requests |
-| `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no echo |
-| `peer:openai=URL`, `peer:inception=URL` | a service; what it is sent is the code of the rows |
+| `fake`, `local`, a folder | an engine of this process: without a model, with the configured one, with this one |
+| `http://…`, `https://…` | an engine server of ours (`mercury-ls serve --http`); without its times |
+| `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
+| `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
+| `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
+| `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no copy bias |
+| `peer:openai=URL`, `peer:inception=URL` | a service, which gets the code of the rows |
 """
 
 import asyncio
@@ -42,7 +42,7 @@ LOADING_SECONDS = 60.0
 
 
 class PeerOptions(Struct, frozen=True):
-    """For services: which model is asked, and which environment variable holds the key."""
+    """For services: the model to ask, and the environment variable with the key."""
 
     folder: Path | None = None
     service_model: str = "mercury-edit-2"
@@ -50,7 +50,7 @@ class PeerOptions(Struct, frozen=True):
 
 
 def model_folder(engine: str) -> Path | None:
-    """The model that `local` or a folder stands for; None where none is installed, or no model is asked for."""
+    """The folder of the model that `local` or a path names; None if none is installed or no model is wanted."""
     if engine == "local":
         return models.resolve(Wiring(user_file=NO_FILE).load().engine.model)
     return models.resolve(engine) if engine != models.FAKE and not is_address(engine) else None

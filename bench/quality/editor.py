@@ -1,4 +1,4 @@
-"""Rows asked as an editor asks them: for each a fresh session of the language server, all of them over one engine."""
+"""Rows asked as an editor would: each in a fresh session of the language server, all over one engine."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -27,8 +27,8 @@ LONGEST_DEADLINE = 60_000
 
 
 class AnswerCost(Struct, frozen=True):
-    """Of one answer, once its context is read: `drafts` as they stood after each pass, `settled` tokens if known;
-    `whole` unless the rest of it was too unlikely to be shown."""
+    """The cost of one answer once its context is read: `drafts` after each pass, `settled` tokens if known; `whole`
+    unless the rest of it was too unlikely to be shown."""
 
     milliseconds: float
     reading_milliseconds: float
@@ -39,14 +39,14 @@ class AnswerCost(Struct, frozen=True):
 
 
 class Metered:
-    """An engine that reads the context before it answers, as after a pause in typing, and says what answers cost."""
+    """An engine that reads the context before it answers, as after a pause in typing, and measures the cost."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._cost: AnswerCost | None = None
 
     def taken(self) -> AnswerCost | None:
-        """The cost of the latest answer, once; None where the engine was not asked."""
+        """The cost of the latest answer, returned once; None if the engine was not asked."""
         cost, self._cost = self._cost, None
         return cost
 
@@ -65,7 +65,7 @@ class Metered:
     def _note(
         self, drafts: Sequence[str], step: int, whole: bool, before: "WorkDone | None", began: float, read: float
     ) -> None:
-        """Before the final draft goes out: nobody asks for anything behind it."""
+        """Called before the final draft is yielded: the generator is not resumed afterwards."""
         ended, now = time.perf_counter(), work(self._engine)
         self._cost = AnswerCost(
             (ended - read) * 1000,
@@ -84,19 +84,19 @@ class Metered:
 
 
 class WorkDone(Struct, frozen=True):
-    """Forwards so far, and the tokens that they settled."""
+    """The forwards so far, and the tokens that they settled."""
 
     passes: int
     settled: int
 
 
 def work(engine: Engine) -> WorkDone | None:
-    """None of an engine that does not tell: the number of its last draft is that of its passes."""
+    """None for an engine that does not report it: the number of its last draft is that of its passes."""
     return WorkDone(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
 
 
 class Contender(Struct, frozen=True):
-    """Who answers: `client` as a session wants it, `meter` where the engine runs in this process."""
+    """A contender: `client` for a session, `meter` if the engine runs in this process."""
 
     name: str
     client: Any
@@ -104,8 +104,8 @@ class Contender(Struct, frozen=True):
 
 
 class RowAnswer(Struct, frozen=True, kw_only=True):
-    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` when asked for outright. It is
-    only the beginning of one if it is not `whole`."""
+    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` on explicit request, of which
+    only the beginning is there if it is not `whole`."""
 
     shown: str | None
     silence: str
@@ -116,7 +116,7 @@ class RowAnswer(Struct, frozen=True, kw_only=True):
 
 
 class NextEditAnswer(Struct, frozen=True):
-    """A next edit on offer after the last edit has settled, or why there is none."""
+    """The next edit offered after the last edit has settled, or why there is none."""
 
     changes: tuple[TextEdit, ...]
     p_accept: float
@@ -126,7 +126,7 @@ class NextEditAnswer(Struct, frozen=True):
 
 
 async def complete(contender: Contender, row: FimRow, project: CheckedOutProject | None = None) -> RowAnswer:
-    """Typed up to the place, then asked for outright; nothing of the second answer counts towards the cost."""
+    """Ask while typing, then on explicit request; the second answer does not count towards the cost."""
     session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix, project)
     place = InlineRequest(uri=uri, offset=len(row.prefix))
     typed = await last_answer(session, place)
@@ -149,7 +149,7 @@ async def next_edit(contender: Contender, case: Case) -> NextEditAnswer:
     given = case.snapshot
     session, uri = await opened(contender, given.path, given.language, given.text)
     session.files.history = case.history
-    # The tree is made while the user types: it is there before anything is asked.
+    # The tree is made while the user types, before any request.
     _ = session.files.documents[uri].snapshot().tree
     began = time.perf_counter()
     proposed = await session.next_edits.ask(uri, case.offset)
@@ -173,7 +173,7 @@ async def opened(
 
 
 def steady(settings: Settings) -> Settings:
-    """As shipped, but one answer and no alternatives, and no deadline: what a slower machine says as well."""
+    """The default settings, but without alternatives and deadlines, so that slower machines give the same answers."""
     engine = replace(settings.engine, deadline_ms=LONGEST_DEADLINE)
     return replace(settings, engine=engine, suggest=replace(settings.suggest, alternatives=1))
 
@@ -187,7 +187,7 @@ async def last_answer(session: Session, ask: InlineRequest) -> Answer:
 
 
 def filled(row: FimRow, edit: TextEdit) -> str:
-    """What stands between prefix and suffix once the edit is made; its own text where it changes either."""
+    """The text between prefix and suffix once the edit is made; the edit's own text if it changes either."""
     before = row.prefix + row.suffix
     after = applied(before, [edit])
     if after.startswith(row.prefix) and after.endswith(row.suffix) and len(after) >= len(before):
@@ -196,5 +196,5 @@ def filled(row: FimRow, edit: TextEdit) -> str:
 
 
 def seen(drafts: Sequence[str], passes: int) -> str:
-    """The draft that stands after so many passes; the last one where the answer took fewer."""
+    """The draft after that many passes; the last one if the answer took fewer."""
     return drafts[min(passes, len(drafts)) - 1] if drafts else ""

@@ -1,4 +1,4 @@
-"""Completion services by their address, behind the engine's boundary: OpenAI's completions and Inception's FIM.
+"""Completion services behind the engine's API: OpenAI's completions and Inception's FIM.
 
 Nothing is sent unless an address is given on the command line; the code of the rows goes there.
 """
@@ -23,7 +23,7 @@ CONTEXT_TOKENS = 8192
 
 
 class Endpoint:
-    """Answers in one piece. Services do not say how sure they are: whatever they answer passes the bar."""
+    """Answers in one piece. Services report no confidence, so their answers always pass the bar."""
 
     def __init__(self, dialect: Dialect, address: str, model: str, key: str = "") -> None:
         parts = urlsplit(address)

@@ -1,4 +1,4 @@
-"""Figures of answers: each a value and its confidence interval, or null where there is nothing to count."""
+"""Figures of answers: each a value with its confidence interval, or null if there is nothing to count."""
 
 import statistics
 from collections import Counter
@@ -20,9 +20,9 @@ PERCENTILES = range(0, 101, 5)
 
 
 class AnsweredRow(Struct, frozen=True, kw_only=True):
-    """One contender's answers to one row. `result` scores what came when asked outright; `right` is what its P(accept)
-    is the chance of: that it is exact, or for the beginning of an answer that the true text begins with it.
-    `shown_exact` and `shown_begins` are None where nothing was shown; `curve`: how like the draft is after a pass."""
+    """One contender's answers to one row. `result` scores the answer to the explicit request; `right` is the event of
+    its P(accept): that it is exact or, for the beginning of an answer, that the true text begins with it. `shown_exact`
+    and `shown_begins` are None if nothing was shown; `curve`: the similarity of the draft after each pass."""
 
     result: Result
     right: bool
@@ -56,8 +56,8 @@ def figures(found: Sequence[AnsweredRow]) -> dict[str, Any]:
 
 
 def shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
-    """With the gate as users have it: how often something is shown, and how often that is right. Without: the same of
-    what came when asked outright, and how close it is; `parses` is of what came."""
+    """With the gate: how often something is shown, and how often that is right. On explicit request: the same, and how
+    close the answers are; `parses` is among those given."""
     results = [each.result for each in found]
     shown = [each.shown_exact for each in found if each.shown_exact is not None]
     begins = [each.shown_begins for each in found if each.shown_begins is not None]
@@ -81,7 +81,7 @@ def shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
 
 
 def beside(ours: Sequence[AnsweredRow], theirs: Sequence[AnsweredRow]) -> dict[str, Any]:
-    """A peer against us on the same rows: the median of the ratios of times, its interval and quartiles."""
+    """A peer compared with us on the same rows: the median ratio of times, its interval and quartiles."""
     other = {each.result.id: each for each in theirs}
     pairs = [(each.cost, other[each.result.id].cost) for each in ours]
     known = [(mine, its) for mine, its in pairs if mine and its]
@@ -98,7 +98,7 @@ def beside(ours: Sequence[AnsweredRow], theirs: Sequence[AnsweredRow]) -> dict[s
 
 
 def reason(silence: str) -> str:
-    """Without what is particular to one answer."""
+    """The reason without details of one answer."""
     return silence.partition(":")[0]
 
 

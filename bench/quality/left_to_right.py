@@ -1,7 +1,7 @@
-"""Our weights decoded token by token by others: llama.cpp with a prompt cache, and plain transformers `generate`.
+"""Our weights decoded token by token by others: llama.cpp with a prompt cache, and `generate` of transformers.
 
-Both get the rows that our engine lays out, choose tokens as it does and present answers as it does. They differ in who
-computes, in that every token costs a forward, and in that no echo corrects what the weights say: answers are not ours.
+Both get the rows that our engine lays out, and choose tokens and present answers as it does. Every token costs them a
+forward, and they have no copy bias, so their answers differ from ours.
 """
 
 from collections.abc import Iterator
@@ -30,17 +30,17 @@ __all__ = ["Generate", "Layout", "LeftToRight", "Reader", "dense_weights", "qwen
 
 
 class Reader(Protocol):
-    """One sequence of tokens that is read further, or from an earlier place on."""
+    """One sequence of tokens that can be extended or truncated."""
 
     def logits(self, tokens: np.ndarray) -> np.ndarray:
-        """Append to the cache; what the last token predicts."""
+        """Append to the cache; the logits of the last token."""
         ...
 
     def keep(self, length: int) -> None: ...
 
 
 class Layout:
-    """Requests as rows of tokens, and answers as what is shown of them: what both engines share with ours."""
+    """The parts that both engines share with ours: requests as rows of tokens, and the presentation of answers."""
 
     def __init__(self, folder: Path) -> None:
         self.config = read_config(folder / "config.json")
@@ -67,7 +67,7 @@ class Layout:
 
 
 class LeftToRight:
-    """Greedy, one forward a token; what a new request has in common with the last one is not read again."""
+    """Greedy, one forward per token; the common prefix with the last request is not read again."""
 
     def __init__(self, layout: Layout, reader: Reader, name: str, precision: str) -> None:
         self._layout = layout
@@ -97,7 +97,7 @@ class LeftToRight:
         return self._info
 
     def _reach(self, ids: list[int]) -> np.ndarray:
-        """Read to the end of `ids`; the last token is read in any case, for what it predicts."""
+        """Read to the end of `ids`; the last token is always read, for its logits."""
         pairs = enumerate(zip(self._read, ids[:-1], strict=False))
         common = next((at for at, (old, new) in pairs if old != new), min(len(self._read), len(ids) - 1))
         self._reader.keep(common)
@@ -110,7 +110,7 @@ class LeftToRight:
 
 
 class Generate:
-    """`generate` as anybody would call it: every request is read from its beginning."""
+    """Plain `generate`: every request is read from its beginning."""
 
     def __init__(self, layout: Layout, model: Any, precision: str) -> None:
         self._layout = layout
@@ -151,7 +151,7 @@ class Generate:
         return [EOM, *newlines]
 
     def _spelling(self, answer: HoleAnswer, start: int) -> Any:
-        """Which tokens may come next: none of the reserved ones, and first those that spell the begun word."""
+        """The tokens that may come next: no reserved ones, and first those that spell the begun word."""
 
         def allowed(batch: int, ids: Any) -> list[int]:
             typed = answer.typed
@@ -163,7 +163,7 @@ class Generate:
 
 
 def dense_weights(folder: Path) -> tuple[ModelConfig, dict[str, np.ndarray]]:
-    """The weights that ship, as float32; only those of a model whose layers are Qwen3's. Nobody else reads hints."""
+    """The shipped weights as float32, without those that read hints; only of models with Qwen3's layers."""
     config, stored = read(folder)
     if config.role_scalars or config.softcap is not None or config.qkv_bias or not config.qk_norm or not config.tied:
         raise ValueError(f"{folder}: {config.name} has layers that Qwen3 does not have; no peer can decode it")

@@ -34,7 +34,7 @@ MEMORY_POINTS = 60
 
 
 class QualityRun(Struct, frozen=True, kw_only=True):
-    """What is to be measured."""
+    """What to measure."""
 
     engine: str = "local"
     peers: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class QualityRun(Struct, frozen=True, kw_only=True):
 
 
 class Watch:
-    """How far it is, and how much memory this process has by then: minutes and MB, row by row."""
+    """Progress, and the memory of this process row by row, in minutes and MB."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

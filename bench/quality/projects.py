@@ -1,4 +1,4 @@
-"""The projects that rows come from, as they were: each row is asked in its file, among the others of its commit."""
+"""The projects that rows come from: each row is asked among the other files of its commit."""
 
 import io
 import tarfile
@@ -16,14 +16,14 @@ __all__ = ["CheckedOutProject", "Projects"]
 
 
 class CheckedOutProject(Struct, frozen=True, eq=False):
-    """A folder, and the index of it that a session has once it has read everything."""
+    """A folder and its complete index."""
 
     root: str
     workspace: Workspace
 
 
 class Projects:
-    """Checks out what rows name, each commit once, from bare `mirrors` (owner+name/repo) into a `folder`."""
+    """Checks out the commits that rows name, each once, from bare `mirrors` (owner+name/repo) into a `folder`."""
 
     def __init__(self, mirrors: Path, folder: Path) -> None:
         self._mirrors = mirrors

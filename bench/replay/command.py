@@ -3,9 +3,9 @@
 python -m bench.replay SESSION… [--client neovim-0.12|neovim-plugin|sidekick|vscode] [--speed 1|max|N]
                        [--pause-cap SECONDS] [--busy CORES] [--model fake|shipped|config|FOLDER]
 
-Time passes as recorded while an answer is awaited, and --speed times as fast while none is: `max` skips every pause in
-which nothing was to come, and with it what the server would have encoded ahead meanwhile. `--speed 1 --pause-cap 2`
-keeps that, and is the slow and faithful way.
+While an answer is awaited, time passes as recorded, otherwise --speed times as fast. `max` skips every pause without
+an open request, and thus the encoding ahead that the server would have done; `--speed 1 --pause-cap 2` keeps it, which
+is slower and more faithful.
 """
 
 import argparse
@@ -35,7 +35,7 @@ REDRAW_SECONDS = 0.5
 
 
 class ProgressBar:
-    """A few lines on standard error: how far, how much is left, and the figures so far."""
+    """A few lines on standard error: progress, time left, and the figures so far."""
 
     def __init__(self, total_ms: float) -> None:
         self._total = max(total_ms, 1.0)

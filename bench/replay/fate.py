@@ -1,4 +1,4 @@
-"""What became of a suggestion: whether the user typed just that, and whether it still stood there later."""
+"""What became of a suggestion: whether the user typed exactly that, and whether it was still there later."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,7 +11,7 @@ KEPT_MS = 30_000
 
 
 class TypedEdit(Struct, frozen=True):
-    """`[start, end)` of a text became `text`, `t` milliseconds into the session, by so many `keys` of a person."""
+    """`[start, end)` of a text became `text`, `t` milliseconds into the session, by that many `keys`."""
 
     t: float
     start: int
@@ -21,7 +21,7 @@ class TypedEdit(Struct, frozen=True):
 
 
 class ShownOffer(Struct, frozen=True):
-    """`[start, end)` is to become `text`, in the document as it is after `after` edits."""
+    """`[start, end)` would become `text`, in the document after `after` edits."""
 
     after: int
     start: int
@@ -44,7 +44,7 @@ class Fate(Struct, frozen=True):
 
 
 class EditRegion:
-    """What has become of `[start, end)` of a text: typing at either edge is in it. `gone` once an edge was cut off."""
+    """Tracks `[start, end)` of a text: typing at either edge is part of it. `gone` once an edge was cut off."""
 
     def __init__(self, start: int, end: int) -> None:
         self.start = start
@@ -66,7 +66,7 @@ class EditRegion:
 
 
 class OfferTrace:
-    """One offer under way."""
+    """One offer while its fate is open."""
 
     def __init__(self, offer: ShownOffer, text: str, deadline: float) -> None:
         self.offer = offer
@@ -132,7 +132,7 @@ def fates(text: str, edits: Sequence[TypedEdit], offers: Iterable[ShownOffer]) -
 
 
 def saved(made: Iterable[Fate]) -> int:
-    """Characters that need not have been typed: each offer that came true costs one key, and none counts twice."""
+    """Characters that need not have been typed: each offer that was typed costs one key, and none counts twice."""
     return sum(fate.keys - 1 for fate in once(made))
 
 

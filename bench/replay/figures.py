@@ -26,11 +26,11 @@ NAMES = {
     "next_edit": "next edit shown",
 }
 RESTS_MS = 5_000
-"""A pause that is longer is none of typing."""
+"""Longer pauses do not count as typing."""
 
 
 class Played(Struct):
-    """What one editor's session left behind."""
+    """The record of one editor's session."""
 
     name: str
     asked: list[Exchange]
@@ -62,12 +62,12 @@ def spread(values: Iterable[float]) -> Spread:
 
 
 def reason(silence: str) -> str:
-    """The kind of a silence: without figures and names, which differ from one to the next."""
+    """The reason of a silence without figures and names."""
     return re.split(r"[:(]", silence)[0].strip() or "no reason given"
 
 
 def typing_hours(logs: Iterable[Log]) -> float:
-    """Keyed time: all pauses between two edits, the long ones as long as a rest."""
+    """Typing time: all pauses between two edits, long ones capped."""
     times = sorted(edit.t for log in logs for edit in log.edits)
     return sum(min(b - a, RESTS_MS) for a, b in pairwise(times)) / 3_600_000
 
@@ -158,7 +158,7 @@ def lost(asked: Iterable[Exchange]) -> int:
 
 
 def reasons(asked: Sequence[Exchange]) -> Counter[str]:
-    """Of what was answered; what never was is lost, and counted as that."""
+    """Reasons of answered requests; unanswered ones are lost, and counted as such."""
     return Counter(reason(a.silence) for a in asked if not a.is_shown and not lost([a]))
 
 
@@ -172,7 +172,7 @@ def share(part: int, whole: int) -> float | None:
 
 
 def table(all_played: Sequence[Played], found: dict[str, Any]) -> str:
-    """For people: latencies, then why there was silence, then what the rest was worth."""
+    """For people: latencies, then reasons for silence, then the other figures."""
     asked = [each for played in all_played for each in played.asked]
     lines = [f"{'ms':30}{'n':>7}{'p50':>9}{'p90':>9}{'p99':>9}{'max':>9}"]
     for name, s in latencies(asked).items():

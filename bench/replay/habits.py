@@ -1,4 +1,4 @@
-"""What each editor asks a server for, and when: frozen descriptions, each with where it was read off."""
+"""What each editor requests and when: frozen descriptions, each with its source."""
 
 from typing import Literal
 

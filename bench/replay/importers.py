@@ -45,16 +45,16 @@ __all__ = ["commits", "of_commit", "of_recording", "of_trace"]
 
 UNIT = "utf-16"
 TRACE_PAUSE_MS = 120
-"""Between two transactions of a trace without times, or with several in one second."""
+"""Milliseconds between two transactions of a trace without times, or with several in one second."""
 MOST_FILES = 3
 MOST_HUNKS = 16
 MOST_TYPED = 1600
 LONGEST_TAKEN_BACK = 24
-"""Characters. More than that is selected and deleted at once."""
+"""Characters that are deleted one by one; more are selected and deleted at once."""
 
 
 class Desk:
-    """Documents that are edited at offsets, and the events which that makes."""
+    """Documents that are edited at offsets, and the resulting events."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -92,7 +92,7 @@ class Desk:
 
 
 def of_recording(recording: dict[str, Any], name: str) -> RecordedSession:
-    """The log of a workspace recording; its offsets count UTF-16 units, and its order counts, not its times."""
+    """The log of a workspace recording; its offsets count UTF-16 units, and its order matters, not its times."""
     desk, named, stored, reasons = Desk(), {}, {}, reasons_of(recording["log"])
     first = next((entry["time"] for entry in recording["log"] if "time" in entry), 0)
     for entry in recording["log"]:
@@ -119,7 +119,7 @@ def document(d: int, path: str) -> NamedDocument:
 
 
 def reasons_of(log: Sequence[dict[str, Any]]) -> dict[tuple[int, int], str]:
-    """What the editor said it changed a document for, by document and version."""
+    """The editor's reason for each change, by document and version."""
     return {
         (entry["id"], entry["data"].get("v", -1)): str(entry["data"].get("source", ""))
         for entry in log
@@ -192,7 +192,7 @@ def expect(desk: Desk, named: dict[int, str], following: dict[str, Any]) -> None
 
 
 def of_trace(trace: dict[str, Any], path: str, name: str) -> RecordedSession:
-    """A sequential editing trace; its positions count code points, its patches go one after the other."""
+    """A sequential editing trace; its positions count code points, its patches apply one after the other."""
     if trace.get("kind", "sequential") != "sequential":
         raise SessionError(f"{name}: a {trace['kind']} trace has several authors: take its flattened copy")
     desk, times = Desk(), times_of(trace["txns"])
@@ -223,7 +223,7 @@ def times_of(transactions: Sequence[dict[str, Any]]) -> Iterator[int]:
 def commits(
     repository: Path, name: str, licence: str | None, since: str = "", globs: Sequence[str] = ("*",)
 ) -> Iterator[RecordedSession]:
-    """A session for each small commit, the oldest first, typed with pauses that were fitted to real ones."""
+    """A session for each small commit, the oldest first, typed with pauses fitted to real ones."""
     span = [f"{since}..HEAD"] if since else ["HEAD"]
     listed = git(str(repository), "rev-list", "--reverse", "--no-merges", *span).decode().split()
     model = load()
@@ -244,7 +244,7 @@ def of_commit(
     blobs: dict[str, tuple[bytes | None, bytes | None]],
     model: TypingModel,
 ) -> RecordedSession | None:
-    """The commit's edits in a plausible order, keystroke by keystroke; None where it is not small, or no code."""
+    """The commit's edits in a plausible order, keystroke by keystroke; None if it is not small or not code."""
     files = {path: pair for path, pair in blobs.items() if languages.find("", path) and all(pair)}
     if not files or len(files) > MOST_FILES:
         return None
@@ -269,7 +269,7 @@ def hunks_of(path: str, before: str, after: str) -> list[CommitHunk] | None:
 
 
 class Typist(Desk):
-    """Types hunks of lines as a person would: goes there, takes back what differs, types the rest."""
+    """Types hunks of lines as a person would: goes there, deletes what differs, types the rest."""
 
     def __init__(self, model: TypingModel, chance: random.Random) -> None:
         super().__init__()

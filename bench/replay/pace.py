@@ -1,4 +1,4 @@
-"""The time of a replay: it passes as recorded while an answer is awaited, and as fast as wanted while none is."""
+"""The clock of a replay: as recorded while an answer is awaited, otherwise as fast as wanted."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What every replay needs: an engine server of its own, the project of a session, and what became of it."""
+"""The parts of every replay: an engine server of its own, the project of a session, and its outcome."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ MODELS = "a folder, `fake`, `shipped` with all settings as shipped, or `config` 
 
 @contextlib.contextmanager
 def engine_server(model: str) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder of its own for the engine server, and the environment in which it and the language servers run."""
+    """A separate folder for the engine server, and the environment in which it and the language servers run."""
     with TemporaryDirectory() as folder:
         environment = isolated(Path(folder).resolve()) | {"MERCURY_ENGINE_MODEL": model}
         if model == SHIPPED:
@@ -52,7 +52,7 @@ def engine_server(model: str) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def project(session: RecordedSession, root: Path) -> Path:
-    """The session's files as it found them, in a folder that looks like a working tree."""
+    """The session's initial files, in a folder that looks like a working tree."""
     (root / ".git").mkdir(parents=True, exist_ok=True)
     texts = Texts(session)
     for event in session.events:
@@ -87,7 +87,7 @@ async def measured(pid: int, into: Usage | None = None) -> AsyncIterator[Usage]:
 
 
 async def outcome(player: Player, client: Client, session: RecordedSession, server: Usage) -> Played:
-    """What the player has noted, and whether the server's texts are the player's to the last character."""
+    """The player's record, and whether the server's texts are exactly the player's."""
     told = (await client.request("mercury/status", {"digests": True}))["digests"]
     mine = {uri: digest(text) for uri, text in player.texts().items()}
     wrong = tuple(uri for uri, found in told.items() if mine.get(uri) != found)

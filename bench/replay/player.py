@@ -1,4 +1,4 @@
-"""One editor of a replay: plays a session to a real server with a client's habits, and notes what comes back."""
+"""One editor of a replay: plays a session to a real server with a client's habits, and records the answers."""
 
 import asyncio
 import math
@@ -45,12 +45,12 @@ FAR_LINES = 100
 AT_ONCE = 3
 """Keys that one change may bring: editors send what is typed in a few hundredths of a second together."""
 LAST_SECONDS = 30.0
-"""What is not answered so long after the end counts as lost."""
+"""Requests that are not answered by then count as lost."""
 SUPERSEDED = "a newer request took its place"
 
 
 class Left(Struct, frozen=True):
-    """Insert mode is left."""
+    """The user leaves insert mode."""
 
 
 class Exchange(Struct):
@@ -118,7 +118,7 @@ class Player:
         self._cursor = 0
 
     async def play(self, cap_ms: float | None, ticked: Callable[[float], None] = lambda moment: None) -> None:
-        """All of the session, then what is still to come of it; `ticked` is told where it has got to."""
+        """Play the session and wait for the last answers; `ticked` receives the progress."""
         await self.perform(script(self._session, self.habits.modal, cap_ms), ticked)
 
     async def perform(
@@ -358,7 +358,7 @@ class Player:
                 drafted(asked, message["params"]["value"], message["received"])
 
     def _take(self, asked: Exchange, result: Any, d: int) -> None:
-        """What of the answer is on the screen: an offer that the buffer has left behind never is."""
+        """The part of the answer that is shown: nothing if the buffer has moved on."""
         offers = list(self._offered(asked.method, result, d))
         log = self.logs[self._log[d]]
         if not offers:

@@ -1,4 +1,4 @@
-"""Edit sessions of the format mls-session/1: what was opened, typed and saved, and when; read, checked, written."""
+"""Edit sessions in the format mls-session/1: what was opened, typed and saved, and when."""
 
 import argparse
 import hashlib
@@ -126,7 +126,7 @@ class Asked(At, tag="request", kw_only=True):
 
 
 class Answered(At, tag="answer", kw_only=True):
-    """What the recording server said; a replay has answers of its own."""
+    """The recording server's answer; a replay gets its own."""
 
     d: int | None = None
     ms: float = 0.0
@@ -175,7 +175,7 @@ class RecordedSession(Struct, frozen=True):
 
 
 class Texts:
-    """The documents of a session as it goes on; what is closed keeps its last text."""
+    """The documents of a session as it proceeds; closed ones keep their last text."""
 
     def __init__(self, session: RecordedSession) -> None:
         self.documents: dict[int, Document] = {}
@@ -220,7 +220,7 @@ def digest(text: str) -> str:
 
 
 def read(path: Path) -> RecordedSession:
-    """A session that was checked from its first line to its digests."""
+    """A session that was checked completely, including its digests."""
     events = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
@@ -251,7 +251,7 @@ def check(session: RecordedSession, where: str = "session") -> None:
 
 
 def wrong(event: Event, texts: Texts, before: int, unit: str) -> str:
-    """What is wrong with an event in the state that the ones before it left; empty where nothing is."""
+    """What is wrong with an event after the ones before it; empty if nothing is."""
     if isinstance(event, Header) or event.t < before:
         return "time runs backwards" if not isinstance(event, Header) else "a second header"
     d = getattr(event, "d", None)
@@ -276,7 +276,7 @@ def inside(here: Snapshot, entry: Sequence[int | str], unit: str) -> bool:
 
 
 def ended(header: Header, events: Sequence[Event], name: str = "") -> RecordedSession:
-    """The session of these events, closed with the digests that they come to."""
+    """The session of these events, closed with the resulting digests."""
     texts = Texts(RecordedSession(header, ()))
     for event in events:
         texts.apply(event)
@@ -289,7 +289,7 @@ def write(session: RecordedSession, path: Path) -> None:
 
 
 def capped(events: Iterable[Event], cap_ms: float | None) -> Iterator[tuple[float, Event]]:
-    """Each event with the moment it is played at: no pause is longer than the cap, and the first is none."""
+    """Each event with the time at which it is played: no pause exceeds the cap, and there is none before the first."""
     now = before = None
     for event in events:
         gap = 0.0 if before is None else float(event.t - before)

@@ -49,7 +49,7 @@ class Stroke(Struct, frozen=True):
 
 
 def kind_of(stroke: Stroke, last: Stroke | None) -> str:
-    """The kind of a keystroke; the pause before it is what is modelled."""
+    """The kind of a keystroke; the model is of the pause before it."""
     if stroke.why in ("accept", "format"):
         return stroke.why
     if stroke.removed and not stroke.text:
@@ -115,7 +115,7 @@ def quantile(ordered: Sequence[int], level: float) -> int:
 
 
 def draw(model: TypingModel, kind: str, chance: random.Random) -> int:
-    """A pause of this kind: a random percentile, between the two that are known around it."""
+    """A random pause of this kind, interpolated between the known percentiles."""
     known = model.get(kind) or model["boundary"]
     level = chance.uniform(known.q[0], known.q[-1])
     for (low, at_low), (high, at_high) in zip(points(known), points(known)[1:], strict=False):

@@ -1,10 +1,10 @@
 """The whole benchmark: every measurement one after the other, then tables and plots of them in docs/benchmarks.
 
     python -m bench.report [--quick] [--engine local|fake|FOLDER] [--fim FILE …] [--next-edit FILE …] [--out FOLDER]
-    python -m bench.report --draw        the tables and plots again, from what was measured before
+    python -m bench.report --draw        only the tables and plots, from earlier measurements
 
-Each measurement is a command of its own whose last line is JSON; all of it is kept in figures.json. One that fails is
-said to have failed, and the report is made without it.
+Each measurement is a command whose last line is JSON; all results are kept in figures.json. The report is made without
+measurements that failed, and names them.
 """
 
 import argparse
@@ -34,19 +34,19 @@ SETS = Path("bench/sets")
 SESSIONS = Path("bench/sessions")
 
 CROWD = tuple(str(SESSIONS / f"{name}.jsonl") for name in ("neovim-lua", "mercury-ls-383e163d"))
-"""Two of them in which the model is asked often."""
+"""Two sessions in which the model is asked often."""
 
 TAIL = 400
 
 PATIENCE_SECONDS = 1200
 
 MODEL = {"local": SHIPPED}
-"""What the replay calls an engine that `bench.quality` calls otherwise."""
+"""Names of an engine that differ between `bench.quality` and the replay."""
 
 WITHOUT_MODEL = ("copy", "ngram")
 
 WITH_MODEL = {"ar": (), "ar+copy": (), "llama": ("gguf", "llama_cpp"), "transformers": ("torch", "transformers")}
-"""And what has to be installed for each."""
+"""Peers with our model, and the modules that each needs."""
 
 Figures = dict[str, Any]
 
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def runs(given: argparse.Namespace) -> Iterator[Measurement]:
-    """In the order in which a failure is noticed soonest. Quick is enough to see that everything runs."""
+    """All measurements, in the order in which failures are noticed soonest. Quick only checks that everything runs."""
     quick, engine, model = given.quick, ("--engine", given.engine), ("--model", MODEL.get(given.engine, given.engine))
     small, recorded, every = sessions()
     yield Measurement("server", ("-m", "bench.server", *(("--keystrokes", "200") if quick else ())))

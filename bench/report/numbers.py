@@ -13,7 +13,7 @@ BEGIN, END = "<!-- numbers: written by `make bench` -->", "<!-- end of numbers -
 
 Figures = Mapping[str, Any]
 Row = tuple[str, str, str]
-"""What, the number, and the command that prints it; index.html has the options."""
+"""A label, the number, and the command that prints it; index.html has the options."""
 
 REPLAYED = {
     "line_exact_share": "the line the person then wrote",
@@ -37,7 +37,7 @@ def write(page: Path, found: Figures) -> None:
 
 
 def parts(text: str) -> tuple[str, str, str]:
-    """Up to the numbers, the numbers, and what follows them."""
+    """The text before the numbers, the numbers, and the text after them."""
     found = re.fullmatch(f"(.*{re.escape(BEGIN)}\n)(.*)({re.escape(END)}.*)", text, re.DOTALL)
     if found is None:
         raise ValueError(f"{PAGE.name}: the numbers have no place; put {BEGIN} and {END} where they belong")
@@ -51,7 +51,7 @@ def section(found: Figures) -> str:
 
 
 def table(found: Figures) -> str:
-    """Markdown. What was not measured has no row."""
+    """A table in Markdown. Figures that were not measured have no row."""
     rows = [row for part in PARTS for row in part(found)]
     lines = [f"| {what} | {value} | `{' '.join(command.split()[:3])}` |" for what, value, command in rows]
     return "\n".join(["| what | | command |", "|---|---|---|", *lines])
@@ -197,7 +197,7 @@ PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
 
 
 def of(found: Figures, name: str) -> Figures:
-    """Nothing where it failed."""
+    """The figures of a measurement; empty if it failed."""
     given = found.get(name, {})
     return {} if "error" in given else given
 

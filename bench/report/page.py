@@ -1,4 +1,4 @@
-"""The plots of a report, and one page with all there is to see."""
+"""The plots of a report, and one page with all results."""
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ TYPED = {
 
 
 def draw(found: Figures, out: Path) -> None:
-    """Everything that there are figures for; a plot of an earlier report is not left beside a new one."""
+    """Draw all plots that there are figures for, and remove those of an earlier report."""
     drawn = []
     for name, (title, x, y, lines_of, logarithmic) in PLOTS.items():
         (out / f"{name}.svg").unlink(missing_ok=True)
@@ -36,7 +36,7 @@ def draw(found: Figures, out: Path) -> None:
 
 
 def latencies(found: Figures) -> plot.Lines:
-    """Of answers to the same rows, context read: the share that is there after so many milliseconds."""
+    """The share of answers to the same rows, once the context is read, within a number of milliseconds."""
     return {
         name: [(ms, int(percent[1:]) / 100) for percent, ms in contender["milliseconds"].items()]
         for name, contender in contenders(found, "peers")
@@ -53,7 +53,7 @@ def passes(found: Figures) -> plot.Lines:
 
 
 def calibration(found: Figures) -> plot.Lines:
-    """One line for each set and for next edits, and where they should lie."""
+    """One line for each set and for next edits, and the diagonal."""
     given = dict(contenders(found, "quality", sets=True)) | {
         f"{name}, next edits": edits for name, edits in found.get("quality", {}).get("next_edit", {}).items()
     }
@@ -70,7 +70,7 @@ def growth(found: Figures) -> plot.Lines:
 
 
 def typing(found: Figures) -> plot.Lines:
-    """What the replay of the sessions tells: the milliseconds within which so many of the answers came."""
+    """The share of answers within a number of milliseconds, from the replay of the sessions."""
     levels = found.get("replay", {}).get("levels", {})
     return {what: shares(levels[name]) for name, what in TYPED.items() if levels.get(name)}
 
@@ -99,7 +99,7 @@ def crowds(found: Figures) -> plot.Lines:
 
 
 def contenders(found: Figures, run: str, *, sets: bool = False) -> Iterator[tuple[str, Figures]]:
-    """Of the first set each who answered; with `sets`, of each set the first who did."""
+    """The contenders on the first set; with `sets`, the first contender on each set."""
     given = found.get(run, {}).get("fim", {})
     if sets:
         yield from ((name, next(iter(part.values()))) for name, part in given.items())
@@ -119,7 +119,7 @@ PLOTS = {
 
 
 def page(found: Figures, drawn: Sequence[str]) -> str:
-    """All there is to see, in one file beside its pictures."""
+    """All results in one file, beside its pictures."""
     failed = [
         f"<li>{html.escape(name)}: {html.escape(run['error'])}</li>" for name, run in found.items() if "error" in run
     ]

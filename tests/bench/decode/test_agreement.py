@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import bench.decode.agreement
-from bench.decode.agreement import agreement, alike, spoken_alike, trail
+from bench.decode.agreement import agreeing_rows, agreement, matching_tokens, prefix_of
 from mercury_engine.decode.policy import Report
 from mercury_engine.model.export import export
 from mercury_engine.model.network import save
@@ -35,10 +35,10 @@ class Saying:
 
 
 def test_a_runtime_agrees_with_itself_and_not_with_another():
-    row = trail(random_runtime(), TOKENIZER, ROWS[0])
-    agreed, count = alike(random_runtime(), random_runtime(), row)
+    row = prefix_of(random_runtime(), TOKENIZER, ROWS[0])
+    agreed, count = agreeing_rows(random_runtime(), random_runtime(), row)
     assert agreed == count == len(row)
-    assert alike(random_runtime(), random_runtime(1), row)[0] < count / 2
+    assert agreeing_rows(random_runtime(), random_runtime(1), row)[0] < count / 2
 
 
 @pytest.mark.slow
@@ -55,5 +55,5 @@ def test_the_weights_that_ship_are_compared_with_their_own_values(folder, capsys
 def test_tokens_behind_the_first_difference_do_not_count(folder, monkeypatch):
     saying = {"policy": [70, 71, 99, 73], "ar": [70, 71, 72, 73]}
     monkeypatch.setattr(bench.decode.agreement, "open_engine", lambda folder, decode, **_: Saying(decode))
-    monkeypatch.setattr(bench.decode.agreement, "said", lambda engine, asked, tokenizer: saying[engine.decode])
-    assert spoken_alike(folder, ROWS) == (4, 8, {"copy": 3})
+    monkeypatch.setattr(bench.decode.agreement, "answer_tokens", lambda engine, asked, tokenizer: saying[engine.decode])
+    assert matching_tokens(folder, ROWS) == (4, 8, {"copy": 3})
