@@ -1,35 +1,5 @@
 """The vocabulary that every model shares: the reserved tokens, the languages, and the limits of the layout."""
 
-__all__ = [
-    "BLOCK",
-    "BOS",
-    "CANVASES",
-    "CUR",
-    "EDITS",
-    "EOM",
-    "HOLES",
-    "HOLE_STRIDE",
-    "LANGUAGES",
-    "LANGUAGE_ALIASES",
-    "LAYOUT_VERSION",
-    "LINE",
-    "MASK",
-    "MAXIMUM_PART",
-    "MODES",
-    "MODE_OF",
-    "NEAR",
-    "OLD",
-    "OLD_END",
-    "PAD",
-    "PART",
-    "PATH",
-    "PRE",
-    "REGION",
-    "SNIP",
-    "SPECIALS",
-    "SUF",
-]
-
 LAYOUT_VERSION = 1
 """Changes whenever a row comes to mean something else; a model names the version that it was trained for."""
 

@@ -5,11 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_engine.decode.drafts import (
-    DraftSource,
-    PromptLookup,
-    tokens_before,
-)
+from mercury_engine.decode.drafts import DraftSource, PromptLookup, tokens_before
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.vocabulary import EOM
 from tests.engine.tiny import BUDGET, TOKENIZER, request

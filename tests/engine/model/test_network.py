@@ -270,55 +270,16 @@ def test_logits_are_float32_whatever_the_weights_are():
     assert model.logits(hidden[0]).dtype == torch.float32
 
 
-def test_shards_are_read_together(tmp_path):
-    from safetensors.torch import save_file
-
-    model = create(TINY, 0)
-    save(model, tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    weights = list(model.state_dict().items())
-    save_file(dict(weights[:5]), tmp_path / "model-1.safetensors")
-    save_file(dict(weights[5:]), tmp_path / "model-2.safetensors")
-    assert torch.equal(load(tmp_path).embedding.weight, model.embedding.weight)
-
-
-def check_refused(folder, message):
-    with pytest.raises(ModelError, match=message):
-        load(folder)
-
-
 def change_config(folder, **changes):
     data = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(data | changes))
 
 
-def test_damaged_files_are_named(tmp_path):
-    check_refused(tmp_path, r"config\.json: cannot read the model's config")
-    save(create(TINY, 0), tmp_path)
-    weights = tmp_path / "model.safetensors"
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[:-100])
-    check_refused(tmp_path, r"model\.safetensors: .* damaged or truncated")
-    weights.write_bytes(b"\xff" * 100)
-    check_refused(tmp_path, r"model\.safetensors: damaged header")
-    weights.unlink()
-    check_refused(tmp_path, r"no \.safetensors file")
-
-
-def test_weights_of_another_model_are_named(tmp_path):
-    save(create(TINY, 0), tmp_path)
-    change_config(tmp_path, feed_forward=64)
-    check_refused(tmp_path, r"feed_forward\.down\.weight is \(64, 128\), the config says \(64, 64\)")
-    change_config(tmp_path, feed_forward=128, layers=3)
-    check_refused(tmp_path, r"weights missing \['layers\.2\.attention\.key\.weight'")
-    change_config(tmp_path, layers=1)
-    check_refused(tmp_path, r"unknown \['layers\.1\.attention\.key\.weight'")
-
-
 def test_integer_weights_are_named(tmp_path):
     save(create(TINY, 0), tmp_path / "float")
     export(tmp_path / "float", tmp_path / "int8")
-    check_refused(tmp_path / "int8", "the weights are int8; name a folder with float weights")
+    with pytest.raises(ModelError, match="the weights are int8; name a folder with float weights"):
+        load(tmp_path / "int8")
 
 
 @pytest.mark.parametrize(
