@@ -6,7 +6,7 @@ python -m bench.edit_candidates EDITS.jsonl.xz OUT.jsonl [--mirrors FOLDER] [--l
 --balanced takes more of the rows that repeat something and fewer of those that were made up, about as an evaluation set
 has them; --lines also tells of the lines that rules know no text for. Rows that are damaged are left out and named.
 With an engine, the rows are those edits only on which the model has given its opinion: food for
-`mercury_training.fit.worth`.
+`mercury_training.fit.rescoring`.
 """
 
 import argparse
@@ -18,11 +18,10 @@ from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.edit_cases import Case, of_commit, of_repository, verdict
-from bench.next_edit import engine_of, question_of
+from bench.next_edit.cases import Case, of_commit, of_repository, verdict
+from bench.next_edit.measure import engine_of, question_of
 from mercury_engine.api import Engine
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import candidates
@@ -32,28 +31,14 @@ from mercury_ls.next_edit.questions import questions
 from mercury_ls.next_edit.search import candidates_after
 from mercury_ls.next_edit.situation import Situation
 from mercury_training.corpus.shards import EditRow, read_edits
+from mercury_training.fit.rank_edits import LabelledEdit
 
-__all__ = ["Judged", "chosen", "judged", "picked"]
+__all__ = ["chosen", "judged", "picked"]
 
 SPARSER = {"repeat": 0.4, "repeat_delete": 0.4, "first": 2.5, "import": 2.5, "rename": 2.5, "signature": 2.5}
 """How much sparser than others rows of a class are taken that a corpus has more of than an evaluation set."""
 OF_FILES = frozenset({"missing import", "unused import"})
 """Kinds that depend on all of a file: of a window nobody can tell whether they are right."""
-
-
-class Judged(Struct, frozen=True):
-    """One candidate, or "nothing" of a row without any: its row, what is known of it, whether the author made this
-    edit, and whether it alone completes a line as the author did."""
-
-    row: int
-    row_kind: str
-    kind: str
-    features: dict[str, float]
-    right: bool
-    exact: bool
-    p_edit: float = 0.0
-    p_model: float | None = None
-    agreement: float = 0.0
 
 
 def main() -> None:
@@ -77,7 +62,7 @@ def main() -> None:
     with given.out.open("wb") as out:
         for numbered in itertools.islice(enumerate(found_cases), given.limit):
             found = checked_case(*numbered, engine.engine) if engine else [*judged(*numbered, untold)]
-            found = found or [Judged(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
+            found = found or [LabelledEdit(numbered[0], numbered[1].kind, "nothing", {}, False, False)]
             out.writelines(encoder.encode(each) + b"\n" for each in found)
 
 
@@ -114,16 +99,16 @@ def picked(rows: Iterable[EditRow], every: int, sparser: dict[str, float]) -> It
         seen[row.kind] += 1
 
 
-def judged(number: int, case: Case, untold: Set[str] = frozenset()) -> Iterator[Judged]:
+def judged(number: int, case: Case, untold: Set[str] = frozenset()) -> Iterator[LabelledEdit]:
     wanted = (*case.expected, *case.also_ok)
     situation = Situation(case.snapshot, case.offset, case.history.edits())
     for each in (*candidates.find(situation), *questions(situation)):
         if each.kind not in untold:
             right, exact = verdict(case.snapshot, each, wanted)
-            yield Judged(number, case.kind, each.kind, each.features, right, exact)
+            yield LabelledEdit(number, case.kind, each.kind, each.features, right, exact)
 
 
-def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
+def checked_case(number: int, case: Case, engine: Engine) -> list[LabelledEdit]:
     question = replace(question_of(case, 0.0, engine), asks="always")
     found = candidates_after(Situation(question.snapshot, question.offset, case.history.edits()))
     found = [] if isinstance(found, Silence) else admissible(question, found)
@@ -131,7 +116,7 @@ def checked_case(number: int, case: Case, engine: Engine) -> list[Judged]:
     heard = [(regions, draft) for regions, wanted in asked for draft in engine.infill(wanted) if draft.final]
     wanted = (*case.expected, *case.also_ok)
     return [
-        Judged(
+        LabelledEdit(
             number,
             case.kind,
             each.candidate.kind,

@@ -20,7 +20,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from bench.next_edit import engine_of, last_of
+from bench.next_edit.measure import engine_of, last_of
 from bench.renames import NoEngine
 from mercury_engine.api import RescoringWeights
 from mercury_ls.code.documents import Document, Snapshot

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.edit_cases import PAUSE, Case
-from bench.next_edit import Outcome, cost_of, engine_of, measure
+from bench.next_edit.cases import PAUSE, Case
+from bench.next_edit.measure import Outcome, cost_of, engine_of, measure
 from mercury_ls.code import languages, syntax
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import difference

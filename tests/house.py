@@ -17,6 +17,7 @@ BENCH = {
     "bench/abuse": "Hostile clients, signals and shortages against the real processes",
     "bench/decode": "What an answer of the engine costs, and what it is worth",
     "bench/harness": "How real processes are driven, watched and timed",
+    "bench/next_edit": "How good next edits are, and the rows that say so",
     "bench/quality": "How good suggestions are as users get them, beside peers",
     "bench/replay": "Recorded edit sessions, played back as real editors would",
     "bench/report": "The whole benchmark, its tables and plots",

@@ -47,7 +47,7 @@ ORDER = {
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
     "bench": (
-        *("harness", "edit_cases", "next_edit", "replay", "decode", "quality", "report", "abuse"),
+        *("harness", "next_edit", "replay", "decode", "quality", "report", "abuse"),
         *("agreement", "demo", "documents", "edit_candidates", "engine_call", "load", "own_rows", "ratchet"),
         *("renames", "rename_latency", "long_files", "server", "silence"),
     ),

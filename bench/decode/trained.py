@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import get_args
 
-from bench.edit_cases import Case, cases
+from bench.next_edit.cases import Case, cases
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.decode.policy import Decode
 from mercury_engine.engine import MercuryEngine, open_engine

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.edit_cases import Case
+from bench.next_edit.cases import Case
 from bench.quality.projects import CheckedOutProject
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine

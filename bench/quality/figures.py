@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bench.next_edit import Outcome
-from bench.next_edit import score as next_edit_score
+from bench.next_edit.measure import Outcome
+from bench.next_edit.measure import score as next_edit_score
 from bench.quality.editor import AnswerCost
 from mercury_training.evaluate.metrics import Interval, bootstrap, ece, reliability, wilson
 from mercury_training.evaluate.scores import Result

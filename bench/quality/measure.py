@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from bench.edit_cases import Case, cases
 from bench.harness.measures import machine
 from bench.harness.usage import resident_mb
-from bench.next_edit import Outcome, assessed
+from bench.next_edit.cases import Case, cases
+from bench.next_edit.measure import Outcome, assessed
 from bench.quality import editor
 from bench.quality.contenders import PeerOptions, opened
 from bench.quality.editor import Contender, RowAnswer, seen

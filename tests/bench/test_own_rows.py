@@ -2,7 +2,7 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-from bench.edit_cases import cases
+from bench.next_edit.cases import cases
 from bench.own_rows import PER_CLASS, PER_KIND, build, fim_rows
 from mercury_training.corpus.syntax import count_errors
 from mercury_training.rows.fim_rows import read_rows

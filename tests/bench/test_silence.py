@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from bench.next_edit import question_of
+from bench.next_edit.measure import question_of
 from bench.silence import KINDS, Source, silent_cases
 from mercury_ls.code.documents import Document
 

@@ -79,10 +79,10 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
     """Each row has several answers, which are alike."""
     sides = []
 
-    def twice_each(runtime, tokenizer, leaning, rows):
+    def twice_each(runtime, tokenizer, bias, rows):
         return [Observation((-1.0, -1.0, float(one.id.split()[1]), 0.0), False) for one in rows for _ in range(2)]
 
-    monkeypatch.setattr(calibrate, "observe", twice_each)
+    monkeypatch.setattr(calibrate, "answer_observations", twice_each)
     monkeypatch.setattr(calibrate, "report", lambda *halves: sides.extend(halves))
     calibrated(tmp_path)
     fitting, judged = ({each.features for each in side} for side in sides)
@@ -91,15 +91,15 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
     assert read_calibration(tmp_path / "int8").bias < Calibration().bias, "all answers were wrong"
 
 
-def listened(monkeypatch, heard):
-    """Whether each token of an answer was what is heard everywhere."""
-    monkeypatch.setattr(PromptLookup, "best_copy", lambda self, typed: CopyMatch(heard, 1, 1, 1.0))
+def copied(monkeypatch, token):
+    """Whether each token of an answer equals a copy that is the same everywhere."""
+    monkeypatch.setattr(PromptLookup, "best_copy", lambda self, typed: CopyMatch(token, 1, 1, 1.0))
     runtime = TorchRuntime(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0))
-    return [each.right for each in calibrate.listen(runtime, TOKENIZER, [row(1)])]
+    return [each.right for each in calibrate.copy_observations(runtime, TOKENIZER, [row(1)])]
 
 
-def test_where_an_answer_ends_only_an_end_can_be_heard(monkeypatch):
-    of_a_token, of_the_end = listened(monkeypatch, 70), listened(monkeypatch, EOM)
+def test_where_an_answer_ends_only_a_copy_of_an_end_counts(monkeypatch):
+    of_a_token, of_the_end = copied(monkeypatch, 70), copied(monkeypatch, EOM)
     assert of_the_end == [*of_a_token, True]
     assert not any(of_a_token)
 
@@ -107,7 +107,7 @@ def test_where_an_answer_ends_only_an_end_can_be_heard(monkeypatch):
 def test_the_coefficients_land_beside_the_weights_and_under_their_checksums(tmp_path, capsys):
     calibrated(tmp_path)
     out = capsys.readouterr().out
-    assert "tokens heard" in out
+    assert "copied tokens" in out
     assert "answers, 0 right" in out
     assert read_copy_bias(tmp_path / "int8").bias > 0, "all of these copies are right, and the model knows nothing"
     assert COPY_BIAS_FILE in (tmp_path / "int8/checksums.sha256").read_text()

@@ -35,12 +35,12 @@ from mercury_training.evaluate.metrics import ece, exact
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 
-__all__ = ["Observation", "fit_confidence", "fit_echo", "listen", "main", "observe"]
+__all__ = ["Observation", "answer_observations", "copy_observations", "fit_confidence", "fit_copy_bias", "main"]
 
 RIDGE = 1.0
 LONGEST = 64
 """Tokens of each true answer that are looked at."""
-WORTH = 0.01
+MIN_GAIN = 0.01
 """Nats by which a copied token must become likelier, on average, for the copy bias to be kept."""
 
 
@@ -51,7 +51,7 @@ class Observation(Struct, frozen=True):
     right: bool
 
 
-class Watching:
+class RecordingCalibration:
     """In place of a calibration: records the features that it gets, and finds every answer unlikely."""
 
     def __init__(self) -> None:
@@ -77,20 +77,20 @@ def _calibrate(model: Path, folder: Path, limit: int | None) -> None:
     rows = sample(read_rows(folder / "fim.jsonl"), limit)
     runtime, tokenizer = open_runtime(model), Tokenizer.load(model / TOKENIZER_FILE)
     halves = rows[::2], rows[1::2]
-    leaning = _leaning(*(list(listen(runtime, tokenizer, half)) for half in halves))
-    fitting, judged = (list(observe(runtime, tokenizer, leaning, half)) for half in halves)
-    if not fitting or not judged:
+    bias = _useful_copy_bias(*(list(copy_observations(runtime, tokenizer, half)) for half in halves))
+    fitting, held_out = (list(answer_observations(runtime, tokenizer, bias, half)) for half in halves)
+    if not fitting or not held_out:
         raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
-    print(report(fitting, judged))
-    _write(model, COPY_BIAS_FILE, leaning)
-    _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *judged]))
+    print(report(fitting, held_out))
+    _write(model, COPY_BIAS_FILE, bias)
+    _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *held_out]))
     seal(model)
 
 
-def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> Iterator[Observation]:
-    """Along each true answer: the model's odds of the token that is heard, what speaks for it, whether it comes.
+def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> Iterator[Observation]:
+    """Along each true answer: the model's own odds of the best copy, its features, and whether it is the next token.
 
-    Where the answer ends nobody knows what would have come; an end that is heard may be right or wrong.
+    At the end of an answer the next token is unknown, so that only copies of an end count there.
     """
     chooser, budget = Chooser(tokenizer, runtime.config.vocabulary), budget_for(runtime.config.context)
     for row in rows:
@@ -100,21 +100,21 @@ def listen(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[FimRow]) -> It
         copies = PromptLookup(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
         typed = laid_out.holes[0].part.encode("utf-8", "replace")
         for logits_V, token in zip(_predictions(runtime, tokenizer, laid_out, answer), answer, strict=False):
-            heard = copies.best_copy(typed)
-            if heard is not None and (token != EOM or heard.token == EOM):
-                own = chooser.log_odds(logits_V, typed, heard.token)
-                yield Observation(copy_bias.features(own, heard), heard.token == token)
+            copy = copies.best_copy(typed)
+            if copy is not None and (token != EOM or copy.token == EOM):
+                own = chooser.log_odds(logits_V, typed, copy.token)
+                yield Observation(copy_bias.features(own, copy), copy.token == token)
             copies.advance(token)
             typed = tokenizer.remaining(typed, token)
 
 
-def observe(
-    runtime: Runtime, tokenizer: Tokenizer, leaning: CopyBias | None, rows: Iterable[FimRow]
+def answer_observations(
+    runtime: Runtime, tokenizer: Tokenizer, bias: CopyBias | None, rows: Iterable[FimRow]
 ) -> Iterator[Observation]:
     """Each row's whole answer, and the beginning of it that is shown if the whole is unlikely."""
-    costs, watching = measure_costs(runtime), Watching()
+    costs, recording = measure_costs(runtime), RecordingCalibration()
     engines = [
-        MercuryEngine(runtime, tokenizer, calibration=watching, copy_bias=leaning, costs=costs, bar=bar)
+        MercuryEngine(runtime, tokenizer, calibration=recording, copy_bias=bias, costs=costs, bar=bar)
         for bar in (0.0, BAR)
     ]
     for row in rows:
@@ -124,11 +124,11 @@ def observe(
             (filled,) = last.spans
             if filled.text and filled.text not in texts:
                 whole = exact(filled.text, row.middle)
-                yield Observation(watching.seen, whole if filled.complete else row.middle.startswith(filled.text))
+                yield Observation(recording.seen, whole if filled.complete else row.middle.startswith(filled.text))
             texts.append(filled.text)
 
 
-def fit_echo(observations: Sequence[Observation]) -> CopyBias:
+def fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
     """Regularised towards the model's own odds."""
     return CopyBias(*_fit(observations, msgspec.structs.astuple(OWN_OPINION)))
 
@@ -139,31 +139,31 @@ def fit_confidence(observations: Sequence[Observation]) -> Calibration:
     return Calibration(*_fit(with_bias, msgspec.structs.astuple(Calibration())))
 
 
-def report(fitting: Sequence[Observation], judged: Sequence[Observation]) -> str:
+def report(fitting: Sequence[Observation], held_out: Sequence[Observation]) -> str:
     """Calibration fitted on some rows and applied to others, compared with the defaults."""
-    right = [each.right for each in judged]
-    lines = [f"{len(fitting) + len(judged)} answers, {sum(right) + sum(each.right for each in fitting)} right"]
+    right = [each.right for each in held_out]
+    lines = [f"{len(fitting) + len(held_out)} answers, {sum(right) + sum(each.right for each in fitting)} right"]
     for name, calibration in (("defaults", Calibration()), ("fitted", fit_confidence(fitting))):
         weights = msgspec.structs.astuple(calibration)
-        chances = [float(sigmoid(np.dot(weights, (1.0, *each.features)))) for each in judged]
-        lines.append(f"{name}: expected calibration error {ece(chances, right):.3f} on {len(judged)} answers")
+        chances = [float(sigmoid(np.dot(weights, (1.0, *each.features)))) for each in held_out]
+        lines.append(f"{name}: expected calibration error {ece(chances, right):.3f} on {len(held_out)} answers")
     return "\n".join(lines)
 
 
 OWN_OPINION = CopyBias(bias=0.0, model=1.0, alike=0.0, places=0.0, agreeing=0.0)
 
 
-def _leaning(fitting: Sequence[Observation], judged: Sequence[Observation]) -> CopyBias | None:
+def _useful_copy_bias(fitting: Sequence[Observation], held_out: Sequence[Observation]) -> CopyBias | None:
     """The copy bias, if it predicts rows that it was not fitted on better than the model alone does."""
-    if not fitting or not judged:
+    if not fitting or not held_out:
         return None
-    observations = [*fitting, *judged]
-    alone, leaning = (_surprise(judged, found) for found in (OWN_OPINION, fit_echo(fitting)))
-    print(f"{len(observations)} tokens heard: {alone:.3f} nats each by the model alone, {leaning:.3f} with a copy bias")
-    return fit_echo(observations) if alone - leaning > WORTH else None
+    observations = [*fitting, *held_out]
+    alone, bias = (_cross_entropy(held_out, found) for found in (OWN_OPINION, fit_copy_bias(fitting)))
+    print(f"{len(observations)} copied tokens: {alone:.3f} nats each by the model alone, {bias:.3f} with a copy bias")
+    return fit_copy_bias(observations) if alone - bias > MIN_GAIN else None
 
 
-def _surprise(observations: Sequence[Observation], found: CopyBias) -> float:
+def _cross_entropy(observations: Sequence[Observation], found: CopyBias) -> float:
     inputs, right = _table(observations)
     scores = inputs @ np.array(msgspec.structs.astuple(found))
     return float(np.mean(np.logaddexp(0, scores) - right * scores))

@@ -1,7 +1,7 @@
 """What the ways of decoding are asked: places to fill, and the lines of edits that are due."""
 
 from bench.decode.trained import ratios, request
-from bench.edit_cases import Case
+from bench.next_edit.cases import Case
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History

@@ -4,8 +4,8 @@ import math
 import msgspec
 from msgspec.structs import replace
 
-from bench.edit_cases import Case
-from bench.next_edit import Outcome
+from bench.next_edit.cases import Case
+from bench.next_edit.measure import Outcome
 from bench.quality.editor import AnswerCost, Contender, Metered, RowAnswer, complete, filled, next_edit
 from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
 from bench.quality.measure import QualityRun, Watch, answered, fim_set

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from mercury_training.fit.rank_edits import (
-    Candidate,
     Fit,
+    LabelledEdit,
     area,
     bar_for,
     candidates_in,
@@ -17,14 +17,14 @@ from mercury_training.fit.rank_edits import (
 )
 
 
-def drawn(count: int, seed: int = 0) -> list[Candidate]:
+def drawn(count: int, seed: int = 0) -> list[LabelledEdit]:
     """Right the oftener the higher `good`, and clones oftener than renames."""
     draw = np.random.default_rng(seed)
     rows = []
     for row in range(count):
         kind, good = ("clone", "rename")[int(draw.integers(2))], float(draw.normal())
         chance = 1 / (1 + np.exp(-(2.0 * good - 1.0 + (kind == "clone"))))
-        rows.append(Candidate(row, "repeat", kind, {"good": good}, bool(draw.random() < chance)))
+        rows.append(LabelledEdit(row, "repeat", kind, {"good": good}, bool(draw.random() < chance)))
     return rows
 
 
@@ -51,17 +51,17 @@ def test_a_kind_that_the_rows_lack_keeps_what_is_known_of_it():
 
 def test_only_what_the_rows_tell_nothing_of_is_kept_from_an_earlier_fit():
     known = Fit({"clone": 0.5, "line": -1.5}, {"good": 2.0, "far": -0.5, "line far": 0.3, "given up": 1.0})
-    rows = [Candidate(0, "repeat", "clone", {"good": 1.0, "far": 0.0}, True)]
+    rows = [LabelledEdit(0, "repeat", "clone", {"good": 1.0, "far": 0.0}, True)]
     assert unseen(known, rows) == Fit({"line": -1.5}, {"far": -0.5, "line far": 0.3})
 
 
 def test_the_rows_of_several_files_stay_apart():
-    rows = [Candidate(row, "repeat", "clone", {}, True) for row in (0, 0, 2)]
+    rows = [LabelledEdit(row, "repeat", "clone", {}, True) for row in (0, 0, 2)]
     assert [each.row for each in joined([rows, rows])] == [0, 0, 2, 3, 3, 5]
 
 
 def test_what_nobody_made_says_nothing_of_missing_imports():
-    told = [Candidate(0, kind, "missing import", {}, False) for kind in ("import", "propagate")]
+    told = [LabelledEdit(0, kind, "missing import", {}, False) for kind in ("import", "propagate")]
     assert [each.row_kind for each in candidates_in(told)] == ["propagate"]
 
 
@@ -74,12 +74,12 @@ def test_right_candidates_rank_above_wrong_ones():
 
 def test_what_was_never_seen_says_nothing():
     found = fit(drawn(200))
-    strange = [Candidate(0, "repeat", "phrase", {"unheard of": 9.0}, False)]
+    strange = [LabelledEdit(0, "repeat", "phrase", {"unheard of": 9.0}, False)]
     assert predict(found, strange) == pytest.approx(0.5)
 
 
 def test_the_bar_keeps_silent_rows_quiet_as_often_as_wanted():
-    rows = [Candidate(row, "none", "rename", {}, False) for row in range(100)]
+    rows = [LabelledEdit(row, "none", "rename", {}, False) for row in range(100)]
     chance = np.linspace(0.0, 0.99, 100)
     bar = bar_for(rows, chance, silent=100)
     assert (chance >= bar).sum() == 5
@@ -87,7 +87,7 @@ def test_the_bar_keeps_silent_rows_quiet_as_often_as_wanted():
 
 
 def test_lines_that_only_a_model_can_fill_do_not_move_the_bar():
-    rows = [Candidate(0, "none", "line", {}, False)]
+    rows = [LabelledEdit(0, "none", "line", {}, False)]
     assert bar_for(rows, np.array([0.99]), silent=1) == 0.0
 
 
@@ -100,7 +100,7 @@ def test_marks_of_rows_without_candidates_are_no_candidates(tmp_path):
 def test_whether_anything_is_due_is_told_by_the_likeliest_edit():
     draw = np.random.default_rng(3)
     rows = [
-        Candidate(
+        LabelledEdit(
             n, "none" if draw.random() < 0.8 - 0.6 * (n % 2) else "repeat", "clone", {("one", "two")[n % 2]: 1.0}, False
         )
         for n in range(2000)

@@ -1,4 +1,4 @@
-"""Fit the ranking of next edits: P(the author makes this edit) from what is known of it, by logistic regression.
+"""Fit the ranking of next edits: P(the author makes this edit) from its features, by logistic regression.
 
 python -m bench.edit_candidates CORPUS/edits.jsonl.xz windows.jsonl --balanced --every 16
 python -m bench.edit_candidates CORPUS/edits.jsonl.xz files.jsonl --balanced --every 97 --mirrors MIRRORS
@@ -7,9 +7,9 @@ python -m mercury_training.fit.rank_edits windows.jsonl files.jsonl held_out.jso
                                       --known mercury_ls/next_edit/ranking.json \
                                       --out mercury_ls/next_edit/ranking.json
 
-The bar is the least probability at which the held-out rows, the last file's, that expect no edit stay silent often
-enough. `--known` is an earlier ranking, fitted on other rows: of what these rows have nothing of, its weights stay.
-What a model's word counts beside it is fitted by `mercury_training.fit.worth`.
+The bar is the lowest probability at which enough of the held-out rows (of the last file) without an edit due stay
+silent. `--known` is an earlier ranking, fitted on other rows: its weights stay for whatever these rows lack.
+How much a model's opinion counts beside it is fitted by `mercury_training.fit.rescoring`.
 """
 
 import argparse
@@ -26,8 +26,8 @@ from mercury_training import jsonl
 from mercury_training.fit.logistic import newton, sigmoid
 
 __all__ = [
-    "Candidate",
     "Fit",
+    "LabelledEdit",
     "area",
     "bar_for",
     "candidates_in",
@@ -60,7 +60,10 @@ UNSEEN = {"diagnosed": 3.0, "line diagnosed": 1.5}
 """Weights of diagnostics, which histories do not contain, so that they cannot be fitted."""
 
 
-class Candidate(Struct, frozen=True):
+class LabelledEdit(Struct, frozen=True):
+    """One candidate, or "nothing" for a row without any: its row, its features, whether the author made this edit, and
+    whether it alone completes a line as the author did."""
+
     row: int
     row_kind: str
     kind: str
@@ -105,20 +108,20 @@ def main() -> None:
     given.out.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
 
 
-def read(path: Path) -> list[Candidate]:
-    return list(jsonl.read(path, Candidate))
+def read(path: Path) -> list[LabelledEdit]:
+    return list(jsonl.read(path, LabelledEdit))
 
 
-def joined(files: Iterable[Sequence[Candidate]]) -> list[Candidate]:
+def joined(files: Iterable[Sequence[LabelledEdit]]) -> list[LabelledEdit]:
     """The candidates of several files, with row numbers made distinct."""
-    found: list[Candidate] = []
+    found: list[LabelledEdit] = []
     for rows in files:
         first = found[-1].row + 1 if found else 0
         found += [replace(each, row=first + each.row) for each in rows]
     return found
 
 
-def unseen(known: Fit, rows: Sequence[Candidate]) -> Fit:
+def unseen(known: Fit, rows: Sequence[LabelledEdit]) -> Fit:
     """The part of an earlier fit on kinds that these rows lack, and on features that are 0 in all of them."""
     kinds = {each.kind for each in rows}
     others = {kind: value for kind, value in known.kinds.items() if kind not in kinds}
@@ -134,13 +137,13 @@ def unseen(known: Fit, rows: Sequence[Candidate]) -> Fit:
     )
 
 
-def candidates_in(rows: Sequence[Candidate]) -> list[Candidate]:
+def candidates_in(rows: Sequence[LabelledEdit]) -> list[LabelledEdit]:
     """Without the markers of rows that have no candidate, and without synthetic rows that carry no information."""
     told = (each for each in rows if each.kind != "nothing")
     return [each for each in told if (each.kind, each.row_kind) not in TELLING_NOTHING]
 
 
-def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None = None) -> Fit:
+def fit(candidates: Sequence[LabelledEdit], ridge: float = RIDGE, known: Fit | None = None) -> Fit:
     """The ridge keeps weights of rare features near zero; a higher one keeps known weights near what is known."""
     known = Fit({**RARE, **known.kinds}, known.weights) if known else Fit(RARE, {})
     kinds = sorted({each.kind for each in candidates} | known.kinds.keys())
@@ -148,7 +151,7 @@ def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None
     inputs, right = matrix(candidates, kinds, names), np.array([each.right for each in candidates], float)
     priors = [*map(known.kinds.get, kinds), *map(known.weights.get, names)]
     prior = np.array([each or 0.0 for each in priors])
-    # A weight that counts less is held back more, and nothing else changes.
+    # Scaling the inputs gives each weight its own ridge.
     held = np.sqrt([ridge if each is None else max(ridge, KNOWN_RIDGE) for each in priors])
     weights = newton(inputs / held, right, prior * held, 1.0) / held
     return Fit(
@@ -157,7 +160,7 @@ def fit(candidates: Sequence[Candidate], ridge: float = RIDGE, known: Fit | None
     )
 
 
-def fit_due(candidates: Sequence[Candidate], chance: np.ndarray) -> dict[str, float]:
+def fit_due(candidates: Sequence[LabelledEdit], chance: np.ndarray) -> dict[str, float]:
     """Whether any edit is due, fitted on the likeliest edit of each row in which one is somewhat likely."""
     best: dict[int, int] = {}
     for at, each in enumerate(candidates):
@@ -175,18 +178,18 @@ def fit_due(candidates: Sequence[Candidate], chance: np.ndarray) -> dict[str, fl
     return {name: round(float(value), 3) for name, value in zip(names, weights, strict=True)}
 
 
-def due_chances(due: dict[str, float], candidates: Sequence[Candidate], chance: np.ndarray) -> np.ndarray:
+def due_chances(due: dict[str, float], candidates: Sequence[LabelledEdit], chance: np.ndarray) -> np.ndarray:
     names, weights = list(due), np.array(list(due.values()))
     rows = [due_row(each, p, names) for each, p in zip(candidates, chance, strict=True)]
     return sigmoid(np.array(rows).reshape(len(rows), len(names)) @ weights) if due else np.ones(len(candidates))
 
 
-def due_row(candidate: Candidate, chance: float, names: Sequence[str]) -> list[float]:
+def due_row(candidate: LabelledEdit, chance: float, names: Sequence[str]) -> list[float]:
     given = due_inputs(candidate, chance)
     return [given.get(name, 0.0) for name in names]
 
 
-def due_inputs(candidate: Candidate, chance: float) -> dict[str, float]:
+def due_inputs(candidate: LabelledEdit, chance: float) -> dict[str, float]:
     """The inputs as the ranking computes them."""
     return {"bias": 1.0, "ranked": log_odds(chance), **candidate.features}
 
@@ -197,14 +200,14 @@ def log_odds(probability: float) -> float:
     return float(np.log(bounded / (1 - bounded)))
 
 
-def predict(found: Fit, candidates: Sequence[Candidate]) -> np.ndarray:
+def predict(found: Fit, candidates: Sequence[LabelledEdit]) -> np.ndarray:
     """Kinds and features that the fit has not seen are ignored."""
     kinds, names = list(found.kinds), list(found.weights)
     weights = np.array([*found.kinds.values(), *found.weights.values()])
     return sigmoid(matrix(candidates, kinds, names) @ weights)
 
 
-def matrix(candidates: Sequence[Candidate], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
+def matrix(candidates: Sequence[LabelledEdit], kinds: Sequence[str], names: Sequence[str]) -> np.ndarray:
     column = {name: at for at, name in enumerate([*(("kind", kind) for kind in kinds), *names])}
     inputs = np.zeros((len(candidates), len(column)))
     for at, each in enumerate(candidates):
@@ -233,7 +236,7 @@ def area(chance: np.ndarray, right: np.ndarray) -> float | None:
     return float((ranks[right].sum() - positive * (positive + 1) / 2) / (positive * negative))
 
 
-def bar_for(candidates: Sequence[Candidate], chance: np.ndarray, silent: int) -> float:
+def bar_for(candidates: Sequence[LabelledEdit], chance: np.ndarray, silent: int) -> float:
     """The lowest bar at which enough of the `silent` rows stay quiet; rows without a candidate always do."""
     best: dict[int, float] = {}
     for each, p in zip(candidates, chance, strict=True):
@@ -244,7 +247,7 @@ def bar_for(candidates: Sequence[Candidate], chance: np.ndarray, silent: int) ->
     return round(loudest[allowed] + 1e-3, 3) if allowed < len(loudest) else 0.0
 
 
-def measured(train: Sequence[Candidate], held_out: Sequence[Candidate], found: Fit) -> dict:
+def measured(train: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], found: Fit) -> dict:
     report: dict = {"train candidates": len(train), "held-out candidates": len(held_out), "ridge": RIDGE}
     right = np.array([each.right for each in held_out])
     chance = predict(found, held_out)
@@ -262,7 +265,7 @@ def rounded_or_none(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def groups(candidates: Sequence[Candidate]) -> Iterator[tuple[str, np.ndarray]]:
+def groups(candidates: Sequence[LabelledEdit]) -> Iterator[tuple[str, np.ndarray]]:
     kinds = np.array([each.kind for each in candidates])
     yield "all but line", kinds != "line"
     for kind in sorted(set(kinds.tolist())):

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bench.edit_cases import Case, cases, of_row
-from bench.next_edit import Local, Outcome, cost_of, is_exact, likeness, measure_parts, parted, score, touched
-from bench.next_edit import outcome as outcome_of
+from bench.next_edit.cases import Case, cases, of_row
+from bench.next_edit.measure import Local, Outcome, cost_of, is_exact, likeness, measure_parts, parted, score, touched
+from bench.next_edit.measure import outcome as outcome_of
 from bench.rename_latency import renaming, spread, timed
 from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
@@ -16,7 +16,7 @@ from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
 from mercury_ls.next_edit.ranking import Ranking
 from mercury_training.corpus.shards import EditRow, Replacement, write_edits
-from mercury_training.fit.rank_edits import Candidate, due_chances
+from mercury_training.fit.rank_edits import LabelledEdit, due_chances
 
 TEXT = "a = old(1)\nb = old(2)\nc = old(3)\n"
 SECOND, THIRD = TextEdit(11, 22, "b = new(2)\n"), TextEdit(22, 33, "c = new(3)\n")
@@ -229,7 +229,7 @@ def test_a_row_of_a_corpus_becomes_its_window_with_the_edits_made_again(tmp_path
 
 
 def test_the_ranking_reads_what_is_due_as_the_fit_writes_it():
-    candidate = Candidate(0, "repeat", "clone", {"likeness": 0.5}, True)
+    candidate = LabelledEdit(0, "repeat", "clone", {"likeness": 0.5}, True)
     due = {"bias": -0.3, "ranked": 0.7, "likeness": 1.1}
     (fitted,) = due_chances(due, [candidate], np.array([0.6]))
     assert Ranking({}, {}, 0.5, due).is_due(candidate.features, 0.6) == pytest.approx(fitted)

@@ -28,7 +28,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.edit_cases import Case, cases, verdict
+from bench.next_edit.cases import Case, cases, verdict
 from mercury_engine.api import Draft, Engine, InfillRequest, RescoringWeights
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document, Snapshot
@@ -391,7 +391,3 @@ def print_losses(outcomes: Sequence[Outcome]) -> None:
     for stage in sorted({each.lost for each in outcomes if each.lost}):
         counts = (sum(each.lost == stage and each.kind == kind for each in outcomes) for kind in kinds)
         print(f"{stage:28}" + "".join(f"{count:15}" for count in counts))
-
-
-if __name__ == "__main__":
-    main()

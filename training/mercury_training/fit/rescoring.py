@@ -1,6 +1,6 @@
 """Fit how much a model's opinion on edits counts, and write that beside its weights.
 
-python -m mercury_training.fit.worth OPINIONS.jsonl --model FOLDER [--ranking mercury_ls/next_edit/ranking.json]
+python -m mercury_training.fit.rescoring OPINIONS.jsonl --model FOLDER [--ranking mercury_ls/next_edit/ranking.json]
 
 The rows are edits with the model's opinion, as `bench.edit_candidates --engine FOLDER` writes them, preferably of
 whole files, for which the ranking is calibrated. `--ranking` is the server's ranking; with it, and with enough rows in
@@ -21,15 +21,15 @@ from mercury_engine.api import RescoringWeights
 from mercury_engine.model.export import seal
 from mercury_engine.model.fitted import RESCORING_FILE, write_fitted
 from mercury_training.fit.logistic import newton, sigmoid
-from mercury_training.fit.rank_edits import Candidate, bar_for, candidates_in, due_chances, log_odds, read
+from mercury_training.fit.rank_edits import LabelledEdit, bar_for, candidates_in, due_chances, log_odds, read
 
-__all__ = ["fit_bar", "fit_worth", "main", "tells_more"]
+__all__ = ["fit_bar", "fit_rescoring", "main", "predicts_better"]
 
 RIDGE = 10.0
-SURE = 0.95
+SUREST_QUANTILE = 0.95
 LEAST_SILENT = 300
 COEFFICIENTS = 7
-TELLING = 0.002
+MIN_GAIN = 0.002
 """Nats that the fit must save per opinion, on average, for the model to count."""
 
 
@@ -48,59 +48,59 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = read(given.opinions)
     due = msgspec.json.decode(given.ranking.read_bytes(), type=Due).due if given.ranking else {}
     opinions = candidates_in(rows)
-    fitted = fit_worth(opinions)
-    heard = tells_more(opinions)
+    fitted = fit_rescoring(opinions)
+    better = predicts_better(opinions)
     found = (
-        replace(fitted, bar=fit_bar(rows, fitted, due)) if heard else replace(RescoringWeights(), surest=fitted.surest)
+        replace(fitted, bar=fit_bar(rows, fitted, due)) if better else replace(RescoringWeights(), surest=fitted.surest)
     )
     write_fitted(given.model, RESCORING_FILE, found)
     seal(given.model)
-    said = "its word counts" if heard else "its word tells nothing that the ranking does not know"
-    print(f"{given.model / RESCORING_FILE}, from {len(opinions)} opinions: {said}: {found}")
+    verdict = "fitted" if better else "the defaults, since a fit does not predict other rows better"
+    print(f"{given.model / RESCORING_FILE}, from {len(opinions)} opinions: {verdict}: {found}")
 
 
-def fit_worth(opinions: Sequence[Candidate]) -> RescoringWeights:
+def fit_rescoring(opinions: Sequence[LabelledEdit]) -> RescoringWeights:
     """The weights that join the probabilities of the ranking and of the model, regularised towards the defaults."""
     if not opinions:
         return RescoringWeights()
-    guess = np.array(astuple(RescoringWeights())[:COEFFICIENTS])
-    inputs = np.array([said(each) for each in opinions])
-    weights = newton(inputs, np.array([each.right for each in opinions], float), guess, RIDGE)
-    surest = np.quantile([each.p_model or 0.0 for each in opinions], SURE)
+    prior = np.array(astuple(RescoringWeights())[:COEFFICIENTS])
+    inputs = np.array([feature_vector(each) for each in opinions])
+    weights = newton(inputs, np.array([each.right for each in opinions], float), prior, RIDGE)
+    surest = np.quantile([each.p_model or 0.0 for each in opinions], SUREST_QUANTILE)
     return RescoringWeights(*(round(float(weight), 3) for weight in weights), surest=round(float(surest), 3))
 
 
-def tells_more(opinions: Sequence[Candidate]) -> bool:
+def predicts_better(opinions: Sequence[LabelledEdit]) -> bool:
     """Whether a fit to either half of the rows predicts the other half better than the defaults do."""
     halves = [[each for each in opinions if each.row % 2 == half] for half in (0, 1)]
     if not all(halves):
         return False
     return all(
-        surprise(RescoringWeights(), judged) - surprise(fit_worth(fitting), judged) > TELLING
+        cross_entropy(RescoringWeights(), judged) - cross_entropy(fit_rescoring(fitting), judged) > MIN_GAIN
         for fitting, judged in (halves, halves[::-1])
     )
 
 
-def surprise(worth: RescoringWeights, opinions: Sequence[Candidate]) -> float:
+def cross_entropy(fitted: RescoringWeights, opinions: Sequence[LabelledEdit]) -> float:
     """Mean cross entropy, in nats."""
-    scores = np.array([said(each) for each in opinions]) @ np.array(astuple(worth)[:COEFFICIENTS])
+    scores = np.array([feature_vector(each) for each in opinions]) @ np.array(astuple(fitted)[:COEFFICIENTS])
     return float(np.mean(np.logaddexp(0, scores) - np.array([each.right for each in opinions]) * scores))
 
 
-def fit_bar(rows: Sequence[Candidate], worth: RescoringWeights, due: dict[str, float]) -> float | None:
+def fit_bar(rows: Sequence[LabelledEdit], fitted: RescoringWeights, due: dict[str, float]) -> float | None:
     """The lowest probability at which enough rows without an edit due stay quiet; None if there are too few of them."""
     found, silent = candidates_in(rows), len({each.row for each in rows if each.row_kind == "none"})
     if silent < LEAST_SILENT:
         return None
-    weights = np.array(astuple(worth)[:COEFFICIENTS])
-    chance = sigmoid(np.array([said(each) for each in found]) @ weights)
+    weights = np.array(astuple(fitted)[:COEFFICIENTS])
+    chance = sigmoid(np.array([feature_vector(each) for each in found]) @ weights)
     chance *= due_chances(due, found, np.array([each.p_edit for each in found]))
-    # Its own edits are shown, unlike the places that it was asked about.
+    # Edits that the model proposes are shown, unlike places that it was only asked about.
     return bar_for([replace(each, kind="own") for each in found], chance, silent)
 
 
-def said(opinion: Candidate) -> list[float]:
-    """In the order of the coefficients."""
+def feature_vector(opinion: LabelledEdit) -> list[float]:
+    """The features of an opinion, in the order of the coefficients."""
     ranked, model, own = log_odds(opinion.p_edit), log_odds(opinion.p_model or 0.0), float(opinion.agreement == 0)
     return [1.0, ranked, model, opinion.agreement, own, own * ranked, own * model]
 

@@ -1,0 +1,3 @@
+from bench.next_edit.measure import main
+
+main()
