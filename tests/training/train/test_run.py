@@ -292,33 +292,33 @@ def same_steps(first, second, tolerance):
         np.testing.assert_allclose(found[0], found[1], rtol=tolerance)
 
 
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one(corpus, tmp_path):
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    run(settings(corpus, alone, steps=6))
+    under_torchrun(tmp_path, f"command.main({options(corpus, together, '--preset', 'small', '--steps', 6)})")
+    assert len(steps(alone)) == 6
+    same_steps(steps(alone), steps(together), 2e-3)
+
+
 @pytest.fixture(scope="module")
 def shared(corpus, tmp_path_factory):
-    """Runs of two processes, each with whole weights or with parts of them, by name; starting two is what takes
-    long."""
+    """Runs of two processes, each with whole weights or with parts of them, by name."""
     folder = tmp_path_factory.mktemp("shared")
     uneven, thin = ["--preset", "uneven", "--steps"], ["--model", folder / "whole/model", "--lora", 4, "--steps", 2]
     stable = ["--shard", "--stage", "stable", *uneven]
-    runs = {"parts": [*uneven, 6, "--shard"], "thin": thin, "thin-parts": [*thin, "--shard"]}
+    runs = {"whole": [*uneven, 6], "parts": [*uneven, 6, "--shard"], "thin": thin, "thin-parts": [*thin, "--shard"]}
     runs |= {"through": [*stable, 4], "halves": [*stable, 2]}
     commands = [options(corpus, folder / name, *more) for name, more in runs.items()]
     commands += [options(corpus, folder / "halves", *stable, 4, "--resume")]
     under_torchrun(
         folder,
-        f"command.main({options(corpus, folder / 'whole', *uneven, 6)})\n"
         "distributed.init_process_group('gloo')\n"
         f"for line in {commands}:\n"
         "    command.run(command.settings_of(command._parser().parse_args(line)))\n"
         "distributed.destroy_process_group()\n",
     )
     return folder
-
-
-@pytest.mark.slow
-def test_two_processes_take_the_steps_of_one(corpus, shared, tmp_path):
-    run(settings(corpus, tmp_path, recipe=RECIPES["uneven"], steps=6))
-    assert len(steps(tmp_path)) == 6
-    same_steps(steps(tmp_path), steps(shared / "whole"), 2e-3)
 
 
 @pytest.mark.slow
