@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls.code.differences import on_the_way, tokens
+from mercury_ls.code.differences import is_step_towards, tokens
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied, difference
 from mercury_ls.code.history import History
@@ -67,7 +67,7 @@ def verdict(snapshot: Snapshot, candidate: Candidate, wanted: Sequence[TextEdit]
         after, author = (applied_within(before, start, change) for change in (proposal, each))
         if words(after) == words(author):
             return True, True
-        if on_the_way(before, after, author):
+        if is_step_towards(before, after, author):
             return True, False
     return False, False
 

@@ -14,22 +14,22 @@ __all__ = [
     "TOKEN",
     "WORD",
     "Token",
-    "Touch",
-    "alike",
-    "on_the_way",
-    "others",
-    "paired",
-    "pieces",
-    "stretches",
+    "TokenChange",
+    "changed_lines",
+    "is_step_towards",
+    "pair_lines",
+    "similar",
+    "texts_of",
+    "token_changes",
     "tokens",
-    "touches_of",
+    "unpaired_lines",
 ]
 
-MOST_TOKENS = 600
-MOST_MATCHES = 16_000
+MAX_TOKENS = 600
+MAX_MATCHES = 16_000
 """Pairs of equal tokens, which determine the running time: `(1, 2), ` repeated sixty times has thirty thousand."""
-MOST_PAIRS = 64
-ALIKE = 0.35
+MAX_PAIRS = 64
+MIN_SIMILARITY = 0.35
 """The share of common tokens above which one line counts as a change of the other."""
 
 WORD = re.compile(r"[^\W\d]\w*")
@@ -44,7 +44,7 @@ class Token(Struct, frozen=True):
     end: int
 
 
-class Touch(Struct, frozen=True):
+class TokenChange(Struct, frozen=True):
     """Within an edit, `before[start:end]` became `after[new_start:new_end]`."""
 
     start: int
@@ -57,59 +57,59 @@ def tokens(text: str) -> list[Token]:
     return [Token(match.group(), match.start(), match.end()) for match in TOKEN.finditer(text)]
 
 
-def touches_of(before: str, after: str) -> list[Touch]:
+def token_changes(before: str, after: str) -> list[TokenChange]:
     """The differing pieces, by tokens; the whole texts if they have too many tokens."""
-    return [*cached_touches(before, after)]
+    return [*cached_token_changes(before, after)]
 
 
 @lru_cache(maxsize=512)
-def cached_touches(before: str, after: str) -> tuple[Touch, ...]:
+def cached_token_changes(before: str, after: str) -> tuple[TokenChange, ...]:
     """Cached: the recent edits are compared after each keystroke."""
     old, new = tokens(before), tokens(after)
     texts = [token.text for token in old], [token.text for token in new]
-    if are_many(*texts):
-        return (Touch(0, len(before), 0, len(after)),)
+    if too_many(*texts):
+        return (TokenChange(0, len(before), 0, len(after)),)
     matcher = SequenceMatcher(None, *texts, autojunk=False)
     return tuple(
-        trim_blanks(before, after, Touch(*gap(before, old, i, j), *gap(after, new, k, m)))
+        trim_blanks(before, after, TokenChange(*gap(before, old, i, j), *gap(after, new, k, m)))
         for tag, i, j, k, m in align_to_arguments(matcher.get_opcodes(), old, new)
         if tag != "equal"
     )
 
 
-def pieces(before: str, after: str, touch: Touch) -> tuple[str, str]:
+def texts_of(before: str, after: str, touch: TokenChange) -> tuple[str, str]:
     return before[touch.start : touch.end], after[touch.new_start : touch.new_end]
 
 
-def on_the_way(before: str, after: str, wanted: str) -> bool:
+def is_step_towards(before: str, after: str, wanted: str) -> bool:
     """Whether `after` is a step on the way from `before` to `wanted`."""
-    return 0 < apart(before, after) == apart(before, wanted) - apart(after, wanted)
+    return 0 < token_distance(before, after) == token_distance(before, wanted) - token_distance(after, wanted)
 
 
-def apart(one: str, other: str) -> int:
+def token_distance(one: str, other: str) -> int:
     """The number of differing tokens; for many tokens, regardless of their order."""
     old, new = TOKEN.findall(one), TOKEN.findall(other)
-    if are_many(old, new):
+    if too_many(old, new):
         went, came = Counter(old) - Counter(new), Counter(new) - Counter(old)
         return went.total() + came.total()
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     return sum(j - i + m - k for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal")
 
 
-def alike(before: str, after: str) -> bool:
+def similar(before: str, after: str) -> bool:
     old, new = TOKEN.findall(before), TOKEN.findall(after)
-    if old == new or are_many(old, new):
+    if old == new or too_many(old, new):
         return False
-    return SequenceMatcher(None, old, new, autojunk=False).ratio() >= ALIKE
+    return SequenceMatcher(None, old, new, autojunk=False).ratio() >= MIN_SIMILARITY
 
 
-def are_many(old: list[str], new: list[str]) -> bool:
+def too_many(old: list[str], new: list[str]) -> bool:
     """Whether there are too many tokens to compare while the user types."""
     counts = Counter(new)
-    return max(len(old), len(new)) > MOST_TOKENS or sum(counts[token] for token in old) > MOST_MATCHES
+    return max(len(old), len(new)) > MAX_TOKENS or sum(counts[token] for token in old) > MAX_MATCHES
 
 
-def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[str]]]:
+def changed_lines(before: str, after: str) -> Iterator[tuple[int, list[str], list[str]]]:
     """The replaced, inserted and deleted lines, each with the number of the first line in `after`."""
     old, new = LINE.findall(before), LINE.findall(after)
     for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -117,12 +117,12 @@ def stretches(before: str, after: str) -> Iterator[tuple[int, list[str], list[st
             yield k, old[i:j], new[k:m]
 
 
-def paired(before: list[str], after: list[str]) -> list[tuple[int, int]]:
+def pair_lines(before: list[str], after: list[str]) -> list[tuple[int, int]]:
     """Which line became which similar one, in order; none if lines were split or joined, so that the whole has more in
     common than its lines."""
-    if len(before) == len(after) and all(map(alike, before, after)):
+    if len(before) == len(after) and all(map(similar, before, after)):
         return [(number, number) for number in range(len(before))]
-    if len(before) * len(after) > MOST_PAIRS:
+    if len(before) * len(after) > MAX_PAIRS:
         return []
     old, new = ([Counter(TOKEN.findall(line)) for line in lines] for lines in (before, after))
     best: dict[tuple[int, int], tuple[int, tuple[tuple[int, int], ...]]] = {}
@@ -130,19 +130,19 @@ def paired(before: list[str], after: list[str]) -> list[tuple[int, int]]:
         for k in range(len(new) + 1):
             found = [best[at] for at in ((i - 1, k), (i, k - 1)) if at in best] or [(0, ())]
             same = old[i - 1] & new[k - 1] if i and k else Counter()
-            if any(map(WORD.match, same)) and alike(before[i - 1], after[k - 1]):
+            if any(map(WORD.match, same)) and similar(before[i - 1], after[k - 1]):
                 count, pairs = best[i - 1, k - 1]
                 found.append((count + same.total(), (*pairs, (i - 1, k - 1))))
             best[i, k] = max(found, key=lambda each: each[0])
     kept, pairs = best[len(old), len(new)]
     whole = [TOKEN.findall("".join(lines)) for lines in (before, after)]
-    if are_many(*whole):
+    if too_many(*whole):
         return []
     blocks = SequenceMatcher(None, *whole, autojunk=False).get_matching_blocks()
     return list(pairs) if kept >= sum(each.size for each in blocks) else []
 
 
-def others(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int, str]]:
+def unpaired_lines(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int, str]]:
     """Runs of lines that are not among the known ones, each with the number of its first line."""
     numbers = [number for number in range(len(lines)) if number not in known]
     for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
@@ -169,9 +169,9 @@ def gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]
     return found[first - 1].end if first else 0, found[stop].start if stop < len(found) else len(text)
 
 
-def trim_blanks(before: str, after: str, touch: Touch) -> Touch:
+def trim_blanks(before: str, after: str, touch: TokenChange) -> TokenChange:
     """Without blanks that both sides start or end with, and without those next to unchanged text."""
-    went, came = pieces(before, after, touch)
+    went, came = texts_of(before, after, touch)
     blanks = min(len(went) - len(went.lstrip()), len(came) - len(came.lstrip()))
     if not went.strip() or not came.strip():
         blanks = next((n for n in range(min(len(went), len(came))) if went[n] != came[n]), min(len(went), len(came)))
@@ -180,4 +180,4 @@ def trim_blanks(before: str, after: str, touch: Touch) -> Touch:
     tail = 0
     while tail < min(len(went), len(came)) and went[-1 - tail] == came[-1 - tail] and went[-1 - tail].isspace():
         tail += 1
-    return Touch(touch.start + blanks, touch.end - tail, touch.new_start + blanks, touch.new_end - tail)
+    return TokenChange(touch.start + blanks, touch.end - tail, touch.new_start + blanks, touch.new_end - tail)

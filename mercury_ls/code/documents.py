@@ -16,7 +16,7 @@ from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import Language
 from mercury_ls.code.positions import Encoding
 
-__all__ = ["CLOSED", "LONGEST_MARK", "TREE_LIMIT", "Document", "Snapshot", "remembered", "reparse", "unified"]
+__all__ = ["CLOSED", "LONGEST_MARK", "TREE_LIMIT", "Document", "Snapshot", "cached", "reparse", "unified"]
 
 CLOSED = -1
 """The version of a file that is not open in an editor."""
@@ -159,7 +159,7 @@ class Snapshot:
         return self.memory[place]
 
 
-def remembered(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
+def cached(function: Callable[Concatenate[Snapshot, P], T]) -> Callable[Concatenate[Snapshot, P], T]:
     """Caches the results of the function with the snapshot."""
 
     @wraps(function)

@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec import Struct
 from tree_sitter import Node
 
-from mercury_ls.code.documents import Snapshot, remembered
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find, kinds
 
 __all__ = [
@@ -142,7 +142,7 @@ class Binding(Struct, frozen=True):
         return self.start, self.end
 
 
-@remembered
+@cached
 def bindings(snapshot: Snapshot, names: tuple[str, ...], most: int = MOST) -> list[Binding]:
     """All parameters and locals with one of these names."""
     found: dict[tuple[int, int], Binding] = {}
@@ -170,7 +170,7 @@ def local_at(snapshot: Snapshot, offset: int, names: tuple[str, ...]) -> Binding
     return None if node is None or is_member(node) else binding_at(snapshot, offset, bindings(snapshot, names))
 
 
-@remembered
+@cached
 def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
     """All functions and blocks with a parameter or local of this name."""
     return list(dict.fromkeys(range_of(snapshot, each.scope) for each in bindings(snapshot, (name,))))
@@ -201,7 +201,7 @@ def in_parameters(snapshot: Snapshot, offset: int) -> bool:
     return False
 
 
-@remembered
+@cached
 def node_at(snapshot: Snapshot, offset: int) -> Node | None:
     if snapshot.tree is None or snapshot.is_deep(offset):
         return None
@@ -209,7 +209,7 @@ def node_at(snapshot: Snapshot, offset: int) -> Node | None:
     return snapshot.tree.root_node.named_descendant_for_byte_range(byte, byte + 1)
 
 
-@remembered
+@cached
 def mentions(snapshot: Snapshot, name: str) -> tuple[int, ...]:
     """The offsets of the name; plain search for its letters comes first, because it is faster than a pattern."""
     pattern, text = re.compile(whole(name)), snapshot.text

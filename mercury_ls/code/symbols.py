@@ -9,7 +9,7 @@ from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.code import scopes, syntax
-from mercury_ls.code.documents import Snapshot, remembered
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find
 from mercury_ls.code.scopes import Binding
 
@@ -261,7 +261,7 @@ def derives_from(name: str, owner: Node, snapshot: Snapshot) -> bool:
     return any(re.search(rf"\b{re.escape(type_name(owner))}\b", said) for said in headings_of(snapshot, name))
 
 
-@remembered
+@cached
 def headings_of(snapshot: Snapshot, name: str) -> list[str]:
     """The headings of the types of this name, as far as their first lines go."""
     text, pattern = snapshot.text, re.compile(re.escape(name) + r"\b(?P<said>[^{\n]*)")
@@ -293,7 +293,7 @@ def is_declared_as(name: str, types: frozenset[str], snapshot: Snapshot, node: N
     return re.search(said, snapshot.text[first:last]) is not None
 
 
-@remembered
+@cached
 def imported_modules(snapshot: Snapshot, but: re.Pattern[str]) -> frozenset[str]:
     """The names of imported modules, roughly, in languages that qualify functions by modules as methods by objects.
     Names imported from modules do not count where they may be of the owner's type: in other files than its own."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor, Tree
 
 from mercury_ls.code import languages
-from mercury_ls.code.documents import LONGEST_MARK, TREE_LIMIT, Snapshot, remembered, reparse
+from mercury_ls.code.documents import LONGEST_MARK, TREE_LIMIT, Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import Language, Quote
 
@@ -71,7 +71,7 @@ class Definition(Struct, frozen=True):
     signature_end: int
 
 
-@remembered
+@cached
 def inside(snapshot: Snapshot, offset: int) -> Literal["comment", "string"] | None:
     """The end of a line comment is inside it; code in an interpolation is code."""
     language = language_of(snapshot)
@@ -126,7 +126,7 @@ def headers(snapshot: Snapshot, offset: int) -> list[tuple[int, int]]:
     return [*dict.fromkeys((start, end) for start, end in ranges if end < offset)]
 
 
-@remembered
+@cached
 def imports(snapshot: Snapshot) -> list[tuple[int, int]]:
     """The import statements at the top level of the file, or inside its include guard."""
     language = language_of(snapshot)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Edit, Effort, InfillRequest, Snippet, Span, Window
 from mercury_ls.code import syntax
-from mercury_ls.code.documents import Snapshot, remembered
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.completion.target import Target
 
 __all__ = ["SNIPPET_CHARACTERS", "Budget", "Related", "build", "relate", "window"]
@@ -148,7 +148,7 @@ def similarity(near: Counter[str], found: Set[str], weight: dict[str, float]) ->
     return shared / max(total - shared, 1e-9)
 
 
-@remembered
+@cached
 def chunks_with_names(snapshot: Snapshot) -> list[tuple[str, frozenset[str]]]:
     return [(chunk, frozenset(syntax.identifiers(chunk))) for chunk in chunked(snapshot)]
 

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from mercury_ls.code.differences import (
     TOKEN,
     WORD,
-    Touch,
-    alike,
-    others,
-    paired,
-    pieces,
-    stretches,
+    TokenChange,
+    changed_lines,
+    pair_lines,
+    similar,
+    texts_of,
+    token_changes,
     tokens,
-    touches_of,
+    unpaired_lines,
 )
 from mercury_ls.code.lexemes import KEYWORDS, indentation, openness
 from mercury_ls.next_edit.rule import Rule
@@ -71,7 +71,7 @@ class Hunk(Struct, frozen=True):
     before: str
     after: str
     line: int
-    touches: tuple[Touch, ...] = ()
+    touches: tuple[TokenChange, ...] = ()
     pieces: tuple[Piece, ...] = ()
     changed: float = 1.0
     is_rewritten: bool = False
@@ -104,11 +104,11 @@ def example(before: str, after: str) -> Example:
     hunks: list[Hunk] = []
     added: list[tuple[int, str]] = []
     removed: list[tuple[int, str]] = []
-    for line, old, new in stretches(before, after):
+    for line, old, new in changed_lines(before, after):
         if old and new and "".join((*old, *new)).strip():
-            pairs = paired(old, new) if len(old) + len(new) > 2 else []
+            pairs = pair_lines(old, new) if len(old) + len(new) > 2 else []
             hunks += hunks_of(old, new, pairs, line)
-            added += [(line + at, text) for at, text in others(new, [at for _, at in pairs])] if pairs else []
+            added += [(line + at, text) for at, text in unpaired_lines(new, [at for _, at in pairs])] if pairs else []
         else:
             added.append((line, "".join(new)))
             removed.append((line, "".join(old)))
@@ -145,10 +145,10 @@ def hunks_of(old: list[str], new: list[str], pairs: list[tuple[int, int]], line:
 
 
 def hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block: bool = False) -> Hunk:
-    if not alike(before, after):
+    if not similar(before, after):
         return Hunk(before, after, line, is_rewritten=True, goes_on=goes_on)
-    touches = touches_of(before, after)
-    differing = sum(len(tokens(text)) for touch in touches for text in pieces(before, after, touch))
+    touches = token_changes(before, after)
+    differing = sum(len(tokens(text)) for touch in touches for text in texts_of(before, after, touch))
     share = differing / max(len(tokens(before)) + len(tokens(after)), 1)
     found = Hunk(before, after, line, tuple(touches), (), share, False, goes_on)
     return found if is_block else replace(found, pieces=tuple(pieces_of(found)))
@@ -160,7 +160,7 @@ def pieces_of(hunk: Hunk) -> Iterator[Piece]:
         if not moved(before, after, touch, hunk.touches):
             right = tuple(token.text for token in old if token.start >= touch.end)
             yield Piece(
-                *pieces(before, after, touch),
+                *texts_of(before, after, touch),
                 tuple(token.text for token in old if token.end <= touch.start),
                 right,
                 before,
@@ -173,23 +173,23 @@ def pieces_of(hunk: Hunk) -> Iterator[Piece]:
             )
 
 
-def moved(before: str, after: str, touch: Touch, touches: Iterable[Touch]) -> bool:
+def moved(before: str, after: str, touch: TokenChange, touches: Iterable[TokenChange]) -> bool:
     """Whether the piece was moved within these lines, which teaches nothing by itself."""
-    went, came = (text.strip(" \t,") for text in pieces(before, after, touch))
-    others = [[text.strip(" \t,") for text in pieces(before, after, other)] for other in touches if other != touch]
+    went, came = (text.strip(" \t,") for text in texts_of(before, after, touch))
+    others = [[text.strip(" \t,") for text in texts_of(before, after, other)] for other in touches if other != touch]
     return any((went and went == came_there) or (came and came == went_there) for went_there, came_there in others)
 
 
-def balanced(before: str, after: str, touches: Iterable[Touch]) -> Iterator[Touch]:
+def balanced(before: str, after: str, touches: Iterable[TokenChange]) -> Iterator[TokenChange]:
     """Merges pieces whose brackets or quotes only balance together: `x` became `wrap(x)`."""
     owed, quoted, start = 0, False, None
     for touch in touches:
         start = start or touch
-        went, came = pieces(before, after, touch)
+        went, came = texts_of(before, after, touch)
         owed += openness(came) - openness(went)
         quoted ^= bool(len(re.findall('["`]', went + came)) % 2)
         if owed == 0 and not quoted:
-            yield Touch(start.start, touch.end, start.new_start, touch.new_end)
+            yield TokenChange(start.start, touch.end, start.new_start, touch.new_end)
             start = None
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from mercury_ls.code import scopes
-from mercury_ls.code.documents import Snapshot, remembered
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.lexemes import KEYWORDS, kinship, shape_of, tokens_of
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
@@ -114,6 +114,6 @@ def neighbours_alike(rule: Rule, line: int, snapshot: Snapshot, home: Snapshot |
     return sum(one == other for one, other in zip(old, new, strict=True)) / len(old)
 
 
-@remembered
+@cached
 def shape_at(snapshot: Snapshot, number: int) -> str:
     return shape_of(snapshot.line(number)) if 0 <= number < snapshot.line_count else ""

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, InfillRequest, RescoringWeights, Span, Window
-from mercury_ls.code.differences import on_the_way
+from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import minimal
 from mercury_ls.code.modules import Project
@@ -170,7 +170,7 @@ def agreement(region: Region, candidate: Candidate, text: str) -> float:
     """1 if the model makes this edit as well, whatever else it changes there, otherwise -1."""
     start, end = candidate.start - region.start, candidate.end - region.start
     after = region.old[:start] + (candidate.text or "") + region.old[end:]
-    return 1.0 if after.strip() == text.strip() or on_the_way(region.old, after, text) else -1.0
+    return 1.0 if after.strip() == text.strip() or is_step_towards(region.old, after, text) else -1.0
 
 
 def written_edit(question: NextQuestion, region: Region, text: str, found: Iterable[Candidate]) -> Candidate | None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from mercury_ls.code import syntax
-from mercury_ls.code.documents import Snapshot, remembered, reparse
+from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
 from mercury_ls.completion.offers import Answer, Offer
@@ -196,7 +196,7 @@ def parses_worse(snapshot: Snapshot, chosen: Sequence[Candidate], patience: int 
     return bool(changes) and is_worse_with(snapshot, changes, patience)
 
 
-@remembered
+@cached
 def is_worse_with(snapshot: Snapshot, changes: tuple[TextEdit, ...], patience: int) -> bool:
     """Remembered, since most drafts propose the same."""
     language = find(snapshot.language, snapshot.path)

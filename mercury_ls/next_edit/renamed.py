@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from mercury_engine.api import Edit
-from mercury_ls.code.differences import pieces, tokens, touches_of
+from mercury_ls.code.differences import texts_of, token_changes, tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project
@@ -48,8 +48,8 @@ class Renames(Struct, frozen=True):
         first, last = snapshot.line_start(snapshot.line_of(start)), snapshot.line_end(snapshot.line_of(end))
         before = snapshot.text[first:last]
         after = snapshot.text[first:start] + text + snapshot.text[end:last]
-        for touch in touches_of(before, after):
-            went, came = (words_of(piece) for piece in pieces(before, after, touch))
+        for touch in token_changes(before, after):
+            went, came = (words_of(piece) for piece in texts_of(before, after, touch))
             gone = {old for old, new in self.names if old in went and new in came}
             at = first + touch.start
             yield from (at + each.start for each in tokens(snapshot.text[at : first + touch.end]) if each.text in gone)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mercury_engine.api import Edit
 from mercury_ls.code import syntax
-from mercury_ls.code.differences import pieces, touches_of
+from mercury_ls.code.differences import texts_of, token_changes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import openness
 
@@ -21,8 +21,8 @@ def unsettled(snapshot: Snapshot, offset: int, edits: Sequence[Edit]) -> str:
         return ""
     start = snapshot.line_start(edit.line)
     known = {replaced for earlier in edits[:-1] for replaced in replacements(earlier)}
-    for touch in touches_of(edit.before, edit.after):
-        went, came = pieces(edit.before, edit.after, touch)
+    for touch in token_changes(edit.before, edit.after):
+        went, came = texts_of(edit.before, edit.after, touch)
         shortened = came and went != came and went.startswith(came)
         if start + touch.new_end == offset and shortened and (went, came) not in known:
             return "a word is being deleted at the cursor"
@@ -42,7 +42,7 @@ def broken_before(snapshot: Snapshot, edit: Edit) -> bool:
 
 
 def replacements(edit: Edit) -> list[tuple[str, str]]:
-    return [pieces(edit.before, edit.after, touch) for touch in touches_of(edit.before, edit.after)]
+    return [texts_of(edit.before, edit.after, touch) for touch in token_changes(edit.before, edit.after)]
 
 
 def unbalanced(snapshot: Snapshot, edit: Edit) -> bool:

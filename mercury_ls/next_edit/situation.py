@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Edit
 from mercury_ls.code.diagnostics import Diagnostic
-from mercury_ls.code.differences import touches_of
+from mercury_ls.code.differences import token_changes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import balanced
@@ -48,7 +48,7 @@ def typed_ranges(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, t
     for age, (start, end) in edited_lines(snapshot, edits):
         edit = edits[-1 - age]
         if edit.before.strip():
-            made = touches_of(edit.before, edit.after)
+            made = token_changes(edit.before, edit.after)
             made = [*made, *balanced(edit.before, edit.after, made)]
             found += [(age, (start + each.new_start, start + each.new_end)) for each in made]
         else:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator
 
 from mercury_ls.code import scopes
-from mercury_ls.code.differences import TOKEN, pieces, tokens
+from mercury_ls.code.differences import TOKEN, texts_of, tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import in_the_files_lines, minimal, shape
 from mercury_ls.code.modules import Project
@@ -54,7 +54,7 @@ def pieces_of(hunk: Hunk) -> tuple[str, str, int] | None:
             return hunk.before, hunk.after, 0
         # Broken into lines, or joined: nothing went and nothing came.
         return ("", "", 0) if old and hunk.before.count("\n") != hunk.after.count("\n") else None
-    found = [pieces(hunk.before, hunk.after, touch) for touch in hunk.touches]
+    found = [texts_of(hunk.before, hunk.after, touch) for touch in hunk.touches]
     if not found or (len(found) == 1 and is_rename(*found[0])):
         return None
     went, came = map("\0".join, zip(*found, strict=True))

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from mercury_ls.code.differences import Token, tokens, touches_of
+from mercury_ls.code.differences import Token, token_changes, tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import FIXED, KEYWORDS, indentation, shape, tokens_of
 from mercury_ls.next_edit.rule import Rule
@@ -127,7 +127,7 @@ def learned_template(before: str, after: str) -> Template | None:
 
 def gone(before: str, after: str) -> set[int]:
     """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
-    found, reordered = touches_of(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
+    found, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
     stay = set() if reordered else set(WORDS.findall(after)) - KEYWORDS
     went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in found))
     return {token.start for token in went if token.text not in stay}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tree_sitter import Node, Tree
 
 from mercury_ls.code import documents, languages
-from mercury_ls.code.documents import TREE_LIMIT, Document, Snapshot, remembered
+from mercury_ls.code.documents import TREE_LIMIT, Document, Snapshot, cached
 from mercury_ls.code.edits import TextEdit
 
 ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
@@ -407,7 +407,7 @@ def test_a_variant_of_a_text_is_parsed_from_its_tree():
 def test_what_is_said_of_a_snapshot_is_worked_out_once():
     asked = []
 
-    @remembered
+    @cached
     def ends_with(snapshot: Snapshot, end: str) -> bool:
         asked.append(end)
         return snapshot.text.endswith(end)

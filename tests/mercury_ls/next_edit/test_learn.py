@@ -2,7 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import Edit
-from mercury_ls.code.differences import on_the_way, tokens, touches_of
+from mercury_ls.code.differences import is_step_towards, token_changes, tokens
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.renamed import renamed_symbols
 
@@ -138,9 +138,9 @@ def test_lines_with_nothing_in_common_teach_no_pieces():
 
 
 def test_an_edit_may_be_a_part_of_another():
-    assert on_the_way("f(a, b)", "g(a, b)", "g(a, c)")
-    assert not on_the_way("f(a, b)", "h(a, b)", "g(a, c)")
-    assert not on_the_way("f(a)", "f(a)", "g(a)")
+    assert is_step_towards("f(a, b)", "g(a, b)", "g(a, c)")
+    assert not is_step_towards("f(a, b)", "h(a, b)", "g(a, c)")
+    assert not is_step_towards("f(a)", "f(a)", "g(a)")
 
 
 LINE = st.text(alphabet="ab1 .,()=\n", max_size=40)
@@ -150,7 +150,7 @@ LINE = st.text(alphabet="ab1 .,()=\n", max_size=40)
 @given(LINE, LINE)
 def test_the_touches_turn_one_text_into_the_other(before, after):
     made, at = "", 0
-    for touch in touches_of(before, after):
+    for touch in token_changes(before, after):
         made += before[at : touch.start] + after[touch.new_start : touch.new_end]
         at = touch.end
     made += before[at:]
