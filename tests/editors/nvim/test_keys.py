@@ -168,7 +168,7 @@ def test_health_tells_what_else_wants_a_key(bare):
 HINTS = [
     ("require('mercury').setup({ servers = {}, keys = true })", "<Tab> accepts the grey text"),
     ("vim.keymap.set('i', '<C-l>', '<Plug>(mercury-accept)')", "<C-L> accepts the grey text"),
-    ("vim.keymap.set('i', '<C-k>', require('mercury').or_key('accept', 'x'), { expr = true })", "<C-K> takes"),
+    ("vim.keymap.set('i', '<C-k>', require('mercury').or_key('accept', 'x'), { expr = true })", "<C-K> accepts"),
     ("", "no key accepts the grey text yet: `:help mercury-keys`"),
 ]
 
