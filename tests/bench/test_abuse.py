@@ -6,6 +6,7 @@ import random
 import re
 import sys
 import tempfile
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -277,9 +278,14 @@ async def test_only_what_was_started_here_is_ended(tmp_path):
         assert other.processes() == []
         place = Playground(Path(tempfile.mkdtemp()))
         ours, theirs = [
-            await asyncio.create_subprocess_exec("sleep", "60", env={MARK: mark, "PATH": "/usr/bin:/bin"})
+            await asyncio.create_subprocess_exec(
+                "cat", stdin=PIPE, stdout=PIPE, env={MARK: mark, "PATH": "/usr/bin:/bin"}
+            )
             for mark in (place.mark, other.mark)
         ]
+        for process in (ours, theirs):
+            process.stdin.write(b"\n")
+            await process.stdout.readline()  # it runs, and shows its environment
         assert not place.signal(theirs.pid, 9)
         assert place.end() == [ours.pid]
         await ours.wait()
