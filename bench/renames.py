@@ -33,7 +33,7 @@ from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
 from mercury_ls.settings.load import Settings
 
-__all__ = ["Symbol", "renamed", "symbols"]
+__all__ = ["Definition", "renamed", "symbols"]
 
 KINDS = ("function", "class", "method", "constant", "variable")
 PARSED_BY_JEDI = 10_000
@@ -43,7 +43,7 @@ Spot = tuple[str, int, int]
 """A path, a line from one and a column."""
 
 
-class Symbol(Struct, frozen=True):
+class Definition(Struct, frozen=True):
     """What a file defines at `line`, from one, and `column`."""
 
     path: str
@@ -61,7 +61,7 @@ class Symbol(Struct, frozen=True):
 class Renamed(Struct, frozen=True):
     """What was offered, what a second offer would have done, and what jedi says was due."""
 
-    symbol: Symbol
+    symbol: Definition
     offered: frozenset[Spot]
     after: frozenset[Spot]
     due: frozenset[Spot]
@@ -121,7 +121,7 @@ def indexed(checkout: Path) -> Workspace:
     return workspace
 
 
-def symbols(checkout: Path, workspace: Workspace) -> Iterator[Symbol]:
+def symbols(checkout: Path, workspace: Workspace) -> Iterator[Definition]:
     for path in sorted(checkout.rglob("*.py")):
         text = workspace.text(str(path))
         try:
@@ -135,21 +135,21 @@ def anew(name: str) -> str:
     return name + ("_AGAIN" if name.isupper() else "Again" if name[0].isupper() else "_again")
 
 
-def defined(path: str, lines: Sequence[str], body: Sequence[ast.stmt], around: str) -> Iterator[Symbol]:
+def defined(path: str, lines: Sequence[str], body: Sequence[ast.stmt], around: str) -> Iterator[Definition]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name, is_class = node.name, isinstance(node, ast.ClassDef)
             match = re.compile(rf"(?:def|class)\s+(?={name}\b)").search(lines[node.lineno - 1])
             kind = "class" if is_class else "method" if around else "function"
             if match and not name.startswith(("__", "test_", "setUp", "tearDown")) and not node.decorator_list:
-                yield Symbol(path, name, kind, node.lineno, match.end(), anew(name))
+                yield Definition(path, name, kind, node.lineno, match.end(), anew(name))
             if is_class and not around:
                 yield from defined(path, lines, node.body, name)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and not around:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name) and not target.id.startswith("__"):
                 kind = "constant" if target.id.isupper() else "variable"
-                yield Symbol(path, target.id, kind, target.lineno, target.col_offset, anew(target.id))
+                yield Definition(path, target.id, kind, target.lineno, target.col_offset, anew(target.id))
 
 
 class Truth:
@@ -167,7 +167,7 @@ class Truth:
         self._project = jedi.Project(checkout, sys_path=[str(checkout / "src"), str(checkout), *installed])
         self._checkout = str(checkout)
 
-    def references(self, symbol: Symbol) -> frozenset[Spot]:
+    def references(self, symbol: Definition) -> frozenset[Spot]:
         found = self._script(symbol.path).get_references(symbol.line, symbol.column)
         spots = {(str(each.module_path), each.line, each.column) for each in found if each.name == symbol.name}
         return frozenset(spot for spot in spots if spot[0].startswith(self._checkout) and spot[1] is not None)
@@ -186,7 +186,7 @@ class Truth:
         return self._jedi.Script(path=path, project=self._project)
 
 
-async def renamed(symbol: Symbol, checkout: Path, workspace: Workspace, truth: Truth) -> Renamed:
+async def renamed(symbol: Definition, checkout: Path, workspace: Workspace, truth: Truth) -> Renamed:
     settings = Settings()
     session = Session(settings, NoEngine(), Privacy(settings.privacy, [checkout]), workspace, NoRecorder())
     uri, text = Path(symbol.path).as_uri(), workspace.text(symbol.path) or ""
@@ -212,7 +212,7 @@ async def renamed(symbol: Symbol, checkout: Path, workspace: Workspace, truth: T
     return Renamed(symbol, offered, after, due, frozenset(wrong), elapsed, said.silence)
 
 
-def same_name(offer: Offer | None, symbol: Symbol) -> Offer | None:
+def same_name(offer: Offer | None, symbol: Definition) -> Offer | None:
     """What would still change this name: other names that have it as a part may follow."""
     if offer is None:
         return None
@@ -222,7 +222,7 @@ def same_name(offer: Offer | None, symbol: Symbol) -> Offer | None:
     return replace(offer, edits=same)
 
 
-def spots_of(offer: Offer | None, symbol: Symbol, *, raw: bool = False) -> frozenset[Spot]:
+def spots_of(offer: Offer | None, symbol: Definition, *, raw: bool = False) -> frozenset[Spot]:
     """The places of an offer in the texts as they are on the disk."""
     found: set[Spot] = set()
     for edit in offer.edits if offer else ():

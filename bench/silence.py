@@ -45,7 +45,7 @@ States = list[str]
 CURSOR = "\0"
 
 
-class Source(Struct, frozen=True):
+class SourceSample(Struct, frozen=True):
     path: str
     language: str
     text: str
@@ -63,28 +63,28 @@ def main() -> None:
     report(asyncio.run(measure(found, engine_of(given.engine), given.bar)), given.engine)
 
 
-def sources(folder: Path) -> list[Source]:
+def sources(folder: Path) -> list[SourceSample]:
     """Source files in a language with a grammar, neither tiny nor huge."""
     found = held_out(folder) if (folder / "held_out.index").exists() else files_under(folder)
     known = (each for each in found if (language := languages.find("", each.path)) and language.definitions)
     return [each for each in known if each.text.count("\n") in LINES]
 
 
-def held_out(corpus: Path) -> Iterator[Source]:
+def held_out(corpus: Path) -> Iterator[SourceSample]:
     opened = Corpus.open(corpus)
     for number, each in enumerate(opened.held_out.documents):
-        yield Source(each.path, each.language, opened.held_out.text(number, opened.tokenizer))
+        yield SourceSample(each.path, each.language, opened.held_out.text(number, opened.tokenizer))
 
 
-def files_under(folder: Path) -> Iterator[Source]:
+def files_under(folder: Path) -> Iterator[SourceSample]:
     for path in sorted(folder.rglob("*")):
         language = languages.find("", str(path))
         hidden = any(part.startswith(".") or part == "node_modules" for part in path.relative_to(folder).parts)
         if language and path.is_file() and not hidden:
-            yield Source(str(path.relative_to(folder)), language.id, path.read_text("utf-8", "replace"))
+            yield SourceSample(str(path.relative_to(folder)), language.id, path.read_text("utf-8", "replace"))
 
 
-def silent_cases(found: list[Source], count: int, seed: int = 0) -> list[Case]:
+def silent_cases(found: list[SourceSample], count: int, seed: int = 0) -> list[Case]:
     """As many of each kind, each from the next file; the same ones for the same seed."""
     draw = random.Random(seed)
     files = draw.sample(found, len(found))
@@ -98,7 +98,7 @@ def silent_cases(found: list[Source], count: int, seed: int = 0) -> list[Case]:
     raise ValueError(f"{len(files)} source files are too few for {count} rows; name a folder with more code")
 
 
-def case_of(file: Source, kind: str, states: States) -> Case:
+def case_of(file: SourceSample, kind: str, states: States) -> Case:
     *before, last = states
     offset = last.index(CURSOR)
     now = last.replace(CURSOR, "")
@@ -109,7 +109,7 @@ def case_of(file: Source, kind: str, states: States) -> Case:
     return Case(kind, snapshot, offset, history, (), ())
 
 
-def typing(file: Source, draw: random.Random) -> States | None:
+def typing(file: SourceSample, draw: random.Random) -> States | None:
     """A statement of the file is being typed: a part of its line stands there."""
     lines = file.text.splitlines(keepends=True)
     number = some_statement(lines, draw)
@@ -122,7 +122,7 @@ def typing(file: Source, draw: random.Random) -> States | None:
     return [without, "".join([*lines[:number], typed + CURSOR, "\n", *lines[number + 1 :]])]
 
 
-def undone(file: Source, draw: random.Random) -> States | None:
+def undone(file: SourceSample, draw: random.Random) -> States | None:
     """A name was changed in one place or two, and changed back."""
     renamed = some_name(file, draw)
     if renamed is None:
@@ -132,7 +132,7 @@ def undone(file: Source, draw: random.Random) -> States | None:
     return [*states, *states[-2:0:-1], with_cursor(file.text, places[0])]
 
 
-def finished(file: Source, draw: random.Random) -> States | None:
+def finished(file: SourceSample, draw: random.Random) -> States | None:
     """A name was changed everywhere, one place after the other."""
     renamed = some_name(file, draw)
     if renamed is None:
@@ -142,7 +142,7 @@ def finished(file: Source, draw: random.Random) -> States | None:
     return [*states, with_cursor(last, places[-1] + len(places[:-1]) * (len(new) - len(name)) + len(new))]
 
 
-def redone(file: Source, draw: random.Random) -> States | None:
+def redone(file: SourceSample, draw: random.Random) -> States | None:
     """A name was changed everywhere, all of that undone, and done again."""
     states = finished(file, draw)
     if states is None:
@@ -151,7 +151,7 @@ def redone(file: Source, draw: random.Random) -> States | None:
     return [*forth, *forth[-2::-1], *states[1:]]
 
 
-def reformatted(file: Source, draw: random.Random) -> States | None:
+def reformatted(file: SourceSample, draw: random.Random) -> States | None:
     """Blanks around operators went, or a line was indented further."""
     lines = file.text.splitlines(keepends=True)
     numbers = [n for n, line in enumerate(lines) if SPACED.search(line) and line.strip()[0] not in "#/*"]
@@ -165,7 +165,7 @@ def reformatted(file: Source, draw: random.Random) -> States | None:
     return [*states[:-1], with_cursor(states[-1], sum(map(len, lines[: chosen[-1]])))]
 
 
-def retyped(file: Source, draw: random.Random) -> States | None:
+def retyped(file: SourceSample, draw: random.Random) -> States | None:
     """Lines were deleted and typed again as they were."""
     lines = file.text.splitlines(keepends=True)
     first = some_statement(lines, draw)
@@ -177,7 +177,7 @@ def retyped(file: Source, draw: random.Random) -> States | None:
     return [file.text, without, half, with_cursor(file.text, sum(map(len, lines[:stop])) - 1)]
 
 
-KINDS: dict[str, Callable[[Source, random.Random], States | None]] = {
+KINDS: dict[str, Callable[[SourceSample, random.Random], States | None]] = {
     "typing": typing,
     "undone": undone,
     "finished": finished,
@@ -193,7 +193,7 @@ def some_statement(lines: Sequence[str], draw: random.Random) -> int | None:
     return draw.choice(numbers) if numbers else None
 
 
-def some_name(file: Source, draw: random.Random) -> tuple[str, list[int]] | None:
+def some_name(file: SourceSample, draw: random.Random) -> tuple[str, list[int]] | None:
     """A name of the code that is used a few times, and where: nowhere in a comment, a string or another name."""
     snapshot = Document("file:///now", file.path, file.language, 1, file.text).snapshot()
     found: dict[str, list[int]] = {}

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from bench.decode.peers import LlamaPeer, write_gguf
 from bench.quality.editor import NO_FILE, Contender, Metered
-from bench.quality.endpoints import DIALECTS, Endpoint
+from bench.quality.endpoints import DIALECTS, CompletionService
 from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.engine import open_engine
@@ -102,7 +102,7 @@ def engine_of(stack: ExitStack, name: str, options: PeerOptions) -> Engine:
     if peer in BASELINES:
         return BASELINES[peer]()
     if peer in DIALECTS and address:
-        return Endpoint(peer, address, options.service_model, os.environ.get(options.key_variable, ""))
+        return CompletionService(peer, address, options.service_model, os.environ.get(options.key_variable, ""))
     if peer not in WITH_OUR_WEIGHTS:
         known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES, *(f"{dialect}=URL" for dialect in DIALECTS)])
         raise EngineError(f"{name}: no such peer; known are {known}")

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest
 from mercury_ls.link.local import LOOPBACK
 
-__all__ = ["DIALECTS", "Endpoint"]
+__all__ = ["DIALECTS", "CompletionService"]
 
 Dialect = Literal["openai", "inception"]
 
@@ -22,7 +22,7 @@ SECONDS = 60
 CONTEXT_TOKENS = 8192
 
 
-class Endpoint:
+class CompletionService:
     """Answers in one piece. Services report no confidence, so their answers always pass the bar."""
 
     def __init__(self, dialect: Dialect, address: str, model: str, key: str = "") -> None:

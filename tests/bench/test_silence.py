@@ -3,7 +3,7 @@ import random
 import pytest
 
 from bench.next_edit.measure import question_of
-from bench.silence import KINDS, Source, silent_cases
+from bench.silence import KINDS, SourceSample, silent_cases
 from mercury_ls.code.documents import Document
 
 TEXT = """\
@@ -24,7 +24,7 @@ def measure(folder):
     print(largest, amounts)
     return largest
 """
-FILES = [Source(f"file_{number}.py", "python", TEXT.replace("gather", f"gather_{number}")) for number in range(3)]
+FILES = [SourceSample(f"file_{number}.py", "python", TEXT.replace("gather", f"gather_{number}")) for number in range(3)]
 
 
 def states(kind: str, seed: int = 0) -> list[str]:
@@ -69,4 +69,4 @@ def test_reformatting_changes_blanks_only():
 
 def test_too_few_files_are_an_error_that_says_so():
     with pytest.raises(ValueError, match="too few for 6 rows"):
-        silent_cases([Source("a.py", "python", "x = 1\n")], 6)
+        silent_cases([SourceSample("a.py", "python", "x = 1\n")], 6)

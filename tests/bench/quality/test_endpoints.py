@@ -4,7 +4,7 @@ from threading import Thread
 
 import pytest
 
-from bench.quality.endpoints import Endpoint
+from bench.quality.endpoints import CompletionService
 from mercury_engine.api import EngineError, InfillRequest, Span, Window
 
 
@@ -50,7 +50,7 @@ REQUEST = InfillRequest(
 
 def asked(dialect: str, key: str = "") -> tuple:
     with Service(200, SAYS) as service:
-        (draft,) = Endpoint(dialect, service.url, "m", key).infill(REQUEST)
+        (draft,) = CompletionService(dialect, service.url, "m", key).infill(REQUEST)
         assert draft.final
         assert draft.spans[0].text == "width * height"
         return service.seen[0]
@@ -80,21 +80,21 @@ def test_a_refusal_names_the_address_and_never_the_key():
         Service(401, {"error": "no such key"}) as service,
         pytest.raises(EngineError, match=r"/v1/completions: 401 .*no such key") as refused,
     ):
-        list(Endpoint("openai", service.url, "m", "secret").infill(REQUEST))
+        list(CompletionService("openai", service.url, "m", "secret").infill(REQUEST))
     assert "secret" not in str(refused.value)
 
 
 def test_an_answer_of_another_kind_is_an_error():
     with Service(200, {"text": "1"}) as service, pytest.raises(EngineError, match="no completion came back"):
-        list(Endpoint("openai", service.url, "m").infill(REQUEST))
+        list(CompletionService("openai", service.url, "m").infill(REQUEST))
 
 
 def test_code_is_not_sent_in_the_clear():
     with pytest.raises(EngineError, match="https"):
-        Endpoint("openai", "http://example.org", "m")
+        CompletionService("openai", "http://example.org", "m")
 
 
 def test_there_are_no_next_edits():
     several = InfillRequest(session="s", windows=REQUEST.windows, spans=(Span(0, 0, 6, "edit"),))
     with pytest.raises(EngineError, match="one place"):
-        list(Endpoint("openai", "https://example.org", "m").infill(several))
+        list(CompletionService("openai", "https://example.org", "m").infill(several))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import SPECIALS
-from mercury_training.corpus.tokenizer_training import bytes_per_token, train_tokenizer
+from mercury_training.corpus.tokenizer_training import train_tokenizer
 
 CODE = "def area(width, height):\n        if width > 12:\n            return width * height\n"
 
@@ -28,8 +28,3 @@ def test_reserved_ids_come_first_and_runs_of_blanks_are_tokens(tokenizer):
 @settings(max_examples=60)
 def test_any_text_comes_back(tokenizer, text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
-def test_bytes_per_token_counts_bytes(tokenizer):
-    assert bytes_per_token(tokenizer, [CODE]) == len(CODE) / len(tokenizer.encode(CODE))
-    assert bytes_per_token(tokenizer, ["ä"]) == 1

@@ -8,7 +8,7 @@ from tokenizers import pre_tokenizers, trainers
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
 from mercury_engine.tokens.vocabulary import SPECIALS
 
-__all__ = ["VOCABULARY", "bytes_per_token", "train_tokenizer"]
+__all__ = ["VOCABULARY", "train_tokenizer"]
 
 VOCABULARY = 16_384
 
@@ -29,11 +29,3 @@ def train_tokenizer(texts: Iterable[str], path: Path, vocabulary: int = VOCABULA
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.save(str(path))
     return Tokenizer.load(path)
-
-
-def bytes_per_token(tokenizer: Tokenizer, texts: Iterable[str]) -> float:
-    size = tokens = 0
-    for text in texts:
-        size += len(text.encode())
-        tokens += len(tokenizer.encode(text))
-    return size / max(1, tokens)

@@ -11,7 +11,7 @@ from mercury_engine.api import Window
 from mercury_engine.model.runtime import Rows, Runtime
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.corpus.shards import Corpus
-from mercury_training.rows.examples import Example, left_to_right
+from mercury_training.rows.examples import TrainingExample, left_to_right
 
 __all__ = ["Reading", "bits", "read", "sample"]
 
@@ -50,13 +50,13 @@ def read(runtime: Runtime, tokenizer: Tokenizer, document: Window) -> Reading:
     return Reading(document.language, cost, len(tokenizer.decode_bytes(example.stream.ids[header:].tolist())))
 
 
-def _running(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: int) -> Example:
+def _running(tokenizer: Tokenizer, document: Window, tokens: np.ndarray, room: int) -> TrainingExample:
     example = left_to_right(tokenizer, document, tokens, room)
     assert example is not None, f"a context of {room} tokens has no room for a header"
     return example
 
 
-def bits(runtime: Runtime, example: Example, header: int) -> Iterator[float]:
+def bits(runtime: Runtime, example: TrainingExample, header: int) -> Iterator[float]:
     """The cost of the tokens from `header` on, a chunk of rows at a time."""
     ids, hints_RH, cache = example.stream.ids, example.hints(), runtime.cache()
     for start in range(0, len(ids) - 1, CHUNK):

@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from mercury_engine.tokens.blocks import canvas_slots
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK, SPECIALS
-from mercury_training.rows.examples import Example
+from mercury_training.rows.examples import TrainingExample
 
 __all__ = ["CanvasRows", "answer_canvases", "drafted", "hidden", "pair", "text_canvases"]
 
@@ -65,7 +65,7 @@ def drafted(slots: np.ndarray, vocabulary: int, draw: np.random.Generator) -> np
 
 
 def answer_canvases(
-    example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int
+    example: TrainingExample, room: int, vocabulary: int, draw: np.random.Generator, group: int
 ) -> list[CanvasRows]:
     """Canvases on an example's answers: on all holes together, or on one hole from some token on."""
     if len(example.answers) > 1 and draw.random() < 0.7:
@@ -85,7 +85,7 @@ def answer_canvases(
 
 
 def text_canvases(
-    example: Example, starts: np.ndarray, room: int, vocabulary: int, draw: np.random.Generator
+    example: TrainingExample, starts: np.ndarray, room: int, vocabulary: int, draw: np.random.Generator
 ) -> list[CanvasRows]:
     """Canvases at a random place in running text, without an end; `starts[i]` plain tokens follow row i."""
     size = _size(room, draw)
@@ -101,7 +101,9 @@ def text_canvases(
     return [hidden(parent, slots, weights, found) for found in inputs]
 
 
-def _together(example: Example, room: int, vocabulary: int, draw: np.random.Generator, group: int) -> list[CanvasRows]:
+def _together(
+    example: TrainingExample, room: int, vocabulary: int, draw: np.random.Generator, group: int
+) -> list[CanvasRows]:
     """The first draft of several holes: siblings that see each other, each attached to its own anchor."""
     size = _size(room // len(example.answers), draw)
     if size is None:
@@ -114,7 +116,7 @@ def _together(example: Example, room: int, vocabulary: int, draw: np.random.Gene
     return canvases
 
 
-def _parent(example: Example, hole: int, begun: int) -> int:
+def _parent(example: TrainingExample, hole: int, begun: int) -> int:
     """The row that predicts token `begun` of an answer."""
     start = example.stream.starts[hole]
     if begun == 0:

@@ -23,7 +23,7 @@ from mercury_engine.tokens.vocabulary import HOLE_STRIDE, PRE, SUF
 from mercury_training.corpus.shards import EditRow, Replacement
 from mercury_training.corpus.synthetic import lines_of
 
-__all__ = ["Example", "Site", "answered", "completion", "left_to_right", "next_edit"]
+__all__ = ["Site", "TrainingExample", "answered", "completion", "left_to_right", "next_edit"]
 
 KINDS = {"tail": 0.35, "line": 0.2, "block": 0.2, "characters": 0.15, "holes": 0.1}
 """The kinds of completions and their probabilities."""
@@ -39,7 +39,7 @@ CLOSERS = re.compile(r"[)\]}>\"'`;:,]+$")
 WORD = re.compile(r"\w+|[^\w\s]+")
 
 
-class Example(Struct, frozen=True, eq=False):
+class TrainingExample(Struct, frozen=True, eq=False):
     """A stream, how many of its rows stand before the answers, and what they and then the answers are told, each behind
     the rows that it sees; and per hole its anchor there, its answer with `<eom>`, and its first draft (the old text;
     empty where text is inserted)."""
@@ -79,7 +79,7 @@ class Gap(Struct, frozen=True):
     mode: str
 
 
-def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room: int) -> Example | None:
+def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room: int) -> TrainingExample | None:
     """Running text of `room` tokens, or all there is; None if the header alone fills the room."""
     bare = Window(window.path, window.language, "")
     request = InfillRequest(session="", windows=(bare,), spans=(Span(0, 0, 0, "line"),))
@@ -90,10 +90,10 @@ def left_to_right(tokenizer: Tokenizer, window: Window, tokens: np.ndarray, room
     size = len(ids)
     positions = np.arange(size, dtype=np.int32)
     listener = HintBuilder(tokenizer.token_bytes, None, size)
-    return Example(Stream(ids, positions, (Block(size),), ()), size, (listener.build(ids, positions),))
+    return TrainingExample(Stream(ids, positions, (Block(size),), ()), size, (listener.build(ids, positions),))
 
 
-def completion(tokenizer: Tokenizer, place: Site, budget: Budget, draw: np.random.Generator) -> Example | None:
+def completion(tokenizer: Tokenizer, place: Site, budget: Budget, draw: np.random.Generator) -> TrainingExample | None:
     """Text removed near the site's offset; None if nothing there is suitable or the example does not fit."""
     kind = draw.choice(list(KINDS), p=list(KINDS.values()))
     text = place.window.text
@@ -112,7 +112,7 @@ def completion(tokenizer: Tokenizer, place: Site, budget: Budget, draw: np.rando
     return _example(tokenizer, request, [text[cut.start : cut.stop] for cut in cuts], budget, draw)
 
 
-def next_edit(tokenizer: Tokenizer, row: EditRow, budget: Budget, draw: np.random.Generator) -> Example | None:
+def next_edit(tokenizer: Tokenizer, row: EditRow, budget: Budget, draw: np.random.Generator) -> TrainingExample | None:
     """A rewrite of a few lines with the next change, or with several at once; if none is due, the lines stay as they
     are."""
     lines = lines_of(row.window) or [""]
@@ -146,7 +146,7 @@ def _example(
     texts: Sequence[str],
     budget: Budget,
     draw: np.random.Generator,
-) -> Example | None:
+) -> TrainingExample | None:
     try:
         row = lay_out(tokenizer, request, freeze(tokenizer, _older(request, draw), budget), budget)
     except LayoutError:
@@ -160,14 +160,14 @@ def _example(
     return answered(tokenizer, row, answers)
 
 
-def answered(tokenizer: Tokenizer, row: Row, answers: tuple[tuple[int, ...], ...]) -> Example:
+def answered(tokenizer: Tokenizer, row: Row, answers: tuple[tuple[int, ...], ...]) -> TrainingExample:
     """A row with its answers, one for each hole."""
     stream, first, base = with_answers(row, answers), row.holes[0].anchor + 1, len(row.ids)
     listener = HintBuilder.of(row, tokenizer, hints=True)
     before = listener.build(row.ids, row.positions)
     ids = np.concatenate([row.ids[:first], stream.ids[base:]])
     behind = listener.build(ids, np.concatenate([row.positions[:first], stream.positions[base:]]), before.upto(first))
-    return Example(
+    return TrainingExample(
         stream,
         base,
         (before, behind),

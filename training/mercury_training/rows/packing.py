@@ -25,7 +25,7 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, PAD, SPECIALS
 from mercury_training.corpus.shards import EditRow, Split, damage_named
 from mercury_training.rows.corruption import CanvasRows, answer_canvases, text_canvases
-from mercury_training.rows.examples import Example, Site, completion, left_to_right, next_edit
+from mercury_training.rows.examples import Site, TrainingExample, completion, left_to_right, next_edit
 
 __all__ = ["RANGES", "EditTable", "Packed", "PackedRows", "Shape", "pack", "stack"]
 
@@ -116,7 +116,7 @@ class PackedRows:
 
     def packed(self, number: int, shape: Shape) -> Packed:
         draw = np.random.default_rng([self._seed, number])
-        examples: list[Example] = []
+        examples: list[TrainingExample] = []
         room = shape.clean
         share = (self._offset + number * GOLDEN) % 1
         while room >= min(SHORTEST, shape.clean):
@@ -128,7 +128,7 @@ class PackedRows:
             examples += self._running(share, room, draw)
         return pack(examples, shape, self._tokenizer.vocabulary, draw)
 
-    def _example(self, share: float, room: int, draw: np.random.Generator) -> Example:
+    def _example(self, share: float, room: int, draw: np.random.Generator) -> TrainingExample:
         """An example of one of the kinds; running text if several places yield nothing else."""
         wanted = room if draw.random() >= SHORTER else int(draw.integers(min(SHORTEST, room), room + 1))
         budget = _budget(wanted)
@@ -147,7 +147,7 @@ class PackedRows:
             share = draw.random()
         return self._running(share, wanted, draw)[0]
 
-    def _running(self, share: float, room: int, draw: np.random.Generator) -> list[Example]:
+    def _running(self, share: float, room: int, draw: np.random.Generator) -> list[TrainingExample]:
         """Running text from the line at `share` of the corpus on; nothing if the room is too small."""
         number, at = self._locate(share)
         document = self._split.documents[number]
@@ -197,7 +197,7 @@ class PackedRows:
         return tuple(Snippet(path, text) for _, path, text in best)
 
 
-def pack(examples: list[Example], shape: Shape, vocabulary: int, draw: np.random.Generator) -> Packed:
+def pack(examples: list[TrainingExample], shape: Shape, vocabulary: int, draw: np.random.Generator) -> Packed:
     """Examples one after the other, padding, then canvases: about half of them on answers, the rest in text."""
     sizes = [len(example.stream.ids) for example in examples]
     offsets = np.cumsum([0, *sizes])
@@ -239,7 +239,7 @@ def _budget(context: int) -> Budget:
     return msgspec.structs.replace(budget_for(context), answer=answer)
 
 
-def _following(example: Example) -> tuple[np.ndarray, np.ndarray]:
+def _following(example: TrainingExample) -> tuple[np.ndarray, np.ndarray]:
     """The target of each clean row, and its weight: the next token, and after an anchor the answer's first token."""
     ids = example.stream.ids
     targets, weights = np.append(ids[1:], PAD), np.ones(len(ids), np.float32)
@@ -256,7 +256,7 @@ def _shifted(block: Block, start: int) -> Block:
 
 
 def _canvases(
-    examples: list[Example], room: int, vocabulary: int, draw: np.random.Generator
+    examples: list[TrainingExample], room: int, vocabulary: int, draw: np.random.Generator
 ) -> list[tuple[int, CanvasRows]]:
     """Canvases with the numbers of their examples, until the room is used up."""
     answered = [number for number, example in enumerate(examples) if example.answers]
@@ -278,7 +278,7 @@ def _canvases(
     return found
 
 
-def _plain_tokens(example: Example) -> np.ndarray:
+def _plain_tokens(example: TrainingExample) -> np.ndarray:
     """How many plain tokens follow each row before the answers, up to the next special one."""
     base = example.base
     special = np.flatnonzero(example.stream.ids[:base] < len(SPECIALS))

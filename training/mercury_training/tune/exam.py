@@ -23,7 +23,7 @@ from mercury_training.errors import TrainingError
 from mercury_training.evaluate import held_out
 from mercury_training.evaluate.contestants import Contestant, suggest
 from mercury_training.evaluate.metrics import bootstrap, exact, similarity
-from mercury_training.rows.examples import Example, next_edit
+from mercury_training.rows.examples import TrainingExample, next_edit
 from mercury_training.rows.fim_rows import FimRow
 from mercury_training.tune.project import ProjectFile, ProjectSplit
 
@@ -84,7 +84,7 @@ class Exam(Struct, frozen=True):
     tokenizer: Tokenizer
     costs: Costs
     pieces: list[Window]
-    edits: list[tuple[str, Example]]
+    edits: list[tuple[str, TrainingExample]]
     places: list[FimRow]
 
     @property
@@ -138,7 +138,7 @@ def _pieces(text: ProjectFile) -> Iterator[Window]:
         yield Window(text.path, text.language, piece)
 
 
-def _edit(tokenizer: Tokenizer, row: EditRow, context: int) -> Example | None:
+def _edit(tokenizer: Tokenizer, row: EditRow, context: int) -> TrainingExample | None:
     """The next change, as training lays it out; None if it does not fit or is not one change."""
     alone = msgspec.structs.replace(row, expected=row.expected[row.next : row.next + 1], next=0)
     return next_edit(tokenizer, alone, budget_for(context), np.random.default_rng(0))
@@ -161,7 +161,7 @@ def _reading(tokenizer: Tokenizer, runtime: Runtime, piece: Window) -> Mark:
     return Mark(piece.path, found.bits, found.bytes)
 
 
-def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: Example) -> Mark:
+def _edit_bits(tokenizer: Tokenizer, runtime: Runtime, path: str, example: TrainingExample) -> Mark:
     size = len(tokenizer.decode_bytes(example.answers[0]))
     return Mark(path, sum(held_out.bits(runtime, example, example.base)), size)
 
