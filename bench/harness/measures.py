@@ -3,9 +3,10 @@
 import math
 import os
 import platform
+import re
 from collections.abc import Sequence
 
-__all__ = ["machine", "percentile"]
+__all__ = ["machine", "percentile", "reason"]
 
 
 def machine() -> str:
@@ -15,3 +16,8 @@ def machine() -> str:
 def percentile(ordered: Sequence[float], percent: float) -> float:
     """By nearest rank: a value that was measured."""
     return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+
+
+def reason(silence: str) -> str:
+    """The reason of a silence without the details of one answer."""
+    return re.split(r"[:(]", silence)[0].strip() or "no reason given"

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from bench.harness.measures import reason
 from bench.next_edit.measure import Outcome
 from bench.next_edit.measure import score as next_edit_score
 from bench.quality.editor import AnswerCost
@@ -95,11 +96,6 @@ def beside(ours: Sequence[AnsweredRow], theirs: Sequence[AnsweredRow]) -> dict[s
         "times_our_passes": ratio(sum(its.passes for _, its in known), sum(mine.passes for mine, _ in known)),
         "same_answer": share(sum(same), len(same)),
     }
-
-
-def reason(silence: str) -> str:
-    """The reason without details of one answer."""
-    return silence.partition(":")[0]
 
 
 def next_edit_figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:

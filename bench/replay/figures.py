@@ -1,7 +1,6 @@
 """The figures of a replay: what was asked, how soon it was answered, and what the answers were worth."""
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -9,12 +8,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from bench.harness.measures import percentile
+from bench.harness.measures import percentile, reason
 from bench.harness.usage import Usage
 from bench.replay.fate import Fate, fates, saved
 from bench.replay.player import INLINE, SUPERSEDED, Exchange, Log, Shown
 
-__all__ = ["Played", "Spread", "figures", "latencies", "lost", "reason", "spread", "table"]
+__all__ = ["Played", "Spread", "figures", "latencies", "lost", "spread", "table"]
 
 NAMES = {
     "inline": "ghost text by the model",
@@ -59,11 +58,6 @@ def spread(values: Iterable[float]) -> Spread:
         return Spread(0)
     levels = (percentile(ordered, each) for each in range(0, 101, 5))
     return Spread(len(ordered), *(percentile(ordered, each) for each in (50, 90, 99)), ordered[-1], tuple(levels))
-
-
-def reason(silence: str) -> str:
-    """The reason of a silence without figures and names."""
-    return re.split(r"[:(]", silence)[0].strip() or "no reason given"
 
 
 def typing_hours(logs: Iterable[Log]) -> float:

@@ -26,15 +26,15 @@ NEGATIONS = frozenset({"!", "not"})
 WORD = re.compile(r"[^\W\d]\w*")
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 COMMENT_MARK = re.compile(r"\s*(?://|#|--|/\*|\*/)\s*")
-BROUGHT = re.compile(r"(?<![\w$])(?:await|self(?!::)|this|yield)(?!\w)|\?")
-KNOWN_BY = {
+CONTEXTUAL = re.compile(r"(?<![\w$])(?:await|self(?!::)|this|yield)(?!\w)|\?")
+EVIDENCE = {
     "?": re.compile(r"\A[^{]*->[^{]*\b(?:Option|Result)\b|[\w)\]}]\?"),
     "await": re.compile(r"\b(?:async|await)\b"),
     "self": re.compile(r"\bself\b"),
     "this": re.compile(r"\bthis\b|::"),
     "yield": re.compile(r"\byield\b|\bfunction\b\s*\*"),
 }
-"""By what a function tells that it has the word."""
+"""What in a function shows that the word has a place there."""
 INSTANCES = frozenset({"self", "this"})
 EXPLICIT = frozenset({"python", "rust"})
 """Languages whose methods are given what they belong to."""
@@ -59,8 +59,8 @@ def is_no_habit(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
 
 
 def is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
-    """Whether it brings a word into the body of a function that has no such thing: none waits that is not `async`."""
-    words = import_sites(place, snapshot)
+    """Whether the edit brings a word such as `await` or `self` into a function that cannot have it."""
+    words = contextual_words(place, snapshot)
     around = [*enclosing(snapshot, place.start)] if words else []
     functions = [node for node in around if node.type in scopes.FUNCTIONS]
     if not functions:
@@ -70,13 +70,13 @@ def is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
         return False
     if snapshot.language not in EXPLICIT and any(node.type in scopes.TYPES for node in around):
         words -= INSTANCES
-    return not all(KNOWN_BY[word].search(text_of(functions[-1 if word in INSTANCES else 0])) for word in words)
+    return not all(EVIDENCE[word].search(text_of(functions[-1 if word in INSTANCES else 0])) for word in words)
 
 
-def import_sites(place: Place, snapshot: Snapshot) -> set[str]:
-    """Words that the new text has and the old one has not; `?` is such a word in Rust alone."""
+def contextual_words(place: Place, snapshot: Snapshot) -> set[str]:
+    """New words that mean something in some functions only; `?` is one in Rust alone."""
     texts = snapshot.text[place.start : place.end], place.text or ""
-    old, new = (set(BROUGHT.findall(STRING.sub("", text))) for text in texts)
+    old, new = (set(CONTEXTUAL.findall(STRING.sub("", text))) for text in texts)
     return new - old if snapshot.language == "rust" else new - old - {"?"}
 
 

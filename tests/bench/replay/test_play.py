@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from bench.harness.client import running
+from bench.harness.measures import reason
 from bench.harness.usage import Usage
 from bench.replay.command import everything
 from bench.replay.fate import ShownOffer, TypedEdit
-from bench.replay.figures import Played, figures, reason, spread
+from bench.replay.figures import Played, figures, spread
 from bench.replay.habits import CLIENTS
 from bench.replay.pace import ReplayPace
 from bench.replay.play import engine_server
