@@ -46,7 +46,7 @@ fix: $(READY)
 	$(BIN)/python -m tests.house
 
 test: check
-	$(PYTEST) --dist loadfile -m "not editor"
+	$(PYTEST) -m "not editor"
 
 vscode: $(BASE)
 	$(BIN)/python -m tests.editors.vscode.package
@@ -54,7 +54,7 @@ vscode: $(BASE)
 test-editors: $(READY)
 	$(PIP) -e '.[editors]'
 	$(BIN)/python -m tests.editors.tools
-	$(PYTEST) --dist loadgroup -m editor -rs
+	$(PYTEST) -m editor -rs
 
 bench: $(READY)
 	$(PIP) -e '.[dev,peers,train]'

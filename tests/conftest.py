@@ -4,7 +4,19 @@ because the machine is busy."""
 import os
 
 import hypothesis
+from xdist.scheduler import LoadFileScheduling
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
 hypothesis.settings.register_profile("tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("tests")
+
+
+class Scheduling(LoadFileScheduling):
+    """The tests of a file stay in one process and share what is slow to start; those of VS Code share one browser."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "vscode" if nodeid.startswith("tests/editors/vscode/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return Scheduling(config, log)

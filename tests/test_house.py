@@ -16,13 +16,10 @@ PICTURE = ROOT / "docs/picture.svg"
 SOURCES = [path for folder in folders() for path in modules(folder)]
 
 KIB = 1 << 10
-MODULES = {"llama-cpp-python": "llama_cpp"}
+MODULES = {"llama-cpp-python": "llama_cpp", "pytest-xdist": "xdist"}
 """What is imported under another name than the distribution's."""
 
-COMMANDS = {
-    "pytest-xdist": "`make test` runs pytest in several processes with it",
-    "ruff": "`make check` and `make fix` run it",
-}
+COMMANDS = {"ruff": "`make check` and `make fix` run it"}
 """What is declared without being imported anywhere, and why."""
 
 

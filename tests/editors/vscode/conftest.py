@@ -16,13 +16,6 @@ from tests.editors.vscode.package import made
 SCRIPTED = str(Path(__file__).parents[1] / "nvim/scripted_server.py")
 
 
-def pytest_collection_modifyitems(items):
-    """One process has the browser and all windows: each takes longer to start than most tests."""
-    for item in items:
-        if item.path.parent == Path(__file__).parent:
-            item.add_marker(pytest.mark.xdist_group("vscode"))
-
-
 @pytest.fixture(scope="session")
 def package() -> Path:
     if missing := brought():
