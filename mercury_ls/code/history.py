@@ -69,6 +69,7 @@ class History:
         self._last: dict[str, float] = {}
         self.mark = 0
         """Increases with every change: see `since`."""
+        self._reverted_at = 0
         self._lengths: dict[str, int] = {}
 
     def record(self, path: str, text_before: str, change: TextEdit, now: float, is_own: bool = True) -> None:
@@ -87,6 +88,8 @@ class History:
         elif hunk.before != hunk.after:
             self.mark = hunk.mark = self.mark + 1
             self._hunks.append(hunk)
+        elif hunk.is_own:
+            self.mark = self._reverted_at = self.mark + 1
         self._forget_oldest()
 
     def edits(self, limit: int = 16, *, own: bool = False) -> tuple[Edit, ...]:
@@ -106,6 +109,10 @@ class History:
     def since(self, mark: int) -> int:
         """The number of the user's edits that were made or extended after this mark."""
         return sum(hunk.mark > mark for hunk in self._hunks if hunk.is_own)
+
+    def has_changed_since(self, mark: int) -> bool:
+        """Whether the user has edited something after this mark, or reverted an edit."""
+        return self._reverted_at > mark or self.since(mark) > 0
 
     def reverses(self, path: str, text: str, start: int, end: int, replacement: str) -> bool:
         """Whether an edit of the current text would restore what the user has just removed, or remove what the user

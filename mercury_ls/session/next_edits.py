@@ -123,7 +123,7 @@ class NextEdits:
     @property
     def is_outdated(self) -> bool:
         """Whether there are edits, or files, that the offer does not know."""
-        return self._files.history.since(self._known) > 0 or (self._has_gap and not self._files.workspace.gap())
+        return self._files.history.has_changed_since(self._known) or (self._has_gap and not self._files.workspace.gap())
 
     def forget(self) -> None:
         self._offer = None

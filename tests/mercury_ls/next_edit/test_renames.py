@@ -207,6 +207,14 @@ async def test_a_file_too_large_for_definitions_is_searched_for_names(session, t
     assert len(offer.edits) == 3
 
 
+async def test_a_rename_that_is_undone_is_no_longer_offered(session, tmp_path):
+    files = {"rows.py": "def load(a):\n    return a\n\n\nload(1)\n", "b.py": "from rows import load\n\nload(2)\n"}
+    uri = await renamed(session, tmp_path, files, "load", "fetch_all")
+    assert await asked(session, uri)
+    session.change(uri, 3, [((0, 4, 0, 13), "load")], "utf-16")
+    assert await asked(session, uri) is None
+
+
 async def test_a_rename_waits_for_the_rest_of_the_project(session, tmp_path):
     uri = await renamed(session, tmp_path, {"rows.py": DEFINED}, "load", "get")
     session.files.workspace._walked_at = None
