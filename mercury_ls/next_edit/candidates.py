@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.code.lexemes import in_the_files_lines
 from mercury_ls.code.modules import Project
+from mercury_ls.code.syntax import definitions
 from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.features import Surroundings, features_of, foreign_names, ranges_of_locals
 from mercury_ls.next_edit.kinds import KINDS, imports
@@ -136,6 +137,8 @@ def following(
             continue
         home, taken = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *done]
         places = places_of(rule, snapshot, home, project)
+        if is_made_once_elsewhere(rule, snapshot, situation) and not is_declared(rule, home):
+            places = [each for each in places if each.certain]
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
         lines = sorted(snapshot.line_of(each.start) for each in free)
         known = ranges_of_locals(rule, snapshot, home) if free else {}
@@ -143,6 +146,16 @@ def following(
         suppress = KINDS[rule.kind].suppress
         kept = [each for each in free if not is_foreign(rule, each, around) and not suppress(rule, each, snapshot)]
         yield [of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in kept]
+
+
+def is_made_once_elsewhere(rule: Rule, snapshot: Snapshot, situation: Situation) -> bool:
+    """Whether the edit was made once, and neither in this file nor is the user in it now."""
+    return rule.count == 1 and snapshot.path not in (rule.path, situation.snapshot.path)
+
+
+def is_declared(rule: Rule, home: Snapshot | None) -> bool:
+    """Whether the file of the edit declares what the edit is about: other files may know it from there."""
+    return home is not None and bool(rule.known_as) and any(each.name == rule.known_as for each in definitions(home))
 
 
 def lines_of(snapshot: Snapshot, start: int, end: int) -> range:

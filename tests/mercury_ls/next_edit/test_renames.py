@@ -207,6 +207,15 @@ async def test_a_file_too_large_for_definitions_is_searched_for_names(session, t
     assert len(offer.edits) == 3
 
 
+async def test_what_was_changed_once_is_not_due_in_files_that_only_happen_to_be_open(session, tmp_path):
+    text = 'import log\n\nlog.debug("a {}", 1)\nlog.debug("b {}", 2)\n'
+    other = tmp_path / "other.py"
+    session.open(other.as_uri(), str(other), "", 1, text.replace("a {}", "c {}"))
+    uri = await renamed(session, tmp_path, {"state.py": text}, "debug", "warning")
+    offer = await asked(session, uri)
+    assert offer is None or {each.uri for each in offer.edits} == {uri}
+
+
 async def test_a_rename_that_is_undone_is_no_longer_offered(session, tmp_path):
     files = {"rows.py": "def load(a):\n    return a\n\n\nload(1)\n", "b.py": "from rows import load\n\nload(2)\n"}
     uri = await renamed(session, tmp_path, files, "load", "fetch_all")
