@@ -55,7 +55,7 @@ export class NextEdits implements vscode.Disposable {
   private offer: Offer | undefined;
   private asking: vscode.CancellationTokenSource | undefined;
   private timer: NodeJS.Timeout | undefined;
-  private applying = false;
+  private making: readonly Edit[] = [];
   private arrived: vscode.Position | undefined;
   private shown: string | undefined;
   private menuIsOpen = false;
@@ -94,10 +94,10 @@ export class NextEdits implements vscode.Disposable {
       return;
     }
     const before = this.offer;
-    this.put(before && moved(before, event));
+    this.put(before && moved(before, event, this.making));
     this.arrived = undefined;
     const goesOn = this.offer !== undefined && this.offer.edits.length < before!.edits.length;
-    if (event.document !== vscode.window.activeTextEditor?.document || this.applying || goesOn) {
+    if (event.document !== vscode.window.activeTextEditor?.document || this.making.length > 0 || goesOn) {
       return;
     }
     if (event.reason === undefined) {
@@ -150,7 +150,7 @@ export class NextEdits implements vscode.Disposable {
   private put(offer: Offer | undefined): void {
     const before = this.offer;
     this.offer = offer && offer.edits.length > 0 ? offer : undefined;
-    if (before !== undefined && before.id !== this.offer?.id && before.made > 0 && !this.applying) {
+    if (before !== undefined && before.id !== this.offer?.id && before.made > 0 && this.making.length === 0) {
       this.accepted(before, before.made);
     }
     if (before !== undefined || this.offer !== undefined) {
@@ -319,10 +319,10 @@ export class NextEdits implements vscode.Disposable {
       change.replace(vscode.Uri.parse(edit.uri), rangeOf(edit.range), edit.text);
     }
     const offer = this.offer!;
-    this.applying = true;
+    this.making = edits;
     const isRefactoring = new Set(edits.map((edit) => edit.uri)).size > 1;  // what a rename changes, the editor saves
     const isMade = await vscode.workspace.applyEdit(change, { isRefactoring }).then(undefined, () => false);
-    this.applying = false;
+    this.making = [];
     const made = offer.made + edits.length;
     if (isMade && this.offer?.id === offer.id) {
       this.offer = { ...this.offer, made };
@@ -410,10 +410,14 @@ function isIntact(document: vscode.TextDocument, offer: Offer): boolean {
   return mine.every((edit) => plain(document.getText(rangeOf(edit.range))) === edit.removed);
 }
 
-/** The offer in the text as it is after an event; undefined where the text went elsewhere. */
-function moved(offer: Offer, event: vscode.TextDocumentChangeEvent): Offer | undefined {
+/**
+ * The offer in the text as it is after an event, without the edits that are being made: editors may insert before and after
+ * a text instead of replacing it. Undefined where the text went elsewhere.
+ */
+function moved(offer: Offer, event: vscode.TextDocumentChangeEvent, making: readonly Edit[]): Offer | undefined {
   const uri = event.document.uri.toString();
-  const here = follow(offer.edits.filter((edit) => edit.uri === uri), event.contentChanges);
+  const left = offer.edits.filter((edit) => edit.uri === uri && !making.includes(edit));
+  const here = follow(left, event.contentChanges);
   const elsewhere = offer.edits.filter((edit) => edit.uri !== uri);
   return here && { ...offer, edits: [...here, ...elsewhere] };
 }

@@ -67,6 +67,18 @@ def shows(window, *wanted: str) -> None:
     window.until(lambda: sorted(window.marks) == sorted(wanted), f"{wanted}")
 
 
+def test_an_edit_that_wraps_what_is_there_is_made_once(window):
+    """VS Code inserts before and after the text, which stays as it was."""
+    offered(window, edit(2, 11, 24, "round(width * hight)"))
+    window.until(lambda: window.marks, "the edit")
+    window.press("Control+Alt+.")
+    window.until(lambda: window.cursor[0] == 2, "the jump")
+    window.press("Control+Alt+.")
+    window.has(typed(TEXT.replace("width * hight", "round(width * hight)")))
+    heard(window, "mercury/didAccept")
+    shows(window)
+
+
 def test_it_is_asked_for_with_version_and_place(window):
     offered(window, FIRST)
     shows(window, "hight", "height")

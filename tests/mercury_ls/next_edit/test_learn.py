@@ -27,6 +27,8 @@ def test_an_import_under_another_name():
 
 def test_what_changed_places_says_nothing_by_itself():
     check([("f(a, b)\n", "f(b, a)\n")], silent=("argument", "replace", "rename"))
+    before, after = "def f(name: str, path: Path | str):\n", "def f(path: Path | str, name: str):\n"
+    check([(before, after)], silent=("parameter", "argument", "replace", "rename"))
 
 
 def test_keywords_are_no_names():
