@@ -174,15 +174,15 @@ def pieces_of(hunk: Hunk) -> Iterator[Piece]:
 
 
 def moved(before: str, after: str, touch: TokenChange, touches: Iterable[TokenChange]) -> bool:
-    """Whether the piece was moved within these lines, which teaches nothing by itself. A difference may cut it at another
-    token where it came than where it went."""
+    """Whether the piece was moved within these lines, which teaches nothing by itself. A difference may begin it with
+    another token where it came than where it went."""
     went, came = (bag(text) for text in texts_of(before, after, touch))
     others = [[bag(text) for text in texts_of(before, after, other)] for other in touches if other != touch]
     return any((went and went == came_there) or (came and came == went_there) for went_there, came_there in others)
 
 
 def bag(text: str) -> list[str]:
-    return sorted(token for token in TOKEN.findall(text) if token != ",")
+    return sorted(token for token in TOKEN.findall(text) if token not in ",.")
 
 
 def balanced(before: str, after: str, touches: Iterable[TokenChange]) -> Iterator[TokenChange]:
