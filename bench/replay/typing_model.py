@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.replay.session import Changed, Cursor, RecordedSession, Texts, read
+from mercury_ls.code.edits import is_word
 
 __all__ = ["Pauses", "TypingModel", "draw", "fit", "kind_of", "load"]
 
@@ -64,10 +65,6 @@ def kind_of(stroke: Stroke, last: Stroke | None) -> str:
     if last.text.startswith(("\n", "\r")):
         return "line_start"
     return "in_word" if is_word(stroke.text) and is_word(stroke.before) else "boundary"
-
-
-def is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
 
 
 def fit(sessions: Iterable[RecordedSession]) -> TypingModel:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["TextEdit", "applied", "difference", "inserted", "rebase", "widened"]
+__all__ = ["TextEdit", "applied", "difference", "inserted", "is_word", "rebase", "widened"]
 
 PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "`": "`", "<": ">"}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls.code.edits import TextEdit, difference
+from mercury_ls.code.edits import TextEdit, difference, is_word
 
 __all__ = ["History"]
 
@@ -383,7 +383,3 @@ def brings_back(trace: Trace, typed: str, edit: TextEdit) -> bool:
 
 def within_word(text: str, offset: int) -> bool:
     return 0 < offset < len(text) and is_word(text[offset - 1]) and is_word(text[offset])
-
-
-def is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"

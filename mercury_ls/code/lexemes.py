@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from mercury_ls.code.differences import TOKEN
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.edits import TextEdit, difference
+from mercury_ls.code.edits import TextEdit, difference, is_word
 
 __all__ = [
     "FIXED",
@@ -65,10 +65,6 @@ def minimal(old: str, new: str) -> TextEdit:
 def glued(left: str, right: str) -> bool:
     """Whether two characters belong to one word or one operator."""
     return bool(left and right) and any(kind(left) and kind(right) for kind in (is_word, is_operator))
-
-
-def is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
 
 
 def is_operator(character: str) -> bool:

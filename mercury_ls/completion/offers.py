@@ -9,7 +9,7 @@ from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.code.edits import TextEdit, inserted, rebase, widened
 from mercury_ls.wording import decoded
 
-__all__ = ["Answer", "Offer", "summary"]
+__all__ = ["Answer", "Offer", "described", "summary"]
 
 
 class Offer(Struct, frozen=True):
@@ -84,6 +84,10 @@ class Answer(Struct, frozen=True):
     @property
     def edits(self) -> tuple[TextEdit, ...]:
         return self.offers[0].edits if self.offers else ()
+
+
+def described(offer: Offer, uri: str) -> str:
+    return f"{offer.label} ({summary(offer.edits, uri)})"
 
 
 def summary(edits: Sequence[TextEdit], uri: str) -> str:

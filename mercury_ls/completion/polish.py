@@ -7,7 +7,7 @@ from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
-from mercury_ls.code.lexemes import line_break
+from mercury_ls.code.lexemes import indentation, line_break
 from mercury_ls.completion.target import Silence, Target
 
 __all__ = ["in_the_files_style", "is_scrap", "polish", "without_sentinels"]
@@ -131,14 +131,10 @@ def within_target(text: str, snapshot: Snapshot, target: Target) -> str:
     base = columns(line[: len(line) - len(line.lstrip(" \t"))])
     kept: list[str] = []
     for piece in text.splitlines(keepends=True):
-        if kept and piece.strip() and columns(leading(piece)) < base:
+        if kept and piece.strip() and columns(indentation(piece)) < base:
             break
         kept.append(piece)
     return "".join(kept)
-
-
-def leading(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def without_repetition(text: str) -> str:

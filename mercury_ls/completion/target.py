@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from mercury_ls.code import languages, syntax
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.edits import is_word
 
 __all__ = ["Silence", "Target", "at_cursor"]
 
@@ -57,10 +58,6 @@ def unwelcome(snapshot: Snapshot, offset: int, tail: str, in_comments: bool, in_
     if place == "string" and not in_strings:
         return "inside a string (suggest.in_strings is off)"
     return ""
-
-
-def is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
 
 
 def wants_block(snapshot: Snapshot, offset: int, tail: str, multi_line: str) -> bool:

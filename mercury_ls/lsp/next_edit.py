@@ -7,7 +7,7 @@ from lsprotocol import types as lsp
 
 from mercury_ls.code import diagnostics
 from mercury_ls.code.edits import TextEdit
-from mercury_ls.completion.offers import Answer, Offer, summary
+from mercury_ls.completion.offers import Answer, Offer, described, summary
 from mercury_ls.lsp.inline import SUPERSEDED
 from mercury_ls.lsp.protocol import Diagnostic, DiagnosticsParams, NextEditParams
 from mercury_ls.lsp.server import Server
@@ -121,7 +121,7 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
     ls.started.tally.answered(offer.id)
     return [
         lsp.CodeAction(
-            title=f"mercury: {title(offer, uri)}",
+            title=f"mercury: {described(offer, uri)}",
             kind=lsp.CodeActionKind.RefactorRewrite,
             edit=workspace_edit(ls, offer, uri),
             command=lsp.Command(title="", command="mercury.didAccept", arguments=[offer.id]),
@@ -146,15 +146,11 @@ async def apply_next_edit(ls: Server, uri: str = "", line: int = 0, character: i
         ls.show(lsp.MessageType.Info, "no next edit to apply")
         return False
     uri = uri or offer.edit.uri
-    edit = lsp.ApplyWorkspaceEditParams(workspace_edit(ls, offer, uri), title(offer, uri))
+    edit = lsp.ApplyWorkspaceEditParams(workspace_edit(ls, offer, uri), described(offer, uri))
     answer = await ls.workspace_apply_edit_async(edit)
     if answer.applied:
         session.accepted(offer.id)
     return answer.applied
-
-
-def title(offer: Offer, uri: str) -> str:
-    return f"{offer.label} ({summary(offer.edits, uri)})"
 
 
 def workspace_edit(ls: Server, offer: Offer, uri: str) -> lsp.WorkspaceEdit:

@@ -7,7 +7,7 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_ls.code.documents import CLOSED, Snapshot
+from mercury_ls.code.documents import CLOSED, Snapshot, cached
 from mercury_ls.code.lexemes import in_the_files_lines
 from mercury_ls.code.modules import Project
 from mercury_ls.code.syntax import definitions
@@ -133,11 +133,12 @@ def following(
     done = [(0, reach) for _, reach in typed_ranges(snapshot, situation.accepted)]
     edited = [(age, number) for age, reach in lines_typed for number in lines_of(snapshot, *reach)]
     for rule in learned:
-        if snapshot.version == CLOSED and not rule.known_as:
+        elsewhere = is_made_once_elsewhere(rule, snapshot, situation)
+        if (elsewhere or snapshot.version == CLOSED) and not rule.known_as:
             continue
         home, taken = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *done]
         places = places_of(rule, snapshot, home, project)
-        if is_made_once_elsewhere(rule, snapshot, situation) and not is_declared(rule, home):
+        if elsewhere and not all(each.certain for each in places) and not is_declared(rule, home):
             places = [each for each in places if each.certain]
         free = [place for place in places if not any(age <= rule.since and overlap(place, r) for age, r in taken)]
         lines = sorted(snapshot.line_of(each.start) for each in free)
@@ -155,7 +156,12 @@ def is_made_once_elsewhere(rule: Rule, snapshot: Snapshot, situation: Situation)
 
 def is_declared(rule: Rule, home: Snapshot | None) -> bool:
     """Whether the file of the edit declares what the edit is about: other files may know it from there."""
-    return home is not None and bool(rule.known_as) and any(each.name == rule.known_as for each in definitions(home))
+    return home is not None and rule.known_as in declared_names(home)
+
+
+@cached
+def declared_names(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(each.name for each in definitions(snapshot))
 
 
 def lines_of(snapshot: Snapshot, start: int, end: int) -> range:

@@ -19,7 +19,7 @@ from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.gate import Fading, Gate
-from mercury_ls.completion.offers import Answer, Offer, summary
+from mercury_ls.completion.offers import Answer, Offer, described
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.pipeline import next_edits
@@ -338,7 +338,3 @@ def path_of(uri: str) -> str:
 
 def is_asked(text: str, wanted: Sequence[frozenset[str]]) -> bool:
     return any(may_use(text, names) for names in wanted)
-
-
-def described(offer: Offer, uri: str) -> str:
-    return f"{offer.label} ({summary(offer.edits, uri)})"

@@ -7,11 +7,11 @@ from mercury_ls.code.differences import TOKEN, texts_of, tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import in_the_files_lines, minimal, shape
 from mercury_ls.code.modules import Project
-from mercury_ls.next_edit import suppress as habits
 from mercury_ls.next_edit.examples import Example, Hunk, is_rename
 from mercury_ls.next_edit.kinds.templates import matches
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
+from mercury_ls.next_edit.suppress import is_no_habit as suppress
 
 __all__ = ["Clone", "find", "label", "learn", "suppress"]
 
@@ -72,10 +72,6 @@ def find(rule: Clone, snapshot: Snapshot, home: Snapshot | None, project: Projec
             change = minimal(old, text)
             reach = snapshot.line_start(snapshot.line_of(start)), end
             yield Place(start + change.start, start + change.end, change.text, likeness, reach=reach)
-
-
-def suppress(rule: Clone, place: Place, snapshot: Snapshot) -> bool:
-    return habits.is_no_habit(rule, place, snapshot)
 
 
 def label(rule: Clone) -> str:

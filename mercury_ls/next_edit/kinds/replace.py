@@ -9,11 +9,11 @@ from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import KEYWORDS, openness
 from mercury_ls.code.modules import Project
-from mercury_ls.next_edit import suppress as habits
 from mercury_ls.next_edit.examples import Example, PieceRule, is_rename
 from mercury_ls.next_edit.kinds.calls import argument_of, called, changed_at, is_called
 from mercury_ls.next_edit.places import Place, nearest, sequence, with_likeness
 from mercury_ls.next_edit.rule import quoted
+from mercury_ls.next_edit.suppress import is_no_habit as suppress
 
 __all__ = ["Replace", "find", "label", "learn", "suppress"]
 
@@ -52,10 +52,6 @@ def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Proj
             if not rule.after:
                 start, end = with_blanks(snapshot.text, start, end)
             yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
-
-
-def suppress(rule: Replace, place: Place, snapshot: Snapshot) -> bool:
-    return habits.is_no_habit(rule, place, snapshot)
 
 
 def label(rule: Replace) -> str:
