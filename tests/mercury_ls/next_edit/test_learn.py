@@ -29,6 +29,7 @@ def test_what_changed_places_says_nothing_by_itself():
     check([("f(a, b)\n", "f(b, a)\n")], silent=("argument", "replace", "rename"))
     before, after = "def f(name: str, path: Path | str):\n", "def f(path: Path | str, name: str):\n"
     check([(before, after)], silent=("parameter", "argument", "replace", "rename"))
+    check([("f = open(path, 'w')\n", "f = path.open('w')\n")], silent=("argument", "replace", "rename"))
 
 
 def test_keywords_are_no_names():
