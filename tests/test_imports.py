@@ -35,13 +35,16 @@ HEAVY = {
     "hypothesis",
     "pytest",
 }
-BOUNDARY = {"api", "redaction", "tuning_data"}
+BOUNDARY = {"api", "redaction", "record", "tuning_data"}
 ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "link", "serve", "completion", "next_edit", "session", "lsp"),
         *("complete", "tuning", "doctor", "cli", "manual", "__main__"),
     ),
-    "mercury_engine": ("api", "redaction", "tuning_data", "fake", "tokens", "model", "decode", "engine", "export"),
+    "mercury_engine": (
+        *("api", "redaction", "tuning_data", "record", "fake", "prompts", "tokens", "model", "decode"),
+        *("autoregressive", "families", "remote", "engine", "export"),
+    ),
     "mercury_training": (
         *("errors", "jsonl", "plot", "corpus", "rows", "train"),
         *("evaluate", "fit", "tune", "adapt", "calibrate"),

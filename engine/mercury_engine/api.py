@@ -18,6 +18,7 @@ __all__ = [
     "RescoringWeights",
     "Snippet",
     "Span",
+    "SpanMode",
     "Window",
 ]
 
@@ -39,13 +40,18 @@ class Window(Struct, frozen=True):
     text: str
 
 
+SpanMode = Literal["line", "block", "edit", "region"]
+"""Insert up to the end of the line, insert a block, rewrite these lines, or rewrite what should change around the
+cursor: a `region` is a whole window, of which a next-edit model chooses the lines that it rewrites."""
+
+
 class Span(Struct, frozen=True):
     """A half-open range of a window that the model may rewrite; `start == end` inserts."""
 
     window: int
     start: int
     end: int
-    mode: Literal["line", "block", "edit"]
+    mode: SpanMode
     budget: int = 64
 
 
@@ -66,7 +72,8 @@ class Edit(Struct, frozen=True):
 
 
 class InfillRequest(Struct, frozen=True, kw_only=True):
-    """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself."""
+    """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
+    offset in the first span's window, -1 where it is not known; a `region` needs it."""
 
     session: str
     windows: tuple[Window, ...]
@@ -77,6 +84,7 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     deadline_ms: float | None = None
     seed: int = 0
     root: str = ""
+    cursor: int = -1
 
 
 class Filled(Struct, frozen=True):
@@ -89,11 +97,12 @@ class Filled(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """The current text of every span after one forward."""
+    """The current text of every span after one forward. `sent` says what went to another program, and where."""
 
     step: int
     spans: tuple[Filled, ...]
     final: bool = False
+    sent: str = ""
 
 
 class RescoringWeights(Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,7 +128,9 @@ class EngineInfo(Struct, frozen=True):
     """Which engine answers, for `doctor`, the status and the demo.
 
     `batch`: how many concurrent requests it answers in about the time of one. `notes`: what is wrong at the moment, and
-    the remedy. `bytes`: the memory of weights and caches. `rescoring`: None where the model has none fitted.
+    the remedy. `bytes`: the memory of weights and caches. `rescoring`: None where the model has none fitted. `answers`:
+    the spans that it can answer. `calibrated`: whether `p_accept` was fitted to what users accept. `address`: of the
+    program that prompts are sent to, "" if they stay in this process. `small`: whether a larger model would be of use.
     """
 
     engine: str
@@ -132,6 +143,10 @@ class EngineInfo(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     bytes: int = 0
     rescoring: RescoringWeights | None = field(default=None, name="worth")  # its key in protocol version 1
+    answers: tuple[SpanMode, ...] = ("line", "block", "edit")
+    calibrated: bool = True
+    address: str = ""
+    small: bool = False
 
 
 class Engine(Protocol):

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercury_engine.api import Engine
+from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.serve.tuned import TunedEngine, home
 from mercury_ls.settings.models import resolve
 
 if TYPE_CHECKING:
+    from mercury_engine.engine import Resources
     from mercury_ls.serve.worker import LoadEngine
     from mercury_ls.settings.schema import EngineSettings
 
@@ -42,9 +44,28 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report) 
 
     report(0.1, f"reading {folder.name}")
     resources = Resources(settings.device, settings.threads, settings.memory_mb << 20)
+    if record := read_record(folder):
+        return open_added(folder, record, resources)
     plain = open_engine(folder, resources)
 
     def open_tuned(adapter: Path) -> Engine:
         return open_engine(folder, resources, adapter=adapter, costs=plain.costs)
 
     return TunedEngine(plain, open_tuned, home(), resources.memory)
+
+
+def open_added(folder: Path, record: ModelRecord, resources: "Resources") -> Engine:
+    """A model of somebody else: each kind imports only what it runs on."""
+    match record.kind:
+        case "server":
+            from mercury_engine.remote.engine import open_remote
+
+            return open_remote(record)
+        case "diffusion":
+            from mercury_engine.families.engine import open_family
+
+            return open_family(folder, record, resources)
+        case _:
+            from mercury_engine.autoregressive.engine import open_autoregressive
+
+            return open_autoregressive(folder, record, resources)

@@ -1,0 +1,1 @@
+"""Other people's diffusion models, run on this machine."""

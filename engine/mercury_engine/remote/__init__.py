@@ -1,0 +1,1 @@
+"""Servers of other people as engines."""
