@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import count, product, repeat
 from pathlib import Path
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +26,7 @@ from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Searc
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
-from mercury_engine.model.runtime import Passes, Runtime
+from mercury_engine.model.runtime import Passes, Resources, Runtime
 from mercury_engine.tokens.layout import (
     Hole,
     LayoutError,
@@ -307,15 +306,6 @@ class _Part(Struct, frozen=True, eq=False):
     session: EngineSession
     numbers: tuple[int, ...]
     search: Search
-
-
-class Resources(Struct, frozen=True):
-    """What a model may use. `threads` 0 is automatic; `memory` is for weights and caches, in bytes, 0 for the default.
-    On a CPU caches only grow that large while many clients are at work."""
-
-    device: Literal["auto", "cpu", "gpu"] = "auto"
-    threads: int = 0
-    memory: int = 0
 
 
 def open_engine(

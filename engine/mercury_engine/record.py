@@ -16,9 +16,9 @@ Kind = Literal["fim", "next-edit", "diffusion", "server"]
 
 
 class ModelRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """`prompt` names the FIM dialect, the next-edit format or the diffusion family. Of a server: `protocol` is how it is
-    spoken to, `model` what it calls the model, and `key` where its key is: `env:NAME` or `keyring:SERVICE/NAME`, never
-    the key itself."""
+    """`prompt` names the FIM dialect, the next-edit format or the diffusion family. Of a server: `protocol` is how to
+    speak to it, `model` what it calls the model, and `key` where its key is: `env:NAME` or `keyring:SERVICE/NAME`,
+    never the key itself."""
 
     name: str
     kind: Kind

@@ -10,7 +10,7 @@ from mercury_ls.serve.tuned import TunedEngine, home
 from mercury_ls.settings.models import resolve
 
 if TYPE_CHECKING:
-    from mercury_engine.engine import Resources
+    from mercury_engine.model.runtime import Resources
     from mercury_ls.serve.worker import LoadEngine
     from mercury_ls.settings.schema import EngineSettings
 
@@ -40,7 +40,8 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report) 
         from mercury_engine.fake import FakeEngine
 
         return FakeEngine()
-    from mercury_engine.engine import Resources, open_engine
+    from mercury_engine.engine import open_engine
+    from mercury_engine.model.runtime import Resources
 
     report(0.1, f"reading {folder.name}")
     resources = Resources(settings.device, settings.threads, settings.memory_mb << 20)

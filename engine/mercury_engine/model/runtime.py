@@ -1,7 +1,7 @@
 """What decoding needs from a runtime: one forward over a few rows on top of a cache."""
 
 from collections.abc import Generator, Sequence
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -10,7 +10,16 @@ from mercury_engine.model.config import ModelConfig
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
-__all__ = ["Cache", "Forward", "Pass", "Passes", "Rows", "Runtime"]
+__all__ = ["Cache", "Forward", "Pass", "Passes", "Resources", "Rows", "Runtime"]
+
+
+class Resources(Struct, frozen=True):
+    """What a model may use. `threads` 0 is automatic; `memory` is for weights and caches, in bytes, 0 for the default.
+    On a CPU caches only grow that large while many clients are at work."""
+
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    threads: int = 0
+    memory: int = 0
 
 
 class Rows:
