@@ -33,7 +33,7 @@ export class Renames implements vscode.Disposable {
 
 /**
  * The editor has no list of who can rename. Asked to rename where no name is, it has an empty answer where nobody can,
- * and the refusal of whoever could elsewhere; no server has to look for any use.
+ * and the refusal of whoever could elsewhere; no server has to look for any use. A closed document is refused by all.
  */
 async function refuses(document: vscode.TextDocument): Promise<boolean> {
   const place = blank(document);
@@ -41,7 +41,7 @@ async function refuses(document: vscode.TextDocument): Promise<boolean> {
     return false;
   }
   const request = vscode.commands.executeCommand('vscode.executeDocumentRenameProvider', document.uri, place, 'name');
-  return request.then(() => false, () => true);
+  return request.then(() => false, () => !document.isClosed);
 }
 
 function blank(document: vscode.TextDocument): vscode.Position | undefined {

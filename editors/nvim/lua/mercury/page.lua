@@ -37,7 +37,9 @@ function M.open(title, lines, filetype)
   vim.bo[buf].modifiable = false
   local win = vim.api.nvim_open_win(buf, true, layout(title, lines))
   vim.wo[win].linebreak = true
-  vim.bo[buf].filetype = filetype or ""
+  pcall(function() -- its highlighting may need a parser that this Neovim lacks
+    vim.bo[buf].filetype = filetype or ""
+  end)
   local function close()
     if vim.api.nvim_win_is_valid(win) then
       vim.api.nvim_win_close(win, true)
