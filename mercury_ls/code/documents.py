@@ -96,9 +96,13 @@ class Snapshot:
         return self.text[self.line_start(line) : self.line_end(line)]
 
     def offset(self, line: int, character: int, encoding: Encoding) -> int:
-        """Positions past the end of a line mean its end, and past the last line the end of the text."""
+        """Positions past the end of a line mean its end, past the last line the end of the text, and negative numbers 0:
+        those of a command's arguments are not checked by LSP."""
         if line >= len(self._lines):
             return len(self.text)
+        if line < 0:
+            return 0
+        character = max(character, 0)
         start = self.line_start(line)
         # No encoding has fewer code units than code points, so the rest of a very long line need not be copied.
         reached = self.text[start : min(self.line_end(line), start + character)]

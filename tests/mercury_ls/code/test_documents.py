@@ -101,6 +101,14 @@ def check(before: str, changes: list, after: str, encoding: str = "utf-16") -> l
     return applied
 
 
+@pytest.mark.parametrize(
+    ("line", "character", "offset"),
+    [(-1, 0, 0), (-(1 << 80), 5, 0), (1, -3, 3), (1, 99, 5), (1 << 80, 0, 5), (0, 1 << 80, 2)],
+)
+def test_a_position_outside_of_the_text_is_its_nearest_one(line: int, character: int, offset: int):
+    assert opened("ab\ncd").snapshot().offset(line, character, "utf-16") == offset
+
+
 @given(texts, batches)
 @settings(max_examples=300)
 def test_any_edits_give_the_text_and_the_lines_of_a_plain_string(text: str, edits):
