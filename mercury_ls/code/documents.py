@@ -96,8 +96,8 @@ class Snapshot:
         return self.text[self.line_start(line) : self.line_end(line)]
 
     def offset(self, line: int, character: int, encoding: Encoding) -> int:
-        """Positions past the end of a line mean its end, past the last line the end of the text, and negative numbers 0:
-        those of a command's arguments are not checked by LSP."""
+        """Positions past the end of a line mean its end, past the last line the end of the text. The numbers among a
+        command's arguments may be negative, and mean 0."""
         if line >= len(self._lines):
             return len(self.text)
         if line < 0:
