@@ -1,12 +1,23 @@
 """A prompt before it is tokens: text, with the names of special tokens between."""
 
+from collections.abc import Iterable
+from itertools import groupby
+
 from msgspec import Struct
 
-__all__ = ["Piece", "Prompt", "Special"]
+from mercury_engine.api import InfillRequest
+
+__all__ = ["Begin", "Piece", "Prompt", "Special", "joined", "special_in"]
 
 
 class Special(str):
     """The name of one token of the model, `<|fim_prefix|>`. The same characters in a user's text are text."""
+
+    __slots__ = ()
+
+
+class Begin(Special):
+    """The token that every text of the model begins with. Servers add it themselves."""
 
     __slots__ = ()
 
@@ -19,7 +30,8 @@ class Prompt(Struct, frozen=True):
 
     The answer must begin with `forced`, which is not part of it for the user: the start of a word that the user has
     typed, taken back so that the model sees whole tokens. `stops` are texts that end the answer, beside the special
-    tokens in `stop_tokens`. `copied` is text that the answer probably repeats, such as the lines to rewrite.
+    tokens in `stop_tokens`, the likeliest first; one that a model's tokenizer lacks ends nothing. `copied` is text that
+    the answer probably repeats, such as the lines to rewrite.
     """
 
     pieces: tuple[Piece, ...]
@@ -32,4 +44,24 @@ class Prompt(Struct, frozen=True):
     @property
     def text(self) -> str:
         """As one string, for servers that read special tokens in it."""
-        return "".join(self.pieces)
+        return "".join(piece for piece in self.pieces if not isinstance(piece, Begin))
+
+
+def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Neighbouring texts as one, so that they are encoded as one, and none that is empty."""
+
+    merged: list[Piece] = []
+    for is_special, group in groupby(pieces, lambda piece: isinstance(piece, Special)):
+        found = [*group]
+        merged += found if is_special else filter(None, ["".join(found)])
+    return tuple(merged)
+
+
+def special_in(tokens: Iterable[str], request: InfillRequest) -> str:
+    """The first of these tokens that occurs in a text of the request, "" if none does.
+
+    A server that reads special tokens in a string would take the user's characters for them.
+    """
+    texts = [text for piece in (*request.windows, *request.snippets) for text in (piece.path, piece.text)]
+    texts += [text for edit in request.edits for text in (edit.path, edit.before, edit.after)]
+    return next((token for token in tokens if any(token in text for text in texts)), "")

@@ -1,0 +1,198 @@
+"""The prompt of a model that fills gaps: other files, the text before the gap and the text after it, within a budget.
+
+    <other files> <recent edits> <path> <prefix> lines before <suffix> lines after <middle>      (or suffix first)
+
+What stays while the user types comes first, and the lines before are cut at multiples of 16 lines from the start of the
+window, so that typing one more character changes nothing before the word that it belongs to.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
+from itertools import accumulate
+
+from mercury_engine.api import Edit, EngineError, InfillRequest, Span
+from mercury_engine.prompts.dialects import Dialect
+from mercury_engine.prompts.pieces import Piece, Prompt, joined
+
+__all__ = ["by_words", "edit_lines", "fim_prompt", "whole_head"]
+
+QUANTUM_LINES = 16
+MOST_EDITS = 8
+LONGEST_EDIT_LINES = 24
+SHARE_OF_SUFFIX, SHARE_OF_EDITS, SHARE_OF_PREFIX = 4, 8, 2
+"""Parts of the budget: a quarter for the suffix, an eighth for edits, half for the prefix, and what they leave for
+related code; the prefix gets what is left in the end."""
+
+LAST_WORD = re.compile(r"(?: ?\w+| ?[^\w\s]+|\s+)\Z")
+
+
+def fim_prompt(
+    dialect: Dialect,
+    request: InfillRequest,
+    span: Span,
+    *,
+    budget: int,
+    count: Callable[[str], int],
+    split: Callable[[str], tuple[str, str]],
+) -> Prompt:
+    """The prompt for one span of the request, of at most `budget` tokens; the old text of a span is left out of it.
+
+    `count` says how many tokens a text has; it sees the same texts again with the next key, so that it may remember.
+    `split` takes back the word before the cursor from the head of its line: `(kept, forced)`.
+    """
+    if span.mode == "region":
+        raise EngineError(f"a {dialect.name} model fills gaps; it cannot choose what to rewrite: use a next-edit model")
+    window = request.windows[span.window]
+    before, after = window.text[: span.start], window.text[span.end :]
+    line_start = before.rfind("\n") + 1
+    kept, forced = split(before[line_start:])
+    before = before[:line_start] + kept
+
+    left = budget - _overhead(dialect, window.path, count)
+    suffix = _first_that_fit(_lines_of(after)[: dialect.suffix_lines + 1], left // SHARE_OF_SUFFIX, count)
+    step = max(left // SHARE_OF_EDITS, 1)
+    prefix_share = min(-(-sum(map(count, _blocks_of(before))) // step) * step, left // SHARE_OF_PREFIX)
+    edits = _edit_files(dialect, request.edits, window.path, window.text, span.start, left // SHARE_OF_EDITS, count)
+    room = left - left // SHARE_OF_SUFFIX - left // SHARE_OF_EDITS - prefix_share
+    files = [*_related_files(dialect, request, room, count), *edits]
+    spent = sum(_tokens_of(joined(file), count) for file in files) + count(suffix)
+    prefix = _lines_before(before, left - spent, count)
+
+    template = dialect.among if files or (dialect.knows_paths and window.path) else dialect.alone
+    pieces = dialect.fill(
+        template, path=window.path, prefix=prefix, suffix=suffix, files=tuple(piece for file in files for piece in file)
+    )
+    return Prompt(
+        pieces=joined([*dialect.start, *pieces]),
+        forced=forced,
+        stops=("\n",) if span.mode == "line" else (),
+        stop_tokens=dialect.stop_tokens,
+        most_tokens=span.budget + count(forced),
+        copied=window.text[span.start : span.end],
+    )
+
+
+def by_words(head: str) -> tuple[str, str]:
+    """`split` for a model whose tokenizer is not here: the last word, signs or spaces of the line."""
+    found = LAST_WORD.search(head)
+    return (head[: found.start()], found[0]) if found else (head, "")
+
+
+def whole_head(head: str) -> tuple[str, str]:
+    """`split` for a program that cannot be made to begin its answer with a given text: nothing is taken back."""
+    return head, ""
+
+
+def _first_that_fit(parts: Sequence[str], room: int, count: Callable[[str], int]) -> str:
+    """The leading parts of at most `room` tokens; of a first part that is too long, its beginning."""
+    fitting = sum(total <= room for total in accumulate(map(count, parts)))
+    if fitting or not parts:
+        return "".join(parts[:fitting])
+    smaller = _smaller_parts(parts[0])
+    return _first_that_fit(smaller, room, count) if len(smaller) > 1 else ""
+
+
+def _last_that_fit(parts: Sequence[str], room: int, count: Callable[[str], int]) -> str:
+    """The trailing parts of at most `room` tokens; of a last part that is too long, its end."""
+    fitting = sum(total <= room for total in accumulate(map(count, reversed(parts))))
+    if fitting or not parts:
+        return "".join(parts[len(parts) - fitting :])
+    smaller = _smaller_parts(parts[-1])
+    return _last_that_fit(smaller, room, count) if len(smaller) > 1 else ""
+
+
+def _lines_before(text: str, room: int, count: Callable[[str], int]) -> str:
+    """The end of the text, from a line whose number is a multiple of 16; of fewer if most of the room would be left."""
+    for quantum in (QUANTUM_LINES, 4, 1):
+        found = _last_that_fit(_blocks_of(text, quantum), room, count)
+        if len(found) == len(text) or 2 * sum(map(count, _blocks_of(found, quantum))) >= room:
+            break
+    return found
+
+
+def _smaller_parts(text: str) -> list[str]:
+    """Lines of a block, pieces of a line, from its start so that they stay while the line grows."""
+    lines = _lines_of(text)
+    if len(lines) > 1:
+        return lines
+    size = 64 if len(text) > 64 else 1
+    return [text[i : i + size] for i in range(0, len(text), size)]
+
+
+def _blocks_of(text: str, quantum: int = QUANTUM_LINES) -> list[str]:
+    lines = _lines_of(text)
+    return ["".join(lines[i : i + quantum]) for i in range(0, len(lines), quantum)]
+
+
+def _lines_of(text: str) -> list[str]:
+    """Lines with their line feeds; a last one only if it is not empty."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _overhead(dialect: Dialect, path: str, count: Callable[[str], int]) -> int:
+    """Tokens of the prompt around what is put in."""
+    pieces = dialect.fill(dialect.among, path=path, prefix="", suffix="", files=())
+    return _tokens_of([*dialect.start, *pieces], count)
+
+
+def _tokens_of(pieces: Iterable[Piece], count: Callable[[str], int]) -> int:
+    return sum(count(piece) if type(piece) is str else 1 for piece in pieces)
+
+
+def _related_files(
+    dialect: Dialect, request: InfillRequest, room: int, count: Callable[[str], int]
+) -> list[tuple[Piece, ...]]:
+    """The best snippets that there is room for, the best of them nearest to the gap."""
+    files = [dialect.fill(dialect.file, path=s.path, text=s.text) for s in request.snippets]
+    return _fitting_files(files, room, count)[::-1]
+
+
+def _edit_files(
+    dialect: Dialect,
+    edits: Sequence[Edit],
+    path: str,
+    text: str,
+    cursor: int,
+    room: int,
+    count: Callable[[str], int],
+) -> list[tuple[Piece, ...]]:
+    """The newest edits as files of changed lines, oldest first, without the one that the user is typing: it stands
+    before the cursor anyway, and would change with every key."""
+    settled = [edit for edit in edits if edit.path != path or not _covers(edit, text, cursor)]
+    changes = [(f"{edit.path}.diff", edit_lines(edit)) for edit in settled[-MOST_EDITS:]]
+    files = [dialect.fill(dialect.file, path=name, text=change) for name, change in reversed(changes) if change]
+    return _fitting_files(files, room, count)[::-1]
+
+
+def _covers(edit: Edit, text: str, cursor: int) -> bool:
+    """Whether the lines that the edit left are those around the cursor."""
+    line_start = text.rfind("\n", 0, cursor) + 1
+    found = text.rfind(edit.after, 0, line_start + len(edit.after))
+    return bool(edit.after) and found >= 0 and found + len(edit.after) > line_start
+
+
+def edit_lines(edit: Edit) -> str:
+    """The changed lines as in a unified diff, "" where they are too many to be of use."""
+    before, after = edit.before.splitlines(), edit.after.splitlines()
+    if len(before) + len(after) > LONGEST_EDIT_LINES:
+        return ""
+    lines: list[str] = []
+    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if kind == "equal":
+            lines += [f" {line}" for line in before[a:b]]
+        else:
+            lines += [*(f"-{line}" for line in before[a:b]), *(f"+{line}" for line in after[c:d])]
+    return "\n".join(lines)
+
+
+def _fitting_files(
+    files: Sequence[tuple[Piece, ...]], room: int, count: Callable[[str], int]
+) -> list[tuple[Piece, ...]]:
+    kept: list[tuple[Piece, ...]] = []
+    for file in files:
+        size = _tokens_of(joined(file), count)
+        if size <= room:
+            kept.append(file)
+            room -= size
+    return kept

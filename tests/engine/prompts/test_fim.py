@@ -1,0 +1,293 @@
+"""Prompts as the models were trained on them, character by character, within the budget, and stable while typing."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine.api import EngineError
+from mercury_engine.prompts.dialects import DIALECTS, dialect_named
+from mercury_engine.prompts.fim import by_words, edit_lines, fim_prompt, whole_head
+from mercury_engine.prompts.pieces import Special, joined
+from tests.engine.prompts.examples import count, request
+
+SORT = "def quicksort(arr):\n    $0\n    return left + right"
+ALONE = {
+    "qwen": "<|fim_prefix|>def quicksort(arr):\n    <|fim_suffix|>\n    return left + right<|fim_middle|>",
+    "codegemma": "<|fim_prefix|>def quicksort(arr):\n    <|fim_suffix|>\n    return left + right<|fim_middle|>",
+    "granite": "<|fim_prefix|>def quicksort(arr):\n    <|fim_suffix|>\n    return left + right<|fim_middle|>",
+    "starcoder": "<fim_prefix>def quicksort(arr):\n    <fim_suffix>\n    return left + right<fim_middle>",
+    "starcoder1": "<fim_prefix>def quicksort(arr):\n    <fim_suffix>\n    return left + right<fim_middle>",
+    "mellum": "<fim_suffix>\n    return left + right<fim_prefix>def quicksort(arr):\n    <fim_middle>",
+    "deepseek": "<｜fim▁begin｜>def quicksort(arr):\n    <｜fim▁hole｜>\n    return left + right<｜fim▁end｜>",
+    "codestral": "[SUFFIX]\n    return left + right[PREFIX]def quicksort(arr):\n    ",
+    "seed": "<[fim-suffix]>\n    return left + right<[fim-prefix]>def quicksort(arr):\n    <[fim-middle]>",
+    "glm": "<|code_prefix|>def quicksort(arr):\n    <|code_suffix|>\n    return left + right<|code_middle|>",
+    "falcon-tiny": "<|prefix|>def quicksort(arr):\n    <|suffix|>\n    return left + right<|middle|>",
+    "codellama": "<PRE> def quicksort(arr):\n     <SUF>\n    return left + right <MID>",
+}
+FILES = [("src/item.py", "class Item:\n    price = 0"), ("src/tax.py", "RATE = 0.2")]
+EDITS = [("src/tax.py", 0, "RATE = 0.1\n", "RATE = 0.2\n"), ("src/cart.py", 0, "item\n", "item = Item()\n")]
+CART = "item = Item()\ntotal = $0\nprint(total)\n"
+AMONG = {
+    "qwen": """<|repo_name|>myproject
+<|file_sep|>src/tax.py
+RATE = 0.2
+<|file_sep|>src/item.py
+class Item:
+    price = 0
+<|file_sep|>src/tax.py.diff
+-RATE = 0.1
++RATE = 0.2
+<|file_sep|>src/cart.py.diff
+-item
++item = Item()
+<|file_sep|>src/cart.py
+<|fim_prefix|>item = Item()
+total = <|fim_suffix|>
+print(total)
+<|fim_middle|>""",
+    "codegemma": """src/tax.py
+RATE = 0.2<|file_separator|>src/item.py
+class Item:
+    price = 0<|file_separator|>src/tax.py.diff
+-RATE = 0.1
++RATE = 0.2<|file_separator|>src/cart.py.diff
+-item
++item = Item()<|file_separator|>src/cart.py
+<|fim_prefix|>item = Item()
+total = <|fim_suffix|>
+print(total)
+<|fim_middle|>""",
+    "starcoder": """<repo_name>myproject<file_sep>src/tax.py
+RATE = 0.2<file_sep>src/item.py
+class Item:
+    price = 0<file_sep>src/tax.py.diff
+-RATE = 0.1
++RATE = 0.2<file_sep>src/cart.py.diff
+-item
++item = Item()<file_sep><fim_prefix>src/cart.py
+item = Item()
+total = <fim_suffix>
+print(total)
+<fim_middle>""",
+    "mellum": """<filename>src/tax.py
+RATE = 0.2
+<filename>src/item.py
+class Item:
+    price = 0
+<filename>src/tax.py.diff
+-RATE = 0.1
++RATE = 0.2
+<filename>src/cart.py.diff
+-item
++item = Item()
+<filename>src/cart.py
+<fim_suffix>
+print(total)
+<fim_prefix>item = Item()
+total = <fim_middle>""",
+    "deepseek": """#src/tax.py
+RATE = 0.2
+#src/item.py
+class Item:
+    price = 0
+#src/tax.py.diff
+-RATE = 0.1
++RATE = 0.2
+#src/cart.py.diff
+-item
++item = Item()
+#src/cart.py
+<｜fim▁begin｜>item = Item()
+total = <｜fim▁hole｜>
+print(total)
+<｜fim▁end｜>""",
+    "codestral": """[SUFFIX]
+print(total)
+[PREFIX]+++++ src/tax.py
+RATE = 0.2
+
++++++ src/item.py
+class Item:
+    price = 0
+
++++++ src/tax.py.diff
+-RATE = 0.1
++RATE = 0.2
+
++++++ src/cart.py.diff
+-item
++item = Item()
+
++++++ src/cart.py
+item = Item()
+total = """,
+}
+UNTRAINED = {
+    "granite": ("<|fim_prefix|>", "<|fim_suffix|>\nprint(total)\n<|fim_middle|>"),
+    "starcoder1": ("<fim_prefix>", "<fim_suffix>\nprint(total)\n<fim_middle>"),
+    "seed": ("<[fim-suffix]>\nprint(total)\n<[fim-prefix]>", "<[fim-middle]>"),
+    "glm": ("<|code_prefix|>", "<|code_suffix|>\nprint(total)\n<|code_middle|>"),
+    "falcon-tiny": ("<|prefix|>", "<|suffix|>\nprint(total)\n<|middle|>"),
+    "codellama": ("<PRE> ", " <SUF>\nprint(total)\n <MID>"),
+}
+PLAIN = """#src/tax.py
+RATE = 0.2
+#src/item.py
+class Item:
+    price = 0
+#src/tax.py.diff
+-RATE = 0.1
++RATE = 0.2
+#src/cart.py.diff
+-item
++item = Item()
+#src/cart.py
+item = Item()
+total = """
+AMONG |= {name: opening + PLAIN + closing for name, (opening, closing) in UNTRAINED.items()}
+
+
+def prompt(name, asked, *, budget=1000, split=whole_head):
+    return fim_prompt(dialect_named(name), asked, asked.spans[0], budget=budget, count=count, split=split)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_the_published_form(dialect):
+    assert prompt(dialect.name, request(SORT, path="")).text == ALONE[dialect.name]
+    assert prompt(dialect.name, request(CART, snippets=FILES, edits=EDITS)).text == AMONG[dialect.name]
+
+
+def test_a_path_helps_models_that_were_trained_with_it():
+    assert prompt("starcoder", request("$0")).text.endswith(
+        "<file_sep><fim_prefix>src/cart.py\n<fim_suffix><fim_middle>"
+    )
+    assert prompt("glm", request("$0")).text == "<|code_prefix|><|code_suffix|><|code_middle|>"
+
+
+def test_special_tokens_are_pieces_and_texts_are_joined():
+    pieces = prompt("codestral", request(CART, snippets=FILES)).pieces
+    assert pieces[0] == "<s>"
+    assert [type(piece) for piece in pieces[1:]] == [Special, str, Special, str]
+
+
+def test_how_the_answer_begins_and_ends():
+    typed = prompt("qwen", request("x = so$0\n"), split=by_words)
+    assert (typed.forced, typed.stops, typed.stop_tokens[:2]) == (" so", ("\n",), ("<|endoftext|>", "<|file_sep|>"))
+    assert typed.text.endswith("x =<|fim_suffix|>\n<|fim_middle|>")
+    assert typed.most_tokens == 64 + count(" so")
+    assert prompt("qwen", request("def f():$0\n", mode="block")).stops == ()
+    rewritten = prompt("qwen", request("a\n«b\n»c$0\n", mode="edit"))
+    assert rewritten.text.endswith("<|fim_prefix|>a\n<|fim_suffix|>c\n<|fim_middle|>")
+    assert (rewritten.copied, rewritten.forced) == ("b\n", "")
+
+
+def test_a_region_is_not_a_gap():
+    with pytest.raises(EngineError, match="use a next-edit model"):
+        prompt("qwen", request("a$0", mode="region"))
+
+
+@pytest.mark.parametrize(
+    ("head", "kept", "forced"),
+    [
+        ("    self.wid", "    self.", "wid"),
+        ("return tot", "return", " tot"),
+        ("return ", "return", " "),
+        ("    ", "", "    "),
+        ("f(a) =", "f(a)", " ="),
+        ("", "", ""),
+        ("x = äöü", "x =", " äöü"),
+    ],
+)
+def test_the_last_word_is_taken_back(head, kept, forced):
+    assert by_words(head) == (kept, forced)
+
+
+def test_the_suffix_is_short_where_it_is_encoded_again_with_every_key():
+    after = "".join(f"line{i}\n" for i in range(100))
+    assert prompt("qwen", request(f"$0\n{after}"), budget=4000).text.count("line") == 12
+    assert prompt("codestral", request(f"$0\n{after}"), budget=4000).text.count("line") == 64
+
+
+def test_the_best_snippets_that_fit():
+    snippets = [("best.py", "a " * 50), ("long.py", "b " * 500), ("good.py", "c " * 50)]
+    text = prompt("qwen", request("$0", snippets=snippets), budget=500).text
+    assert "long.py" not in text
+    assert text.index("good.py") < text.index("best.py")
+
+
+def test_the_lines_before_are_cut_at_multiples_of_sixteen():
+    before = "".join(f"line {i}\n" for i in range(100))
+    text = prompt("qwen", request(f"{before}$0"), budget=200).text
+    first = int(text.split("<|fim_prefix|>line ")[1].split("\n")[0])
+    assert first % 16 == 0
+    assert first > 0
+
+
+def test_the_edit_that_is_being_typed_is_left_out():
+    edits = [("src/cart.py", 1, "b\n", "b = 1\n"), ("src/cart.py", 0, "x = \n", "x = y\n")]
+    text = prompt("qwen", request("a\nb = 1\nx = y$0\n", edits=edits)).text
+    assert "+b = 1" in text
+    assert "+x = y" not in text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n", " a\n-b\n+B\n c"),
+        ("", "new\n", "+new"),
+        ("old\n", "", "-old"),
+        ("x\n" * 30, "", ""),
+    ],
+)
+def test_an_edit_as_changed_lines(before, after, lines):
+    asked = request("$0", edits=[("a.py", 3, before, after)])
+    assert edit_lines(asked.edits[0]) == lines
+
+
+LINES = st.lists(st.text("ab(){}=+ \t\nß字", max_size=80), max_size=60).map("\n".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    dialect=st.sampled_from(DIALECTS),
+    before=LINES,
+    after=LINES,
+    snippet=LINES,
+    edits=st.lists(st.tuples(st.sampled_from(["src/cart.py", "b.py"]), st.just(0), LINES, LINES), max_size=4),
+    budget=st.integers(40, 900),
+)
+def test_never_over_the_budget(dialect, before, after, snippet, edits, budget):
+    asked = request(f"{before}$0{after}", snippets=[("a.py", snippet), ("b.py", after)], edits=edits)
+    built = prompt(dialect.name, asked, budget=budget, split=by_words)
+    used = sum(1 if isinstance(piece, Special) else count(piece) for piece in built.pieces)
+    assert used <= budget
+    assert joined(built.pieces) == built.pieces
+    assert f"{before}".endswith(built.forced)
+
+
+TYPED = "    for item in items:\n        total += item.price * (1 + rate)\n    return round(total, 2)\n\n\n" * 4
+
+
+def until_the_gap(built, dialect):
+    """The prompt to the end of the lines before the cursor."""
+    token = next(token for token in dialect.tokens if "prefix" in token.lower())
+    at = built.pieces.index(Special(token))
+    return "".join(built.pieces[: at + 2])
+
+
+@pytest.mark.parametrize("name", ["qwen", "codestral", "mellum", "starcoder"])
+def test_typing_adds_to_the_prompt_and_changes_nothing_before(name):
+    dialect = dialect_named(name)
+    before = "".join(f"value_{i} = compute({i})\n" for i in range(150))
+    after = "\n" + "".join(f"print(value_{i})\n" for i in range(80))
+    snippets = [(f"m{i}.py", f"def helper_{i}():\n    return {i}\n" * 10) for i in range(12)]
+    heads = []
+    for end in range(len(TYPED)):
+        edits = [("m1.py", 3, "a\n", "b\n"), ("src/cart.py", 150, "\n", TYPED[:end].rpartition("\n")[2] + "\n")]
+        asked = request(f"{before}{TYPED[:end]}$0{after}", snippets=snippets, edits=edits)
+        heads.append(until_the_gap(prompt(name, asked, budget=1200, split=by_words), dialect))
+    moved = sum(not new.startswith(old) for old, new in pairwise(heads))
+    assert moved <= 3, f"read again as a whole {moved} times in {len(TYPED)} keys"
