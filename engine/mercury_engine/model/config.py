@@ -1,6 +1,7 @@
 """The shape of a model, read from a small JSON file, and the names of the files in its folder."""
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +16,7 @@ __all__ = [
     "QUICKSILVER",
     "TINY",
     "TOKENIZER_FILE",
+    "Activation",
     "ModelConfig",
     "ModelError",
     "read_config",
@@ -30,7 +32,13 @@ class ModelError(EngineError):
     """The files of a model cannot be used."""
 
 
+Activation = Literal["silu", "gelu", "gelu_tanh"]
+
+
 class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What follows `hints` is for models of other people: `layer_norm` instead of RMS norm, a feed-forward layer
+    without a gate, and rotation by frequencies of its own, whose cosines and sines are `rope_scale` times as long."""
+
     name: str
     width: int
     layers: int
@@ -48,6 +56,14 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     role_scalars: bool = False
     softcap: float | None = None
     hints: bool = False
+    layer_norm: bool = False
+    gated: bool = True
+    activation: Activation = "silu"
+    output_bias: bool = False
+    feed_forward_bias: bool = False
+    embedding_scale: float = 1.0
+    rope_frequencies: tuple[float, ...] = ()
+    rope_scale: float = 1.0
     layout_version: int = LAYOUT_VERSION
 
 

@@ -6,12 +6,10 @@ into memory. Neither needs torch.
 
 import argparse
 import hashlib
-import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 from safetensors.numpy import save_file
@@ -19,6 +17,7 @@ from safetensors.numpy import save_file
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError, read_config, write_config
 from mercury_engine.model.fitted import FITTED_FILES
 from mercury_engine.model.quantize import quantize, relative_error
+from mercury_engine.model.stored import stored_tensors
 from mercury_engine.tokens.hints import HINTS
 
 __all__ = ["ExportReport", "Weights", "export", "main", "read", "seal", "shapes"]
@@ -36,7 +35,6 @@ READABLE = 0o644
 """safetensors lets only the owner read its files, but packages are installed for all users."""
 
 REMEDY = "install the model again"
-DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8}
 
 
 class ExportReport(Struct, frozen=True):
@@ -45,12 +43,6 @@ class ExportReport(Struct, frozen=True):
     files: tuple[str, ...]
     bytes: int
     errors: dict[str, float]
-
-
-class _Entry(Struct, frozen=True):
-    dtype: str
-    shape: tuple[int, ...]
-    data_offsets: tuple[int, int]
 
 
 def export(source: Path, target: Path) -> ExportReport:
@@ -103,7 +95,7 @@ def read(folder: Path) -> tuple[ModelConfig, Weights]:
         raise ModelError(f"{folder}: no .safetensors file in it; {REMEDY}")
     weights: Weights = {}
     for path in paths:
-        weights |= _map(path)
+        weights |= {name: tensor.floats() for name, tensor in stored_tensors(path, REMEDY).items()}
     _check(weights, config, folder)
     return config, weights
 
@@ -117,6 +109,8 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     }
     if config.hints:
         found |= {"hint.weight": (config.width, HINTS * config.width), "trust.weight": (HINTS, config.width)}
+    if config.layer_norm:
+        found["norm.bias"] = (config.width,)
     if not config.tied:
         found["head.weight"] = (config.vocabulary, config.width)
     for index in range(config.layers):
@@ -131,15 +125,26 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
             "feed_forward.up.weight": (config.feed_forward, config.width),
             "feed_forward.down.weight": (config.width, config.feed_forward),
         }
+        if not config.gated:
+            del layer["feed_forward.gate.weight"]
         if config.qk_norm:
             layer |= {f"attention.{part}_norm.weight": (config.head_width,) for part in ("query", "key")}
-        if config.qkv_bias:
-            sizes = {"query": queries, "key": keys, "value": keys}
-            layer |= {f"attention.{part}.bias": (size,) for part, size in sizes.items()}
+        biased = [part for part, present in _biased(config).items() if present]
+        layer |= {f"{part}.bias": layer[f"{part}.weight"][:1] for part in biased if f"{part}.weight" in layer}
         if config.role_scalars:
             layer["role_scalars"] = (2,)
         found |= {f"layers.{index}.{name}": shape for name, shape in layer.items()}
     return found
+
+
+def _biased(config: ModelConfig) -> dict[str, bool]:
+    """The parts of a layer that may have a bias."""
+    return {
+        **dict.fromkeys(("attention.query", "attention.key", "attention.value"), config.qkv_bias),
+        "attention.output": config.output_bias,
+        **dict.fromkeys(("feed_forward.gate", "feed_forward.up", "feed_forward.down"), config.feed_forward_bias),
+        **dict.fromkeys(("attention_norm", "feed_forward_norm"), config.layer_norm),
+    }
 
 
 def _can_shrink(name: str, weight: np.ndarray) -> bool:
@@ -188,36 +193,6 @@ def _digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error}); {REMEDY}") from error
-
-
-def _map(path: Path) -> Weights:
-    try:
-        raw = np.memmap(path, np.uint8, "c")
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read ({error}); {REMEDY}") from error
-    length = int.from_bytes(raw[:8].tobytes(), "little")
-    try:
-        header = msgspec.json.decode(raw[8 : 8 + length].tobytes(), type=dict[str, msgspec.Raw])
-        header.pop("__metadata__", None)
-        entries = {name: msgspec.json.decode(entry, type=_Entry) for name, entry in header.items()}
-    except msgspec.DecodeError as error:
-        raise ModelError(f"{path}: damaged header ({error}); {REMEDY}") from error
-    data = raw[8 + length :]
-    return {name: _tensor(data, entry, f"{path}: {name}") for name, entry in entries.items()}
-
-
-def _tensor(data: np.ndarray, entry: _Entry, place: str) -> np.ndarray:
-    if entry.dtype not in DTYPES:
-        raise ModelError(f"{place} is {entry.dtype}; convert it to one of {', '.join(DTYPES)}")
-    dtype = np.dtype(DTYPES[entry.dtype])
-    start, stop = entry.data_offsets
-    size = math.prod(entry.shape) * dtype.itemsize
-    if min(entry.shape, default=0) < 0 or not 0 <= start <= stop <= len(data) or stop - start != size:
-        raise ModelError(f"{place} does not fit the file, which is damaged or truncated; {REMEDY}")
-    stored = data[start:stop].view(dtype).reshape(entry.shape)
-    if entry.dtype == "BF16":
-        return (stored.astype(np.uint32) << 16).view(np.float32)
-    return stored.astype(np.float32) if entry.dtype == "F16" else stored
 
 
 def _check(weights: Weights, config: ModelConfig, folder: Path) -> None:

@@ -61,13 +61,22 @@ class _Graph:
 
     def _embedded(self, embedding_VD: ov.Node) -> ov.Node:
         """Each token plus what its hints add."""
-        x_RD = _take(embedding_VD, self.ids_R)
         if not self.config.hints:
-            return x_RD
+            return self._looked_up("embedding", self.ids_R)
+        x_RD = _take(embedding_VD, self.ids_R)
         present_RH1 = ops.unsqueeze(ops.not_equal(self.hints_RH, np.int32(PAD)), np.int64(2))
         hints_RHD = ops.multiply(_take(embedding_VD, self.hints_RH), ops.convert(present_RH1, ov.Type.f32))
         flat_RF = _reshape(hints_RHD, -1, HINTS * self.config.width)
         return ops.add(x_RD, ops.multiply(self._linear(flat_RF, "hint"), np.float32(1 / HINTS)))
+
+    def _looked_up(self, name: str, ids_R: ov.Node) -> ov.Node:
+        """Some rows of a matrix; only these become floats."""
+        rows_RD = _take(_constant(self.weights[f"{name}.weight"]), ids_R)
+        scales_V1 = self.weights.get(f"{name}.weight{SCALE}")
+        if scales_V1 is not None:
+            rows_RD = ops.multiply(ops.convert(rows_RD, ov.Type.f32), _take(_constant(scales_V1), ids_R))
+        scale = self.config.embedding_scale
+        return rows_RD if scale == 1 else ops.multiply(rows_RD, np.float32(scale))
 
     def _finish(self, logits_WV: ov.Node, key_values_BRE: ov.Node, trusted: list[ov.Node]) -> ov.Model:
         if self.stored != ov.Type.f32:
@@ -109,8 +118,16 @@ class _Graph:
     def _feed_forward(self, index: int, x_RD: ov.Node) -> ov.Node:
         name = f"layers.{index}.feed_forward"
         normed_RD = self._norm(x_RD, f"{name}_norm")
-        gate_RF, up_RF = self._linear(normed_RD, f"{name}.gate"), self._linear(normed_RD, f"{name}.up")
-        return self._linear(ops.multiply(ops.swish(gate_RF), up_RF), f"{name}.down")
+        up_RF = self._linear(normed_RD, f"{name}.up")
+        if not self.config.gated:
+            return self._linear(self._activated(up_RF), f"{name}.down")
+        gate_RF = self._linear(normed_RD, f"{name}.gate")
+        return self._linear(ops.multiply(self._activated(gate_RF), up_RF), f"{name}.down")
+
+    def _activated(self, x_RF: ov.Node) -> ov.Node:
+        if self.config.activation == "silu":
+            return ops.swish(x_RF)
+        return ops.gelu(x_RF, "erf" if self.config.activation == "gelu" else "tanh")
 
     def _linear(self, x: ov.Node, *names: str) -> ov.Node:
         """Matrices with the same input become one."""
@@ -120,20 +137,23 @@ class _Graph:
         return ops.add(product, _constant(np.concatenate([self.weights[f"{name}.bias"] for name in names])))
 
     def _matrix(self, *names: str) -> ov.Node:
-        """Quantised weights stay int8: the plugin multiplies them directly."""
-        values = [self.weights[f"{name}.weight"] for name in names]
-        joined = values[0] if len(values) == 1 else np.concatenate(values)
-        if joined.dtype != np.int8:
+        """Quantised weights stay int8 or int4: the plugin multiplies them directly."""
+        joined = _together([self.weights[f"{name}.weight"] for name in names])
+        if joined.dtype not in (np.int8, np.uint8):
             return _constant(joined)
-        scales = np.concatenate([self.weights[f"{name}.weight{SCALE}"] for name in names])
-        return ops.multiply(ops.convert(_constant(joined), ov.Type.f32), _constant(scales))
+        scales = _together([self.weights[f"{name}.weight{SCALE}"] for name in names])
+        if joined.dtype == np.int8:
+            return ops.multiply(ops.convert(_constant(joined), ov.Type.f32), _constant(scales))
+        return _unpacked(joined, scales)
 
     def _norm(self, x: ov.Node, name: str) -> ov.Node:
+        weight = _constant(self.weights[f"{name}.weight"])
+        if self.config.layer_norm:
+            normed = ops.mvn(x, np.array([-1], np.int64), True, self.config.norm_epsilon, "inside_sqrt")
+            return ops.add(ops.multiply(normed, weight), _constant(self.weights[f"{name}.bias"]))
         mean = ops.reduce_mean(ops.multiply(x, x), np.array([-1], np.int64), True)
         length = ops.sqrt(ops.add(mean, np.float32(self.config.norm_epsilon)))
-        return ops.multiply(
-            ops.multiply(x, ops.divide(np.float32(1), length)), _constant(self.weights[f"{name}.weight"])
-        )
+        return ops.multiply(ops.multiply(x, ops.divide(np.float32(1), length)), weight)
 
     def _scaled(self, index: int, added_RD: ov.Node, drafting_R: ov.Node) -> ov.Node:
         """A layer's contribution, scaled by the role of the row: reading or drafting."""
@@ -158,9 +178,10 @@ class _Graph:
 def _rotations(config: ModelConfig) -> tuple[ov.Node, ov.Node]:
     """Cosines and sines of every position; the sines carry the sign of the rotated half."""
     steps = np.arange(0, config.head_width, 2) / config.head_width
-    angles = np.arange(config.context)[:, None] * config.rope_theta**-steps
-    cosines = np.concatenate([np.cos(angles), np.cos(angles)], 1)
-    sines = np.concatenate([-np.sin(angles), np.sin(angles)], 1)
+    frequencies = np.array(config.rope_frequencies) if config.rope_frequencies else config.rope_theta**-steps
+    angles = np.arange(config.context)[:, None] * frequencies
+    cosines = np.concatenate([np.cos(angles), np.cos(angles)], 1) * config.rope_scale
+    sines = np.concatenate([-np.sin(angles), np.sin(angles)], 1) * config.rope_scale
     cosines_P1E, sines_P1E = (table[:, None].astype(np.float32) for table in (cosines, sines))
     return _constant(cosines_P1E), _constant(sines_P1E)
 
@@ -175,6 +196,28 @@ def _rotate(x_RHE: ov.Node, rotation: Sequence[ov.Node]) -> ov.Node:
 def _constant(array: np.ndarray) -> ov.Node:
     """Memory-mapped weights are not copied, so their owner must outlive the graph."""
     return ops.constant(array, shared_memory=isinstance(array, np.memmap))
+
+
+def _together(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """One below the other; without a copy where they are so in a mapped file."""
+    first, size = arrays[0], sum(array.nbytes for array in arrays)
+    if len(arrays) == 1:
+        return first
+    starts = [array.ctypes.data for array in arrays]
+    ends = [start + array.nbytes for start, array in zip(starts, arrays, strict=True)]
+    if not isinstance(first, np.memmap) or starts[1:] != ends[:-1] or first.base is None:
+        return np.concatenate(arrays)
+    offset = starts[0] - first.base.ctypes.data
+    return first.base[offset : offset + size].view(first.dtype).reshape(-1, *first.shape[1:])
+
+
+def _unpacked(packed_NK: np.ndarray, scales_NG: np.ndarray) -> ov.Node:
+    """The float matrix of int4 groups."""
+    rows, groups = scales_NG.shape
+    shape = ov.Shape([rows, groups, 2 * packed_NK.shape[1] // groups])
+    values_NGK = ops.constant(ov.Tensor(packed_NK, shape, ov.Type.i4), shared_memory=True)
+    scaled_NGK = ops.multiply(ops.convert(values_NGK, ov.Type.f16), _constant(scales_NG[..., None]))
+    return ops.convert(_reshape(scaled_NGK, rows, -1), ov.Type.f32)
 
 
 def _take(table: ov.Node, indices: ov.Node) -> ov.Node:

@@ -335,4 +335,5 @@ def _forget_pages(weights: Weights) -> None:
 
 
 def _stored_as(weights: Weights) -> str:
-    return "int8" if weights["embedding.weight"].dtype == np.int8 else "float32"
+    kinds = {weight.dtype for weight in weights.values()}
+    return "int4" if np.dtype(np.uint8) in kinds else "int8" if np.dtype(np.int8) in kinds else "float32"

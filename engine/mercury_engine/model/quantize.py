@@ -1,8 +1,8 @@
-"""Symmetric int8 weights with one scale per output channel."""
+"""Symmetric weights: int8 with one scale per output channel, or int4 with one for each group of inputs."""
 
 import numpy as np
 
-__all__ = ["dequantize", "quantize", "relative_error"]
+__all__ = ["dequantize", "dequantize_groups", "quantize", "quantize_groups", "relative_error"]
 
 LARGEST = 127
 SMALLEST_SCALE = np.float32(1e-12)
@@ -24,3 +24,23 @@ def relative_error(weight_NK: np.ndarray) -> float:
     moved_NK = dequantize(*quantize(weight_NK)) - weight_NK
     length = float(np.linalg.norm(weight_NK))
     return float(np.linalg.norm(moved_NK)) / length if length else 0.0
+
+
+def quantize_groups(weight_NK: np.ndarray, group: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two integers in -8..7 a byte, the first one in its low half, and a float16 scale for each `group` of a row.
+
+    The value furthest from zero is -8, whatever its sign, so that no level of the sixteen is wasted.
+    """
+    weight_NGK = weight_NK.reshape(len(weight_NK), -1, group)
+    at_NG1 = np.abs(weight_NGK).argmax(axis=2, keepdims=True)
+    scales_NG1 = (np.take_along_axis(weight_NGK, at_NG1, 2) / -8).astype(np.float16)
+    safe_NG1 = np.where(scales_NG1 == 0, 1, scales_NG1).astype(np.float32)
+    values_NK = np.clip(np.rint(weight_NGK / safe_NG1), -8, 7).astype(np.int8).reshape(weight_NK.shape)
+    packed_NK = (values_NK[:, ::2] & 15) | (values_NK[:, 1::2] << 4)
+    return packed_NK.view(np.uint8), scales_NG1[..., 0]
+
+
+def dequantize_groups(packed_NK: np.ndarray, scales_NG: np.ndarray) -> np.ndarray:
+    pairs_NK2 = np.stack([packed_NK << 4, packed_NK & 0xF0], -1).view(np.int8) >> 4
+    values_NGK = pairs_NK2.reshape(*scales_NG.shape, -1)
+    return (values_NGK * scales_NG[..., None].astype(np.float32)).reshape(len(packed_NK), -1)

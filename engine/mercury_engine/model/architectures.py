@@ -1,0 +1,300 @@
+"""The architectures of other people that our graph can compute: what their configs and weights are in our terms.
+
+An architecture is data. Constant factors of a family are multiplied into its weights, so that the graph needs none.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.model.config import Activation, ModelConfig, ModelError
+
+__all__ = ["ARCHITECTURES", "Architecture", "architecture_of", "config_of", "factors", "read_json"]
+
+DOWNLOAD = "download the checkpoint again"
+ELSEWHERE = "run it in a server such as llama-server or Ollama and add the server's address"
+
+
+class Architecture(Struct, frozen=True, kw_only=True):
+    """Weights of a layer are named `layer`, its number, a key of `parts`, and `weight` or `bias`. A part with several
+    names is their matrices one below the other. `sizes` are keys of a config by their usual names; `defaults` hold
+    where a config leaves them out."""
+
+    whole: dict[str, str]
+    layer: str
+    parts: dict[str, tuple[str, ...]]
+    sizes: dict[str, str] = {}
+    defaults: dict[str, Any] = {}
+    norm_offset: float = 0.0
+    scaled_embedding: bool = False
+    activation: Activation | None = None
+
+
+LLAMA = Architecture(
+    whole={
+        "model.embed_tokens": "embedding",
+        "model.norm": "norm",
+        "lm_head": "head",
+    },
+    layer="model.layers.",
+    parts={
+        "input_layernorm": ("attention_norm",),
+        "self_attn.q_proj": ("attention.query",),
+        "self_attn.k_proj": ("attention.key",),
+        "self_attn.v_proj": ("attention.value",),
+        "self_attn.o_proj": ("attention.output",),
+        "self_attn.q_norm": ("attention.query_norm",),
+        "self_attn.k_norm": ("attention.key_norm",),
+        "post_attention_layernorm": ("feed_forward_norm",),
+        "mlp.gate_proj": ("feed_forward.gate",),
+        "mlp.up_proj": ("feed_forward.up",),
+        "mlp.down_proj": ("feed_forward.down",),
+    },
+)
+
+STARCODER = msgspec.structs.replace(
+    LLAMA,
+    parts={name: ours for name, ours in LLAMA.parts.items() if not name.startswith("mlp.")}
+    | {"mlp.c_fc": ("feed_forward.up",), "mlp.c_proj": ("feed_forward.down",)},
+    sizes={"rms_norm_eps": "norm_epsilon"},
+    defaults={"norm_epsilon": 1e-5},
+)
+
+GRANITE_HYBRID = msgspec.structs.replace(
+    LLAMA,
+    parts={name: ours for name, ours in LLAMA.parts.items() if not name.startswith("mlp.")}
+    | {
+        "shared_mlp.input_linear": ("feed_forward.gate", "feed_forward.up"),
+        "shared_mlp.output_linear": ("feed_forward.down",),
+    },
+    sizes={"intermediate_size": "shared_intermediate_size"},
+    defaults={"position_embedding_type": None},
+)
+
+GEMMA = msgspec.structs.replace(LLAMA, norm_offset=1.0, scaled_embedding=True, activation="gelu_tanh")
+
+LLADA = Architecture(
+    whole={
+        "model.transformer.wte": "embedding",
+        "model.transformer.ln_f": "norm",
+        "model.transformer.ff_out": "head",
+    },
+    layer="model.transformer.blocks.",
+    parts={
+        "attn_norm": ("attention_norm",),
+        "q_proj": ("attention.query",),
+        "k_proj": ("attention.key",),
+        "v_proj": ("attention.value",),
+        "attn_out": ("attention.output",),
+        "ff_norm": ("feed_forward_norm",),
+        "ff_proj": ("feed_forward.gate",),
+        "up_proj": ("feed_forward.up",),
+        "ff_out": ("feed_forward.down",),
+    },
+    sizes={
+        "hidden_size": "d_model",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "num_key_value_heads": "n_kv_heads",
+        "intermediate_size": "mlp_hidden_size",
+        "max_position_embeddings": "max_sequence_length",
+        "tie_word_embeddings": "weight_tying",
+    },
+)
+
+ARCHITECTURES = {
+    **dict.fromkeys(("LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"), LLAMA),
+    "Starcoder2ForCausalLM": STARCODER,
+    "GraniteForCausalLM": LLAMA,
+    "GraniteMoeHybridForCausalLM": GRANITE_HYBRID,
+    "GemmaForCausalLM": GEMMA,
+    **dict.fromkeys(("DreamModel", "DreamForCausalLM", "SDARForCausalLM", "Fast_dLLM_QwenForCausalLM"), LLAMA),
+    **dict.fromkeys(("A2DLlamaLMHeadModel", "A2DQwen2LMHeadModel", "A2DQwen3LMHeadModel"), LLAMA),
+    "LLaDAModelLM": LLADA,
+}
+"""By the class that a config names. Diffusion models are the autoregressive one that they were made from, under another
+mask."""
+
+ACTIVATIONS: dict[str, Activation] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+}
+
+
+def architecture_of(path: Path, found: Mapping[str, Any]) -> tuple[str, Architecture]:
+    """The architecture of a config with its name."""
+    named = found.get("architectures") or []
+    name = next((kind for kind in named if kind in ARCHITECTURES), None)
+    if name is None:
+        told = ", ".join(map(str, named)) or found.get("model_type") or "not named"
+        raise ModelError(f"{path}: the architecture is {told}, which cannot run in process; {ELSEWHERE}")
+    return name, ARCHITECTURES[name]
+
+
+def config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[int, ...]], context: int) -> ModelConfig:
+    """The config in our terms. `weights` are the shapes of the weights by our names: what there are of them says more
+    than a config does. `context` bounds it, where it is not 0."""
+    name, architecture = architecture_of(path, found)
+    _refuse(path, found, name)
+    found = architecture.defaults | found
+    sizes = found | {usual: found[own] for usual, own in architecture.sizes.items() if own in found}
+    heads, width = _size(path, sizes, "num_attention_heads"), _size(path, sizes, "hidden_size")
+    head_width = sizes.get("head_dim") or width // heads
+    frequencies, rope_scale = _rotation(path, sizes, head_width)
+    first = "layers.0."
+    return ModelConfig(
+        name=path.parent.name,
+        width=width,
+        layers=_size(path, sizes, "num_hidden_layers"),
+        heads=heads,
+        kv_heads=sizes.get("num_key_value_heads") or heads,
+        head_width=head_width,
+        feed_forward=_size(path, sizes, "intermediate_size"),
+        vocabulary=weights.get("embedding.weight", (0,))[0],
+        context=_context(sizes, context),
+        rope_theta=_theta(sizes),
+        norm_epsilon=sizes.get("rms_norm_eps") or 1e-6,
+        qk_norm=f"{first}attention.query_norm.weight" in weights,
+        qkv_bias=f"{first}attention.query.bias" in weights,
+        tied=sizes.get("tie_word_embeddings") is True or "head.weight" not in weights,
+        layer_norm="norm.bias" in weights,
+        gated=f"{first}feed_forward.gate.weight" in weights,
+        activation=architecture.activation or _activation(path, sizes),
+        output_bias=f"{first}attention.output.bias" in weights,
+        feed_forward_bias=f"{first}feed_forward.down.bias" in weights,
+        embedding_scale=width**0.5 if architecture.scaled_embedding else float(sizes.get("embedding_multiplier") or 1),
+        rope_frequencies=frequencies,
+        rope_scale=rope_scale,
+    )
+
+
+def factors(found: Mapping[str, Any], head_width: int) -> dict[str, float]:
+    """What the weights of some parts are multiplied by."""
+    residual = float(found.get("residual_multiplier") or 1)
+    attention = found.get("attention_multiplier")
+    return {
+        "attention.output": residual,
+        "feed_forward.down": residual,
+        "attention.query": attention * head_width**0.5 if attention else 1.0,
+        "norm": 1 / (found.get("logits_scaling") or 1),
+    }
+
+
+def read_json(path: Path, remedy: str = DOWNLOAD) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error}); name the folder of a checkpoint") from error
+    except msgspec.DecodeError as error:
+        raise ModelError(f"{path}: {error}; {remedy}") from error
+
+
+def _refuse(path: Path, found: Mapping[str, Any], name: str) -> None:
+    """What the graph has not, in an architecture that it has."""
+    rope = _rope(found)
+    layers = {"attention", "full_attention", "sliding_attention"}
+    recurrent = sorted({str(layer) for layer in found.get("layer_types") or []} - layers)
+    partial = found.get("partial_rotary_factor") or rope.get("partial_rotary_factor") or 1.0
+    wrong = {
+        "num_local_experts": found.get("num_local_experts"),
+        "layer_types": recurrent,
+        "partial_rotary_factor": partial if partial != 1.0 else None,
+        "quantization_config": found.get("quantization_config"),
+    }
+    for key, value in wrong.items():
+        if value:
+            raise ModelError(f"{path}: {key} is {value!r}; {name} cannot run in process with that: {ELSEWHERE}")
+
+
+def _size(path: Path, found: Mapping[str, Any], name: str) -> int:
+    value = found.get(name)
+    if not isinstance(value, int) or value < 1:
+        raise ModelError(f"{path}: {name} is {value!r}, not a number from 1 on; {DOWNLOAD}")
+    return value
+
+
+def _context(found: Mapping[str, Any], most: int) -> int:
+    """Rows see everything before them, so that a sliding window is the end of the context."""
+    slides = found.get("use_sliding_window", True) and found.get("sliding_window")
+    known = [size for size in (found.get("max_position_embeddings"), slides, most) if size]
+    return min(known, default=2048)
+
+
+def _activation(path: Path, found: Mapping[str, Any]) -> Activation:
+    named = found.get("hidden_act") or found.get("activation_type") or "silu"
+    if named not in ACTIVATIONS:
+        raise ModelError(f"{path}: hidden_act is {named!r}, none of {', '.join(ACTIVATIONS)}; {ELSEWHERE}")
+    return ACTIVATIONS[named]
+
+
+def _rope(found: Mapping[str, Any]) -> dict[str, Any]:
+    return found.get("rope_parameters") or found.get("rope_scaling") or {}
+
+
+def _theta(found: Mapping[str, Any]) -> float:
+    return float(found.get("rope_theta") or _rope(found).get("rope_theta") or 10_000.0)
+
+
+def _rotation(path: Path, found: Mapping[str, Any], head_width: int) -> tuple[tuple[float, ...], float]:
+    """The frequencies of a scaled rotation, empty for a plain one, and the length of its cosines and sines."""
+    rope, theta = _rope(found), _theta(found)
+    kind = rope.get("rope_type") or rope.get("type") or "default"
+    if found.get("position_embedding_type", "rope") != "rope":
+        return (0.0,) * (head_width // 2), 1.0
+    plain = theta ** -(np.arange(0, head_width, 2) / head_width)
+    try:
+        match kind:
+            case "default" | "dynamic":
+                return (), 1.0
+            case "linear":
+                return tuple((plain / rope["factor"]).tolist()), 1.0
+            case "llama3":
+                return tuple(_llama3(plain, rope).tolist()), 1.0
+            case "yarn":
+                return tuple(_yarn(plain, rope, theta, found).tolist()), _yarn_scale(rope, _yarn_factor(rope, found))
+    except KeyError as error:
+        raise ModelError(f"{path}: rope_scaling is {kind!r} without {error}; {DOWNLOAD}") from error
+    raise ModelError(f"{path}: rope_scaling is {kind!r}, none of linear, llama3 and yarn; {ELSEWHERE}")
+
+
+def _llama3(plain: np.ndarray, rope: Mapping[str, Any]) -> np.ndarray:
+    """Long waves are stretched, short ones stay, and between them one fades into the other."""
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    turns = rope["original_max_position_embeddings"] * plain / (2 * math.pi)
+    kept = np.clip((turns - low) / (high - low), 0, 1)
+    return plain * (kept + (1 - kept) / rope["factor"])
+
+
+def _yarn(plain: np.ndarray, rope: Mapping[str, Any], theta: float, found: Mapping[str, Any]) -> np.ndarray:
+    count, original = len(plain), rope.get("original_max_position_embeddings") or found["max_position_embeddings"]
+    low, high = (
+        2 * count * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(theta))
+        for turns in (rope.get("beta_fast") or 32, rope.get("beta_slow") or 1)
+    )
+    if rope.get("truncate", True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, 2 * count - 1)
+    stretched = np.clip((np.arange(count) - low) / max(high - low, 0.001), 0, 1)
+    return plain * (1 - stretched + stretched / _yarn_factor(rope, found))
+
+
+def _yarn_factor(rope: Mapping[str, Any], found: Mapping[str, Any]) -> float:
+    return rope.get("factor") or found["max_position_embeddings"] / rope["original_max_position_embeddings"]
+
+
+def _yarn_scale(rope: Mapping[str, Any], factor: float) -> float:
+    def scale(weight: float) -> float:
+        return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
+
+    if rope.get("attention_factor") is not None:
+        return float(rope["attention_factor"])
+    own, all_of_them = rope.get("mscale"), rope.get("mscale_all_dim")
+    return scale(own) / scale(all_of_them) if own and all_of_them else scale(1)

@@ -1,0 +1,159 @@
+"""Writes a checkpoint once as it is run: int8 or int4 weights under our names beside its own config and tokenizer."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.model.architectures import config_of, read_json
+from mercury_engine.model.checkpoint import Checkpoint, Weight, read_checkpoint
+from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError
+from mercury_engine.model.export import SCALE, Weights, shapes
+from mercury_engine.model.quantize import quantize, quantize_groups
+from mercury_engine.model.stored import TensorWriter, stored_tensors
+
+__all__ = ["WEIGHTS_FILE", "Converted", "Precision", "convert", "read_converted"]
+
+WEIGHTS_FILE = "weights.safetensors"
+COPIED = (CONFIG_FILE, TOKENIZER_FILE, "tokenizer_config.json", "generation_config.json")
+REMEDY = "add the model again: `mercury-ls model add`"
+
+GROUPS = (64, 32)
+ROWS = 4096
+"""Rows that are converted together."""
+
+Precision = Literal["int8", "int4"]
+Report = Callable[[float, str], None]
+_Layout = dict[str, tuple[np.dtype, tuple[int, ...]]]
+
+
+class Converted(Struct, frozen=True):
+    """What is known of a model once it is converted; `bytes` of its weights."""
+
+    architecture: str
+    parameters: int
+    vocabulary: int
+    context: int
+    precision: Precision
+    bytes: int
+
+
+def convert(
+    source: Path, target: Path, precision: Precision = "int8", report: Report = lambda share, doing: None
+) -> Converted:
+    """Write the checkpoint in `source` to the folder `target`. Embeddings are int8 either way."""
+    checkpoint = read_checkpoint(source)
+    layout = _layout(checkpoint, precision)
+    target.mkdir(parents=True, exist_ok=True)
+    part = target / f"{WEIGHTS_FILE}.part"
+    try:
+        with part.open("wb") as file:
+            writer = TensorWriter(file, layout)
+            _write(checkpoint, layout, writer, report)
+        os.replace(part, target / WEIGHTS_FILE)
+    except OSError as error:
+        raise ModelError(f"{part}: cannot be written ({error}); {writer_needs(layout)}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    for name in COPIED:
+        if source.resolve() != target.resolve() and (source / name).exists():
+            shutil.copyfile(source / name, target / name)
+    config, sizes = checkpoint.config, (weight.shape for weight in checkpoint.weights.values())
+    return Converted(
+        architecture=checkpoint.architecture,
+        parameters=sum(int(np.prod(shape)) for shape in sizes),
+        vocabulary=config.vocabulary,
+        context=config.context,
+        precision=precision,
+        bytes=writer.bytes,
+    )
+
+
+def writer_needs(layout: _Layout) -> str:
+    size = sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in layout.values())
+    return f"it needs {size / 2**20:,.0f} MiB of free disk"
+
+
+def _layout(checkpoint: Checkpoint, precision: Precision) -> _Layout:
+    """The type and shape of everything to write, in the order in which a layer uses it."""
+    found: _Layout = {}
+    for name, weight in checkpoint.weights.items():
+        group = _group(name, weight, precision)
+        rows, *inner = weight.shape
+        if not inner:
+            found[name] = np.dtype(np.float32), weight.shape
+        elif group:
+            found[name] = np.dtype(np.uint8), (rows, inner[0] // 2)
+            found[name + SCALE] = np.dtype(np.float16), (rows, inner[0] // group)
+        else:
+            found[name] = np.dtype(np.int8), weight.shape
+            found[name + SCALE] = np.dtype(np.float32), (rows, 1)
+    return found
+
+
+def _group(name: str, weight: Weight, precision: Precision) -> int:
+    """The inputs that share a scale; 0 for a whole row."""
+    if precision == "int8" or name in ("embedding.weight", "head.weight"):
+        return 0
+    return next((size for size in GROUPS if weight.shape[-1] % size == 0), 0)
+
+
+def _write(checkpoint: Checkpoint, layout: _Layout, writer: TensorWriter, report: Report) -> None:
+    whole = sum(int(np.prod(weight.shape)) for weight in checkpoint.weights.values())
+    done = 0
+    for name, weight in checkpoint.weights.items():
+        for start, rows in _pieces(weight):
+            if rows.ndim == 1:
+                writer.write(name, start, rows)
+            else:
+                values, scales = _quantised(rows, layout[name], layout[name + SCALE])
+                writer.write(name, start, values)
+                writer.write(name + SCALE, start, scales)
+            done += rows.size
+            report(done / whole, f"converting {name}")
+
+
+def _pieces(weight: Weight) -> Iterator[tuple[int, np.ndarray]]:
+    for start in range(0, weight.shape[0], ROWS):
+        yield start, weight.rows(start, start + ROWS)
+
+
+def _quantised(
+    rows: np.ndarray, values: tuple[np.dtype, tuple[int, ...]], scales: tuple[np.dtype, tuple[int, ...]]
+) -> tuple[np.ndarray, np.ndarray]:
+    if values[0] == np.int8:
+        return quantize(rows)
+    return quantize_groups(rows, rows.shape[1] // scales[1][1])
+
+
+def read_converted(folder: Path, context: int = 0) -> tuple[ModelConfig, Weights]:
+    """The config and the mapped weights of a folder that `convert` wrote; `context` bounds it, where it is not 0."""
+    stored = stored_tensors(folder / WEIGHTS_FILE, REMEDY)
+    path = folder / CONFIG_FILE
+    config = config_of(path, read_json(path, REMEDY), {name: tensor.shape for name, tensor in stored.items()}, context)
+    weights = {name: tensor.raw for name, tensor in stored.items()}
+    _check(folder, config, weights)
+    return config, weights
+
+
+def _check(folder: Path, config: ModelConfig, weights: Weights) -> None:
+    expected = shapes(config)
+    unknown = weights.keys() - expected.keys() - {name + SCALE for name in expected}
+    wrong = sorted(unknown) + [name for name, shape in expected.items() if not _fits(weights, name, shape)]
+    if wrong:
+        raise ModelError(f"{folder / WEIGHTS_FILE}: {wrong[0]} is missing, unknown or of another shape; {REMEDY}")
+
+
+def _fits(weights: Weights, name: str, shape: tuple[int, ...]) -> bool:
+    weight, scales = weights.get(name), weights.get(name + SCALE)
+    if weight is None or len(shape) == 1:
+        return weight is not None and weight.shape == shape
+    if scales is None or scales.ndim != 2 or len(scales) != shape[0]:
+        return False
+    if weight.dtype == np.int8:
+        return weight.shape == shape and scales.shape[1] == 1
+    return weight.shape == (shape[0], shape[1] // 2) and shape[1] % scales.shape[1] == 0

@@ -1,0 +1,31 @@
+"""Opens the weights of other people: a checkpoint as it was converted, or as it was downloaded, behind `Runtime`."""
+
+import os
+from pathlib import Path
+
+from mercury_engine.model.checkpoint import read_checkpoint
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.convert import WEIGHTS_FILE, read_converted
+from mercury_engine.model.export import Weights
+from mercury_engine.model.openvino_runtime import OpenvinoRuntime, native_precision
+from mercury_engine.model.runtime import Resources, Runtime
+from mercury_engine.record import ModelRecord
+
+__all__ = ["CONTEXT", "open_decoder", "read_decoder"]
+
+CONTEXT = 8192
+"""How far a model reads unless its record says otherwise: more takes a CPU many seconds."""
+
+
+def open_decoder(folder: Path, record: ModelRecord, resources: Resources) -> Runtime:
+    config, weights = read_decoder(folder, record.context or CONTEXT)
+    threads = resources.threads or min(2, os.cpu_count() or 1)
+    return OpenvinoRuntime(config, weights, threads=threads, precision=native_precision())
+
+
+def read_decoder(folder: Path, context: int = CONTEXT) -> tuple[ModelConfig, Weights]:
+    """Quantised weights where there are any, else the float ones of the checkpoint."""
+    if (folder / WEIGHTS_FILE).exists():
+        return read_converted(folder, context)
+    checkpoint = read_checkpoint(folder, context)
+    return checkpoint.config, {name: weight.rows() for name, weight in checkpoint.weights.items()}

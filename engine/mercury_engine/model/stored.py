@@ -1,0 +1,100 @@
+"""Tensors in safetensors files, mapped into memory and read as far as they are asked for; and files of them, written in
+parts."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.model.config import ModelError
+
+__all__ = ["StoredTensor", "TensorWriter", "stored_tensors"]
+
+DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8, "U8": np.uint8}
+NAMES = {np.dtype(kind): name for name, kind in DTYPES.items() if name != "BF16"}
+ALIGNED = 64
+
+
+class StoredTensor:
+    """One tensor of a file. `raw` is a view of the mapped file, in which bfloat16 is uint16."""
+
+    __slots__ = ("dtype", "raw")
+
+    def __init__(self, raw: np.ndarray, dtype: str) -> None:
+        self.raw = raw
+        self.dtype = dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.raw.shape
+
+    def floats(self, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Some rows as float32: a copy, except of what is stored so."""
+        rows = self.raw[start:stop] if self.raw.ndim else self.raw
+        if self.dtype == "BF16":
+            return (rows.astype(np.uint32) << 16).view(np.float32)
+        return rows.astype(np.float32) if self.dtype == "F16" else rows
+
+
+class _Entry(Struct, frozen=True):
+    dtype: str
+    shape: tuple[int, ...]
+    data_offsets: tuple[int, int]
+
+
+def stored_tensors(path: Path, remedy: str) -> dict[str, StoredTensor]:
+    """The tensors of a file by name; `remedy` ends the message about a file that cannot be used."""
+    try:
+        raw = np.memmap(path, np.uint8, "c")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read ({error}); {remedy}") from error
+    length = int.from_bytes(raw[:8].tobytes(), "little")
+    try:
+        header = msgspec.json.decode(raw[8 : 8 + length].tobytes(), type=dict[str, msgspec.Raw])
+        header.pop("__metadata__", None)
+        entries = {name: msgspec.json.decode(entry, type=_Entry) for name, entry in header.items()}
+    except msgspec.DecodeError as error:
+        raise ModelError(f"{path}: damaged header ({error}); {remedy}") from error
+    data = raw[8 + length :]
+    return {name: _tensor(data, entry, f"{path}: {name}", remedy) for name, entry in entries.items()}
+
+
+def _tensor(data: np.ndarray, entry: _Entry, place: str, remedy: str) -> StoredTensor:
+    if entry.dtype not in DTYPES:
+        raise ModelError(f"{place} is {entry.dtype}; convert it to one of {', '.join(DTYPES)}")
+    dtype = np.dtype(DTYPES[entry.dtype])
+    start, stop = entry.data_offsets
+    size = math.prod(entry.shape) * dtype.itemsize
+    if min(entry.shape, default=0) < 0 or not 0 <= start <= stop <= len(data) or stop - start != size:
+        raise ModelError(f"{place} does not fit the file, which is damaged or truncated; {remedy}")
+    return StoredTensor(data[start:stop].view(dtype).reshape(entry.shape), entry.dtype)
+
+
+class TensorWriter:
+    """Writes a file of tensors whose shapes are known beforehand, a few rows of any of them at a time.
+
+    Wide types come first, so that each tensor is aligned to its type.
+    """
+
+    def __init__(self, file: BinaryIO, tensors: Mapping[str, tuple[np.dtype, tuple[int, ...]]]) -> None:
+        self._file = file
+        self._starts: dict[str, int] = {}
+        entries, end = {}, 0
+        for name, (dtype, shape) in sorted(tensors.items(), key=lambda item: -item[1][0].itemsize):
+            self._starts[name], end = end, end + math.prod(shape) * dtype.itemsize
+            entries[name] = _Entry(NAMES[dtype], shape, (self._starts[name], end))
+        header = msgspec.json.encode(entries)
+        header += b" " * (-(8 + len(header)) % ALIGNED)
+        self._data = 8 + len(header)
+        self.bytes = self._data + end
+        self._rows = {name: math.prod(shape[1:]) * dtype.itemsize for name, (dtype, shape) in tensors.items()}
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(self.bytes)
+
+    def write(self, name: str, start: int, rows: np.ndarray) -> None:
+        self._file.seek(self._data + self._starts[name] + start * self._rows[name])
+        self._file.write(np.ascontiguousarray(rows).data)

@@ -1,0 +1,255 @@
+"""Checkpoints of other people answer as transformers' own layers do, before and after they are converted."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mercury_engine.model.config import ModelError
+from mercury_engine.model.convert import convert
+from mercury_engine.model.decoder import open_decoder, read_decoder
+from mercury_engine.model.openvino_runtime import OpenvinoRuntime
+from mercury_engine.model.runtime import Resources, Rows
+from mercury_engine.model.silent_openvino import ov
+from mercury_engine.record import ModelRecord
+
+TOLERANCE = 2e-4
+VOCABULARY = 300
+SHAPE = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 256,
+    "tie_word_embeddings": False,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+
+
+def rope(kind, **fields):
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10_000.0, **fields}}
+
+
+LLAMA3 = rope("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64)
+GRANITE = {
+    "embedding_multiplier": 12.0,
+    "attention_multiplier": 0.08,
+    "residual_multiplier": 0.22,
+    "logits_scaling": 4.0,
+}
+DENSE_HYBRID = {
+    "layer_types": ["attention"] * 2,
+    "num_local_experts": 0,
+    "num_experts_per_tok": 0,
+    "shared_intermediate_size": 96,
+    "mamba_n_heads": 8,
+}
+CASES = {
+    "qwen2": ("Qwen2", {}),
+    "qwen2 tied": ("Qwen2", {"tie_word_embeddings": True}),
+    "qwen3": ("Qwen3", {}),
+    "llama": ("Llama", {}),
+    "llama biases": ("Llama", {"attention_bias": True, "mlp_bias": True}),
+    "deepseek": ("Llama", rope("linear", factor=4.0)),
+    "llama 3": ("Llama", LLAMA3),
+    "yarn": ("Qwen2", rope("yarn", factor=4.0, original_max_position_embeddings=64)),
+    "mistral": ("Mistral", {"sliding_window": 128}),
+    "starcoder2": ("Starcoder2", {"sliding_window": 128, "use_bias": True}),
+    "granite": ("Granite", GRANITE),
+    "granite 4": ("GraniteMoeHybrid", GRANITE | DENSE_HYBRID | {"position_embedding_type": "rope"}),
+    "granite 4 without positions": ("GraniteMoeHybrid", GRANITE | DENSE_HYBRID),
+    "codegemma": ("Gemma", {"tie_word_embeddings": True}),
+}
+BIDIRECTIONAL = ("qwen2", "qwen3", "llama")
+
+
+@pytest.fixture(scope="module")
+def torch_and_transformers():
+    """Their import takes seconds."""
+    import torch
+    import transformers
+
+    return torch, transformers
+
+
+@pytest.fixture(scope="module")
+def saved(torch_and_transformers, tmp_path_factory):
+    """A random model of a class of transformers, as it saves it, by the name of its case."""
+    torch, transformers = torch_and_transformers
+    models = {}
+
+    def save(case):
+        if case not in models:
+            family, changed = CASES[case]
+            torch.manual_seed(0)
+            config = getattr(transformers, f"{family}Config")(**SHAPE | changed)
+            model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+            with torch.no_grad():
+                for weight in model.parameters():
+                    weight.copy_(torch.randn_like(weight) * 0.1 + (weight.dim() == 1))
+            folder = tmp_path_factory.mktemp(case.replace(" ", "-"))
+            model.save_pretrained(folder)
+            models[case] = model, folder
+        return models[case]
+
+    return save
+
+
+def ids_of(count):
+    return np.random.default_rng(0).integers(3, VOCABULARY, count).astype(np.int32)
+
+
+def runtime_of(folder, context=0):
+    config, weights = read_decoder(folder, context)
+    return OpenvinoRuntime(config, weights, threads=1, precision=ov.Type.f32)
+
+
+def rows_of(ids, start=0, **options):
+    return Rows(ids, np.arange(start, start + len(ids), dtype=np.int32), **options)
+
+
+def logits_of(runtime, ids, **options):
+    return runtime.forward(rows_of(ids, **options), runtime.cache()).logits_WV
+
+
+def theirs(torch, model, ids, *, causal=True):
+    count = len(ids)
+    mask = torch.ones(count, count, dtype=torch.bool)
+    mask = (mask.tril() if causal else mask)[None, None]
+    with torch.no_grad():
+        return model(torch.from_numpy(ids)[None].long(), attention_mask=mask).logits[0].numpy()
+
+
+def check_close(found, expected, tolerance=TOLERANCE):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_logits_equal_those_of_transformers(case, saved, torch_and_transformers):
+    model, folder = saved(case)
+    ids = ids_of(100)
+    check_close(logits_of(runtime_of(folder), ids), theirs(torch_and_transformers[0], model, ids))
+
+
+def test_the_cache_continues_what_was_read(saved):
+    runtime, ids = runtime_of(saved("qwen2")[1]), ids_of(100)
+    cache, found = runtime.cache(), []
+    for start, stop in ((0, 70), (70, 71), (71, 90), (90, 100)):
+        forward = runtime.forward(rows_of(ids[start:stop], start), cache)
+        cache.append(forward, range(stop - start))
+        found.append(forward.logits_WV)
+    check_close(np.concatenate(found), logits_of(runtime, ids))
+
+
+def test_open_decoder_reads_as_far_as_the_record_says(saved):
+    folder = saved("qwen2")[1]
+    record = ModelRecord(name="tiny", kind="fim", prompt="qwen", context=128)
+    assert open_decoder(folder, record, Resources(threads=1)).config.context == 128
+
+
+@pytest.mark.parametrize(("precision", "most"), [("int8", 0.05), ("int4", 0.3)])
+@pytest.mark.parametrize("case", ["qwen2", "qwen2 tied", "starcoder2", "granite 4", "codegemma"])
+def test_converted_weights_answer_almost_alike(case, precision, most, saved, tmp_path):
+    folder, shares = saved(case)[1], []
+    facts = convert(folder, tmp_path, precision, lambda share, doing: shares.append(share))
+    ids = ids_of(60)
+    expected, found = logits_of(runtime_of(folder), ids), logits_of(runtime_of(tmp_path), ids)
+    assert np.linalg.norm(found - expected) < most * np.linalg.norm(expected)
+    assert runtime_of(tmp_path).precision == f"{precision} weights, f32"
+    assert (facts.vocabulary, facts.precision) == (VOCABULARY, precision)
+    assert facts.bytes == (tmp_path / "weights.safetensors").stat().st_size
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+def test_converting_again_replaces_what_was_there(saved, tmp_path):
+    folder = saved("llama")[1]
+    convert(folder, tmp_path, "int8")
+    convert(folder, tmp_path, "int4")
+    assert runtime_of(tmp_path).precision == "int4 weights, f32"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "config.json",
+        "generation_config.json",
+        "weights.safetensors",
+    ]
+
+
+def copied(folder, target):
+    for path in folder.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    return target
+
+
+def rewritten(path, **changed):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+
+
+def check_refused(folder, *words):
+    with pytest.raises(ModelError) as caught:
+        read_decoder(folder)
+    assert [word for word in (str(folder), *words) if word not in str(caught.value)] == []
+
+
+SERVER = "llama-server or Ollama"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"architectures": ["Qwen3MoeForCausalLM"]}, ["Qwen3MoeForCausalLM", SERVER]),
+        ({"architectures": None, "model_type": "mamba"}, ["mamba", SERVER]),
+        ({"num_local_experts": 8}, ["num_local_experts is 8", SERVER]),
+        ({"layer_types": ["full_attention", "linear_attention"]}, ["['linear_attention']", SERVER]),
+        ({"partial_rotary_factor": 0.25}, ["partial_rotary_factor is 0.25", SERVER]),
+        ({"quantization_config": {"bits": 4}}, ["quantization_config", SERVER]),
+        ({"hidden_act": "relu"}, ["hidden_act is 'relu'", SERVER]),
+        ({"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}}, ["'longrope'", SERVER]),
+        ({"rope_parameters": {"rope_type": "linear"}}, ["'linear' without 'factor'", "download"]),
+        ({"num_hidden_layers": 3}, ["layers.2", "missing", "download"]),
+        ({"hidden_size": None}, ["config.json", "hidden_size is None", "download"]),
+        ({"intermediate_size": 50}, ["feed_forward", "(96, 64)", "(50, 64)"]),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_cannot_run_here_is_named_with_a_remedy(changed, words, saved, tmp_path):
+    copied(saved("qwen2")[1], tmp_path)
+    rewritten(tmp_path / "config.json", **changed)
+    check_refused(tmp_path, *words)
+
+
+def test_damaged_and_missing_files_are_named_with_a_remedy(saved, tmp_path):
+    weights = copied(saved("qwen2")[1], tmp_path) / "model.safetensors"
+    data = weights.read_bytes()
+    weights.write_bytes(data[:-1])
+    check_refused(tmp_path, "model.safetensors", "damaged or truncated", "download")
+    weights.write_bytes(b"\x08" + bytes(7) + b"no json!")
+    check_refused(tmp_path, "model.safetensors", "damaged header", "download")
+    weights.rename(tmp_path / "pytorch_model.bin")
+    check_refused(tmp_path, "model.safetensors", "only .safetensors are read")
+    (tmp_path / "config.json").unlink()
+    check_refused(tmp_path, "config.json", "name the folder of a checkpoint")
+
+
+def test_a_damaged_converted_folder_says_to_add_the_model_again(saved, tmp_path):
+    convert(saved("qwen2")[1], tmp_path)
+    weights = tmp_path / "weights.safetensors"
+    data = weights.read_bytes()
+    weights.write_bytes(data[:-1])
+    check_refused(tmp_path, "weights.safetensors", "damaged or truncated", "mercury-ls model add")
+    weights.write_bytes(data)
+    rewritten(tmp_path / "config.json", num_hidden_layers=3)
+    check_refused(tmp_path, "weights.safetensors", "layers.2", "mercury-ls model add")
+
+
+def test_a_failed_conversion_leaves_nothing_behind(saved, tmp_path):
+    def fail(share, doing):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ModelError, match=r"No space left on device.*needs 0 MiB of free disk"):
+        convert(saved("qwen2")[1], tmp_path, "int8", fail)
+    assert list(tmp_path.iterdir()) == []
