@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 
-__all__ = ["Calibration", "confident", "features", "read_calibration"]
+__all__ = ["UNCALIBRATED", "Calibration", "confident", "features", "read_calibration"]
 
 SMALLEST_PROBABILITY = 1e-6
 
@@ -33,6 +33,11 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
         seen = features(probabilities, complete=complete)
         score = self.bias + sum(weight * value for weight, value in zip(weights, seen, strict=True))
         return 1 / (1 + math.exp(-score))
+
+
+UNCALIBRATED = Calibration(bias=1.5 - math.log(3), mean=15.0, least=0.0, length=0.0, complete=0.0)
+"""For models of which no decisions are known: a mean log probability of -0.1, which tells good answers of many models
+from bad ones, gives 0.25, the bar that suggestions have by default."""
 
 
 def features(probabilities: Sequence[float], *, complete: bool) -> tuple[float, float, float, float]:

@@ -1,16 +1,14 @@
 """Text to tokens and back: a byte-level BPE whose pre-tokens never cross a line end, and token healing."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-import numpy as np
 import tokenizers
 from tokenizers import Regex, decoders, models, pre_tokenizers
 
 from mercury_engine.api import EngineError
+from mercury_engine.tokens.spelling import Spelling, byte_of_symbol, valid
 from mercury_engine.tokens.vocabulary import MAXIMUM_PART, SPECIALS
 
 __all__ = ["PATTERN", "Tokenizer", "TokenizerError", "untrained"]
@@ -29,7 +27,6 @@ lines, and a finished line is appended to the context without changing the token
 
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 CACHED_LINES = 1 << 14
-CACHED_CONSTRAINTS = 1 << 10
 
 
 class TokenizerError(EngineError):
@@ -49,20 +46,17 @@ def untrained() -> tokenizers.Tokenizer:
     return tokenizer
 
 
-class Tokenizer:
+class Tokenizer(Spelling):
     """Owns the vocabulary and caches encoded lines, so that an unchanged line costs a look-up."""
 
     def __init__(self, data: bytes, source: str = "tokenizer.json") -> None:
         self._rust = _parse(data, source)
         symbols = [self._rust.id_to_token(token) for token in range(self._rust.get_vocab_size())]
         _check(symbols, self._rust, source)
+        super().__init__(_vocabulary_bytes(symbols))
         self._symbols: list[str] = symbols
-        self.token_bytes: tuple[bytes, ...] = _vocabulary_bytes(symbols)
         self.byte_ids: tuple[int, ...] = tuple(self.token_bytes.index(bytes([byte])) for byte in range(256))
-        self._ids = {spelling: token for token, spelling in enumerate(self.token_bytes) if spelling}
-        self._sorted = sorted(self._ids)
         self._line = lru_cache(CACHED_LINES)(self._encode_line)
-        self.allowed = lru_cache(CACHED_CONSTRAINTS)(self._allowed)
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
@@ -70,10 +64,6 @@ class Tokenizer:
             return cls(path.read_bytes(), str(path))
         except OSError as error:
             raise TokenizerError(f"{path}: cannot read the tokenizer ({error}); install the model again") from error
-
-    @property
-    def vocabulary(self) -> int:
-        return len(self.token_bytes)
 
     def encode(self, text: str) -> list[int]:
         """Never yields a special token: a literal `<mask>` is text."""
@@ -84,13 +74,6 @@ class Tokenizer:
         """For each token with a line end, the tokens that spell the text before it."""
         ending = (token for token, spelled in enumerate(self.token_bytes) if b"\n" in spelled)
         return {token: tuple(self.encode(self.decode([token]).partition("\n")[0])) for token in ending}
-
-    def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The exact bytes of the ids; special tokens have none."""
-        return b"".join(self.token_bytes[token] for token in ids)
-
-    def decode(self, ids: Iterable[int]) -> str:
-        return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def symbol(self, token: int) -> str:
         """The token as golden files show it: `Ġ` for a space and `Ċ` for a line end."""
@@ -105,7 +88,7 @@ class Tokenizer:
         """
         if not head:
             return [], ""
-        encoding = self._rust.encode(_valid(head), add_special_tokens=False)
+        encoding = self._rust.encode(valid(head), add_special_tokens=False)
         stable = [
             token for token, word in zip(encoding.ids, encoding.word_ids, strict=True) if word != encoding.word_ids[-1]
         ]
@@ -115,33 +98,10 @@ class Tokenizer:
 
     def spell(self, part: str) -> list[int]:
         """One byte token for each byte of the part."""
-        return [self.byte_ids[byte] for byte in _valid(part).encode()]
-
-    def remaining(self, typed: bytes, token: int) -> bytes:
-        """The bytes of `typed` that are left to spell after `token`."""
-        return typed[len(self.token_bytes[token]) :]
-
-    def _allowed(self, typed: bytes) -> np.ndarray:
-        """The ids that a slot may take while `typed` is left to spell, ascending: tokens that start with all of it, and
-        tokens that it starts with. The sorted vocabulary is the trie."""
-        assert typed, "a slot is constrained only while typed bytes are left to spell"
-        start = bisect_left(self._sorted, typed)
-        stop = start
-        while stop < len(self._sorted) and self._sorted[stop].startswith(typed):
-            stop += 1
-        beginnings = (typed[:length] for length in range(1, len(typed)))
-        spellings = [*self._sorted[start:stop], *(piece for piece in beginnings if piece in self._ids)]
-        ids = np.array(sorted(self._ids[spelling] for spelling in spellings), np.int32)
-        ids.setflags(write=False)
-        return ids
+        return [self.byte_ids[byte] for byte in valid(part).encode()]
 
     def _encode_line(self, line: str) -> tuple[int, ...]:
-        return tuple(self._rust.encode(_valid(line), add_special_tokens=False).ids)
-
-
-def _valid(text: str) -> str:
-    """Each lone surrogate, which editors send and UTF-8 cannot hold, becomes one `?`, so that offsets stay."""
-    return text.encode("utf-8", "replace").decode()
+        return tuple(self._rust.encode(valid(line), add_special_tokens=False).ids)
 
 
 def _overlong(part: str) -> int:
@@ -189,13 +149,6 @@ def _check(symbols: list[str], tokenizer: tokenizers.Tokenizer, source: str) -> 
 
 
 def _vocabulary_bytes(symbols: list[str]) -> tuple[bytes, ...]:
-    byte_of = _byte_of_symbol()
+    byte_of = byte_of_symbol()
     plain = (bytes(byte_of[character] for character in symbol) for symbol in symbols[len(SPECIALS) :])
     return (*[b""] * len(SPECIALS), *plain)
-
-
-def _byte_of_symbol() -> dict[str, int]:
-    """GPT-2's byte-level alphabet: printable bytes stand for themselves, all others for U+0100 and on."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}

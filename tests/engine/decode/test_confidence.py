@@ -1,8 +1,10 @@
 """How likely an answer is to be accepted: monotone, documented, read from beside the weights."""
 
+import math
+
 import pytest
 
-from mercury_engine.decode.confidence import Calibration, confident, read_calibration
+from mercury_engine.decode.confidence import UNCALIBRATED, Calibration, confident, read_calibration
 from mercury_engine.model.config import ModelError
 from mercury_engine.model.fitted import CALIBRATION_FILE
 
@@ -15,6 +17,15 @@ def test_the_defaults_are_what_their_comment_says():
     check([0.95] * 9, 0.72)
     check([0.7] * 9, 0.32)
     check([0.95] * 8 + [0.01], 0.01)
+
+
+def test_an_uncalibrated_model_is_shown_by_its_mean_log_probability():
+    def likely(mean, count=5):
+        return UNCALIBRATED.p_accept([math.exp(mean)] * count, complete=True)
+
+    assert likely(-0.1) == pytest.approx(0.25)
+    assert likely(-0.1, count=50) == pytest.approx(0.25)
+    assert likely(-0.099) > 0.25 > likely(-0.101)
 
 
 def test_nothing_said_is_nothing_to_accept():

@@ -1,0 +1,184 @@
+"""The tokenizer of somebody else's model, read from its tokenizer.json: BPE on bytes, or falling back on them.
+
+A token's name in a user's text is text: special tokens are removed from the vocabulary that text is encoded with, and
+enter a prompt by name only.
+"""
+
+import re
+from functools import lru_cache
+from itertools import groupby, product
+from pathlib import Path
+
+import msgspec
+import tokenizers
+
+from mercury_engine.api import EngineError
+from mercury_engine.prompts.pieces import Prompt, Special
+from mercury_engine.tokens.spelling import Spelling, byte_of_symbol, valid
+from mercury_engine.tokens.vocabulary import MAXIMUM_PART
+
+__all__ = ["PretrainedTokenizer"]
+
+CACHED_PARTS = 1 << 13
+
+BOUNDARIES = (
+    re.compile(r"(?<=[ \t\n])(?=[ \t][!-/:-~])|(?<=\S\n)(?=[!-.:-~])"),
+    re.compile(r"(?<=\n)(?=[^\n])"),
+)
+"""Where a text may be cut so that its parts are encoded as they are within the whole; the first that fits is used.
+
+Byte-level models split texts like GPT-2, cl100k or o200k: the last blank before a word or sign belongs to it or is a
+pre-token of its own, whatever blanks precede it. Vocabularies without such a split have no token that goes on behind a
+line end. What fits neither is encoded whole.
+"""
+
+BEFORE = ("a", "1", ");", "é", "a  ", "}\n", "a\n\n", ";\r\n", "a\n ", "a\n\t\t", "\n\n\n")
+BEHIND = ("a", "_x", "// a", "}", "'s", "1", "\n", " a", "  .b", "\ta", "    d = 1", "   1", "\t\t}", "é")
+"""Enough to tell how a tokenizer splits."""
+
+WORD = re.compile(r"(\s?\w+|\s?[^\w\s]+|\s)\Z")
+"""The last pre-token of a text, for tokenizers without pre-tokens."""
+
+
+class PretrainedTokenizer(Spelling):
+    """Caches the encoded parts of texts, so that what did not change costs a look-up."""
+
+    def __init__(self, path: Path) -> None:
+        self._source = str(path)
+        spec = _read(path)
+        self._special = {token["content"]: token["id"] for token in spec["added_tokens"] if not _is_text(token)}
+        spec["added_tokens"] = [token for token in spec["added_tokens"] if _is_text(token)]
+        try:
+            self._rust = tokenizers.Tokenizer.from_str(msgspec.json.encode(spec).decode())
+        except Exception as error:  # the binding raises plain Exception
+            raise EngineError(f"{path}: not a tokenizer file ({error}); add the model again") from error
+        self._byte_level = _is_byte_level(spec)
+        super().__init__(_spellings(spec, self._special, path))
+        self.added = frozenset(self._special)
+        self._boundary = next((boundary for boundary in BOUNDARIES if self._holds(boundary)), None)
+        self._part = lru_cache(CACHED_PARTS)(self._encode_part)
+
+    def encode(self, text: str) -> list[int]:
+        """Never yields a special token."""
+        parts = [text] if self._boundary is None else self._boundary.split(text)
+        return [token for part in parts for token in self._part(part)]
+
+    def special(self, name: str) -> int:
+        if name not in self._special:
+            raise EngineError(
+                f"{self._source}: the model has no token {name!r}, so it cannot be asked this way; "
+                "add it with the prompt that it was trained for: `mercury-ls model add SOURCE --prompt NAME`"
+            )
+        return self._special[name]
+
+    def encode_prompt(self, prompt: Prompt) -> list[int]:
+        """Texts that follow each other are encoded as one."""
+        ids: list[int] = []
+        for special, pieces in groupby(prompt.pieces, key=lambda piece: isinstance(piece, Special)):
+            run = list(pieces)
+            ids += map(self.special, run) if special else self.encode("".join(run))
+        return ids
+
+    def split(self, head: str) -> tuple[str, str]:
+        """A text up to its last pre-token, and that pre-token: what the next letter may still change.
+
+        Of a run of blanks only the last one can still join a word. Of a long pre-token the end will do.
+        """
+        last = self._last_pre_token(head).rpartition("\n")[2]
+        if last.isspace():
+            last = last[-1]
+        while len(last.encode("utf-8", "replace")) > MAXIMUM_PART:
+            last = last[1:]
+        return head[: len(head) - len(last)], last
+
+    def _last_pre_token(self, head: str) -> str:
+        if self._byte_level and head:
+            *_, (_, (start, _)) = self._rust.pre_tokenizer.pre_tokenize_str(valid(head))
+            return head[start:]
+        found = WORD.search(head)
+        return found[0] if found else head
+
+    def _holds(self, boundary: re.Pattern[str]) -> bool:
+        """Whether texts that are cut there are encoded alike."""
+        for text in map("".join, product(BEFORE, BEHIND)):
+            parts = [token for part in boundary.split(text) for token in self._encode_part(part)]
+            if parts != list(self._encode_part(text)):
+                return False
+        return True
+
+    def _encode_part(self, part: str) -> tuple[int, ...]:
+        return tuple(self._rust.encode(valid(part), add_special_tokens=False).ids)
+
+
+def _read(path: Path) -> dict:
+    """Without what a caller of the original may expect but a prompt in pieces must not have: templates, padding, and
+    the blank that some put before every text."""
+    try:
+        spec = msgspec.json.decode(path.read_bytes())
+        kind = spec["model"].get("type", "BPE")
+    except OSError as error:
+        raise EngineError(f"{path}: cannot read the tokenizer ({error}); add the model again") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise EngineError(f"{path}: not a tokenizer file ({error}); add the model again") from error
+    if kind != "BPE":
+        raise EngineError(f"{path}: a tokenizer of type {kind}; BPE is the only one that mercury-ls reads")
+    without = {"post_processor": None, "truncation": None, "padding": None}
+    return {
+        "added_tokens": [],
+        **spec,
+        **without,
+        "normalizer": _without_prefix(spec.get("normalizer")),
+        "pre_tokenizer": _without_prefix(spec.get("pre_tokenizer")),
+    }
+
+
+def _without_prefix(step: dict | None) -> dict | None:
+    if step is None or step["type"] == "Prepend":
+        return None
+    never = {"add_prefix_space": False, "prepend_scheme": "never"}
+    own = step | {key: value for key, value in never.items() if key in step}
+    for key in ("normalizers", "pretokenizers"):
+        if key in step:
+            own[key] = [kept for each in step[key] if (kept := _without_prefix(each))]
+    return own
+
+
+def _is_text(token: dict) -> bool:
+    """Some vocabularies have runs of blanks as added tokens."""
+    return not token.get("special") and token["content"].isspace()
+
+
+def _spellings(spec: dict, special: dict[str, int], path: Path) -> list[bytes]:
+    symbols: dict[str, int] = spec["model"]["vocab"]
+    texts = {token["content"]: token["id"] for token in spec["added_tokens"]}
+    spelled = [b""] * (1 + max([*symbols.values(), *special.values(), *texts.values()], default=0))
+    of_symbol = _byte_level if _is_byte_level(spec) else _falling_back if spec["model"].get("byte_fallback") else None
+    if of_symbol is None:
+        raise EngineError(f"{path}: neither a byte-level tokenizer nor one that falls back on bytes; it loses text")
+    hidden = set(special.values())
+    for symbol, token in symbols.items():
+        if token not in hidden:
+            spelled[token] = of_symbol(symbol)
+    for text, token in texts.items():
+        spelled[token] = text.encode()
+    return spelled
+
+
+BYTE_OF = byte_of_symbol()
+FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+def _byte_level(symbol: str) -> bytes:
+    """Nothing for the few symbols outside the alphabet, which no text reaches."""
+    known = all(character in BYTE_OF for character in symbol)
+    return bytes(BYTE_OF[character] for character in symbol) if known else b""
+
+
+def _falling_back(symbol: str) -> bytes:
+    byte = FALLBACK.fullmatch(symbol)
+    return bytes([int(byte[1], 16)]) if byte else symbol.replace("▁", " ").encode()
+
+
+def _is_byte_level(spec: dict) -> bool:
+    step = spec["pre_tokenizer"] or {}
+    return any(each.get("type") == "ByteLevel" for each in (step, *step.get("pretokenizers", ())))

@@ -1,0 +1,67 @@
+"""What each token of a vocabulary spells, and which tokens can spell a text that is given (token healing)."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+__all__ = ["Spelling", "byte_of_symbol", "valid"]
+
+CACHED_CONSTRAINTS = 1 << 10
+
+
+class Spelling:
+    """The bytes of every token; special tokens have none."""
+
+    def __init__(self, token_bytes: Sequence[bytes]) -> None:
+        self.token_bytes: tuple[bytes, ...] = tuple(token_bytes)
+        self.allowed = lru_cache(CACHED_CONSTRAINTS)(self._allowed)
+
+    @property
+    def vocabulary(self) -> int:
+        return len(self.token_bytes)
+
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """The exact bytes of the ids."""
+        return b"".join(self.token_bytes[token] for token in ids)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    def remaining(self, typed: bytes, token: int) -> bytes:
+        """The bytes of `typed` that are left to spell after `token`."""
+        return typed[len(self.token_bytes[token]) :]
+
+    def _allowed(self, typed: bytes) -> np.ndarray:
+        """The ids that a slot may take while `typed` is left to spell, ascending: tokens that start with all of it, and
+        tokens that it starts with. The sorted vocabulary is the trie."""
+        assert typed, "a slot is constrained only while typed bytes are left to spell"
+        order, spelled = self._sorted
+        start = stop = bisect_left(spelled, typed)
+        while stop < len(spelled) and spelled[stop].startswith(typed):
+            stop += 1
+        found = order[start:stop]
+        for length in range(1, len(typed)):
+            found += order[bisect_left(spelled, typed[:length]) : bisect_right(spelled, typed[:length])]
+        ids = np.array(sorted(found), np.int32)
+        ids.setflags(write=False)
+        return ids
+
+    @cached_property
+    def _sorted(self) -> tuple[list[int], list[bytes]]:
+        spelling = (token for token, spelled in enumerate(self.token_bytes) if spelled)
+        order = sorted(spelling, key=self.token_bytes.__getitem__)
+        return order, [self.token_bytes[token] for token in order]
+
+
+def valid(text: str) -> str:
+    """Each lone surrogate, which editors send and UTF-8 cannot hold, becomes one `?`, so that offsets stay."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def byte_of_symbol() -> dict[str, int]:
+    """GPT-2's byte-level alphabet: printable bytes stand for themselves, all others for U+0100 and on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}

@@ -1,0 +1,130 @@
+"""Other people's tokenizers: any text survives, names of special tokens are text, parts are encoded as in the whole."""
+
+import unicodedata
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercury_engine.api import EngineError
+from mercury_engine.prompts.pieces import Prompt, Special
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
+from mercury_engine.tokens.vocabulary import MAXIMUM_PART
+from tests.engine.tokens.pretrained_files import FIM, LAYOUTS, load, spec, tokenizer
+
+each_layout = pytest.mark.parametrize("layout", LAYOUTS)
+
+texts = st.one_of(
+    st.text(max_size=40),
+    st.lists(
+        st.sampled_from(
+            ["self", "a", "1", "é", "\n", "\n\n", "\r\n", "    ", " ", "\t", ");", "//", "'s", ".", "_", *FIM[:2]]
+        )
+    ).map("".join),
+)
+
+
+@each_layout
+@settings(max_examples=60)
+@given(text=texts)
+def test_any_text_survives(layout, text):
+    ids = tokenizer(layout).encode(text)
+    expected = unicodedata.normalize("NFC", text) if layout == "qwen" else text
+    assert tokenizer(layout).decode(ids) == expected
+
+
+@each_layout
+@settings(max_examples=120)
+@given(text=texts)
+def test_parts_are_encoded_as_within_the_whole(layout, text):
+    """What the cache of parts relies on."""
+    assert tokenizer(layout).encode(text) == list(tokenizer(layout)._encode_part(text))
+
+
+def test_every_layout_is_cut_somewhere():
+    code = "def f(a):\n    return a\n\ndef g():\n    pass\n"
+    cuts = {name: len(tokenizer(name)._boundary.split(code)) for name in LAYOUTS}
+    assert cuts == dict.fromkeys(LAYOUTS, 3) | {"llama": 4}
+
+
+@each_layout
+@given(head=texts)
+def test_a_split_text_is_whole(layout, head):
+    kept, part = tokenizer(layout).split(head)
+    assert kept + part == head
+    assert len(part.encode()) <= MAXIMUM_PART
+    assert "\n" not in part
+
+
+@each_layout
+@pytest.mark.parametrize(
+    ("head", "part"),
+    [("return self.wid", "wid"), ("x = se", " se"), ("x = ", " "), ("    ", " "), ("", ""), ("a" * 40, "a" * 32)],
+)
+def test_the_last_pre_token_is_taken_back(layout, head, part):
+    assert tokenizer(layout).split(head)[1].lstrip(".") == part
+
+
+@each_layout
+@given(typed=st.sampled_from(["self", "se", " self", "é", "\t", "    x"]))
+def test_a_begun_word_constrains_exactly_its_bytes(layout, typed):
+    own, wanted = tokenizer(layout), typed.encode()
+    expected = [
+        token
+        for token, spelled in enumerate(own.token_bytes)
+        if spelled and (spelled.startswith(wanted) or wanted.startswith(spelled))
+    ]
+    assert own.allowed(wanted).tolist() == expected
+
+
+def test_names_of_special_tokens_are_text():
+    own = tokenizer("qwen")
+    assert own.added == set(FIM)
+    assert own.decode(own.encode("".join(FIM))) == "".join(FIM)
+    assert own.decode([own.special("<|fim_prefix|>")]) == ""
+
+
+def test_a_prompt_is_its_pieces_and_neighbouring_texts_are_one():
+    own = tokenizer("qwen")
+    prompt = Prompt((Special("<|fim_prefix|>"), "x = se", "lf", Special("<|fim_suffix|>"), "<|fim_middle|>"))
+    assert own.encode_prompt(prompt) == [
+        own.special("<|fim_prefix|>"),
+        *own.encode("x = self"),
+        own.special("<|fim_suffix|>"),
+        *own.encode("<|fim_middle|>"),
+    ]
+
+
+def test_a_missing_token_names_the_remedy():
+    with pytest.raises(EngineError, match=r"no token '<PRE>'.*--prompt"):
+        tokenizer("qwen").special("<PRE>")
+
+
+def test_runs_of_blanks_may_be_added_tokens():
+    data = deepcopy(spec("starcoder"))
+    content = " " * 12
+    token = {"id": 500, "content": content, "special": False, "normalized": False}
+    data["added_tokens"].append(token | dict.fromkeys(("single_word", "lstrip", "rstrip"), False))
+    own = load(data)
+    assert content not in own.added
+    assert own.decode(own.encode(f"a\n{content}b")) == f"a\n{content}b"
+
+
+def check_refused(change, message):
+    data = deepcopy(spec("qwen"))
+    change(data)
+    with pytest.raises(EngineError, match=message):
+        load(data)
+
+
+def test_other_tokenizers_are_refused_by_name():
+    check_refused(lambda data: data["model"].update(type="Unigram"), "Unigram")
+    check_refused(lambda data: data.update(pre_tokenizer=None), "byte")
+    check_refused(lambda data: data.pop("model"), "not a tokenizer file")
+    check_refused(lambda data: data["model"].update(vocab=3), "not a tokenizer file")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(EngineError, match=r"tokenizer\.json: cannot read"):
+        PretrainedTokenizer(tmp_path / "tokenizer.json")
