@@ -19,9 +19,10 @@ from mercury_engine.decode.confidence import Calibration, read_calibration
 from mercury_engine.decode.continuation import continued, left_to_rewrite
 from mercury_engine.decode.copy_bias import CopyBias, read_copy_bias
 from mercury_engine.decode.costs import CostMeter, Costs
-from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced, prefill
+from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.policy import Acceptance, Decode, Report
+from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
@@ -51,8 +52,6 @@ IDLE_MEMORY = 96 << 20
 """Of these, on a CPU, for the caches of idle sessions: four full ones of the default model."""
 
 LEAST_MEMORY = 16 << 20
-
-CROWDED = "engine.memory_mb is too small for the clients at work: their contexts are encoded again; raise it"
 
 BAR = 0.3
 """An answer less likely to be accepted than this is cut to a start that is this probable."""
@@ -144,7 +143,7 @@ class MercuryEngine:
             context_tokens=runtime.config.context,
             batch=runtime.batch,
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
-            notes=(CROWDED,) if self._sessions.crowded else (),
+            notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
             rescoring=self._rescoring,
         )
@@ -216,7 +215,7 @@ class MercuryEngine:
         end, decoder = row.holes[0].anchor + 1, self._decoder
         builder = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
         prefix = builder.build_from(row.ids[:end], row.positions[:end], session.prefix)
-        while (yield from prefill(decoder, session, prefix, leave=1)):
+        while (yield from prefill(session, prefix, decoder.report, leave=1)):
             self._sessions.trim()
             yield
 

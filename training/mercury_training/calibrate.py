@@ -97,7 +97,7 @@ def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[Fim
         asked = request(row, row.id, "medium")
         laid_out = lay_out(tokenizer, asked, freeze(tokenizer, asked, budget), budget)
         answer = answer_ids(tokenizer, laid_out.holes[0], row.middle)[:LONGEST]
-        copies = PromptLookup(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
+        copies = PromptLookup.of(tokenizer, laid_out, 0, line=asked.spans[0].mode == "line")
         typed = laid_out.holes[0].part.encode("utf-8", "replace")
         for logits_V, token in zip(_predictions(runtime, tokenizer, laid_out, answer), answer, strict=False):
             copy = copies.best_copy(typed)

@@ -1,13 +1,15 @@
-"""Picks tokens from logits: greedily, no special ones but the end, and spelling a partial word first.
+"""Picks tokens from logits: greedily, no special ones but those that end an answer, and spelling a partial word first.
 
 Shapes: V vocabulary of the model, S slots.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import EOM, SPECIALS
+from mercury_engine.tokens.spelling import Spelling
+from mercury_engine.tokens.vocabulary import EOM
 
 __all__ = ["Choice", "Chooser"]
 
@@ -23,13 +25,14 @@ class Choice(Struct, frozen=True):
 
 
 class Chooser:
-    """Knows which tokens are permitted at all, for one tokenizer and one model."""
+    """Knows which tokens are permitted at all, for one tokenizer and one model: those with bytes, and those that end an
+    answer."""
 
-    def __init__(self, tokenizer: Tokenizer, vocabulary: int) -> None:
+    def __init__(self, tokenizer: Spelling, vocabulary: int, ends: Iterable[int] = (EOM,)) -> None:
         self._tokenizer = tokenizer
         self._forbidden = np.full(vocabulary, True)
-        self._forbidden[len(SPECIALS) : tokenizer.vocabulary] = False
-        self._forbidden[EOM] = False
+        self._forbidden[: tokenizer.vocabulary] = [not spelled for spelled in tokenizer.token_bytes]
+        self._forbidden[list(ends)] = False
 
     def best(self, logits_V: np.ndarray, typed: bytes, runners_up: int = 0) -> Choice:
         """The likeliest token; while `typed` bytes are left to spell, among those that spell them."""

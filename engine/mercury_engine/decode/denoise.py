@@ -16,6 +16,7 @@ from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.policy import Acceptance, Action, Decode, Report, Situation, choose, prior
+from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import Row, until_end
@@ -23,10 +24,7 @@ from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefi
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
 
-__all__ = ["CHUNK", "UNFORCED", "Decoder", "Decoding", "Forced", "prefill"]
-
-CHUNK = 256
-"""Rows of context encoded in one forward (chunked prefill): the longest forward that a keystroke has to wait for."""
+__all__ = ["UNFORCED", "Decoder", "Decoding", "Forced"]
 
 
 class Decoder(Struct, frozen=True, eq=False):
@@ -90,7 +88,7 @@ class Decoding:
         self._prefix = self._hints.build_from(self.ids, self.positions, session.prefix)
         self._canvases: list[DraftSource | None] = [None] * len(answers)
         self._lookups = [
-            PromptLookup(decoder.tokenizer, row, number, line=answer.span.mode == "line")
+            PromptLookup.of(decoder.tokenizer, row, number, line=answer.span.mode == "line")
             for number, answer in enumerate(answers)
         ]
 
@@ -113,12 +111,12 @@ class Decoding:
 
     def advance(self) -> Passes[None]:
         """One pass: a chunk of the context, or the best action once at most a chunk is left."""
-        if not (yield from prefill(self._decoder, self._session, self.prefix)):
+        if not (yield from prefill(self._session, self.prefix, self._decoder.report)):
             yield from self._act(choose(self._situation(), self._decoder.costs, self._decoder.acceptance))
 
     def sketch(self, size: int) -> Passes[bool]:
         """The same, but the action is a canvas on every anchor, or behind the forced start; whether that was it."""
-        if (yield from prefill(self._decoder, self._session, self.prefix)):
+        if (yield from prefill(self._session, self.prefix, self._decoder.report)):
             return False
         draft = Proposal("branch", tuple(self.forced.ids), (None,) * len(self.forced.ids))
         kind = "redraft" if draft.ids else "canvas"
@@ -300,19 +298,6 @@ class Decoding:
     def _append(self, *ids: int) -> None:
         self.positions = np.concatenate([self.positions, self._positions_behind(ids)])
         self.ids = np.concatenate([self.ids, np.array(ids, np.int32)])
-
-
-def prefill(decoder: Decoder, session: EngineSession, prefix: HintedPrefix, *, leave: int = CHUNK) -> Passes[bool]:
-    """Encode a chunk of rows if more than `leave` are missing from the cache; whether that took a pass."""
-    cached = session.align(prefix)
-    if len(prefix) - cached <= leave:
-        return False
-    chunk = prefix.upto(min(cached + CHUNK, len(prefix) - 1))
-    rows = fuse(cached, chunk, len(chunk) - cached).rows
-    forward = yield Pass(rows, session.cache)
-    session.keep(forward, chunk)
-    decoder.report.count("read", rows=len(rows.ids_R), settled=0)
-    return True
 
 
 def _first_probability(proposal: Proposal) -> float:

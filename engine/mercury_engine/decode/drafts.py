@@ -10,9 +10,11 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.decode.copy_bias import CopyMatch
+from mercury_engine.tokens.hints import LineEnds
 from mercury_engine.tokens.layout import Row
+from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PAD, PART, PRE, SPECIALS
+from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, NEAR, PART, PRE, SPECIALS
 
 __all__ = ["DraftSource", "Evidence", "PromptLookup", "Proposal", "growing_evidence", "tokens_before"]
 
@@ -92,14 +94,25 @@ class DraftSource:
 
 
 class PromptLookup:
-    """Earlier matches of the answer's last tokens in the row and in the answer, and what follows them."""
+    """Earlier matches of the answer's last tokens in what the model reads and in the answer, and what follows them.
 
-    def __init__(self, tokenizer: Tokenizer, row: Row, number: int, *, line: bool) -> None:
+    `before` are the tokens of the text before the answer.
+    """
+
+    def __init__(
+        self, tokenizer: Spelling, read: Sequence[int], before: Sequence[int], *, line_ends: LineEnds | None = None
+    ) -> None:
         self._tokenizer = tokenizer
-        self._line = line
-        self._tokens = [*row.ids.tolist(), PAD, *tokens_before(row, number)[-LONGEST_MATCH:]]
-        self._start = len(row.ids) + 1
+        self._line_ends = line_ends
+        self._tokens = [*read, tokenizer.silent, *before[-LONGEST_MATCH:]]
+        self._start = len(read) + 1
         self._array = np.array(self._tokens, np.int32)
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, row: Row, number: int, *, line: bool) -> "PromptLookup":
+        """For one answer to a row; a single line's drafts end with it."""
+        before = tokens_before(row, number)
+        return cls(tokenizer, row.ids.tolist(), before, line_ends=tokenizer.line_ends if line else None)
 
     def advance(self, token: int) -> None:
         if len(self._tokens) == len(self._array):
@@ -147,18 +160,15 @@ class PromptLookup:
         return sorted(zip(alike.tolist(), places.tolist(), strict=True), reverse=True)
 
     def _continuation(self, start: int, typed: bytes) -> list[int]:
-        """The tokens up to the next marker; in line mode up to the line end, which becomes the end of the answer."""
-        window = self._tokens[start : start + LONGEST_COPY]
-        ids = list(takewhile(lambda token: token >= len(SPECIALS), window))
+        """The tokens up to the next marker; in a single line up to its end, which becomes the end of the answer."""
+        spelled = self._tokenizer.token_bytes
+        ids = list(takewhile(spelled.__getitem__, self._tokens[start : start + LONGEST_COPY]))
         if typed and not self._tokenizer.decode_bytes(ids).startswith(typed):
             return []
-        if not self._line:
+        if self._line_ends is None:
             return ids
-        kept = list(takewhile(lambda token: b"\n" not in self._tokenizer.token_bytes[token], ids))
-        if len(kept) == len(ids):
-            return kept
-        last, _, _ = self._tokenizer.decode(ids[len(kept) : len(kept) + 1]).partition("\n")
-        return [*kept, *self._tokenizer.encode(last), EOM]
+        kept = list(takewhile(lambda token: token not in self._line_ends, ids))
+        return kept if len(kept) == len(ids) else [*kept, *self._line_ends[ids[len(kept)]], EOM]
 
 
 def tokens_before(row: Row, number: int) -> list[int]:

@@ -7,8 +7,9 @@ import numpy as np
 from mercury_engine.api import Effort
 from mercury_engine.decode.answer import HoleAnswer
 from mercury_engine.decode.canvas import Canvas, canvas_for, fuse
-from mercury_engine.decode.denoise import Decoder, Decoding, Forced, prefill
+from mercury_engine.decode.denoise import Decoder, Decoding, Forced
 from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes
 from mercury_engine.tokens.layout import until_end
@@ -124,7 +125,7 @@ class Search:
         prefix = best.prefix.upto(start)
         if not weak or int(prefix.positions_R[-1]) + len(inputs) >= decoder.runtime.config.context:
             return None
-        while (yield from prefill(decoder, self._session, prefix)):
+        while (yield from prefill(self._session, prefix, decoder.report)):
             yield
         cached = self._session.align(prefix)
         canvas = Canvas(start - cached - 1, inputs)

@@ -29,6 +29,8 @@ CONTEXT_CHARACTERS = 200
 MOST_DELETED = CONTEXT_CHARACTERS // 2
 """How many of them the user may have deleted since; the others still identify the place."""
 
+CROWDED = "engine.memory_mb is too small for the clients at work: their contexts are encoded again; raise it"
+
 LIVE_SECONDS = 60.0
 """How long a client is expected to return to the place of its last request."""
 
@@ -122,9 +124,9 @@ class SessionPool:
         return sum(session.cache.bytes for session in self._sessions.values())
 
     @property
-    def crowded(self) -> bool:
-        """Whether a client has lost its session within the last minute."""
-        return self._clock() - self._lost_at < LIVE_SECONDS
+    def notes(self) -> tuple[str, ...]:
+        """What to do if a client has lost its session within the last minute."""
+        return (CROWDED,) if self._clock() - self._lost_at < LIVE_SECONDS else ()
 
     def open(self, client: str, place: Hashable) -> EngineSession:
         """A client's session at a place, now the most recently used one."""

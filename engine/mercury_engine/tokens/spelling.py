@@ -22,6 +22,11 @@ class Spelling:
     def vocabulary(self) -> int:
         return len(self.token_bytes)
 
+    @cached_property
+    def silent(self) -> int:
+        """A token without bytes."""
+        return self.token_bytes.index(b"")
+
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """The exact bytes of the ids."""
         return b"".join(self.token_bytes[token] for token in ids)

@@ -77,7 +77,7 @@ def row_of(marked, **options):
 
 def copied(marked, said="", number=0, line=True, **options):
     row = row_of(marked, **options)
-    lookup = PromptLookup(TOKENIZER, row, number, line=line)
+    lookup = PromptLookup.of(TOKENIZER, row, number, line=line)
     for token in TOKENIZER.encode(said):
         lookup.advance(token)
     proposal = lookup.proposal(row.holes[number].part.encode() if not said else b"")
@@ -111,7 +111,7 @@ def test_a_block_is_copied_over_lines():
 
 def best_copy(marked, said=""):
     row = row_of(marked)
-    lookup = PromptLookup(TOKENIZER, row, 0, line=True)
+    lookup = PromptLookup.of(TOKENIZER, row, 0, line=True)
     for token in TOKENIZER.encode(said):
         lookup.advance(token)
     found = lookup.best_copy(row.holes[0].part.encode() if not said else b"")

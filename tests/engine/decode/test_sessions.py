@@ -81,9 +81,9 @@ def kept_after(asked, *, memory, most=9):
         else:
             encode(kept.open(client, place), [70] * 10)
             kept.trim()
-    assert kept.crowded == bool(kept.lost)
+    assert bool(kept.notes) == bool(kept.lost)
     clock.now += LIVE_SECONDS
-    assert not kept.crowded, "what was amiss is over"
+    assert not kept.notes, "what was amiss is over"
     names = dict.fromkeys(name for name in asked.split() if name[0] != "-")
     return " ".join(name for name in sorted(names) if kept.open(*name).cache.length), kept.lost
 
