@@ -1,0 +1,239 @@
+"""Denoising, forward by forward: of a gap between two texts, and of what continues a text block by block.
+
+Shapes: R rows of a forward, C cached columns, O open slots, V vocabulary.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.families.context import Around
+from mercury_engine.families.family import Family
+from mercury_engine.families.slots import SURE, Settled, Slots
+from mercury_engine.families.vocabulary import FamilyVocabulary
+from mercury_engine.model.runtime import Cache, Rows, Runtime
+
+__all__ = ["Asked", "Encoded", "FamilyModel", "Progress", "encode", "fill", "proceed"]
+
+FIRST_SLOTS = 4
+"""With how many masks a family that resizes a gap begins."""
+
+LENGTHS = {"line": (4, 8, 16, 32), "block": (16, 32, 64)}
+"""The lengths that may be tried; the second one is tried first."""
+
+BYTES_A_TOKEN = 4
+"""How much of a begun word a token spells, at the least if it is spelled well."""
+
+AT_ONCE = 128
+"""Rows of one forward while a text is encoded; more would keep a request from stopping."""
+
+
+class FamilyModel(Struct, frozen=True, eq=False):
+    runtime: Runtime
+    family: Family
+    vocabulary: FamilyVocabulary
+
+
+class Asked(Struct, frozen=True):
+    """At most `limit` tokens; those `sure` are settled together; `rank` asks for another answer than the likeliest.
+
+    `reread`: whether each forward reads the text around the gap anew, as it sees the gap. Else keys and values of the
+    text last until the gap changes its length (Fast-dLLM's dual cache, Wu et al. 2025).
+    """
+
+    mode: str
+    limit: int
+    sure: float = SURE
+    rank: int = 0
+    reread: bool = True
+
+
+class Progress(Struct, frozen=True):
+    """After a forward: the tokens that are settled from the left on, and whether they are the whole answer."""
+
+    settled: Sequence[Settled] = ()
+    done: bool = False
+
+
+NOTHING_YET = Progress()
+
+
+class _Gap:
+    """The text around a gap with the slots in it, and what lasts of its encoding from one forward to the next."""
+
+    def __init__(self, model: FamilyModel, text: Around, slots: Slots, *, reread: bool) -> None:
+        self.slots = slots
+        self._model = model
+        self._text = text
+        self._reread = reread
+        self._anchor = int(model.family.shift and bool(text.before))
+        self._cached: Cache | None = None
+        self._length = 0
+
+    def read(self) -> np.ndarray:
+        """The logits of the open slots after one forward."""
+        fits = self._cached is not None and self._length == len(self.slots)
+        return self._read_gap(self._cached) if fits else self._read_all()
+
+    def _read_all(self) -> np.ndarray:
+        runtime, before, ids = self._model.runtime, len(self._text.before), self.slots.ids
+        all_ids = np.array([*self._text.before, *ids, *self._text.after], np.int32)
+        count = len(all_ids)
+        rows = Rows(
+            all_ids,
+            np.arange(count, dtype=np.int32),
+            mask_RC=np.ones((count, count), bool),
+            wanted=self._wanted(before),
+        )
+        forward = runtime.forward(rows, runtime.cache())
+        if not self._reread:
+            self._cached, self._length = runtime.cache(), len(ids)
+            self._cached.append(forward, [*range(before - self._anchor), *range(before + len(ids), count)])
+        return forward.logits_WV
+
+    def _read_gap(self, cache: Cache) -> np.ndarray:
+        """The gap alone. Where logits are shifted, the row before it is read again: it predicts the first slot."""
+        first = len(self._text.before) - self._anchor
+        ids = np.array([*self._text.before[first:], *self.slots.ids], np.int32)
+        positions = np.arange(first, first + len(ids), dtype=np.int32)
+        mask_RC = np.ones((len(ids), cache.length + len(ids)), bool)
+        rows = Rows(ids, positions, mask_RC=mask_RC, wanted=self._wanted(self._anchor))
+        return self._model.runtime.forward(rows, cache).logits_WV
+
+    def _wanted(self, first: int) -> list[int]:
+        """The rows that predict the open slots, where `first` is the row of slot 0."""
+        return [max(0, first + slot - self._model.family.shift) for slot in self.slots.open]
+
+
+def fill(model: FamilyModel, text: Around, asked: Asked) -> Iterator[Progress]:
+    """Denoise a gap of unknown length; each progress is one forward."""
+    if model.family.length == "expand":
+        gap = _gap(model, text, asked, min(FIRST_SLOTS + len(text.typed) // BYTES_A_TOKEN, asked.limit))
+        logits_OV = gap.read()
+    else:
+        gap, logits_OV = yield from _of_best_length(model, text, asked)
+    while True:
+        gap.slots.settle(logits_OV, asked.sure)
+        yield Progress(gap.slots.leading, not gap.slots.open)
+        if not gap.slots.open:
+            return
+        logits_OV = gap.read()
+
+
+def _gap(model: FamilyModel, text: Around, asked: Asked, count: int) -> _Gap:
+    slots = Slots(model.vocabulary, count, limit=asked.limit, typed=text.typed, rank=asked.rank)
+    return _Gap(model, text, slots, reread=asked.reread)
+
+
+def _of_best_length(
+    model: FamilyModel, text: Around, asked: Asked
+) -> Generator[Progress, None, tuple[_Gap, np.ndarray]]:
+    """The length at which the first forward is surest on average, with its logits (CAL): the model knows from what
+    follows how much is missing. From a usual length on, longer ones are tried, or else shorter ones, as long as they
+    are better."""
+    least = len(text.typed) // BYTES_A_TOKEN
+    lengths = [length for length in LENGTHS[asked.mode] if least < length <= asked.limit] or [asked.limit]
+    first = min(1, len(lengths) - 1)
+    best, best_score = _first_look(model, text, asked, lengths[first])
+    for others in (lengths[first + 1 :], lengths[:first][::-1]):
+        start = best
+        for length in others:
+            yield NOTHING_YET
+            look, score = _first_look(model, text, asked, length)
+            if score <= best_score:
+                break
+            best, best_score = look, score
+        if best is not start:
+            break
+    return best
+
+
+def _first_look(model: FamilyModel, text: Around, asked: Asked, length: int) -> tuple[tuple[_Gap, np.ndarray], float]:
+    gap = _gap(model, text, asked, length)
+    logits_OV = gap.read()
+    _, probabilities_O = model.vocabulary.choose(logits_OV)
+    return (gap, logits_OV), float(np.log(probabilities_O).mean())
+
+
+class Encoded:
+    """What is encoded of a text that is continued: whole blocks, from its start on."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.ids: list[int] = []
+
+    def keep(self, ids: Sequence[int], family: Family) -> None:
+        """Forget what these ids do not begin with. Where logits are shifted, the last whole block is read again: it
+        predicts the next token."""
+        both = zip(self.ids, ids, strict=False)
+        common = next((at for at, (old, new) in enumerate(both) if old != new), min(len(self.ids), len(ids)))
+        blocks = min(common // family.block, max(0, len(ids) // family.block - family.shift))
+        self.cache.truncate(blocks * family.block)
+        del self.ids[blocks * family.block :]
+
+
+def encode(model: FamilyModel, encoded: Encoded, ids: Sequence[int]) -> Generator[Progress, None, np.ndarray | None]:
+    """Encode the whole blocks of these ids, some at a time; returns the logits behind the last one where they count."""
+    block, logits_V = model.family.block, None
+    encoded.keep(ids, model.family)
+    whole = len(ids) // block * block
+    while (start := len(encoded.ids)) < whole:
+        logits_V = _store(model, encoded, ids[start : min(whole, start + max(1, AT_ONCE // block) * block)])
+        yield NOTHING_YET
+    return logits_V
+
+
+def proceed(model: FamilyModel, encoded: Encoded, text: Around, asked: Asked) -> Iterator[Progress]:
+    """Continue a text block by block, until it ends or is long enough; each progress is one forward."""
+    family, answer = model.family, Progress()
+    typed, rank = text.typed, asked.rank
+    carried_V = yield from encode(model, encoded, text.before)
+    begun = text.before[len(encoded.ids) :]
+    while True:
+        start, count = len(begun), family.block - len(begun)
+        slots = Slots(model.vocabulary, count, limit=count, typed=typed, rank=rank, window=family.window, start=start)
+        if carried_V is not None and not begun:
+            slots.settle(carried_V[None], asked.sure)
+        before = answer
+        while slots.open:
+            slots.settle(_read_block(model, encoded, begun, slots), asked.sure)
+            answer = _until_end([*before.settled, *slots.leading], model.vocabulary.ends, asked.limit)
+            yield answer
+            if answer.done or len(answer.settled) >= asked.limit:
+                return
+        carried_V = _store(model, encoded, [*begun, *slots.ids])
+        yield answer
+        begun, typed, rank = [], b"", 0
+
+
+def _until_end(settled: list[Settled], ends: frozenset[int], limit: int) -> Progress:
+    """What is settled up to the first token that ends the text."""
+    settled = settled[:limit]
+    end = next((at for at, (token, _) in enumerate(settled) if token in ends), None)
+    return Progress(settled[:end], end is not None)
+
+
+def _read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots: Slots) -> np.ndarray:
+    """The logits of the open slots of a block that begins with tokens of the text."""
+    wanted = [max(0, len(begun) + slot - model.family.shift) for slot in slots.open]
+    rows = _block_rows(model, encoded, [*begun, *slots.ids], wanted)
+    return model.runtime.forward(rows, encoded.cache).logits_WV
+
+
+def _store(model: FamilyModel, encoded: Encoded, ids: Sequence[int]) -> np.ndarray | None:
+    """Encode whole blocks that do not change any more."""
+    wanted = [len(ids) - 1] if model.family.shift else []
+    forward = model.runtime.forward(_block_rows(model, encoded, ids, wanted), encoded.cache)
+    encoded.cache.append(forward, range(len(ids)))
+    encoded.ids += ids
+    return forward.logits_WV[0] if wanted else None
+
+
+def _block_rows(model: FamilyModel, encoded: Encoded, ids: Sequence[int], wanted: list[int]) -> Rows:
+    """Each block sees the cache, the blocks before it and itself."""
+    count, start = len(ids), encoded.cache.length
+    block_R = np.arange(count) // model.family.block
+    mask_RC = np.concatenate([np.ones((count, start), bool), block_R[:, None] >= block_R[None]], 1)
+    positions = np.arange(start, start + count, dtype=np.int32)
+    return Rows(np.array(ids, np.int32), positions, mask_RC=mask_RC, wanted=wanted)
