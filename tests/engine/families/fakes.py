@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.families.family import Family
 from mercury_engine.families.vocabulary import FamilyVocabulary
 from mercury_engine.tokens.vocabulary import PAD
@@ -131,3 +132,10 @@ class ScriptedRuntime:
         logits[self.ids.mask] = 60  # never said, though the likeliest
         logits[self.tokenizer.vocabulary :] = 70
         return logits
+
+
+def request(marked, *, mode="line", budget=32, path="shapes.py", session="s", **fields):
+    """A completion at `$0`."""
+    at = marked.index("$0")
+    window = Window(path, "python", marked.replace("$0", "", 1))
+    return InfillRequest(session=session, windows=(window,), spans=(Span(0, at, at, mode, budget),), **fields)

@@ -1,0 +1,221 @@
+"""The engine for other people's diffusion models: each family infills, or continues, as it was trained to."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from mercury_engine.api import Draft, Effort, EngineError, EngineInfo, Filled, InfillRequest, Span
+from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
+from mercury_engine.families.context import Around, around
+from mercury_engine.families.decode import Asked, Encoded, FamilyModel, Progress, encode, fill, proceed
+from mercury_engine.families.family import FAMILIES, Family, family_named
+from mercury_engine.families.slots import SURE, Settled
+from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
+from mercury_engine.model.config import TOKENIZER_FILE
+from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
+from mercury_engine.model.runtime import Resources, Runtime
+from mercury_engine.prompts.cut import cut
+from mercury_engine.record import RECORD_FILE, ModelRecord
+
+__all__ = ["FamilyEngine", "open_family"]
+
+READ_AT_ONCE = 384
+"""Tokens that a processor reads around a gap: a family that looks both ways reads them all in one forward."""
+
+READ_ONWARD = 1024
+"""Tokens before the cursor where they stay encoded from one key to the next."""
+
+MOST_SEEDS = 16
+"""The most runners-up of a token to consider for another answer."""
+
+PLACES = 4
+"""How many texts stay encoded."""
+
+ONE_BY_ONE = 2.0
+"""No token is as sure as that: one is settled in each forward, as the families were evaluated."""
+
+SETTLED_WHEN: dict[Effort, float] = {"instant": SURE, "low": SURE, "medium": SURE, "high": ONE_BY_ONE}
+
+CONTINUES = "{} continues a text left to right and sees nothing behind the cursor: it is asked for blocks only"
+
+
+class FamilyEngine:
+    """Answers each span on its own; after every forward there is a draft of what is certain from the left on.
+
+    `calibration` is None where none was fitted. `context` is the most tokens of a forward over a whole text.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        tokenizer: Tokens,
+        record: ModelRecord,
+        family: Family,
+        *,
+        calibration: Calibration | None = None,
+        context: int = 0,
+        weights: int = 0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        vocabulary = FamilyVocabulary(family, tokenizer, runtime.config.vocabulary)
+        self._model = FamilyModel(runtime, family, vocabulary)
+        self._tokens = tokenizer
+        self._record = record
+        self._calibration = calibration
+        self._context = min(context or family.most_tokens, family.most_tokens, runtime.config.context)
+        self._weights = weights
+        self._clock = clock
+        self._encoded: OrderedDict[tuple[str, str, str], Encoded] = OrderedDict()
+        self._forward_ms = 0.0
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        started, step = self._clock(), 0
+        filled = [Filled(_old(request, span)) for span in request.spans]
+        for number, span in enumerate(request.spans):
+            if span.mode not in self._model.family.answers or span.start != span.end:
+                continue
+            for filled[number] in self._answer(request, span, started):
+                step += 1
+                yield Draft(step, tuple(filled))
+        yield Draft(step + 1, tuple(filled), final=True)
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        """A family that looks both ways reads its text anew for each answer, so that nothing can be done ahead."""
+        if self._model.family.length != "continue":
+            return
+        span = request.spans[0]
+        with self._place(request, span) as encoded:
+            for _ in encode(self._model, encoded, self._around(request, span).before):
+                yield
+
+    def info(self) -> EngineInfo:
+        runtime, family = self._model.runtime, self._model.family
+        notes = (CONTINUES.format(family.name),) if family.length == "continue" else ()
+        return EngineInfo(
+            engine="diffusion",
+            model=self._record.name,
+            device=f"{runtime.device}, {runtime.name} {runtime.precision}",
+            context_tokens=self._context,
+            costs_ms={"forward": round(self._forward_ms, 3)} if self._forward_ms else {},
+            notes=notes,
+            bytes=self._weights + sum(encoded.cache.bytes for encoded in self._encoded.values()),
+            answers=family.answers,
+            calibrated=self._calibration is not None,
+        )
+
+    def _answer(self, request: InfillRequest, span: Span, started: float) -> Iterator[Filled]:
+        """The answer so far after each forward, until it is complete or the time is up."""
+        text, asked = self._around(request, span), self._asked(request, span)
+        for progress in self._passes(request, span, text, asked):
+            filled = self._present(request, span, text, progress)
+            yield filled
+            if filled.complete or (request.effort == "instant" and filled.text):
+                return
+            if request.deadline_ms is not None and self._elapsed(started) + self._forward_ms > request.deadline_ms:
+                return
+
+    def _passes(self, request: InfillRequest, span: Span, text: Around, asked: Asked) -> Iterator[Progress]:
+        if self._model.family.length != "continue":
+            yield from self._timed(fill(self._model, text, asked))
+            return
+        with self._place(request, span) as encoded:
+            yield from self._timed(proceed(self._model, encoded, text, asked))
+
+    def _timed(self, passes: Iterator[Progress]) -> Iterator[Progress]:
+        started = self._clock()
+        for progress in passes:
+            self._forward_ms = self._elapsed(started)
+            yield progress
+            started = self._clock()
+
+    def _elapsed(self, started: float) -> float:
+        return (self._clock() - started) * 1000
+
+    @contextmanager
+    def _place(self, request: InfillRequest, span: Span) -> Iterator[Encoded]:
+        """What is encoded of a text, for one answer at a time: another one that comes meanwhile begins anew."""
+        key = request.session, request.root, request.windows[span.window].path
+        encoded = self._encoded.pop(key, None) or Encoded(self._model.runtime.cache())
+        try:
+            yield encoded
+        finally:
+            self._encoded[key] = encoded
+            while len(self._encoded) > PLACES:
+                self._encoded.popitem(last=False)
+
+    def _around(self, request: InfillRequest, span: Span) -> Around:
+        text = request.windows[span.window].text
+        room = self._context - self._limit(span) - self._model.family.block
+        before, after = text[: span.start], text[span.end :]
+        return around(self._model.family, self._model.vocabulary, self._tokens, before, after, room)
+
+    def _asked(self, request: InfillRequest, span: Span) -> Asked:
+        exact = request.effort == "high" or not self._model.runtime.device.lower().startswith("cpu")
+        sure = SETTLED_WHEN[request.effort]
+        return Asked(span.mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), reread=exact)
+
+    def _limit(self, span: Span) -> int:
+        return max(1, min(span.budget, self._context // 4))
+
+    def _present(self, request: InfillRequest, span: Span, text: Around, progress: Progress) -> Filled:
+        spelled = self._tokens.decode_bytes(token for token, _ in progress.settled)
+        if not spelled.startswith(text.typed):
+            return Filled("")
+        window, answer = request.windows[span.window], spelled[len(text.typed) :].decode("utf-8", "replace")
+        kept, complete = cut(
+            window.text[: span.start],
+            answer.partition("\ufffd")[0],
+            window.text[span.end :],
+            language=window.language,
+            mode=span.mode,
+            finished=progress.done,
+        )
+        shown = self._covering(progress.settled, len(text.typed) + len(kept.encode())) if kept else ()
+        calibration = self._calibration or UNCALIBRATED
+        return Filled(kept, shown, calibration.p_accept(shown, complete=complete), complete)
+
+    def _covering(self, settled: Sequence[Settled], size: int) -> tuple[float, ...]:
+        """The probabilities of the tokens that spell the first `size` bytes."""
+        shown: list[float] = []
+        for token, probability in settled:
+            if size <= 0:
+                break
+            size -= len(self._tokens.token_bytes[token])
+            shown.append(probability)
+        return tuple(shown)
+
+
+def _old(request: InfillRequest, span: Span) -> str:
+    return request.windows[span.window].text[span.start : span.end]
+
+
+def open_family(folder: Path, record: ModelRecord, resources: Resources) -> FamilyEngine:
+    """The diffusion model in a folder, whose record names its family."""
+    from mercury_engine.model.decoder import open_decoder
+    from mercury_engine.tokens.pretrained import PretrainedTokenizer
+
+    family = family_named(record.prompt)
+    if family is None:
+        known = ", ".join(family.name for family in FAMILIES)
+        raise EngineError(
+            f"{folder / RECORD_FILE}: prompt is {record.prompt!r}, none of the families {known}; "
+            "add the model again: `mercury-ls model add`"
+        )
+    with ThreadPoolExecutor(1) as beside:
+        loading = beside.submit(PretrainedTokenizer, folder / TOKENIZER_FILE)
+        runtime = open_decoder(folder, record, resources)
+        tokenizer = loading.result()
+    on_cpu = runtime.device.lower().startswith("cpu")
+    at_once = READ_ONWARD if family.length == "continue" else READ_AT_ONCE
+    return FamilyEngine(
+        runtime,
+        tokenizer,
+        record,
+        family,
+        calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
+        context=at_once if on_cpu else 0,
+        weights=sum(path.stat().st_size for path in folder.glob("*.safetensors")),
+    )

@@ -1,0 +1,183 @@
+"""Answers of the engine for other people's diffusion models: their prompts, what is shown, and when it stops."""
+
+import pytest
+
+from mercury_engine.families.engine import FamilyEngine
+from mercury_engine.families.family import FAMILIES, family_named
+from mercury_engine.record import ModelRecord
+from tests.engine.families.fakes import ScriptedRuntime, request, tokenizer_of
+
+MARKED = "def area(self):\n$0\n\n"
+BODY = "return self.width *\n        self.height"
+
+
+def engine_of(name, script, **options):
+    family = family_named(name)
+    tokenizer = tokenizer_of(family)
+    runtime = ScriptedRuntime(family, tokenizer, script)
+    record = ModelRecord(name="m", kind="diffusion", prompt=name)
+    return FamilyEngine(runtime, tokenizer, record, family, **options), runtime
+
+
+def says(text, probability=0.95):
+    """Knows the text before the cursor and what follows it, up to its end token, whatever the size of the gap."""
+
+    def script(runtime, sequence):
+        ids = [*runtime.ids.bos, *runtime.tokenizer.encode(text)]
+        end = next(iter(runtime.ids.ends), ids[-1])
+        return lambda position: (ids[position] if position < len(ids) else end, probability)
+
+    return script
+
+
+def spelled(runtime, ids):
+    names = {runtime.tokenizer.special(name): name for name in runtime.tokenizer.added}
+    return "".join(names.get(token) or runtime.tokenizer.decode_bytes([token]).decode() for token in ids)
+
+
+PROMPTS = {
+    "dream": "<|beginoftext|>a = [\n" + "<|mask|>" * 8 + "\n]\n<|endoftext|>",
+    "dreamon": "<|beginoftext|>a = [\n" + "<|mask|>" * 4 + "\n]\n<|endoftext|>",
+    "open-dcoder": "a = [\n" + "<M>" * 8 + "\n]\n",
+    "llada": "<|startoftext|>a = [\n" + "<|mdm_mask|>" * 8 + "\n]\n<|endoftext|>",
+    "tiny-a2d": "a = [\n" + "<|mask|>" * 8 + "\n]\n",
+    "tiny-a2d-bd3lm": "a = [\n" + "<|mask|>" * 26,
+    "sdar": "a = [\n" + "<|MASK|>" * 2,
+    "fast-dllm-v2": "a = [\n" + "|<MASK>|" * 26,
+    "stable-diffcoder": "<[begin▁of▁sentence]>a = [\n" + "<[MASK_TOKEN]>",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_prompts_are_as_published(family):
+    engine, runtime = engine_of(family.name, says("a = [\n1"))
+    list(engine.infill(request("a = [\n$0\n]\n", mode=family.answers[0])))
+    masked = next(sequence for sequence in runtime.sequences if runtime.ids.mask in sequence)
+    assert spelled(runtime, masked) == PROMPTS[family.name]
+
+
+def check(name, marked, text, expected, *, mode="line", **fields):
+    """The last draft for a model that would write `text` before the cursor, and on."""
+    engine, runtime = engine_of(name, says(text))
+    *_, last = engine.infill(request(marked, mode=mode, **fields))
+    assert last.final
+    assert last.spans[0].text == expected
+    return last.spans[0], runtime
+
+
+def test_a_line_ends_at_its_end():
+    filled, _ = check("dream", MARKED, "def area(self):\nreturn self.width\n\ndef x", "return self.width")
+    assert filled.complete
+    assert filled.p_accept > 0.25
+    assert filled.confidence == pytest.approx([0.95] * len(filled.confidence), abs=0.01)
+
+
+def test_a_begun_word_is_no_part_of_the_answer():
+    check("open-dcoder", "    return sel$0\n", "    return self.width\n" + "x" * 20, "f.width")
+    check("sdar", "    return sel$0\n", "    return self.width", "f.width", mode="block")
+
+
+def test_a_block_goes_on_until_the_family_ends_it():
+    for family in ("sdar", "fast-dllm-v2", "stable-diffcoder", "tiny-a2d-bd3lm"):
+        filled, _ = check(family, MARKED, "def area(self):\n" + BODY, BODY, mode="block", budget=64)
+        assert filled.complete
+
+
+def test_an_answer_that_is_too_long_is_incomplete():
+    filled, _ = check("sdar", "a =\n$0", "a =\n" + "1234567890" * 5, "1234567890", mode="block", budget=10)
+    assert not filled.complete
+
+
+def test_an_unsure_answer_is_unlikely_to_be_accepted():
+    engine, _ = engine_of("open-dcoder", says("a\nbcdefghijklmnopqr", 0.5))
+    *_, last = engine.infill(request("a\n$0\n", budget=8))
+    assert last.spans[0].p_accept < 0.01
+    assert not engine.info().calibrated
+
+
+def test_drafts_grow_one_forward_at_a_time():
+    engine, runtime = engine_of("tiny-a2d", says("a =\n" + "123456789" * 9))
+    lengths = []
+    for step, draft in enumerate(engine.infill(request("a =\n$0\n", effort="high", budget=16)), 1):
+        assert draft.step == step
+        assert draft.final or len(runtime.rows) == step
+        lengths.append(len(draft.spans[0].text))
+    assert lengths == sorted(lengths)
+    assert len(lengths) > 5
+
+
+def test_a_closed_answer_stops():
+    engine, runtime = engine_of("dream", says("a =\n" + "123456789" * 9))
+    answering = engine.infill(request("a =\n$0\n", effort="high"))
+    next(answering)
+    next(answering)
+    answering.close()
+    assert len(runtime.rows) == 2
+
+
+def test_no_time_left():
+    ticks = iter(range(1000))
+    engine, runtime = engine_of("dream", says("a =\n" + "1" * 99), clock=lambda: next(ticks))
+    *_, last = engine.infill(request("a =\n$0\n", effort="high", deadline_ms=9000.0))
+    assert last.final
+    assert len(runtime.rows) < 6
+
+
+def test_what_a_family_cannot_answer_stays_as_it_is():
+    engine, runtime = engine_of("sdar", says(""))
+    (last,) = engine.infill(request(MARKED, mode="line"))
+    assert last.final
+    assert last.spans[0].p_accept == 0
+    assert not runtime.rows
+    assert engine.info().answers == ("block",)
+    assert "blocks only" in engine.info().notes[0]
+    engine, _ = engine_of("dream", says(""))
+    assert engine.info().answers == ("line", "block")
+    assert not engine.info().notes
+
+
+def test_as_much_around_the_cursor_as_there_is_room_for():
+    marked = "before = 1\n" * 80 + "$0\n" + "after = 2\n" * 80
+    engine, runtime = engine_of("dreamon", says(""), context=200)
+    next(engine.infill(request(marked, budget=32)))
+    (sequence,) = runtime.sequences
+    assert 140 < len(sequence) <= 200
+    read = spelled(runtime, sequence)
+    before, _, after = read.partition("<|mask|>" * 4)
+    assert before.startswith("<|beginoftext|>before")
+    assert after.endswith("after = 2\n<|endoftext|>")
+    assert before.count("before") > after.count("after") > 2
+
+
+def test_typing_reads_only_what_is_new():
+    text = "".join(f"a{number} = {number}\n" for number in range(40))
+    engine, runtime = engine_of("sdar", says(text))
+    list(engine.warm(request(text[:200] + "$0", mode="block")))
+    assert sum(runtime.rows) > 150
+    runtime.rows.clear()
+    for size in (201, 202, 203):
+        answering = engine.infill(request(text[:size] + "$0", mode="block"))
+        next(answering)
+        answering.close()
+    assert max(runtime.rows) <= 4
+    assert engine.info().bytes > 0
+
+
+def test_answers_that_take_turns_are_the_same():
+    engine, _ = engine_of("fast-dllm-v2", says("def area(self):\n" + BODY))
+    turns = [engine.infill(request(MARKED, mode="block", budget=64)) for _ in range(2)]
+    drafts = [list(pair) for pair in zip(*turns, strict=True)]
+    assert drafts[-1][0] == drafts[-1][1]
+    assert drafts[-1][0].spans[0].text == BODY
+
+
+def test_another_answer():
+    engine, _ = engine_of("open-dcoder", says("a\nbcdefghijklmnopqr"))
+    drafts = [list(engine.infill(request("a\n$0\n", budget=8, seed=seed)))[-1] for seed in range(2)]
+    assert drafts[0].spans[0].text != drafts[1].spans[0].text
+
+
+def test_families_that_look_both_ways_encode_nothing_ahead():
+    engine, runtime = engine_of("dream", says(""))
+    assert list(engine.warm(request(MARKED))) == []
+    assert not runtime.rows
