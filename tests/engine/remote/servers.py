@@ -119,7 +119,7 @@ class FakeServer:
     def _serve(self, connection: socket.socket) -> None:
         try:
             connection.settimeout(SECONDS)
-            with self._wrap(connection) as connection:  # noqa: PLW2901
+            with self._wrap(connection) as connection:
                 line = Line(connection)
                 with line.reader:
                     while (asked := line.asked()) is not None:

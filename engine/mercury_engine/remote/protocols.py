@@ -1,0 +1,323 @@
+"""How each kind of server is asked for a completion, as data, and the one reader of all their answers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from mercury_engine.api import EngineError, Snippet
+
+__all__ = [
+    "PROTOCOLS",
+    "Ask",
+    "Event",
+    "Events",
+    "Protocol",
+    "WrongAnswerError",
+    "body",
+    "model_names",
+    "protocol_named",
+]
+
+Shape = Literal["raw", "gap", "chat"]
+"""A prompt with special tokens in it; the texts before and after the gap; or a message."""
+
+LONGEST_LINE = 1 << 20
+LENGTH = frozenset({"length", "limit", "max_tokens", "model_length"})
+SHOWN = 120
+ALTERNATIVE_TEMPERATURE = 0.6
+
+
+class WrongAnswerError(Exception):
+    """What arrived is no completion."""
+
+
+class Protocol(Struct, frozen=True, kw_only=True):
+    """Where to send a request, and what its fields are called; a dot leads into an object, and "" is not sent.
+
+    `sampling` goes before `temperature` and `seed`; None where a server decides on both. `fixed` is sent always.
+    `files`: how other files are written before the prompt, if it takes any there.
+    `warms`: the tokens to ask for when only the prompt matters; None where reading ahead is of no use, or costs money.
+    `one_model`: it answers with the model that it has, whatever the request says.
+    """
+
+    name: str
+    path: str
+    shape: Shape
+    prompt: str = "prompt"
+    suffix: str = "suffix"
+    snippets: str = ""
+    files: str = ""
+    file: str = ""
+    language: str = ""
+    model: str = "model"
+    tokens: str = "max_tokens"
+    stops: str = "stop"
+    most_stops: int = 4
+    log_probs: str = ""
+    log_probs_value: int | bool = 1
+    context: str = ""
+    sampling: str | None = ""
+    streams: bool = True
+    fixed: Mapping[str, Any] = {}
+    models: str = "/v1/models"
+    warms: int | None = None
+    one_model: bool = False
+
+
+LLAMA = Protocol(
+    name="llama",
+    path="/completion",
+    shape="raw",
+    tokens="n_predict",
+    most_stops=16,
+    log_probs="n_probs",
+    fixed={"cache_prompt": True},
+    warms=0,
+    one_model=True,
+)
+"""llama-server. It chooses the slot whose cache has most of the prompt, so none is asked for."""
+
+PROTOCOLS = (
+    LLAMA,
+    msgspec.structs.replace(
+        LLAMA,
+        name="llama-infill",
+        path="/infill",
+        shape="gap",
+        prompt="input_prefix",
+        suffix="input_suffix",
+        snippets="input_extra",
+        fixed={"cache_prompt": True, "prompt": ""},
+    ),
+    Protocol(
+        name="ollama",
+        path="/api/generate",
+        shape="raw",
+        tokens="options.num_predict",
+        stops="options.stop",
+        most_stops=16,
+        log_probs="logprobs",
+        log_probs_value=True,
+        context="options.num_ctx",
+        sampling="options.",
+        fixed={"raw": True, "think": False, "keep_alive": "30m"},
+        models="/api/tags",
+        warms=1,
+    ),
+    Protocol(name="openai", path="/v1/completions", shape="raw", log_probs="logprobs", warms=1),
+    Protocol(name="mistral", path="/v1/fim/completions", shape="gap", files="+++++ {path}\n{text}\n\n"),
+    Protocol(name="deepseek", path="/beta/completions", shape="gap", most_stops=16, log_probs="logprobs", models=""),
+    Protocol(name="inception", path="/v1/fim/completions", shape="gap", sampling=None),
+    Protocol(name="inception-edit", path="/v1/edit/completions", shape="chat", stops="", sampling=None, streams=False),
+    Protocol(name="chat", path="/v1/chat/completions", shape="chat"),
+    Protocol(
+        name="tabby",
+        path="/v1/completions",
+        shape="gap",
+        prompt="segments.prefix",
+        suffix="segments.suffix",
+        file="segments.filepath",
+        language="language",
+        model="",
+        tokens="",
+        stops="",
+        sampling=None,
+        streams=False,
+        models="",
+    ),
+)
+
+
+def protocol_named(name: str) -> Protocol:
+    for protocol in PROTOCOLS:
+        if protocol.name == name:
+            return protocol
+    known = ", ".join(protocol.name for protocol in PROTOCOLS)
+    raise EngineError(f"protocol: nothing speaks {name!r}; use one of {known}")
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """One question. `prompt` is all of it, or the text before the gap."""
+
+    prompt: str
+    suffix: str = ""
+    snippets: tuple[Snippet, ...] = ()
+    file: str = ""
+    language: str = ""
+    model: str = ""
+    tokens: int = 64
+    stops: tuple[str, ...] = ()
+    context: int = 0
+    seed: int = 0
+
+
+def body(protocol: Protocol, ask: Ask) -> bytes:
+    chat = protocol.shape == "chat"
+    fields: dict[str, Any] = {
+        **({"stream": True} if protocol.streams else {}),
+        **protocol.fixed,
+        "messages" if chat else protocol.prompt: [{"role": "user", "content": ask.prompt}] if chat else ask.prompt,
+        protocol.model: ask.model,
+        protocol.tokens: ask.tokens,
+        protocol.context: ask.context,
+        protocol.file: ask.file,
+        protocol.language: ask.language,
+        protocol.stops: list(dict.fromkeys(ask.stops))[: protocol.most_stops],
+        protocol.log_probs: protocol.log_probs_value,
+    }
+    if protocol.shape == "gap":
+        fields[protocol.suffix] = ask.suffix
+        fields[protocol.snippets] = [{"filename": each.path, "text": each.text} for each in ask.snippets]
+    if protocol.sampling is not None:
+        fields[f"{protocol.sampling}temperature"] = ALTERNATIVE_TEMPERATURE if ask.seed else 0
+        if ask.seed:
+            fields[f"{protocol.sampling}seed"] = ask.seed
+    optional = {protocol.model, protocol.stops, protocol.file, protocol.language}
+    sent = {path: value for path, value in fields.items() if path and (value or path not in optional)}
+    return msgspec.json.encode(nested(sent))
+
+
+def nested(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"options.stop": …}` as `{"options": {"stop": …}}`."""
+    made: dict[str, Any] = {}
+    for path, value in fields.items():
+        *groups, name = path.split(".")
+        inside = made
+        for group in groups:
+            inside = inside.setdefault(group, {})
+        inside[name] = value
+    return made
+
+
+class Event(Struct, frozen=True):
+    """What one message says: more text, with the log probabilities of its tokens, and why the answer ends here."""
+
+    text: str = ""
+    log_probs: tuple[float, ...] = ()
+    end: Literal["", "stop", "length"] = ""
+    error: str = ""
+
+
+class Events:
+    """Takes an answer apart as it arrives: server-sent events, JSON in lines, or one JSON document."""
+
+    def __init__(self, content_type: str) -> None:
+        self.ended = False
+        self._is_document = content_type.partition(";")[0].strip() == "application/json"
+        self._rest = b""
+        self._understood = False
+
+    def feed(self, data: bytes) -> Iterator[Event]:
+        self._rest += data
+        if self._is_document:
+            return
+        *lines, self._rest = self._rest.split(b"\n")
+        if len(self._rest) > LONGEST_LINE:
+            raise WrongAnswerError(f"a line of more than {LONGEST_LINE} bytes")
+        for line in lines:
+            yield from self._line(line)
+
+    def finish(self) -> Iterator[Event]:
+        """What the end of the answer says: a document ends with it, a stream must have said that it ends."""
+        rest, self._rest = self._rest.strip(), b""
+        if self._is_document:
+            event = self._event(rest)
+            yield event if event.end or event.error else msgspec.structs.replace(event, end="stop")
+            self.ended = True
+        elif rest:
+            yield from self._line(rest)
+        if not self._understood:
+            raise WrongAnswerError("nothing in it is a completion")
+
+    def _line(self, line: bytes) -> Iterator[Event]:
+        line = line.strip()
+        field, _, value = line.partition(b":")
+        if field in (b"data", b"error"):
+            line = value.strip()
+        elif not line or line.startswith(b":") or field in (b"event", b"id", b"retry"):
+            return
+        if line == b"[DONE]":
+            self.ended = self._understood = True
+            return
+        event = self._event(line)
+        self.ended = self.ended or bool(event.end)
+        yield event
+
+    def _event(self, line: bytes) -> Event:
+        try:
+            found = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise WrongAnswerError(f"{line[:SHOWN].decode(errors='replace')!r} is not JSON") from error
+        if not isinstance(found, dict):
+            raise WrongAnswerError(f"{line[:SHOWN].decode(errors='replace')!r} is no completion")
+        event = read(found)
+        self._understood = self._understood or event is not None
+        return event or Event()
+
+
+def read(message: Mapping[str, Any]) -> Event | None:
+    """None for a message that is neither text, nor an end, nor an error."""
+    if error := message.get("error"):
+        told = error.get("message", error) if isinstance(error, dict) else error
+        return Event(error=str(told)[:SHOWN])
+    choice = first(message.get("choices"))
+    text, end = text_of(message, choice), end_of(message, choice)
+    if text is None and not end and "choices" not in message:
+        return None
+    return Event(text or "", tuple(log_probs_of(message, choice)), end)
+
+
+def first(found: Any) -> Mapping[str, Any]:
+    return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
+
+
+def text_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> str | None:
+    for holder, name in (
+        (message, "content"),
+        (message, "response"),
+        (choice, "text"),
+        (choice.get("delta"), "content"),
+        (choice.get("message"), "content"),
+        (message.get("message"), "content"),
+    ):
+        if isinstance(holder, Mapping) and isinstance(said := holder.get(name), str | list):
+            return said if isinstance(said, str) else "".join(parts_of(said))
+    return None
+
+
+def parts_of(said: Iterable[Any]) -> Iterator[str]:
+    """The text of a message that is a list of parts."""
+    for part in said:
+        if isinstance(part, dict) and isinstance(part.get("text"), str):
+            yield part["text"]
+
+
+def end_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Literal["", "stop", "length"]:
+    reason = choice.get("finish_reason") or message.get("done_reason") or message.get("stop_type")
+    if message.get("stopped_limit"):
+        reason = "limit"
+    if isinstance(reason, str) and reason not in ("", "none"):
+        return "length" if reason in LENGTH else "stop"
+    return "stop" if message.get("done") is True or message.get("stop") is True else ""
+
+
+def log_probs_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[float]:
+    """Of the tokens that were chosen, in whichever of five shapes."""
+    given = choice.get("logprobs") or {}
+    if isinstance(given, dict):
+        given = given.get("token_logprobs") or given.get("content")
+    for each in given or message.get("completion_probabilities") or message.get("logprobs") or ():
+        value = each.get("logprob") if isinstance(each, dict) else each
+        if isinstance(value, int | float) and value <= 0:
+            yield float(value)
+
+
+def model_names(listed: Any) -> list[str]:
+    """What a server calls its models, from `/v1/models` or `/api/tags`."""
+    if not isinstance(listed, dict):
+        return []
+    entries = listed.get("data") or listed.get("models") or []
+    found = [each.get("id") or each.get("model") or each.get("name") for each in entries if isinstance(each, dict)]
+    return [name for name in found if isinstance(name, str)]
