@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from typing import Any
 
@@ -90,6 +90,7 @@ class FakeServer:
         self._listener = listener
         self._wrap = wrap or (lambda connection: connection)
         self._threads: list[Thread] = []
+        self._served: list[socket.socket] = []
         self._accepting = Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
@@ -120,6 +121,7 @@ class FakeServer:
         try:
             connection.settimeout(SECONDS)
             with self._wrap(connection) as connection:
+                self._served.append(connection)
                 line = Line(connection)
                 with line.reader:
                     while (asked := line.asked()) is not None:
@@ -141,6 +143,9 @@ class FakeServer:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._accepting.join(SECONDS)
+        for connection in self._served:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(SECONDS)
 

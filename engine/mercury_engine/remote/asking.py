@@ -1,0 +1,211 @@
+"""What a server is asked for one span of a request, and what its answer means: pure."""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, EngineError, Filled, InfillRequest, Snippet, Span
+from mercury_engine.decode.confidence import UNCALIBRATED
+from mercury_engine.prompts.cut import cut
+from mercury_engine.prompts.dialects import Dialect
+from mercury_engine.prompts.edits import EditFormat
+from mercury_engine.prompts.fim import by_words, fim_prompt, whole_head
+from mercury_engine.prompts.pieces import Prompt, Special
+from mercury_engine.redaction import mask_secrets
+from mercury_engine.remote.heard import Heard
+from mercury_engine.remote.protocols import Ask, Protocol
+
+__all__ = ["ASSUMED", "Attempt", "count", "filling", "gap", "masked", "rewriting", "sent_to"]
+
+ASSUMED = 0.35
+"""P(accept) of an answer whose server gives no log probabilities: shown, until rejections raise the bar above it."""
+
+CHARACTERS_PER_TOKEN = 3
+"""Cautious, so that a prompt fits: code has three to four."""
+
+SHARE_OF_SUFFIX = 4
+MASKS = re.compile(r"\*{6,}")
+SHOWN = 80
+
+
+class Attempt(Struct, frozen=True):
+    """A question to a server. `show` reads its answer; None as long as nothing in it can be shown."""
+
+    ask: Ask
+    show: Callable[[Heard], Filled | None]
+    sent: str
+    forced: str = ""
+
+
+def count(text: str) -> int:
+    """About how many tokens a text has, for a model whose tokenizer is not here."""
+    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def masked(request: InfillRequest) -> InfillRequest:
+    """Without keys and passwords, for a server on another machine. All offsets stay."""
+    hide = mask_secrets
+    return replace(
+        request,
+        windows=tuple(replace(each, text=hide(each.text)) for each in request.windows),
+        snippets=tuple(Snippet(each.path, hide(each.text)) for each in request.snippets),
+        edits=tuple(Edit(each.path, each.line, hide(each.before), hide(each.after)) for each in request.edits),
+    )
+
+
+def filling(
+    dialect: Dialect, asked: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
+) -> Iterator[Attempt]:
+    """First with the word before the cursor taken back, so that the model sees whole tokens; if it begins with another
+    word, once more from the cursor. `true` is the request before secrets were masked."""
+    for split in (by_words, whole_head):
+        prompt = fim_prompt(dialect, asked, span, budget=budget - span.budget, count=count, split=split)
+        refuse_specials(prompt, address)
+        stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
+        ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=asked.seed)
+        yield Attempt(ask, filler(asked, true, span), sent_to(address, prompt.text, asked), prompt.forced)
+        if not prompt.forced:
+            return
+
+
+def gap(
+    protocol: Protocol, asked: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
+) -> Iterator[Attempt]:
+    """For servers that put the prompt together themselves."""
+    window = asked.windows[span.window]
+    room = (budget - span.budget) * CHARACTERS_PER_TOKEN
+    suffix = whole_lines(window.text[span.end :], room // SHARE_OF_SUFFIX)
+    prefix = last_lines(window.text[: span.start], (room - len(suffix)) * 2 // 3)
+    snippets = fitting(asked.snippets, room - len(suffix) - len(prefix)) if protocol.snippets or protocol.files else ()
+    if protocol.files:
+        files = "".join(protocol.files.format(path=each.path, text=each.text) for each in reversed(snippets))
+        prefix = files + protocol.files.partition("{text}")[0].format(path=window.path) + prefix
+    ask = Ask(
+        prompt=prefix,
+        suffix=suffix,
+        snippets=snippets,
+        file=window.path,
+        language=window.language,
+        tokens=span.budget,
+        stops=("\n",) if span.mode == "line" else (),
+        seed=asked.seed,
+    )
+    everything = prefix + suffix + "".join(each.text for each in snippets if protocol.snippets)
+    yield Attempt(ask, filler(asked, true, span), sent_to(address, everything, asked))
+
+
+def rewriting(
+    form: EditFormat, asked: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
+) -> Iterator[Attempt]:
+    """For next-edit models, whose answer means something only when it is whole."""
+    question = form.ask(asked, budget=budget, count=count)
+    refuse_specials(question.prompt, address)
+    old = asked.windows[span.window].text
+    restored = true.windows[span.window].text
+
+    def show(heard: Heard) -> Filled | None:
+        if not heard.end:
+            return None
+        read = question.read(heard.text, heard.end == "stop")
+        new = None if read is None else with_secrets(old, restored, read)
+        if new is None or new == restored:
+            return Filled(restored, complete=True)
+        probabilities = heard.probabilities(len(heard.text))
+        return Filled(new, probabilities, p_accept(probabilities, is_whole=True), complete=True)
+
+    prompt = question.prompt
+    stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
+    ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=asked.seed)
+    yield Attempt(ask, show, sent_to(address, prompt.text, asked), prompt.forced)
+
+
+def filler(asked: InfillRequest, true: InfillRequest, span: Span) -> Callable[[Heard], Filled | None]:
+    window = asked.windows[span.window]
+    before, after = window.text[: span.start], window.text[span.end :]
+    hides = asked != true
+
+    def show(heard: Heard) -> Filled | None:
+        text, is_whole = cut(
+            before, heard.text, after, language=window.language, mode=span.mode, finished=heard.end == "stop"
+        )
+        if hides and MASKS.search(text):
+            return Filled("", complete=True)
+        probabilities = heard.probabilities(len(text))
+        return Filled(text, probabilities, p_accept(probabilities, is_whole=is_whole) if text else 0.0, is_whole)
+
+    return show
+
+
+def p_accept(probabilities: Sequence[float], *, is_whole: bool) -> float:
+    return UNCALIBRATED.p_accept(probabilities, complete=is_whole) if probabilities else ASSUMED
+
+
+def refuse_specials(prompt: Prompt, address: str) -> None:
+    """Servers read special tokens in a string wherever they stand, also in the user's code."""
+    specials = {piece for piece in (*prompt.pieces, *prompt.stop_tokens) if isinstance(piece, Special)}
+    for special in sorted(specials):
+        if prompt.text.count(special) > sum(type(piece) is Special and piece == special for piece in prompt.pieces):
+            raise EngineError(
+                f"the code around the cursor contains {special}, which the model at {address} would take for its own"
+                " sign: nothing was sent"
+            )
+
+
+def with_secrets(old: str, true: str, new: str) -> str | None:
+    """The new text with the secrets that were masked in the old one; None if it rewrites lines with a secret."""
+    if old == true:
+        return new
+    most = min(len(old), len(new))
+    head = next((at for at in range(most) if old[at] != new[at]), most)
+    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
+    end = len(old) - tail
+    return true[:head] + new[head : len(new) - tail] + true[end:] if old[head:end] == true[head:end] else None
+
+
+def sent_to(address: str, text: str, request: InfillRequest) -> str:
+    """What of the request is in a text that goes to another program, for the user."""
+    snippets = sum(holds(text, each.text) for each in request.snippets)
+    edits = sum(holds(text, changed(each)) for each in request.edits)
+    parts = [
+        f"{len(text):,} characters of {request.windows[request.spans[0].window].path}",
+        *([f"{snippets} snippet{'s' * (snippets != 1)}"] if snippets else []),
+        *([f"{edits} edit{'s' * (edits != 1)}"] if edits else []),
+    ]
+    *most, last = parts
+    return f"{', '.join(most)} and {last} to {address}" if most else f"{last} to {address}"
+
+
+def changed(edit: Edit) -> str:
+    """The first line that the edit made or removed."""
+    before, after = edit.before.splitlines(), edit.after.splitlines()
+    return next((line for line in (*after, *before) if (line in before) != (line in after)), "")
+
+
+def holds(text: str, part: str) -> bool:
+    part = part.strip()
+    return bool(part) and (part[:SHOWN] in text or part[-SHOWN:] in text)
+
+
+def whole_lines(text: str, room: int) -> str:
+    """The beginning of a text, up to the end of a line."""
+    return text if len(text) <= room else text[: text.rfind("\n", 0, room) + 1] or text[:room]
+
+
+def last_lines(text: str, room: int) -> str:
+    """The end of a text, from the start of a line."""
+    if len(text) <= room:
+        return text
+    start = text.find("\n", len(text) - room - 1) + 1
+    return text[start or len(text) - room :]
+
+
+def fitting(snippets: Sequence[Snippet], room: int) -> tuple[Snippet, ...]:
+    kept = []
+    for each in snippets:
+        if len(each.text) <= room:
+            kept.append(each)
+            room -= len(each.text)
+    return tuple(kept)

@@ -1,0 +1,310 @@
+"""The engine whose model runs in somebody else's server: asks it, reads along, and stops it when enough is said."""
+
+import math
+import time
+from collections.abc import Callable, Generator, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span
+from mercury_engine.prompts.dialects import Dialect, dialect_for, dialect_named
+from mercury_engine.prompts.edits import EditFormat, edit_format
+from mercury_engine.record import ModelRecord
+from mercury_engine.remote import asking
+from mercury_engine.remote.asking import Attempt
+from mercury_engine.remote.health import (
+    Health,
+    Trouble,
+    link_trouble,
+    status_trouble,
+    told,
+    unknown_model,
+    wrong_answer,
+)
+from mercury_engine.remote.heard import Heard
+from mercury_engine.remote.http import Client, Exchange, LinkError, site_of
+from mercury_engine.remote.keys import key_at
+from mercury_engine.remote.protocols import Ask, Events, Protocol, WrongAnswerError, body, model_names, protocol_named
+
+__all__ = ["SLICE_SECONDS", "RemoteEngine", "open_remote"]
+
+SLICE_SECONDS = 0.02
+"""The longest that one step waits for news, of all requests together, so that others get their turn."""
+
+BATCH = 4
+FIRST_LOOK_SECONDS = 1.0
+LONGEST_SECONDS = 120.0
+"""Of an answer that never ends, for requests without a deadline."""
+
+PROMPT_TOKENS = 4096
+"""More costs a server on this machine seconds before its first token, and adds little."""
+
+REWRITE_TOKENS = 8192
+DEFAULT_CONTEXT = 4096
+PATIENCE = 2
+"""How many answers in a row may come too late before that is said."""
+
+BROKEN_OFF = LinkError("broken", "the connection was closed in the middle of an answer")
+
+Wait = Callable[[], float]
+
+
+class RemoteEngine:
+    """Several requests may be open at once, each on a connection of its own.
+
+    >>> engine = RemoteEngine(record, Client(record.address))
+    >>> *_, last = engine.infill(request)
+    """
+
+    def __init__(
+        self, record: ModelRecord, client: Client, *, key: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._record = record
+        self._client = client
+        self._key = key
+        self._clock = clock
+        self._protocol = protocol_named(record.protocol)
+        self._form = form_of(record, self._protocol)
+        self._health = Health(is_loopback=client.site.is_loopback, clock=clock)
+        self._has: list[str] = []
+        self._open = 0
+        self._late = 0
+
+    def infill(self, request: InfillRequest, *, wait: Wait | None = None) -> Iterator[Draft]:
+        """Drafts as they arrive. A step without news yields the last draft again, the same object.
+
+        `wait` says how long a step may wait for news, where the caller has something else to do.
+        """
+        wait = wait or self._slice
+        due = self._clock() + (math.inf if request.deadline_ms is None else request.deadline_ms / 1000)
+        untouched = latest = Draft(0, tuple(Filled(old_text(request, span)) for span in request.spans))
+        self._health.ensure()
+        for _ in self._right_model(wait):
+            yield untouched
+        for attempt in self._attempts(request):
+            latest = yield from self._answer(attempt, replace(untouched, sent=attempt.sent), wait, due)
+            if latest.step:
+                break
+        yield replace(latest, final=True)
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        """Lets a server on this machine read the prompt; elsewhere that would cost money, or send code for nothing."""
+        tokens = self._protocol.warms
+        if tokens is None or self._health.rests or not self._client.site.is_loopback:
+            return
+        try:
+            for _ in self._right_model(self._slice):
+                yield
+            attempt = next(self._attempts(request))
+            yield from self._ended(self._opened(attempt.ask, tokens), self._slice)
+        except EngineError:
+            return  # the next request says why
+
+    def info(self) -> EngineInfo:
+        record = self._record
+        late = f"{record.address} is slower than engine.deadline_ms allows: raise that, or use a smaller model there"
+        notes = [self._health.note, late if self._late >= PATIENCE else ""]
+        return EngineInfo(
+            engine="server",
+            model=record.name,
+            device=f"{record.protocol} at {record.address}",
+            context_tokens=min(self._context, PROMPT_TOKENS),
+            batch=BATCH,
+            notes=tuple(filter(None, notes)),
+            answers=("region",) if isinstance(self._form, EditFormat) else ("line", "block"),
+            calibrated=False,
+            address=record.address,
+        )
+
+    def look(self, seconds: float) -> None:
+        """Waits at most this long to find out whether the server is there; `info` tells."""
+        until = self._clock() + seconds
+        try:
+            for _ in self._right_model(self._slice):
+                if self._clock() >= until:
+                    return
+        except EngineError:
+            return
+
+    def close(self) -> None:
+        self._client.close()
+
+    @property
+    def _context(self) -> int:
+        return self._record.context or DEFAULT_CONTEXT
+
+    def _slice(self) -> float:
+        return SLICE_SECONDS / max(self._open, 1)
+
+    def _attempts(self, request: InfillRequest) -> Iterator[Attempt]:
+        span, form, address = only_span(request, self._record), self._form, self._record.address
+        asked = request if self._client.site.is_loopback else asking.masked(request)
+        if isinstance(form, EditFormat):
+            budget = min(self._context, REWRITE_TOKENS)
+            return asking.rewriting(form, asked, request, span, address=address, budget=budget)
+        budget = min(self._context, PROMPT_TOKENS)
+        if form is None:
+            return asking.gap(self._protocol, asked, request, span, address=address, budget=budget)
+        return asking.filling(form, asked, request, span, address=address, budget=budget)
+
+    def _answer(self, attempt: Attempt, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
+        """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
+        what the user has typed."""
+        heard, events, untouched = Heard(attempt.forced), None, latest
+        until = self._clock() + LONGEST_SECONDS
+        exchange = self._opened(attempt.ask, attempt.ask.tokens)
+        self._open += 1
+        try:
+            while not (heard.end or latest.spans[0].complete or self._clock() >= until):
+                data = self._taken(exchange, wait())
+                if exchange.status not in (0, 200):
+                    yield from self._refused(exchange, data, wait, latest)
+                if exchange.status and events is None:
+                    events = Events(exchange.headers.get("content-type", ""))
+                if events is not None and self._hears(heard, events, data, exchange):
+                    if heard.departs:
+                        return untouched
+                    if (filled := attempt.show(heard)) is not None:
+                        latest = Draft(latest.step + 1, (filled,), sent=attempt.sent)
+                yield latest
+            self._health.worked()
+            return latest
+        finally:
+            self._late = 0 if heard.text else self._late + (self._clock() >= due)
+            self._open -= 1
+            if heard.end:
+                exchange.let_end()
+            else:
+                exchange.close()
+
+    def _hears(self, heard: Heard, events: Events, data: bytes, exchange: Exchange) -> bool:
+        """Whether there is more than before."""
+        address, before = self._record.address, (len(heard.text), heard.end)
+        try:
+            for event in [*events.feed(data), *(events.finish() if exchange.done else ())]:
+                if event.error:
+                    raise self._health.failed(Trouble(f"{address} gave up: {told(event.error, self._key)}"))
+                heard.add(event)
+        except WrongAnswerError as error:
+            raise self._health.failed(wrong_answer(address, str(error))) from None
+        if exchange.done and not heard.end:
+            if not events.ended:
+                raise self._health.failed(link_trouble(address, BROKEN_OFF))
+            heard.end = "stop"
+        return before != (len(heard.text), heard.end)
+
+    def _opened(self, ask: Ask, tokens: int) -> Exchange:
+        full = replace(ask, model=self._record.model, context=self._context, tokens=tokens)
+        return self._client.open("POST", self._protocol.path, body(self._protocol, full))
+
+    def _taken(self, exchange: Exchange, wait: float) -> bytes:
+        try:
+            return exchange.take(wait)
+        except LinkError as error:
+            raise self._health.failed(link_trouble(self._record.address, error)) from None
+
+    def _ended(self, exchange: Exchange, wait: Wait) -> Generator[None, None, bytes]:
+        """All of an answer."""
+        pieces: list[bytes] = []
+        self._open += 1
+        try:
+            while not exchange.done:
+                if piece := self._taken(exchange, wait()):
+                    pieces.append(piece)
+                yield
+            return b"".join(pieces)
+        finally:
+            self._open -= 1
+            exchange.close()
+
+    def _refused(self, exchange: Exchange, data: bytes, wait: Wait, latest: Draft) -> Iterator[Draft]:
+        """Raises what the server says about its refusal, once all of it is here."""
+        reading, rest = self._ended(exchange, wait), b""
+        while True:
+            try:
+                next(reading)
+            except StopIteration as end:
+                rest = end.value
+                break
+            yield latest
+        raise self._health.failed(self._trouble(self._protocol.path, exchange, data + rest))
+
+    def _trouble(self, path: str, exchange: Exchange, said: bytes) -> Trouble:
+        return status_trouble(self._record, path, exchange.status, exchange.headers, said, key=self._key, has=self._has)
+
+    def _right_model(self, wait: Wait) -> Iterator[None]:
+        """Once after each failure: whether the server has the model that it is to be asked for."""
+        path, wanted = self._protocol.models, self._record.model
+        if self._health.checked or not path or not wanted:
+            return
+        exchange = self._client.open("GET", path)
+        said = yield from self._ended(exchange, wait)
+        if exchange.status in (401, 403, 429) or exchange.status >= 500:
+            raise self._health.failed(self._trouble(path, exchange, said))
+        self._has = listed(said) if exchange.status == 200 else []
+        if self._has and not any(self._serves(name) for name in self._has):
+            raise self._health.failed(unknown_model(self._record, self._has))
+        self._health.checked = True
+        self._health.worked()
+
+    def _serves(self, name: str) -> bool:
+        """A server that has one model and ignores names may have another one that reads the same prompts."""
+        wanted = self._record.model
+        if name in (wanted, f"{wanted}:latest"):
+            return True
+        dialect = dialect_for((), name) if self._protocol.one_model else None
+        return dialect is not None and dialect == self._form
+
+
+def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
+    """`network`: whether the user allows that code leaves this machine. A server that is not there is no error: it may
+    be started later."""
+    site = site_of(record.address)
+    if record.protocol == "mercury":
+        raise EngineError(
+            f"{record.address} is an engine server of mercury-ls: set engine.address = {record.address!r} to use it"
+        )
+    if not site.is_loopback and not network:
+        raise EngineError(
+            f"{record.address} is on another machine: set privacy.allow_network = true in your user file to send code"
+            " there"
+        )
+    if not site.is_loopback and site.scheme != "https":
+        raise EngineError(f"{record.address} would get your code unencrypted: use https")
+    key = key_at(record.key)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    engine = RemoteEngine(record, Client(record.address, headers), key=key)
+    engine.look(FIRST_LOOK_SECONDS)
+    return engine
+
+
+def form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | None:
+    """How the model is asked: as its FIM dialect or its next-edit format says, or None if the server does that."""
+    if not record.prompt:
+        if protocol.shape == "gap":
+            return None
+        raise EngineError(
+            f"{record.name}: nobody said how its prompts look: `mercury-ls model add {record.address} --prompt NAME`"
+        )
+    try:
+        return dialect_named(record.prompt)
+    except EngineError:
+        return edit_format(record.prompt)
+
+
+def only_span(request: InfillRequest, record: ModelRecord) -> Span:
+    if len(request.spans) != 1:
+        raise EngineError(f"{record.name} answers one place at a time")
+    return request.spans[0]
+
+
+def old_text(request: InfillRequest, span: Span) -> str:
+    return request.windows[span.window].text[span.start : span.end]
+
+
+def listed(said: bytes) -> list[str]:
+    try:
+        return model_names(msgspec.json.decode(said))
+    except msgspec.DecodeError:
+        return []

@@ -1,0 +1,42 @@
+"""What a server has said so far: text that grows, with the log probabilities of its tokens."""
+
+import math
+from typing import Literal
+
+from mercury_engine.remote.protocols import Event
+
+__all__ = ["Heard"]
+
+
+class Heard:
+    """An answer must begin with `forced`, which the user has typed already: it is no part of `text`."""
+
+    def __init__(self, forced: str = "") -> None:
+        self.end: Literal["", "stop", "length"] = ""
+        self._forced = forced
+        self._said = ""
+        self._tokens: list[tuple[int, int, float]] = []
+        """Where the event with the token begins and ends, and its log probability."""
+
+    def add(self, event: Event) -> None:
+        start, end = len(self._said), len(self._said) + len(event.text)
+        self._tokens += [(start, end, each) for each in event.log_probs]
+        self._said += event.text
+        self.end = event.end or self.end
+
+    @property
+    def text(self) -> str:
+        return self._said[len(self._forced) :]
+
+    @property
+    def departs(self) -> bool:
+        """Whether it is the beginning of something else than what is typed."""
+        if self.end or len(self._said) >= len(self._forced):
+            return not self._said.startswith(self._forced)
+        return not self._forced.startswith(self._said)
+
+    def probabilities(self, characters: int) -> tuple[float, ...]:
+        """Of the tokens in the first `characters` of the text."""
+        first = len(self._forced)
+        new = (each for start, end, each in self._tokens if first <= max(start, end - 1) and start < first + characters)
+        return tuple(map(math.exp, new))

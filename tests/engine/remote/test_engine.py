@@ -1,0 +1,433 @@
+"""Remote engines in front of imitated servers."""
+
+import json
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
+from mercury_engine.record import ModelRecord
+from mercury_engine.remote.engine import RemoteEngine, open_remote
+from mercury_engine.remote.http import Client
+from tests.engine.remote.servers import FakeServer, document, free_port, lines_of, serving, streamed
+
+BEFORE, AFTER = "def area(w, h):\n    return ", "\n\nprint(area(2, 3))\n"
+
+
+def request(before=BEFORE, after=AFTER, mode="line", **fields) -> InfillRequest:
+    at = len(before)
+    fields = {"windows": (Window("shapes.py", "python", before + after),), "cursor": at} | fields
+    return InfillRequest(session="s", spans=(Span(0, at, at, mode, 32),), **fields)
+
+
+def record(server: FakeServer | str, protocol="llama", prompt="qwen", **fields) -> ModelRecord:
+    address = server if isinstance(server, str) else server.address
+    return ModelRecord(name="theirs", kind="server", prompt=prompt, protocol=protocol, address=address, **fields)
+
+
+class Clock:
+    """Stands still until it is told to go."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@contextmanager
+def engine_for(made: ModelRecord, *, clock=None, key="", **options):
+    client = Client(made.address, {"Authorization": f"Bearer {key}"} if key else {}, **options)
+    engine = RemoteEngine(made, client, key=key, clock=clock or Clock())
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+@contextmanager
+def against(answers, protocol="llama", prompt="qwen", **fields):
+    """A server and the engine that asks it."""
+    with serving(answers) as server, engine_for(record(server, protocol, prompt, **fields)) as engine:
+        yield server, engine
+
+
+def answer(engine, asked=None):
+    *_, last = engine.infill(asked or request())
+    assert last.final
+    return last
+
+
+def refusal(engine, asked=None) -> str:
+    with pytest.raises(EngineError) as raised:
+        list(engine.infill(asked or request()))
+    return str(raised.value)
+
+
+def llama(*texts, end="eos", prob=-0.01):
+    messages = [{"content": each, "stop": False, "completion_probabilities": [{"logprob": prob}]} for each in texts]
+    return streamed([*messages, {"content": "", "stop": True, "stop_type": end}], done=False)
+
+
+OPENAI = [{"choices": [{"index": 0, "text": text, "finish_reason": None}]} for text in (" w", " * h")]
+LAST = {"choices": [{"index": 0, "text": "", "finish_reason": "stop"}]}
+SHAPES = {
+    "llama": ("/completion", llama(" w", " * h")),
+    "ollama": (
+        "/api/generate",
+        lines_of(
+            [
+                {"model": "q", "response": " w", "done": False},
+                {"model": "q", "response": " * h", "done": False},
+                {"model": "q", "response": "", "done": True, "done_reason": "stop", "eval_count": 3},
+            ]
+        ),
+    ),
+    "openai": ("/v1/completions", streamed([*OPENAI, LAST])),
+}
+GAPS = {
+    "llama-infill": ("/infill", llama("w", " * h")),
+    "mistral": (
+        "/v1/fim/completions",
+        streamed(
+            [
+                {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]},
+                {"choices": [{"index": 0, "delta": {"content": "w * h"}, "finish_reason": "stop"}], "usage": {}},
+            ]
+        ),
+    ),
+    "deepseek": (
+        "/beta/completions",
+        streamed([{"choices": [{"text": "w * h", "index": 0, "finish_reason": "stop", "logprobs": None}]}]),
+    ),
+    "inception": (
+        "/v1/fim/completions",
+        document({"object": "text_completion", "choices": [{"index": 0, "text": "w * h", "finish_reason": "stop"}]}),
+    ),
+    "tabby": ("/v1/completions", document({"id": "cmpl-1", "choices": [{"index": 0, "text": "w * h"}]})),
+}
+
+
+@pytest.mark.parametrize("protocol", SHAPES)
+def test_raw_prompts(protocol):
+    path, shape = SHAPES[protocol]
+    with against({path: shape}, protocol) as (server, engine):
+        last = answer(engine)
+        assert last.spans[0].text == "w * h"
+        assert last.spans[0].complete
+        (body,) = server.bodies
+        assert body["prompt"].startswith("<|fim_prefix|>") or "<|fim_prefix|>def area" in body["prompt"]
+        assert body["prompt"].endswith("<|fim_middle|>")
+        assert "return<|fim_suffix|>\n\nprint" in body["prompt"]
+
+
+@pytest.mark.parametrize("protocol", GAPS)
+def test_prompts_that_the_server_puts_together(protocol):
+    path, shape = GAPS[protocol]
+    with against({path: shape}, protocol, "") as (server, engine):
+        assert answer(engine).spans[0].text == "w * h"
+        assert "def area" in json.dumps(server.bodies[0])
+        assert "fim" not in json.dumps(server.bodies[0])
+
+
+def test_drafts_grow_and_steps_without_news_repeat_the_last_one():
+    with against({"/completion": llama(" w", " *", " h")}) as (_server, engine):
+        drafts = list(engine.infill(request()))
+        texts = list(dict.fromkeys(draft.spans[0].text for draft in drafts))
+        assert all("w * h".startswith(text) for text in texts)
+        for one, other in pairwise(drafts[:-1]):
+            assert one is other or one.step < other.step
+
+
+def test_an_answer_that_ends_by_itself_keeps_the_connection():
+    with against({"/completion": llama(" w")}) as (server, engine):
+        for _ in range(3):
+            answer(engine)
+        assert server.connections <= 2
+
+
+def test_a_complete_answer_is_not_waited_out():
+    def on_and_on(line, asked):
+        line.head()
+        line.chunk('data: {"content": " w * h\\nprint(", "stop": false}\n\n')
+        server.hold(line)
+
+    with against({"/completion": on_and_on}) as (server, engine):
+        assert answer(engine).spans[0].text == "w * h"
+        assert server.left.wait(5)
+
+
+def test_closing_reaches_the_server():
+    with against({"/completion": lambda line, asked: server.hold(line)}) as (server, engine):
+        drafts = engine.infill(request())
+        while not server.asked:
+            next(drafts)
+        drafts.close()
+        assert server.left.wait(5)
+
+
+def test_several_requests_at_once():
+    with against({"/completion": llama(" w", " * h")}) as (_server, engine):
+        running = [engine.infill(request()) for _ in range(4)]
+        last = {}
+        while len(last) < 4:
+            for number, drafts in enumerate(running):
+                if number not in last and (draft := next(drafts)).final:
+                    last[number] = draft.spans[0].text
+        assert list(last.values()) == ["w * h"] * 4
+
+
+def test_a_word_that_is_begun_is_taken_back_and_must_come_again():
+    answers = {"/completion": llama(" wid", "th * h")}
+    with against(answers) as (server, engine):
+        assert answer(engine, request(BEFORE + "wi")).spans[0].text == "dth * h"
+        assert "return<|fim_suffix|>" in server.bodies[0]["prompt"]
+
+
+def test_if_it_does_not_come_again_the_question_is_asked_from_the_cursor():
+    def unwilling(line, asked):
+        llama("dth" if "return wi<|fim_suffix|>" in asked.json["prompt"] else " h")(line, asked)
+
+    with against({"/completion": unwilling}) as (server, engine):
+        assert answer(engine, request(BEFORE + "wi")).spans[0].text == "dth"
+        assert len(server.asked) == 2
+
+
+def test_p_accept_follows_the_log_probabilities():
+    for prob, sure in ((-0.01, True), (-0.5, False)):
+        with against({"/completion": llama(" w", " * h", prob=prob)}) as (_, engine):
+            (filled,) = answer(engine).spans
+            assert (filled.p_accept > 0.25) == sure
+            assert len(filled.confidence) == 2
+    with against(dict([SHAPES["ollama"]]), "ollama") as (_server, engine):
+        assert 0.25 < answer(engine).spans[0].p_accept < 0.5
+        assert not engine.info().calibrated
+
+
+def test_what_was_sent_is_said():
+    edits = (Edit("shapes.py", 0, "def area(w):\n    pass", "def area(w, h):\n    pass"),)
+    snippets = (Snippet("units.py", "INCH = 2.54\n"),)
+    with against({"/completion": llama(" w")}) as (server, engine):
+        sent = answer(engine, request(snippets=snippets, edits=edits)).sent
+        size = len(server.bodies[0]["prompt"])
+        assert sent == f"{size:,} characters of shapes.py, 1 snippet and 1 edit to {server.address}"
+
+
+def test_code_with_special_tokens_is_not_sent():
+    with against({"/completion": llama("x")}) as (server, engine):
+        for text in ("STOP = '<|fim_middle|>'\n", "EOS = '<|endoftext|>'\n"):
+            assert text.split("'")[1] in refusal(engine, request(text + BEFORE))
+        assert server.asked == []
+        assert engine.info().notes == ()
+
+
+def test_an_empty_answer_is_unlikely():
+    with against({"/completion": llama()}) as (_server, engine):
+        (filled,) = answer(engine, request("x = 1")).spans
+        assert (filled.text, filled.p_accept) == ("", 0.0)
+
+
+def test_only_what_it_can_do():
+    with against({}) as (_server, engine):
+        assert engine.info().answers == ("line", "block")
+        two = replace(request(), spans=(Span(0, 0, 0, "line"), Span(0, 5, 5, "line")))
+        assert "one place at a time" in refusal(engine, two)
+
+
+# What goes wrong
+
+
+def test_nobody_there_and_then_somebody():
+    clock, port = Clock(), free_port()
+    with engine_for(record(f"http://127.0.0.1:{port}"), clock=clock) as engine:
+        said = refusal(engine)
+        assert said.startswith(f"http://127.0.0.1:{port} does not answer (Connection refused): start the server, or")
+        assert "`mercury-ls model use bootstrap`" in said
+        assert engine.info().notes == (said,)
+        assert refusal(engine) == f"{said}; asked again in 1 s"
+        clock.now += 1.1
+        assert refusal(engine) == said
+        assert refusal(engine).endswith("asked again in 2 s")
+        with serving({"/completion": llama(" w")}, port=port):
+            clock.now += 2.1
+            assert answer(engine).spans[0].text == "w"
+            assert engine.info().notes == ()
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "headers", "says"),
+    [
+        (400, "prompt too long", {}, "refuses the request (400): prompt too long"),
+        (401, "no", {}, "refuses the key in env:K (401)"),
+        (403, "no", {}, "refuses the key in env:K (403)"),
+        (404, "nope", {}, "has no /completion for qwen (404): nope; check the address"),
+        (429, "slow down", {"Retry-After": "30"}, "gets too many requests (429): slow down"),
+        (500, "oops", {}, "failed (500): oops; see the server's log"),
+        (501, "no FIM", {}, "cannot fill gaps with its model (501): no FIM"),
+        (503, "Loading model", {}, "failed (503): Loading model"),
+        (302, "", {"Location": "https://elsewhere.example/"}, "redirects to https://elsewhere.example/, which is not"),
+    ],
+)
+def test_refusals_name_address_status_and_remedy(status, message, headers, says):
+    refuses = document({"error": {"message": message}}, status, **headers)
+    with serving({"/completion": refuses}) as server:
+        with engine_for(record(server, key="env:K", model="qwen"), key="k3y") as engine:
+            said = refusal(engine)
+            assert said.startswith(f"{server.address} ")
+            assert says in said
+            assert (engine.info().notes == ()) == (status == 400)
+            if headers.get("Retry-After"):
+                assert refusal(engine).endswith("asked again in 30 s")
+        assert len([each for each in server.asked if each.path == "/completion"]) == 1
+
+
+def test_no_key_where_one_is_wanted():
+    with against({"/completion": document({"error": "Unauthorized"}, 401)}) as (server, engine):
+        assert f"`mercury-ls model add {server.address} --key env:NAME`" in refusal(engine)
+
+
+def test_a_server_that_repeats_the_key_is_not_quoted():
+    key = "sk-1234567890abcdef1234"
+    for shape in (
+        document({"error": {"message": f"Incorrect API key provided: {key}"}}, 401),
+        streamed([{"error": f"bad {key}"}]),
+    ):
+        with serving({"/completion": shape}) as server, engine_for(record(server, key="env:K"), key=key) as engine:
+            assert key not in refusal(engine)
+            assert key not in repr(engine.info())
+            assert server.asked[-1].headers["authorization"] == f"Bearer {key}"
+
+
+def dies(line, asked):
+    line.head()
+    line.chunk('data: {"content": " w", "stop": false}\n\n')
+    raise ConnectionAbortedError
+
+
+def ends_early(line, asked):
+    line.head()
+    line.chunk('data: {"content": " w", "stop": false}\n\n')
+    line.end()
+
+
+@pytest.mark.parametrize(
+    ("shape", "says"),
+    [
+        (dies, "broke off: the connection was closed in the middle of an answer"),
+        (ends_early, "broke off: the connection was closed in the middle of an answer"),
+        (document({"status": "ok"}), "not with a completion (nothing in it is a completion)"),
+        (lambda line, asked: line.whole("<html>hello</html>", kind="text/html"), "'<html>hello</html>' is not JSON"),
+        (lambda line, asked: line.whole("x" * (5 << 20)), "larger than 4 MiB"),
+        (streamed([{"error": {"message": "the slot is gone"}}]), "gave up: the slot is gone"),
+    ],
+)
+def test_answers_that_are_none(shape, says):
+    with against({"/completion": shape}) as (_server, engine):
+        assert says in refusal(engine)
+        assert says in engine.info().notes[0]
+
+
+def test_a_slow_server():
+    clock = Clock()
+
+    def slow(line, asked):
+        server.hold(line)
+
+    with serving({"/completion": slow}) as server, engine_for(record(server), clock=clock) as engine:
+        for _ in range(2):
+            assert engine.info().notes == ()
+            drafts = engine.infill(request(deadline_ms=500))
+            next(drafts)
+            clock.now += 0.6
+            drafts.close()
+        assert "slower than engine.deadline_ms allows" in engine.info().notes[0]
+        server.answers["/completion"] = llama(" w")
+        answer(engine)
+        assert engine.info().notes == ()
+
+
+def test_silence_is_a_failure():
+    with (
+        serving({"/completion": lambda line, asked: line.is_left()}) as server,
+        engine_for(record(server), silence_seconds=0.02) as engine,
+    ):
+        assert "is too slow (nothing arrived for 0.02 s)" in refusal(engine)
+
+
+def test_the_wrong_model_is_named_with_those_there_are():
+    has = document({"data": [{"id": "llama-3"}, {"id": "phi-4"}]})
+    with serving({"/v1/models": has, "/completion": llama(" w")}) as server:
+        with engine_for(record(server, model="qwen2.5-coder-1.5b")) as engine:
+            assert "has no model 'qwen2.5-coder-1.5b'; it has llama-3, phi-4" in refusal(engine)
+        with engine_for(record(server, model="phi-4")) as engine:
+            assert answer(engine).spans[0].text == "w"
+            answer(engine)
+        assert [each.path for each in server.asked].count("/v1/models") == 2
+
+
+def test_a_server_with_another_model_of_the_same_kind_will_do():
+    has = document({"data": [{"id": "Qwen2.5-Coder-7B-Q8_0.gguf"}]})
+    with against({"/v1/models": has, "/completion": llama(" w")}, model="qwen2.5-coder-1.5b") as (_server, engine):
+        assert answer(engine).spans[0].text == "w"
+
+
+def test_after_a_failure_the_model_is_looked_for_again():
+    clock, names = Clock(), ["qwen-a"]
+    answers = {
+        "/v1/models": lambda line, asked: document({"data": [{"id": name} for name in names]})(line, asked),
+        "/completion": llama(" w"),
+    }
+    with serving(answers) as server, engine_for(record(server, model="qwen-a"), clock=clock) as engine:
+        answer(engine)
+        server.answers["/completion"] = dies
+        refusal(engine)
+        names[:] = ["other"]
+        clock.now += 2
+        assert "has no model 'qwen-a'; it has other" in refusal(engine)
+
+
+# Reading ahead, secrets, opening
+
+
+def test_warming_reads_the_prompt_and_nothing_else():
+    with against({"/completion": llama(" w")}) as (server, engine):
+        list(engine.warm(request()))
+        answer(engine)
+        warm, asked = server.bodies
+        assert warm["n_predict"] == 0
+        assert warm["prompt"] == asked["prompt"]
+
+
+def test_warming_a_server_that_is_gone_says_so_in_the_notes():
+    with engine_for(record(f"http://127.0.0.1:{free_port()}")) as engine:
+        list(engine.warm(request()))
+        assert "does not answer" in engine.info().notes[0]
+        list(engine.warm(request()))
+
+
+def test_servers_elsewhere_need_https_and_leave():
+    made = record("https://api.example.org", "mistral", "")
+    with pytest.raises(EngineError, match=r"another machine: set privacy\.allow_network = true"):
+        open_remote(made)
+    with pytest.raises(EngineError, match="unencrypted: use https"):
+        open_remote(replace(made, address="http://10.0.0.7:8080"), network=True)
+    with pytest.raises(EngineError, match=r"set engine\.address"):
+        open_remote(replace(made, protocol="mercury"), network=True)
+
+
+def test_opening_looks_whether_the_server_is_there():
+    engine = open_remote(record(f"http://127.0.0.1:{free_port()}", model="m"))
+    assert "does not answer" in engine.info().notes[0]
+    engine.close()
+    with serving({"/v1/models": document({"data": [{"id": "m"}]})}) as server:
+        engine = open_remote(record(server, model="m"))
+        info = engine.info()
+        assert (info.notes, info.model, info.address) == ((), "theirs", server.address)
+        engine.close()
+
+
+def test_a_prompt_is_needed_where_the_server_has_none():
+    with pytest.raises(EngineError, match="--prompt NAME"):
+        open_remote(record("http://127.0.0.1:1", "openai", ""))
