@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def measured(engines: Sequence[str] | None = None) -> Baseline:
-    names = (models.FAKE, *models.installed()) if engines is None else engines
+    names = (models.FAKE, *models.shipped()) if engines is None else engines
     return {name: figures_of(asyncio.run(measure(work_of(name)))) for name in names}
 
 

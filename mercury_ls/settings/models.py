@@ -1,31 +1,33 @@
-"""The installed models, and the one that the setting `engine.model` names."""
+"""The installed models, shipped or added, and the one that the setting `engine.model` names."""
 
 import json
 from pathlib import Path
 
 from mercury_engine.api import EngineError, EngineInfo
+from mercury_engine.record import RECORD_FILE, read_record
 
-__all__ = ["FAKE", "answers", "installed", "resolve"]
+__all__ = ["AUTO", "FAKE", "added", "added_home", "answers", "installed", "resolve", "shipped"]
 
+AUTO = "auto"
 FAKE = "fake"
 
 
 def resolve(name: str) -> Path | None:
     """The folder of the model with this name or path; None for the fake engine, which has none.
 
-    `auto` is the best installed model, or the fake engine if there is none. A plain name is never taken for a folder:
-    the current folder may be a project that has a folder of that name.
+    `auto` is the best model that ships, or the fake engine if there is none: a model that was added is used only by its
+    name. A plain name is never taken for a folder: the current folder may be a project that has a folder of that name.
     """
-    known = installed()
-    if name == FAKE or (name == "auto" and not known):
+    if name == FAKE:
         return None
-    if name == "auto":
-        return next(iter(known.values()))
+    if name == AUTO:
+        return next(iter(shipped().values()), None)
+    known = installed()
     if name in known:
         return known[name]
     if Path(name).name != name and (path := Path(name).expanduser()).is_dir():
         return path
-    choices = ", ".join(["auto", *known, FAKE])
+    choices = ", ".join([AUTO, *known, FAKE])
     raise EngineError(
         f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a model folder"
     )
@@ -37,15 +39,34 @@ def answers(name: str, info: EngineInfo) -> bool:
     if folder is None:
         return info.engine == FAKE
     try:
+        if record := read_record(folder):
+            return record.name == info.model
         return json.loads((folder / "config.json").read_bytes())["name"] == info.model
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, EngineError):
         return True  # the engine reports what is wrong with it
 
 
 def installed() -> dict[str, Path]:
-    """The models of this installation, best first."""
+    """The models that ship, best first, and those that were added; none can take the name of one that ships."""
+    return {**(ours := shipped()), **{name: path for name, path in added().items() if name not in ours}}
+
+
+def shipped() -> dict[str, Path]:
     import mercury_engine
 
     home = Path(mercury_engine.__file__).parent / "models"
     found = {path.parent.name: path.parent for path in sorted(home.glob("*/config.json"))}
     return dict(sorted(found.items(), key=lambda item: item[0] != "quicksilver"))
+
+
+def added() -> dict[str, Path]:
+    """What `mercury-ls model add` finished; it works on the next one in a hidden folder beside."""
+    found = sorted(added_home().glob(f"*/{RECORD_FILE}"))
+    return {path.parent.name: path.parent for path in found if not path.parent.name.startswith(".")}
+
+
+def added_home() -> Path:
+    """In the user's data folder, never in a project: a project must not be able to change the engine."""
+    from platformdirs import user_data_path
+
+    return user_data_path("mercury-ls", appauthor=False) / "models"

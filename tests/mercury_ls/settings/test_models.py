@@ -2,8 +2,21 @@
 
 import pytest
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import EngineError, EngineInfo
+from mercury_engine.record import ModelRecord, write_record
+from mercury_ls.settings import models
 from mercury_ls.settings.models import FAKE, resolve
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A data folder with one model that was added, and one that is still being added."""
+    monkeypatch.setattr(models, "added_home", lambda: tmp_path / "models")
+    for folder in ("qwen", ".other.adding"):
+        (tmp_path / "models" / folder).mkdir(parents=True)
+        write_record(ModelRecord(name="qwen", kind="fim", prompt="qwen"), tmp_path / "models" / folder)
+    (tmp_path / "models/half").mkdir()
+    return tmp_path / "models"
 
 
 def test_the_fake_engine_needs_no_folder():
@@ -23,3 +36,30 @@ def test_a_plain_name_is_no_folder_of_the_project_that_one_happens_to_be_in(tmp_
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EngineError, match="'model' is neither"):
         resolve("model")
+
+
+def test_a_model_that_was_added_has_a_name(home):
+    assert resolve("qwen") == home / "qwen"
+    assert list(models.added()) == ["qwen"]
+
+
+def test_what_is_not_finished_is_no_model(home):
+    for name in ("half", ".other.adding", "other"):
+        with pytest.raises(EngineError, match="neither"):
+            resolve(name)
+
+
+def test_auto_is_never_a_model_that_was_added(home, monkeypatch):
+    monkeypatch.setattr(models, "shipped", dict)
+    assert list(models.installed()) == ["qwen"]
+    assert resolve("auto") is None
+
+
+def test_a_model_that_was_added_cannot_take_the_name_of_one_that_ships(home, monkeypatch):
+    monkeypatch.setattr(models, "shipped", lambda: {"qwen": home / "shipped"})
+    assert resolve("qwen") == home / "shipped"
+
+
+@pytest.mark.parametrize(("model", "same"), [("qwen", True), ("bootstrap", False)])
+def test_an_engine_with_an_added_model_answers_for_its_name(home, model, same):
+    assert models.answers("qwen", EngineInfo("ar", model, "cpu", 2048)) == same
