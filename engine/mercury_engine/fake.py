@@ -22,15 +22,18 @@ BLOCK_LINES = 8
 
 Answers = Callable[[str], str | None] | Mapping[str, str]
 
+INFO = EngineInfo(engine="fake", model="copies what is already written", device="cpu", context_tokens=2048)
+
 
 class FakeEngine:
     """Deterministic. Without a script it copies from the windows and snippets of the request.
 
     >>> FakeEngine(answers={"def area": "return width * height"}, passes=2)
 
-    `answers` is called with the text before the span, or maps a marker in that text to the answer. `passes` replaces
-    the number of drafts of every effort but *instant*. `pause` is called before each forward, so that a test can count
-    them or hold one open.
+    `answers` is called with the text before the span, or maps a marker in that text to the answer; of a region, which
+    is a whole window, it maps pieces to what they become, or is called with all of it. `passes` replaces the number of
+    drafts of every effort but *instant*. `pause` is called before each forward, so that a test can count them or hold
+    one open. `info` is what the engine says of itself.
     """
 
     def __init__(
@@ -39,8 +42,10 @@ class FakeEngine:
         *,
         passes: int | None = None,
         pause: Callable[[int], None] = lambda step: None,
+        info: EngineInfo = INFO,
     ) -> None:
         self.answers = answers
+        self._info = info
         self.passes = passes
         self.pause = pause
         self.infills = 0
@@ -50,13 +55,14 @@ class FakeEngine:
 
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
         self.infills += 1
+        sent = f"{request.windows[0].path} to {self._info.address}" if self._info.address else ""
         with self._running():
             answers = [self._answer(request, span) for span in request.spans]
             passes = self._passes(request.effort)
             for step in range(1, passes + 1):
                 self._forward(step)
                 spans = tuple(_draw(filled, step, passes, request.seed) for filled in answers)
-                yield Draft(step, spans, final=step == passes)
+                yield Draft(step, spans, final=step == passes, sent=sent)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
         self.warms += 1
@@ -66,7 +72,7 @@ class FakeEngine:
                 yield
 
     def info(self) -> EngineInfo:
-        return EngineInfo(engine="fake", model="copies what is already written", device="cpu", context_tokens=2048)
+        return self._info
 
     @contextmanager
     def _running(self) -> Iterator[None]:
@@ -85,8 +91,9 @@ class FakeEngine:
 
     def _answer(self, request: InfillRequest, span: Span) -> Filled:
         if self.answers is not None:
-            return _scripted(self.answers, request, span)
-        return _propagated(request, span) if span.mode == "edit" else _copied(request, span)
+            scripted = _rewritten if span.mode == "region" else _scripted
+            return scripted(self.answers, request, span)
+        return _copied(request, span) if span.mode in ("line", "block") else _propagated(request, span)
 
 
 def _scripted(answers: Answers, request: InfillRequest, span: Span) -> Filled:
@@ -100,6 +107,17 @@ def _scripted(answers: Answers, request: InfillRequest, span: Span) -> Filled:
     if text is None:
         return _unchanged(window, span)
     return _answered(text, 0.9)
+
+
+def _rewritten(answers: Answers, request: InfillRequest, span: Span) -> Filled:
+    window = request.windows[span.window].text
+    old = new = window[span.start : span.end]
+    if callable(answers):
+        new = answers(old) or old
+    else:
+        for before, after in answers.items():
+            new = new.replace(before, after)
+    return _answered(new, 0.9) if new != old else _unchanged(window, span)
 
 
 def _copied(request: InfillRequest, span: Span) -> Filled:

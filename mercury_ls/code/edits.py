@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["TextEdit", "applied", "difference", "inserted", "is_word", "rebase", "widened"]
+__all__ = ["TextEdit", "applied", "difference", "inserted", "is_word", "rebase", "same_result", "widened"]
 
 PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "`": "`", "<": ">"}
 
@@ -43,6 +43,15 @@ def common_length(limit: int, agree: Callable[[int], bool]) -> int:
 def inserted(old: str, new: str) -> int:
     """How many characters of a replacement are not in place already."""
     return len(difference(old, new).text)
+
+
+def same_result(text: str, one: TextEdit, other: TextEdit) -> bool:
+    """Whether two changes of a text have the same result."""
+    if len(one.text) - one.end + one.start != len(other.text) - other.end + other.start:
+        return False
+    start, end = min(one.start, other.start), max(one.end, other.end)
+    results = [text[start : change.start] + change.text + text[change.end : end] for change in (one, other)]
+    return results[0] == results[1]
 
 
 def widened(text: str, edit: TextEdit) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
-from mercury_ls.code.edits import TextEdit, difference, is_word
+from mercury_ls.code.edits import TextEdit, difference, is_word, same_result
 
 __all__ = ["History"]
 
@@ -336,15 +336,6 @@ def restores_removed(trace: Trace, text: str, edit: TextEdit) -> bool:
     if inserts:
         return stands_again(trace, text, edit) or is_part(edit.text, trace.removed)
     return stands_again(trace, text, edit) or brings_back(trace, typed, edit)
-
-
-def same_result(text: str, one: TextEdit, other: TextEdit) -> bool:
-    """Whether two changes of a text have the same result."""
-    if len(one.text) - one.end + one.start != len(other.text) - other.end + other.start:
-        return False
-    start, end = min(one.start, other.start), max(one.end, other.end)
-    results = [text[start : change.start] + change.text + text[change.end : end] for change in (one, other)]
-    return results[0] == results[1]
 
 
 def slide_insertion(text: str, insertion: TextEdit, target: int) -> TextEdit:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mercury_engine.api import Draft, Effort, InfillRequest
+from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, SpanMode
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
 from mercury_ls.completion import context, target
@@ -16,9 +16,12 @@ from mercury_ls.completion.polish import polish
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 
-__all__ = ["NO_DRAFT", "Infill", "Question", "suggest"]
+__all__ = ["EVERYTHING", "NO_DRAFT", "Infill", "Question", "asked_modes", "suggest"]
 
 NO_DRAFT = Answer(silence="the engine returned no draft")
+
+EVERYTHING: tuple[SpanMode, ...] = ("line", "block", "edit")
+"""What a model of this project answers."""
 
 MIN_EXPECTED_SAVING = 20.0
 """Keystrokes that an unfinished suggestion must save on average, times the bar: five with the default bar. Nobody
@@ -32,7 +35,7 @@ class Infill(Protocol):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Everything that a suggestion depends on."""
+    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about."""
 
     snapshot: Snapshot
     offset: int
@@ -47,11 +50,23 @@ class Question(Struct, frozen=True, kw_only=True):
     alternatives: int = 1
     effort: Effort = "low"
     deadline_ms: float | None = None
+    modes: tuple[SpanMode, ...] = EVERYTHING
+
+
+def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
+    """The spans to ask an engine about: all that it answers, but edits only if it is known how much its word about them
+    counts."""
+    if info is None:
+        return EVERYTHING
+    is_judge = info.calibrated or info.rescoring is not None
+    return tuple(mode for mode in info.answers if mode != "edit" or is_judge)
 
 
 async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
     """Answers as the drafts improve; the last one is final, and the only one that an editor needs."""
     span = where(question)
+    if isinstance(span, Target) and span.mode not in question.modes:
+        span = Silence(unable(question.modes))
     if isinstance(span, Silence):
         yield Answer(silence=span.reason, final=True)
         return
@@ -77,6 +92,12 @@ def where(question: Question) -> Target | Silence:
         in_strings=settings.in_strings,
         multi_line=settings.multi_line,
     )
+
+
+def unable(modes: tuple[SpanMode, ...]) -> str:
+    if "line" not in modes and "block" not in modes:
+        return "the model only proposes next edits; `mercury-ls model recommend` names some that complete code"
+    return f"the model only completes {'blocks' if 'block' in modes else 'lines'}"
 
 
 def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:

@@ -41,12 +41,14 @@ def encodable(name: str) -> str:
 
 def with_line_feeds(request: InfillRequest) -> InfillRequest:
     """The receiver of the answers restores the file's own line ends."""
-    spans, texts = request.spans, [each.text for each in request.windows]
+    spans, cursor, texts = request.spans, request.cursor, [each.text for each in request.windows]
     if any("\r\n" in text for text in texts):
         ends = ((each, (unified_offset(texts[each.window], at) for at in (each.start, each.end))) for each in spans)
         spans = tuple(replace(each, start=start, end=end) for each, (start, end) in ends)
+        cursor = unified_offset(texts[spans[0].window], cursor) if spans and cursor >= 0 else cursor
     return replace(
         request,
+        cursor=cursor,
         windows=tuple(replace(each, text=unified(each.text)) for each in request.windows),
         spans=spans,
         snippets=tuple(replace(each, text=unified(each.text)) for each in request.snippets),

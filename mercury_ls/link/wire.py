@@ -123,6 +123,10 @@ def check(request: InfillRequest) -> None:
                 f"spans[{index}] is {span.start}:{span.end}, but its window has {length} characters:"
                 " send offsets in code points with 0 <= start <= end"
             )
+        if span.mode == "region" and not 0 <= request.cursor <= length:
+            raise EngineError(
+                f"spans[{index}] is a region, but the cursor is {request.cursor} in a window of {length} characters"
+            )
 
 
 def untouched(request: InfillRequest) -> Draft:

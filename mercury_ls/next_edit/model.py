@@ -18,7 +18,7 @@ from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import Renames
 
-__all__ = ["Opinion", "opinions", "regions_of", "requests", "rescored"]
+__all__ = ["Opinion", "is_welcome", "opinions", "place_of", "regions_of", "requests", "rescored"]
 
 MOST_HOLES = 4
 """In one request: models are trained with as many."""
@@ -188,15 +188,19 @@ def written_edit(question: NextQuestion, region: Region, text: str, found: Itera
     start, end = region.start + change.start, region.start + change.end
     due = ranking.load().is_due({}, max(asked))
     edit = Candidate(region.snapshot.uri, start, end, change.text, "line", None, {}, max(asked), due)
-    return None if question.is_reversal(region.snapshot.uri, edit) or renames_another(question, edit, found) else edit
+    return edit if is_welcome(question, [edit], found) else None
 
 
-def renames_another(question: NextQuestion, edit: Candidate, found: Iterable[Candidate]) -> bool:
-    """Whether the model writes the new name for something else that has the old one."""
+def is_welcome(question: NextQuestion, written: Sequence[Candidate], found: Iterable[Candidate]) -> bool:
+    """Whether what a model has written neither restores what the user has just changed, nor writes the new name for
+    something else that has the old one."""
+    if any(question.is_reversal(each.uri, each) for each in written):
+        return False
     known = question.files
     learned = rules(question.edits)
     renames = Renames.of(learned, known.values(), (question.project or Project()).with_files(known.values()))
-    return permitted([*found, edit], renames, known)[-1:] != [edit]
+    kept = permitted([*found, *written], renames, known)
+    return all(each in kept for each in written)
 
 
 def rescored_probability(candidate: Candidate, found: Iterable[Candidate], chances: dict[tuple, float]) -> float:

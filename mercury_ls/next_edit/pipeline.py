@@ -7,6 +7,7 @@ and writes what no rule knows. The last answer is final. Offsets are of the snap
 """
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import aclosing
@@ -21,7 +22,7 @@ from mercury_ls.code.languages import find
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
-from mercury_ls.next_edit import ranking
+from mercury_ls.next_edit import ranking, region
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.kinds import KINDS
 from mercury_ls.next_edit.model import Opinion, opinions, regions_of, requests, rescored
@@ -67,26 +68,52 @@ async def in_turns(work: Generator[None, None, T]) -> T:
 
 
 async def answers(question: NextQuestion, found: Sequence[Candidate], engine: Infill | None) -> AsyncGenerator[Answer]:
-    """The answer by these candidates alone, then rescored by the model."""
-    known = ranking.load()
-    answer = await checked(question, found, known.bar)
-    asked = requests(question, regions_of(question, found)) if engine else []
-    if engine is None or not asked:
-        yield replace(answer, final=True)
+    """The answer by these candidates alone, then by what the model says to them as well."""
+    answer = await checked(question, found, ranking.load().bar)
+    if engine is not None:
+        yield answer
+        asking = rewritten_by if "region" in question.modes else rescored_by
+        async with aclosing(asking(question, found, answer, engine)) as better:
+            async for answer in better:
+                yield answer
+    yield replace(answer, final=True)
+
+
+async def rewritten_by(
+    question: NextQuestion, found: Sequence[Candidate], answer: Answer, engine: Infill
+) -> AsyncGenerator[Answer]:
+    """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere."""
+    if answer.offer and answer.offer.p_accept >= region.SURE_ENOUGH:
         return
-    yield answer
+    began, patience = time.monotonic(), question.deadline_ms or math.inf
+    for number, (snapshot, offset) in enumerate(region.places(question, found)):
+        left = patience - (time.monotonic() - began) * 1000
+        if number and (answer.offer or left < patience / 2):
+            return
+        wanted = region.request(question, snapshot, offset, left if math.isfinite(left) else None)
+        async with aclosing(engine.infill(wanted)) as drafts:
+            async for draft in drafts:
+                if draft.final and (made := region.rewritten(question, snapshot, offset, draft.spans[0], found)):
+                    sure = region.merged(question, found, made)
+                    answer = replace(await checked(question, sure, ranking.load().bar), step=draft.step)
+                    yield answer
+
+
+async def rescored_by(
+    question: NextQuestion, found: Sequence[Candidate], answer: Answer, engine: Infill
+) -> AsyncGenerator[Answer]:
+    """The answer as the model's word about the rules' edits changes it, with edits of its own."""
+    known = ranking.load()
     earlier: list[Opinion] = []
-    for regions, wanted in asked:
+    for regions, wanted in requests(question, regions_of(question, found)) if "edit" in question.modes else ():
         given: list[Opinion] = []
         async with aclosing(engine.infill(wanted)) as drafts:
             async for draft in drafts:
                 given = opinions(question, regions, found, draft)
                 sure = rescored(question, found, [*earlier, *given])
                 latest = await checked(question, sure, question.rescoring.bar or known.bar)
-                answer = replace(latest, step=draft.step)
-                yield answer
+                yield replace(latest, step=draft.step)
         earlier += given
-    yield replace(answer, final=True)
 
 
 def admissible(question: NextQuestion, found: Iterable[Candidate]) -> list[Candidate]:
@@ -102,7 +129,7 @@ def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> 
     sure = [each for each in found if each.text is not None and each.p_edit >= question.bar_for(each, fitted)]
     if not sure:
         return []
-    leading = [each for each in sure if each.rule and each.rule.age < question.fresh] or sure
+    leading = [each for each in sure if follows_from_fresh(question, each)] or sure
     likeliest = max(each.p_edit for each in leading)
     leader = min((each for each in leading if each.p_edit >= AS_LIKELY * likeliest), key=latest)
     chosen = [each for each in sure if each is leader or goes_with(each, leader)]
@@ -113,6 +140,13 @@ def group(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> 
     whole = [each.rule for each in chosen if each.bound]
     shown = [each for each in sure if line_of(question, each) in lines]
     return shown + [each for each in found if each.bound and each.rule in whole and each not in shown]
+
+
+def follows_from_fresh(question: NextQuestion, candidate: Candidate) -> bool:
+    """Whether it follows from the edits that come first: what a next-edit model writes follows from the latest."""
+    if candidate.kind == "region":
+        return question.fresh > 0
+    return candidate.rule is not None and candidate.rule.age < question.fresh
 
 
 def latest(candidate: Candidate) -> tuple[int, float]:
@@ -165,12 +199,14 @@ def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequenc
 
 
 def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> str:
+    if not found:
+        return "nothing follows from the last edits"
     written = [each for each in found if each.text is not None]
     if not written:
         return "unsure: no rule says what to write, and the model is not sure enough"
     likeliest = max(written, key=lambda each: each.p_edit)
     chance, bar = likeliest.p_edit, question.bar_for(likeliest, fitted)
-    if bar * likeliest.p_due <= fitted:  # what counts is whether anything is due at all
+    if bar == fitted / likeliest.p_due:  # what counts is whether anything is due at all
         chance, bar = chance * likeliest.p_due, fitted
     return f"unsure: {label(likeliest)} is {chance:.0%} likely, under the bar of {bar:.0%}"
 

@@ -45,8 +45,11 @@ class NextQuestion(Question, frozen=True, kw_only=True):
         return {each.uri: each for each in (self.snapshot, *self.others)}
 
     def bar_for(self, candidate: Candidate, fitted: float) -> float:
-        """How likely an edit has to be; higher where it is likely that nothing is due."""
-        return min(self.bar, fitted) if self.invoked else max(self.bar, fitted / candidate.p_due)
+        """How likely an edit has to be; higher where it is likely that nothing is due. A next-edit model has taken that
+        into account."""
+        if self.invoked:
+            return min(self.bar, fitted)
+        return self.bar if candidate.kind == "region" else max(self.bar, fitted / candidate.p_due)
 
     def is_reversal(self, uri: str, edit: Candidate | TextEdit) -> bool:
         """Whether the edit restores what the user has just changed."""

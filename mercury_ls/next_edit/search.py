@@ -35,4 +35,4 @@ def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ..
         found += scored(some)
         yield
     kept = distinct([*found, *scored(questions(situation))])
-    return kept[: MOST_CANDIDATES + sum(each.bound for each in kept)] or Silence("nothing follows from the last edits")
+    return kept[: MOST_CANDIDATES + sum(each.bound for each in kept)]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.completion import context
 from mercury_ls.completion.context import Budget, Related
-from mercury_ls.completion.suggest import Question
+from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.session.open_files import OpenFiles, unfit
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import counted
@@ -66,6 +66,7 @@ class Questions:
             effort=settings.engine.effort,
             deadline_ms=settings.engine.deadline_ms,
             recent_edits=settings.context.recent_edits,
+            modes=asked_modes(self.engine.status.info),
             **more,
         )
 

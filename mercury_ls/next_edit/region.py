@@ -1,0 +1,164 @@
+"""What a next-edit model rewrites around a place: it is given a window, chooses its own lines in it, and answers with
+the window's whole new text."""
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Filled, InfillRequest, Span, Window
+from mercury_ls.code.differences import is_step_towards
+from mercury_ls.code.documents import Snapshot, unified
+from mercury_ls.code.edits import TextEdit, same_result
+from mercury_ls.code.lexemes import line_break, minimal
+from mercury_ls.completion.context import window
+from mercury_ls.completion.polish import in_the_files_style, without_sentinels
+from mercury_ls.next_edit.candidates import Candidate, distinct
+from mercury_ls.next_edit.model import is_welcome, place_of
+from mercury_ls.next_edit.question import NextQuestion
+
+__all__ = ["SURE_ENOUGH", "edits_of", "merged", "places", "request", "rewritten"]
+
+SURE_ENOUGH = 0.6
+"""A rule's edit as likely as this is not kept waiting for a model, which is hardly ever surer."""
+MOST_LINES = 64
+"""Old and new ones together: a model that rewrites more of a file has lost its way."""
+
+
+def places(question: NextQuestion, found: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
+    """The cursor, and the likeliest place elsewhere where a rule leaves it to a model what to write."""
+    here, offset = question.snapshot, question.offset
+    yield here, offset
+    start, end = window(here, offset, question.budget.characters)
+    seen = [each for each in found if each.uri != here.uri or not start <= each.start <= end]
+    asked = [each for each in seen if each.text is None and each.rule is not None]
+    if asked:
+        best = max(asked, key=lambda each: each.p_edit)
+        yield question.files[best.uri], best.start
+
+
+def request(question: NextQuestion, snapshot: Snapshot, offset: int, deadline_ms: float | None) -> InfillRequest:
+    start, end = window(snapshot, offset, question.budget.characters)
+    return InfillRequest(
+        session=question.session,
+        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
+        spans=(Span(0, 0, end - start, "region"),),
+        snippets=question.related.snippets,
+        edits=question.history.edits(question.recent_edits),
+        effort=question.effort,
+        deadline_ms=deadline_ms,
+        cursor=offset - start,
+    )
+
+
+def rewritten(
+    question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, found: Sequence[Candidate]
+) -> list[Candidate]:
+    """The edits that the answer makes, which belong together; none if one of them is unwelcome."""
+    if not filled.complete or without_sentinels(filled.text, snapshot.text) != filled.text:
+        return []
+    made = edits_of(snapshot, window(snapshot, offset, question.budget.characters), filled.text, question.offset)
+    written = [
+        Candidate(snapshot.uri, each.start, each.end, each.text, "region", None, {}, filled.p_accept, bound=True)
+        for each in made
+    ]
+    return written if is_welcome(question, written, found) else []
+
+
+def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int) -> list[TextEdit]:
+    """What turns these whole lines into the text, in the file's style; blanks at the ends of lines make no difference.
+    None if nearly everything differs."""
+    first, last = map(snapshot.line_of, region)
+    old, new = [snapshot.line(number) for number in range(first, last + 1)], unified(text).split("\n")
+    if not old[-1] and new[-1]:
+        new.append("")
+    elif old[-1] and len(new) > 1 and not new[-1]:
+        new.pop()
+    changed = [each for each in differing(old, new) if is_visible(old, new, each)]
+    if sum(j - i + m - k for i, j, k, m in changed) > MOST_LINES:
+        return []
+    edits: list[TextEdit] = []
+    for i, j, k, m in changed:
+        came = in_the_files_style("\n".join(["", *new[k:m]]), snapshot).split(line_break(snapshot.text))[1:]
+        edits += hunk(snapshot, first + i, first + j, came, last, cursor)
+    return edits
+
+
+def differing(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Which lines became which. What both begin and end with takes no time."""
+    bare = [[line.rstrip() for line in lines] for lines in (old, new)]
+    same = [one == other for one, other in zip(*bare, strict=False)]
+    head = same.index(False) if False in same else len(same)
+    ends = zip(reversed(bare[0][head:]), reversed(bare[1][head:]), strict=False)
+    tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+    matcher = SequenceMatcher(None, *(lines[head : len(lines) - tail] for lines in bare))
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag != "equal":
+            yield head + i, head + j, head + k, head + m
+
+
+def is_visible(old: Sequence[str], new: Sequence[str], lines: tuple[int, int, int, int]) -> bool:
+    """Whether more than blank lines differ."""
+    i, j, k, m = lines
+    return any(line.strip() for line in (*old[i:j], *new[k:m]))
+
+
+def hunk(snapshot: Snapshot, first: int, stop: int, came: Sequence[str], last: int, cursor: int) -> list[TextEdit]:
+    """The lines from `first` to `stop` become others: only what differs, line by line if their number stays."""
+    end_of_line, number = line_break(snapshot.text), stop - first
+    if number and number == len(came):
+        lines = zip(range(first, stop), came, strict=True)
+        return [moved(minimal(snapshot.line(at), line), snapshot.line_start(at)) for at, line in lines]
+    if number and came:
+        start = snapshot.line_start(first)
+        before = snapshot.text[start : snapshot.line_end(stop - 1)]
+        return [moved(minimal(before, end_of_line.join(came)), start)]
+    above = snapshot.line_end(first - 1) if first else 0
+    if stop > last or (came and above == cursor > snapshot.line_start(max(first - 1, 0))):
+        end = snapshot.line_end(stop - 1) if number else above
+        return [TextEdit(above, end, "".join(end_of_line + line for line in came))]
+    text = "".join(line + end_of_line for line in came)
+    return [TextEdit(snapshot.line_start(first), snapshot.line_start(stop), text)]
+
+
+def moved(edit: TextEdit, by: int) -> TextEdit:
+    return replace(edit, start=edit.start + by, end=edit.end + by)
+
+
+def merged(question: NextQuestion, found: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says, and
+    so is an edit of the model that does a rule's and more."""
+    known = {place_of(each): each for each in found}
+    own = []
+    for edit in written:
+        text = question.files[edit.uri].text
+        parts = [each for each in found if each.uri == edit.uri and each.text is not None and is_part(text, each, edit)]
+        likeliest = max((each.p_edit for each in parts), default=0.0)
+        whole = [each for each in parts if same_result(text, edit_of(each), edit_of(edit))]
+        for each in whole:
+            chances = either(each.p_edit, edit.p_edit), either(each.p_due, edit.p_edit)
+            known[place_of(each)] = replace(each, p_edit=chances[0], p_due=chances[1])
+        if not whole:
+            own.append(replace(edit, p_edit=either(edit.p_edit, likeliest)))
+    return list(distinct([*known.values(), *own]))
+
+
+def is_part(text: str, part: Candidate, whole: Candidate) -> bool:
+    """Whether making one edit is making the other, or a step towards it."""
+    if same_result(text, edit_of(part), edit_of(whole)):
+        return True
+    if not whole.start <= part.start <= part.end <= whole.end:
+        return False
+    old = text[whole.start : whole.end]
+    after = old[: part.start - whole.start] + (part.text or "") + old[part.end - whole.start :]
+    return is_step_towards(old, after, whole.text or "")
+
+
+def edit_of(candidate: Candidate) -> TextEdit:
+    return TextEdit(candidate.start, candidate.end, candidate.text or "")
+
+
+def either(one: float, other: float) -> float:
+    """The chance that one of two independent signs is right."""
+    return 1.0 - (1.0 - one) * (1.0 - other)
