@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from ipaddress import ip_address
 from threading import Condition, Lock, Thread
 from typing import Literal
 from urllib.parse import urlsplit
@@ -54,7 +55,10 @@ class Site(Struct, frozen=True):
     @property
     def is_loopback(self) -> bool:
         """Whether what is sent there stays on this machine."""
-        return self.host == "localhost" or self.host == "::1" or self.host.startswith("127.")
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:  # a name, such as 127.0.0.1.example.com
+            return False
 
 
 def site_of(address: str) -> Site:

@@ -42,13 +42,14 @@ def everything(exchange) -> bytes:
     [
         ("http://127.0.0.1:8080", Site("http", "127.0.0.1", 8080)),
         ("https://api.mistral.ai/v1/", Site("https", "api.mistral.ai", 443)),
+        ("https://127.0.0.1.mistral.ai", Site("https", "127.0.0.1.mistral.ai", 443)),
         ("http://[::1]:8012", Site("http", "::1", 8012)),
         ("http://localhost/llama/v1", Site("http", "localhost", 80, "/llama")),
     ],
 )
 def test_addresses(address, site):
     assert site_of(address) == site
-    assert site.is_loopback == (site.host != "api.mistral.ai")
+    assert site.is_loopback == (not site.host.endswith("mistral.ai"))
 
 
 @pytest.mark.parametrize(
