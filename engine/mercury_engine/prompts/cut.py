@@ -1,0 +1,227 @@
+"""Where an answer ends for the user: one line, or one statement with the block that it opens, by indentation."""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from mercury_engine.api import SpanMode
+
+__all__ = ["cut"]
+
+END = frozenset({"end"})
+SHELL = frozenset({"fi", "done", "esac"})
+CLOSING_WORDS = {
+    **dict.fromkeys(("ruby", "crystal", "elixir", "julia", "fish", "matlab"), END),
+    "lua": frozenset({"end", "until"}),
+    **dict.fromkeys(("shellscript", "bash", "sh", "zsh"), SHELL),
+}
+CONTINUING_WORDS = frozenset({"else", "elif", "elsif", "elseif", "except", "finally", "catch", "rescue", "ensure"})
+ENDED_BY_SEMICOLON = frozenset({"sql", "plsql", "mysql", "pgsql"})
+
+FIRST_WORD = re.compile(r"\s*(\w*)")
+DECIDED = re.compile(r"\s*(?:\w+\W|[^\w\s])")
+"""A line that is still being written, of which the first word is there."""
+
+UNFINISHED = re.compile(r"(?:\\|&&|\|\||[-+*/%=<]|\band|\bor)\s*\Z")
+PREAMBLE = re.compile(r"\s*(?:@|//|/\*|\*/|\*\s|--\s|#(?!\s*(?:include|define|if|ifdef|ifndef|endif|pragma)\b))")
+"""Decorators, attributes and comments: they belong to the statement below them."""
+
+QUOTED = re.compile(r""""(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\\n])*`|(?<![\w<&])'(?:\\.|[^'\\\n])*'""")
+BRACKETS = re.compile(r"[()\[\]{}]")
+
+
+def cut(before: str, answer: str, after: str, *, language: str, mode: SpanMode, finished: bool) -> tuple[str, bool]:
+    """The part of an answer to show between `before` and `after`, and whether it is all that there will be: then
+    nothing needs to be generated any more. `finished` says that the model has ended the answer by itself.
+
+    Without the tail that repeats the head of `after`. Of an answer that was stopped in the middle, whole lines.
+    """
+    if mode == "region":
+        return answer, finished
+    if mode == "edit":
+        return _rewritten(before, answer, after), finished
+    if mode == "line":
+        line, ended, _ = answer.partition("\n")
+        complete = finished or bool(ended)
+        return (_without_overlap(before, line, after) if complete else line), complete
+    text, ended = _statement(before, answer, after, language, finished)
+    complete = finished or ended
+    return (_without_overlap(before, text, after) if complete else text), complete
+
+
+def _rewritten(before: str, answer: str, after: str) -> str:
+    """Lines in the place of other lines: they end with a line feed if what follows begins a line."""
+    if before and not before.endswith("\n"):
+        return _without_overlap(before, answer, after)
+    if after.startswith("\n"):
+        return _without_overlap(before, answer.removesuffix("\n"), after)
+    lines = answer if answer.endswith("\n") or not answer or not after else answer + "\n"
+    return lines.removesuffix(_tail_of_lines(lines, after))
+
+
+class _Block(Struct):
+    """What is known of the statement so far. `base` is its indentation."""
+
+    base: int
+    language: str
+    is_body: bool
+    depth: int = 0
+    previous: str = ""
+    has_block: bool = False
+    is_closed: bool = False
+    is_preamble: bool = True
+    after_blank: bool = False
+
+    def continues_with(self, line: str) -> bool:
+        if self.depth > 0 or _indent(line) > self.base:
+            return True
+        if _indent(line) < self.base or self.is_closed:
+            return False
+        start, word = line.lstrip()[:2], FIRST_WORD.match(line)[1]
+        if self.closes_with(line):
+            return True
+        if start[0] in ")]}":
+            return False
+        return (
+            (self.has_block and word in CONTINUING_WORDS)
+            or (start[0] == "{" and not self.previous.endswith((";", "}")))
+            or start[0] == "."
+            or self.is_preamble
+            or bool(UNFINISHED.search(self.previous))
+            or (not self.after_blank and (self.is_body or self.awaits_semicolon))
+        )
+
+    def closes_with(self, line: str) -> bool:
+        words = CLOSING_WORDS.get(self.language, ())
+        return self.has_block and (FIRST_WORD.match(line)[1] in words or line.lstrip().startswith("</"))
+
+    @property
+    def awaits_semicolon(self) -> bool:
+        return self.language in ENDED_BY_SEMICOLON and not self.previous.endswith(";")
+
+    def add(self, line: str) -> None:
+        if not line.strip():
+            self.after_blank = True
+            return
+        at_base = _indent(line) <= self.base and self.depth <= 0
+        if at_base and self.closes_with(line) and not self.is_body:
+            self.is_closed = True
+        self.has_block = self.has_block or not at_base
+        self.depth = max(self.depth + _opened(line) - _closed(line), 0)
+        self.previous = line.rstrip()
+        self.is_preamble = self.is_preamble and bool(PREAMBLE.match(line))
+        self.after_blank = False
+
+
+def _statement(before: str, answer: str, after: str, language: str, finished: bool) -> tuple[str, bool]:
+    """The first statement of the answer with the block that it opens, or the first paragraph of an empty block; and
+    whether something else follows it."""
+    head = before[before.rfind("\n") + 1 :]
+    lines = (head + answer).split("\n")
+    whole = len(lines) if finished else len(lines) - 1
+    first = _first_line(lines, head)
+    if first is None:
+        return "", False
+    following = _next_line(after)
+    base = _indent(lines[first])
+    block = _Block(base, language, _is_empty_body(before, head, base, following))
+    block.add(lines[first])
+    block.is_preamble = block.is_preamble and not head.strip()
+    for number in range(first + 1, len(lines)):
+        line = lines[number]
+        blank = not line.strip()
+        if number >= whole and (blank or not DECIDED.match(line)) and not (line.strip() and _indent(line) < base):
+            break
+        repeats = number < whole and line.rstrip() == following.rstrip() and re.search(r"\w", line)
+        if not blank and (repeats or not block.continues_with(line)):
+            return _joined(lines[:number], head), True
+        block.add(line)
+    return _joined(lines[:whole] if whole > first else lines, head), False
+
+
+def _first_line(lines: Sequence[str], head: str) -> int | None:
+    """The line on which the statement begins: that of the cursor if the answer continues it, or writes its block."""
+    if lines[0][len(head) :].strip():
+        return 0
+    found = next((number for number in range(1, len(lines)) if lines[number].strip()), None)
+    if found is not None and head.strip() and _indent(lines[found]) > _indent(head):
+        return 0
+    return found
+
+
+def _is_empty_body(before: str, head: str, base: int, following: str) -> bool:
+    """Whether the cursor is on a blank line below one that is indented less, and nothing else is indented so far."""
+    above = next((line for line in reversed(before.split("\n")[:-1]) if line.strip()), "")
+    ends = not following or _indent(following) < base
+    return not head.strip() and bool(above) and _indent(above) < base and ends
+
+
+def _next_line(after: str) -> str:
+    """The first line below the cursor's that is not blank, "" if something follows the cursor on its own."""
+    rest, _, below = after.partition("\n")
+    return "" if rest.strip() else next((line for line in below.split("\n") if line.strip()), "")
+
+
+def _joined(lines: Sequence[str], head: str) -> str:
+    return "\n".join(lines)[len(head) :].rstrip()
+
+
+def _without_overlap(before: str, answer: str, after: str) -> str:
+    """Without the longest tail that stands at the head of `after`, unless the brackets need it twice."""
+    line = before[before.rfind("\n") + 1 :]
+    rest = after.partition("\n")[0].rstrip()
+    below = "" if rest else after.partition("\n")[2]
+    for tail in (_tail_on_line(answer, rest), _tail_of_lines(answer, below)):
+        kept = answer[: len(answer) - len(tail)]
+        if tail and (_unmatched(line + kept + rest) <= _unmatched(line + answer + rest) or _says_much(tail)):
+            return kept
+    return answer
+
+
+def _tail_on_line(answer: str, rest: str) -> str:
+    if not rest.strip():
+        return ""
+    return next((rest[:size] for size in range(len(rest), 0, -1) if answer.endswith(rest[:size])), "")
+
+
+def _tail_of_lines(answer: str, below: str) -> str:
+    """The last whole lines of the answer that are the first ones of `below`, with the line feed that separates them."""
+    lines = answer.removesuffix("\n").split("\n")
+    following = [line.rstrip() for line in below.lstrip("\n").split("\n")]
+    for size in range(min(len(lines), len(following)), 0, -1):
+        if any(following[:size]) and [line.rstrip() for line in lines[-size:]] == following[:size]:
+            kept = "\n".join(lines[:-size]) + "\n" * (answer.endswith("\n") and size < len(lines))
+            return answer[len(kept) :]
+    return ""
+
+
+def _says_much(tail: str) -> bool:
+    """Whether it is lines of words, which nobody writes twice in a row, rather than closing brackets."""
+    return "\n" in tail.strip("\n") and bool(re.search(r"\w", tail))
+
+
+def _indent(line: str) -> int:
+    return sum(4 if character == "\t" else 1 for character in line[: len(line) - len(line.lstrip())])
+
+
+def _opened(line: str) -> int:
+    return sum(bracket in "([{" for bracket in BRACKETS.findall(QUOTED.sub("", line)))
+
+
+def _closed(line: str) -> int:
+    return sum(bracket in ")]}" for bracket in BRACKETS.findall(QUOTED.sub("", line)))
+
+
+def _unmatched(text: str) -> int:
+    """How many brackets have no partner."""
+    opened: list[str] = []
+    alone = 0
+    for bracket in BRACKETS.findall(QUOTED.sub("", text)):
+        if bracket in "([{":
+            opened.append(bracket)
+        elif opened and opened[-1] + bracket in ("()", "[]", "{}"):
+            opened.pop()
+        else:
+            alone += 1
+    return alone + len(opened)
