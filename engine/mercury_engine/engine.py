@@ -1,17 +1,15 @@
 """The engine: lays requests out, reuses cached prefixes, and answers with growing drafts."""
 
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from itertools import count, product, repeat
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, RescoringWeights, Span
+from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, RescoringWeights, Span
 from mercury_engine.decode.answer import NOTHING_CARRIED, Carried, HoleAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Chooser
@@ -27,7 +25,7 @@ from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Searc
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
-from mercury_engine.model.runtime import Passes, Resources, Runtime
+from mercury_engine.model.runtime import Passes, Resources, Runtime, on_gpu
 from mercury_engine.tokens.layout import (
     Hole,
     LayoutError,
@@ -345,26 +343,13 @@ def open_runtime(
     adapter: Path | None = None,
 ) -> Runtime:
     """Imports only the runtime in use: a base installation has no torch, and importing it takes a second."""
-    if resources.device != "cpu" and _finds_gpu():
+    if on_gpu(resources):
         from mercury_engine.model.torch_runtime import open_torch
 
         return open_torch(folder, device="cuda", adapter=adapter)
-    if resources.device == "gpu":
-        raise EngineError(
-            "engine.device is 'gpu', and torch finds no GPU; "
-            "`pip install '.[train]'` in a clone of mercury-ls, or choose 'auto'"
-        )
     from mercury_engine.model import openvino_runtime
 
     return openvino_runtime.load(folder, threads=resources.threads or None, adapter=adapter)
-
-
-def _finds_gpu() -> bool:
-    if not (shutil.which("nvidia-smi") and find_spec("torch")):
-        return False
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def _on_cpu(runtime: Runtime) -> bool:

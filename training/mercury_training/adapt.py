@@ -26,6 +26,8 @@ from safetensors import SafetensorError, safe_open
 from tokenizers import pre_tokenizers
 from torch import Tensor
 
+from mercury_engine.model.architectures import LLAMA, read_json
+from mercury_engine.model.checkpoint import our_names, weight_files
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig
 from mercury_engine.model.network import Model, save
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
@@ -41,28 +43,6 @@ FAMILIES = {
     "Qwen2ForCausalLM": {"qkv_bias": True, "qk_norm": False},
     "Qwen3ForCausalLM": {"qkv_bias": False, "qk_norm": True},
 }
-
-NAMES = {
-    "model.embed_tokens.weight": "embedding.weight",
-    "model.norm.weight": "norm.weight",
-    "lm_head.weight": "head.weight",
-}
-LAYER = "model.layers."
-PARTS = {
-    "input_layernorm": "attention_norm",
-    "self_attn.q_proj": "attention.query",
-    "self_attn.k_proj": "attention.key",
-    "self_attn.v_proj": "attention.value",
-    "self_attn.o_proj": "attention.output",
-    "self_attn.q_norm": "attention.query_norm",
-    "self_attn.k_norm": "attention.key_norm",
-    "post_attention_layernorm": "feed_forward_norm",
-    "mlp.gate_proj": "feed_forward.gate",
-    "mlp.up_proj": "feed_forward.up",
-    "mlp.down_proj": "feed_forward.down",
-}
-OUR_WHOLE, OUR_PARTS = ({ours: theirs for theirs, ours in names.items()} for names in (NAMES, PARTS))
-COMPUTED = "rotary_emb.inv_freq"
 
 LIKE = {
     "<bos>": ("<|begin_of_text|>", "<s>", "<|endoftext|>"),
@@ -136,7 +116,7 @@ def recode(corpus: Path, model: Path, out: Path) -> None:
 
 def config_of(path: Path, name: str, vocabulary: int, context: int = CONTEXT) -> ModelConfig:
     """The configuration of a checkpoint, in our terms."""
-    found = _json(path)
+    found = read_json(path)
     family = next((kind for kind in found.get("architectures") or [] if kind in FAMILIES), None)
     if family is None:
         raise TrainingError(
@@ -171,7 +151,7 @@ def _size(path: Path, found: Mapping[str, Any], name: str) -> int:
 
 def vocabulary_of(path: Path) -> Vocabulary:
     """The tokenizer of a checkpoint in the layout's form; the source's own special tokens are left out."""
-    found = _json(path)
+    found = read_json(path)
     model = found.get("model") or {}
     alphabet = set(pre_tokenizers.ByteLevel.alphabet())
     symbols = model.get("vocab")
@@ -227,59 +207,32 @@ def _weights(source: Path, config: ModelConfig) -> dict[str, Tensor]:
     """The weights under our names, without the second copy of tied embeddings."""
     weights = {}
     for name, read in _stored(source).items():
-        mine = _name(name)
-        if mine is None:
+        ours = our_names(name, LLAMA)
+        if ours is None:
             raise TrainingError(f"{source}: {name} is no weight of this architecture; choose another checkpoint")
-        if mine and not (mine == "head.weight" and config.tied):
-            weights[mine] = read()
+        weights |= {own: read() for own in ours if not (own == "head.weight" and config.tied)}
     return weights
 
 
 def their_name(ours: str) -> str:
     """What transformers calls a weight of ours."""
-    if ours in OUR_WHOLE:
-        return OUR_WHOLE[ours]
-    _, index, rest = ours.split(".", 2)
-    part, _, kind = rest.rpartition(".")
-    return f"{LAYER}{index}.{OUR_PARTS[part]}.{kind}"
-
-
-def _name(theirs: str) -> str | None:
-    """Our name of a weight: empty if we compute it, None if it is unknown."""
-    if theirs.endswith(COMPUTED):
-        return ""
-    if theirs in NAMES:
-        return NAMES[theirs]
-    index, _, rest = theirs.removeprefix(LAYER).partition(".")
-    part, _, kind = rest.rpartition(".")
-    if theirs.startswith(LAYER) and part in PARTS and kind in ("weight", "bias"):
-        return f"layers.{index}.{PARTS[part]}.{kind}"
-    return None
+    part, _, kind = ours.rpartition(".")
+    if not part.startswith("layers."):
+        return f"{next(theirs for theirs, own in LLAMA.whole.items() if own == part)}.{kind}"
+    _, index, part = part.split(".", 2)
+    return f"{LLAMA.layer}{index}.{next(theirs for theirs, own in LLAMA.parts.items() if own == (part,))}.{kind}"
 
 
 def _stored(source: Path) -> dict[str, Callable[[], Tensor]]:
-    """How to read each weight, from one file or from the files that an index names."""
-    index = source / "model.safetensors.index.json"
-    names = _named(index) if index.exists() else ["model.safetensors"]
+    """How to read each weight."""
     found: dict[str, Callable[[], Tensor]] = {}
-    for name in names:
-        if Path(name).name != name or not name.endswith(".safetensors"):
-            raise TrainingError(f"{index}: {name!r} is no .safetensors file beside it; download the checkpoint again")
-        if not (source / name).exists():
-            raise TrainingError(f"{source / name}: not there; only .safetensors are read: convert or download them")
+    for path in weight_files(source):
         try:
-            with safe_open(source / name, framework="pt") as file:
-                found |= {key: _reader(source / name, key) for key in file.keys()}  # noqa: SIM118
+            with safe_open(path, framework="pt") as file:
+                found |= {key: _reader(path, key) for key in file.keys()}  # noqa: SIM118
         except (SafetensorError, OSError) as error:
-            raise TrainingError(f"{source / name}: damaged ({error}); download the checkpoint again") from error
+            raise TrainingError(f"{path}: damaged ({error}); download the checkpoint again") from error
     return found
-
-
-def _named(index: Path) -> list[str]:
-    weights = _json(index).get("weight_map")
-    if not isinstance(weights, dict):
-        raise TrainingError(f"{index}: weight_map is {weights!r}, which names no files; download the checkpoint again")
-    return sorted(set(map(str, weights.values())))
 
 
 def _reader(path: Path, name: str) -> Callable[[], Tensor]:
@@ -323,15 +276,6 @@ def _recoded(split: Split, before: Tokenizer, after: Tokenizer, part: Path) -> l
             documents.append(msgspec.structs.replace(document, start=start, stop=start + len(tokens)))
             start += len(tokens)
     return documents
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        return _json_of(path.read_bytes())
-    except OSError as error:
-        raise TrainingError(f"{path}: cannot be read ({error}); name the folder of a checkpoint") from error
-    except msgspec.DecodeError as error:
-        raise TrainingError(f"{path}: {error}; download the checkpoint again") from error
 
 
 def _json_of(data: bytes | str) -> dict[str, Any]:

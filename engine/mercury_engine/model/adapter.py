@@ -15,9 +15,20 @@ from safetensors.numpy import load_file
 
 from mercury_engine.model.config import ModelError
 from mercury_engine.model.export import SCALE, Weights
-from mercury_engine.model.quantize import dequantize, quantize
+from mercury_engine.model.quantize import dequantize, dequantize_groups, quantize
 
-__all__ = ["ADAPTER_FILE", "DELTA", "DOWN", "UP", "WEIGHTS_FILE", "adapted", "dequantized", "identity", "read_adapter"]
+__all__ = [
+    "ADAPTER_FILE",
+    "DELTA",
+    "DOWN",
+    "UP",
+    "WEIGHTS_FILE",
+    "adapted",
+    "dequantized",
+    "identity",
+    "plain",
+    "read_adapter",
+]
 
 SHAPES = ("config.json", "tokenizer.json")
 ADAPTER_FILE = "adapter.json"
@@ -68,11 +79,15 @@ def adapted(weights: Weights, added: Weights) -> Weights:
 
 def dequantized(weights: Weights) -> Weights:
     """Float weights without scales."""
-    plain = {name: weight for name, weight in weights.items() if not name.endswith(SCALE)}
-    return {
-        name: dequantize(weight, weights[name + SCALE]) if weight.dtype == np.int8 else weight
-        for name, weight in plain.items()
-    }
+    return {name: plain(weights, name) for name in weights if not name.endswith(SCALE)}
+
+
+def plain(weights: Weights, name: str) -> np.ndarray:
+    """One weight as it was before it was quantised."""
+    weight = weights[name]
+    if weight.dtype == np.int8:
+        return dequantize(weight, weights[name + SCALE])
+    return dequantize_groups(weight, weights[name + SCALE]) if weight.dtype == np.uint8 else weight
 
 
 def _deltas(added: Weights) -> Weights:

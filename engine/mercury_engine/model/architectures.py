@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from mercury_engine.model.config import Activation, ModelConfig, ModelError
 
-__all__ = ["ARCHITECTURES", "Architecture", "architecture_of", "config_of", "factors", "read_json"]
+__all__ = ["ARCHITECTURES", "LLAMA", "Architecture", "architecture_of", "config_of", "factors", "read_json"]
 
 DOWNLOAD = "download the checkpoint again"
 ELSEWHERE = "run it in a server such as llama-server or Ollama and add the server's address"

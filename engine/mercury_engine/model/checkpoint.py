@@ -19,7 +19,7 @@ __all__ = ["Checkpoint", "Weight", "our_names", "read_checkpoint", "weight_files
 
 INDEX_FILE = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
-COMPUTED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
+COMPUTED = "rotary_emb.inv_freq"
 DOWNLOAD = "download the checkpoint again"
 
 

@@ -3,12 +3,13 @@
 import os
 from pathlib import Path
 
+import msgspec
+
 from mercury_engine.model.checkpoint import read_checkpoint
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.convert import WEIGHTS_FILE, read_converted
 from mercury_engine.model.export import Weights
-from mercury_engine.model.openvino_runtime import OpenvinoRuntime, native_precision
-from mercury_engine.model.runtime import Resources, Runtime
+from mercury_engine.model.runtime import Resources, Runtime, on_gpu
 from mercury_engine.record import ModelRecord
 
 __all__ = ["CONTEXT", "open_decoder", "read_decoder"]
@@ -18,7 +19,15 @@ CONTEXT = 8192
 
 
 def open_decoder(folder: Path, record: ModelRecord, resources: Resources) -> Runtime:
+    """On a GPU if torch finds one, else by OpenVINO."""
     config, weights = read_decoder(folder, record.context or CONTEXT)
+    config = msgspec.structs.replace(config, name=record.name)
+    if on_gpu(resources):
+        from mercury_engine.model.torch_runtime import of_weights
+
+        return of_weights(config, weights, device="cuda", precision="bfloat16")
+    from mercury_engine.model.openvino_runtime import OpenvinoRuntime, native_precision
+
     threads = resources.threads or min(2, os.cpu_count() or 1)
     return OpenvinoRuntime(config, weights, threads=threads, precision=native_precision())
 

@@ -5,6 +5,7 @@ head width, F feed-forward width, V vocabulary, R rows whose logits are wanted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mercury_engine.model.config import CONFIG_FILE, ModelConfig, ModelError, write_config
+from mercury_engine.model.config import CONFIG_FILE, Activation, ModelConfig, ModelError, write_config
 from mercury_engine.model.export import read
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
@@ -62,6 +63,10 @@ class _Norm(nn.Module):
         return scaled.to(x.dtype) * self.weight
 
 
+def _norm(config: ModelConfig) -> nn.Module:
+    return (nn.LayerNorm if config.layer_norm else _Norm)(config.width, config.norm_epsilon)
+
+
 class _Attention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -70,7 +75,7 @@ class _Attention(nn.Module):
         self.query = _Linear(config.width, queries, bias=config.qkv_bias)
         self.key = _Linear(config.width, keys, bias=config.qkv_bias)
         self.value = _Linear(config.width, keys, bias=config.qkv_bias)
-        self.output = _Linear(queries, config.width, bias=False)
+        self.output = _Linear(queries, config.width, bias=config.output_bias)
         self.query_norm = _Norm(config.head_width, config.norm_epsilon) if config.qk_norm else nn.Identity()
         self.key_norm = _Norm(config.head_width, config.norm_epsilon) if config.qk_norm else nn.Identity()
 
@@ -96,23 +101,35 @@ class _Attention(nn.Module):
         return x_BTF.unflatten(2, (-1, self.head_width)).transpose(1, 2)
 
 
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+    "gelu_tanh": partial(functional.gelu, approximate="tanh"),
+}
+
+
 class _FeedForward(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.gate = _Linear(config.width, config.feed_forward, bias=False)
-        self.up = _Linear(config.width, config.feed_forward, bias=False)
-        self.down = _Linear(config.feed_forward, config.width, bias=False)
+        bias = config.feed_forward_bias
+        if config.gated:
+            self.gate = _Linear(config.width, config.feed_forward, bias=bias)
+        self.up = _Linear(config.width, config.feed_forward, bias=bias)
+        self.down = _Linear(config.feed_forward, config.width, bias=bias)
+        self.activated = ACTIVATIONS[config.activation]
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        return self.down(functional.silu(self.gate(x_BTD)) * self.up(x_BTD))
+        if not hasattr(self, "gate"):
+            return self.down(self.activated(self.up(x_BTD)))
+        return self.down(self.activated(self.gate(x_BTD)) * self.up(x_BTD))
 
 
 class _Layer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention_norm = _Norm(config.width, config.norm_epsilon)
+        self.attention_norm = _norm(config)
         self.attention = _Attention(config)
-        self.feed_forward_norm = _Norm(config.width, config.norm_epsilon)
+        self.feed_forward_norm = _norm(config)
         self.feed_forward = _FeedForward(config)
         if config.role_scalars:
             self.role_scalars = nn.Parameter(torch.ones(2))
@@ -151,7 +168,7 @@ class Model(nn.Module):
             self.hint = _Linear(HINTS * config.width, config.width, bias=False)
             self.trust = _Linear(config.width, HINTS, bias=False)
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config.layers))
-        self.norm = _Norm(config.width, config.norm_epsilon)
+        self.norm = _norm(config)
         if not config.tied:
             self.head = _Linear(config.width, config.vocabulary, bias=False)
 
@@ -173,6 +190,8 @@ class Model(nn.Module):
         """
         rotation = _rotations(positions_BT, self.config)
         x_BTD = self.embedding(ids_BT)
+        if self.config.embedding_scale != 1:
+            x_BTD = x_BTD * self.config.embedding_scale
         if hints_BTH is not None:
             hints_BTHD = self.embedding(hints_BTH) * (hints_BTH != PAD).unsqueeze(-1)
             x_BTD = x_BTD + self.hint(hints_BTHD.flatten(2)) / HINTS
@@ -201,9 +220,13 @@ def _rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tenso
     """Cosines and sines of each row's angles, B1TE, in float32; both halves of a head share them."""
     steps = torch.arange(0, config.head_width, 2, device=positions_BT.device, dtype=torch.float32)
     frequencies = config.rope_theta ** (-steps / config.head_width)
+    if config.rope_frequencies:
+        frequencies = torch.tensor(config.rope_frequencies, device=positions_BT.device, dtype=torch.float32)
     angles = positions_BT[:, None, :, None].float() * frequencies
     angles = torch.cat([angles, angles], -1)
-    return angles.cos(), angles.sin()
+    if config.rope_scale == 1:
+        return angles.cos(), angles.sin()
+    return angles.cos() * config.rope_scale, angles.sin() * config.rope_scale
 
 
 def _rotate(x_BHTE: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:

@@ -1,16 +1,19 @@
 """What decoding needs from a runtime: one forward over a few rows on top of a cache."""
 
+import shutil
 from collections.abc import Generator, Sequence
+from importlib.util import find_spec
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.api import EngineError
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
-__all__ = ["Cache", "Forward", "Pass", "Passes", "Resources", "Rows", "Runtime"]
+__all__ = ["Cache", "Forward", "Pass", "Passes", "Resources", "Rows", "Runtime", "on_gpu"]
 
 
 class Resources(Struct, frozen=True):
@@ -20,6 +23,26 @@ class Resources(Struct, frozen=True):
     device: Literal["auto", "cpu", "gpu"] = "auto"
     threads: int = 0
     memory: int = 0
+
+
+def on_gpu(resources: Resources) -> bool:
+    """Whether a model runs on a GPU: if it may and torch finds one. Imports torch only where that is possible."""
+    if resources.device != "cpu" and _finds_gpu():
+        return True
+    if resources.device == "gpu":
+        raise EngineError(
+            "engine.device is 'gpu', and torch finds no GPU; "
+            "`pip install '.[train]'` in a clone of mercury-ls, or choose 'auto'"
+        )
+    return False
+
+
+def _finds_gpu() -> bool:
+    if not (shutil.which("nvidia-smi") and find_spec("torch")):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 class Rows:

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mercury_engine.model.adapter import adapted, dequantized, read_adapter
-from mercury_engine.model.config import ModelError
-from mercury_engine.model.export import read
+from mercury_engine.model.adapter import adapted, dequantized, plain, read_adapter
+from mercury_engine.model.config import ModelConfig, ModelError
+from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.network import KeyValues, Model, assemble
 from mercury_engine.model.runtime import Pass, Rows
 
-__all__ = ["PRECISIONS", "TorchCache", "TorchForward", "TorchRuntime", "open_torch"]
+__all__ = ["PRECISIONS", "TorchCache", "TorchForward", "TorchRuntime", "of_weights", "open_torch"]
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -173,6 +173,16 @@ def open_torch(
     config, weights = read(folder)
     plain = dequantized(weights)
     model = assemble(config, plain if adapter is None else adapted(plain, read_adapter(adapter, folder)))
+    return TorchRuntime(model, device=device, precision=precision)
+
+
+def of_weights(config: ModelConfig, weights: Weights, *, device: str, precision: str) -> TorchRuntime:
+    """Dequantised one by one, so that memory holds one of them in float32 at most."""
+    kind = PRECISIONS[precision]
+    names = [name for name in weights if not name.endswith(SCALE)]
+    moved = {name: torch.tensor(plain(weights, name)).to(device=device, dtype=kind) for name in names}
+    model = Model(config)
+    model.load_state_dict(moved, assign=True)
     return TorchRuntime(model, device=device, precision=precision)
 
 

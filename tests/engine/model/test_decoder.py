@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from mercury_engine.model.config import ModelError
 from mercury_engine.model.convert import convert
@@ -65,7 +66,44 @@ CASES = {
     "granite 4 without positions": ("GraniteMoeHybrid", GRANITE | DENSE_HYBRID),
     "codegemma": ("Gemma", {"tie_word_embeddings": True}),
 }
-BIDIRECTIONAL = ("qwen2", "qwen3", "llama")
+AS_DIFFUSION = {
+    "qwen2": "DreamModel",
+    "qwen2 tied": "A2DQwen2LMHeadModel",
+    "qwen3": "A2DQwen3LMHeadModel",
+    "llama": "A2DLlamaLMHeadModel",
+}
+"""Classes of diffusion models whose checkpoints have the names of the model that they were made from."""
+
+LLADA_CONFIG = {
+    "architectures": ["LLaDAModelLM"],
+    "model_type": "llada",
+    "block_type": "llama",
+    "activation_type": "silu",
+    "d_model": 64,
+    "n_layers": 2,
+    "n_heads": 4,
+    "n_kv_heads": 2,
+    "mlp_hidden_size": 96,
+    "max_sequence_length": 256,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10_000.0,
+    "vocab_size": VOCABULARY,
+    "embedding_size": VOCABULARY,
+    "weight_tying": False,
+}
+LLADA_NAMES = (
+    ("model.embed_tokens.", "model.transformer.wte."),
+    ("model.norm.", "model.transformer.ln_f."),
+    ("lm_head.", "model.transformer.ff_out."),
+    ("model.layers.", "model.transformer.blocks."),
+    ("input_layernorm.", "attn_norm."),
+    ("post_attention_layernorm.", "ff_norm."),
+    ("self_attn.o_proj.", "attn_out."),
+    ("self_attn.", ""),
+    ("mlp.gate_proj.", "ff_proj."),
+    ("mlp.up_proj.", "up_proj."),
+    ("mlp.down_proj.", "ff_out."),
+)
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +174,33 @@ def test_logits_equal_those_of_transformers(case, saved, torch_and_transformers)
     check_close(logits_of(runtime_of(folder), ids), theirs(torch_and_transformers[0], model, ids))
 
 
+def seeing_all(count):
+    return np.ones((count, count), bool)
+
+
+@pytest.mark.parametrize("case", AS_DIFFUSION)
+def test_diffusion_models_see_both_ways(case, saved, torch_and_transformers, tmp_path):
+    model, folder = saved(case)
+    rewritten(copied(folder, tmp_path) / "config.json", architectures=[AS_DIFFUSION[case]], model_type="other")
+    ids = ids_of(60)
+    found = logits_of(runtime_of(tmp_path), ids, mask_RC=seeing_all(60))
+    check_close(found, theirs(torch_and_transformers[0], model, ids, causal=False))
+
+
+def test_llada_is_a_llama_with_other_names(saved, torch_and_transformers, tmp_path):
+    model, folder = saved("llama")
+    weights = {}
+    for name, weight in load_file(folder / "model.safetensors").items():
+        for their_part, its_part in LLADA_NAMES:
+            name = name.replace(their_part, its_part)
+        weights[name] = weight
+    save_file(weights, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_text(json.dumps(LLADA_CONFIG))
+    ids = ids_of(60)
+    found = logits_of(runtime_of(tmp_path), ids, mask_RC=seeing_all(60))
+    check_close(found, theirs(torch_and_transformers[0], model, ids, causal=False))
+
+
 def test_the_cache_continues_what_was_read(saved):
     runtime, ids = runtime_of(saved("qwen2")[1]), ids_of(100)
     cache, found = runtime.cache(), []
@@ -149,10 +214,21 @@ def test_the_cache_continues_what_was_read(saved):
 def test_open_decoder_reads_as_far_as_the_record_says(saved):
     folder = saved("qwen2")[1]
     record = ModelRecord(name="tiny", kind="fim", prompt="qwen", context=128)
-    assert open_decoder(folder, record, Resources(threads=1)).config.context == 128
+    config = open_decoder(folder, record, Resources(device="cpu", threads=1)).config
+    assert (config.name, config.context) == ("tiny", 128)
 
 
-@pytest.mark.parametrize(("precision", "most"), [("int8", 0.05), ("int4", 0.3)])
+@pytest.mark.parametrize("case", CASES)
+def test_the_network_for_gpus_answers_alike(case, saved, torch_and_transformers):
+    from mercury_engine.model.torch_runtime import of_weights
+
+    model, folder = saved(case)
+    ids = ids_of(40)
+    found = logits_of(of_weights(*read_decoder(folder, 0), device="cpu", precision="float32"), ids)
+    check_close(found, theirs(torch_and_transformers[0], model, ids))
+
+
+@pytest.mark.parametrize(("precision", "most"), [("int8", 0.05), ("int4", 0.5)])
 @pytest.mark.parametrize("case", ["qwen2", "qwen2 tied", "starcoder2", "granite 4", "codegemma"])
 def test_converted_weights_answer_almost_alike(case, precision, most, saved, tmp_path):
     folder, shares = saved(case)[1], []
@@ -212,7 +288,7 @@ SERVER = "llama-server or Ollama"
         ({"rope_parameters": {"rope_type": "linear"}}, ["'linear' without 'factor'", "download"]),
         ({"num_hidden_layers": 3}, ["layers.2", "missing", "download"]),
         ({"hidden_size": None}, ["config.json", "hidden_size is None", "download"]),
-        ({"intermediate_size": 50}, ["feed_forward", "(96, 64)", "(50, 64)"]),
+        ({"intermediate_size": 50}, ["feed_forward", "(64, 96)", "(64, 50)"]),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
