@@ -26,7 +26,7 @@ PRIOR_WEIGHT = 8.0
 FORGETTING = 0.98
 """The weight of an observation after one more answer, so that sources that failed get another chance."""
 
-LENGTHS = {"line": 9.0, "block": 24.0, "edit": 24.0}
+LENGTHS = {"line": 9.0, "block": 24.0, "edit": 24.0, "region": 64.0}
 """The expected tokens of an answer before any was decoded; a line of real code has nine."""
 
 Kind = Literal["step", "verify", "canvas", "redraft"]

@@ -1,0 +1,131 @@
+"""One answer while it is decoded: its tokens, where it ends, what it says, and how sure the model is of it."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from mercury_engine.api import Filled, SpanMode
+from mercury_engine.decode.choice import Choice
+from mercury_engine.decode.confidence import Calibration
+from mercury_engine.prompts.pieces import Prompt
+from mercury_engine.tokens.spelling import Spelling
+
+__all__ = ["Answer", "Question"]
+
+HOPELESS = 0.02
+EXPECTED_TOKENS = 16
+"""An answer that would be this unlikely to be accepted, even if as many more tokens were certain, is given up."""
+
+Read = Callable[[str, bool], tuple[str, bool]]
+
+
+class Question(Struct, frozen=True, eq=False):
+    """One span, as the model is asked about it.
+
+    `read` makes of the answer's text, and whether the model has ended it, the new text of the span, and says whether
+    that is complete. `before` is the text before the span, `old` the span's own.
+    """
+
+    prompt: Prompt
+    ids: Sequence[int]
+    mode: SpanMode
+    before: str
+    old: str
+    read: Read
+
+
+class Answer:
+    """Grows token by token until the model ends it, a stop is spelled, what it says is complete, or at the limit."""
+
+    def __init__(self, tokenizer: Spelling, question: Question, limit: int) -> None:
+        self.question = question
+        self.limit = limit
+        self.choices: list[Choice] = []
+        self.typed = question.prompt.forced.encode("utf-8", "replace")
+        self.ended = False
+        self._tokenizer = tokenizer
+        self._forced = len(self.typed)
+        self._spelled = bytearray()
+        self._stop = re.compile("|".join(map(re.escape, question.prompt.stops)) or r"(?!)")
+
+    @property
+    def done(self) -> bool:
+        return self.ended or len(self.choices) >= self.limit
+
+    @property
+    def text(self) -> str:
+        """What follows the forced start: valid characters, up to the first stop."""
+        text, _ = _valid_start(self._spelled[self._forced :])
+        stop = self._stop.search(text)
+        return text[: stop.start()].removesuffix("\r") if stop else text
+
+    def add(self, choice: Choice) -> None:
+        self.choices.append(choice)
+        self.typed = self._tokenizer.remaining(self.typed, choice.token)
+        spelled = self._tokenizer.token_bytes[choice.token]
+        self._spelled += spelled
+        self.ended = not spelled or self._stops()
+
+    def filled(self, calibration: Calibration) -> Filled:
+        """As it is now. Old text is replaced by a complete answer or not at all."""
+        question = self.question
+        if question.old and not self.done:
+            return Filled(question.old)
+        _, valid = _valid_start(self._spelled[self._forced :])
+        text, complete = question.read(self.text, self.ended and valid)
+        if question.old and not complete:
+            return Filled(question.old)
+        judged = self._judged(self.text if question.prompt.copied else text)
+        chance = calibration.p_accept(judged, complete=complete) if text != question.old else 0.0
+        return Filled(text, tuple(judged), chance, complete)
+
+    def is_hopeless(self, calibration: Calibration) -> bool:
+        """Whether hardly anybody would accept it, however it goes on."""
+        certain = [1.0] * min(EXPECTED_TOKENS, self.limit - len(self.choices))
+        judged = self._judged(self.text)
+        return bool(judged) and calibration.p_accept([*judged, *certain], complete=True) < HOPELESS
+
+    def _stops(self) -> bool:
+        text, _ = _valid_start(self._spelled[self._forced :])
+        if self._stop.search(text):
+            return True
+        return "\n" in text and self.question.mode != "region" and self.question.read(text, False)[1]
+
+    def _judged(self, shown: str) -> list[float]:
+        """The probabilities of the tokens that matter: those shown, less what they copy at both ends, and the end."""
+        text = shown.encode()
+        first, last = _own(text, self.question.prompt.copied.encode("utf-8", "replace"))
+        if self.ended and shown == self.text:
+            last += 1
+        found, start = [], -self._forced
+        for choice in self.choices:
+            stop = start + len(self._tokenizer.token_bytes[choice.token])
+            if start < last and max(start + 1, stop) > first:
+                found.append(choice.probability)
+            start = stop
+        return found
+
+
+def _valid_start(spelled: bytes) -> tuple[str, bool]:
+    """The text before the first bytes that are no character, or not yet, and whether that is all of it."""
+    try:
+        return spelled.decode(), True
+    except UnicodeDecodeError as error:
+        return spelled[: error.start].decode(), False
+
+
+def _own(text: bytes, copied: bytes) -> tuple[int, int]:
+    """The part of an answer between what it has in common with a text at the start and at the end; where that is
+    nothing, since something was left out, the byte that follows instead."""
+    if not copied:
+        return 0, len(text)
+    first = _common(text, copied)
+    common = _common(text[first:][::-1], copied[first:][::-1])
+    return first, max(len(text) - common, first + 1)
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many leading bytes are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (ours, theirs) in pairs if ours != theirs), min(len(one), len(other)))

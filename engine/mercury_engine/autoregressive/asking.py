@@ -1,0 +1,91 @@
+"""What a model is asked about each span: a gap to fill in its dialect, or a window to edit in its format."""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from mercury_engine.api import EngineError, InfillRequest, SpanMode
+from mercury_engine.autoregressive.answer import Question
+from mercury_engine.prompts.cut import cut
+from mercury_engine.prompts.dialects import Dialect, dialect_for, dialect_named
+from mercury_engine.prompts.fim import fim_prompt
+from mercury_engine.record import ModelRecord
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
+
+if TYPE_CHECKING:
+    from mercury_engine.prompts.edits import Asked, EditFormat
+
+__all__ = ["Asking"]
+
+COUNTED = 1 << 12
+
+
+class Asking:
+    """Knows the prompts of one model. A record of a next-edit model that also fills names both: `sweep+qwen`."""
+
+    def __init__(self, record: ModelRecord, tokenizer: PretrainedTokenizer, budget: int) -> None:
+        self._tokenizer = tokenizer
+        self._budget = budget
+        self._count: Callable[[str], int] = lru_cache(COUNTED)(lambda text: len(tokenizer.encode(text)))
+        self._name = record.name
+        self._edits, self._dialect = _prompts(record, tokenizer)
+
+    @property
+    def answers(self) -> tuple[SpanMode, ...]:
+        filling: tuple[SpanMode, ...] = ("line", "block", "edit") if self._dialect else ()
+        return (*filling, "region") if self._edits else filling
+
+    def question(self, request: InfillRequest, number: int) -> Question:
+        span = request.spans[number]
+        if span.mode not in self.answers:
+            raise EngineError(
+                f"{self._name} answers {', '.join(self.answers)}, not {span.mode!r}; choose another model for it: "
+                "`mercury-ls model list`"
+            )
+        text = request.windows[span.window].text
+        before, old, after = text[: span.start], text[span.start : span.end], text[span.end :]
+        if span.mode == "region":
+            one = replace(request, spans=(span,))
+            asked = self._edits.ask(one, budget=self._budget, count=self._count)
+            prompt, read = asked.prompt, partial(_rewritten, asked, old)
+        else:
+            language = request.windows[span.window].language
+            prompt = fim_prompt(
+                self._dialect,
+                request,
+                span,
+                budget=self._budget,
+                count=self._count,
+                split=self._tokenizer.split,
+            )
+            read = partial(_cut, before, after, language, span.mode)
+        return Question(prompt, self._tokenizer.encode_prompt(prompt), span.mode, before, old, read)
+
+
+def _prompts(record: ModelRecord, tokenizer: PretrainedTokenizer) -> "tuple[EditFormat | None, Dialect | None]":
+    if record.kind == "next-edit":
+        from mercury_engine.prompts.edits import edit_format
+
+        edits, _, dialect = record.prompt.partition("+")
+        return edit_format(edits), dialect_named(dialect) if dialect else None
+    dialect = dialect_named(record.prompt) if record.prompt else dialect_for(tokenizer.added, record.name)
+    if dialect is None:
+        raise EngineError(
+            f"{record.name}: none of its special tokens marks a gap to fill, so it was not trained for completion; "
+            "choose a base model with fill-in-the-middle: `mercury-ls model recommend`"
+        )
+    for token in dialect.tokens:
+        tokenizer.special(token)
+    return None, dialect
+
+
+def _cut(before: str, after: str, language: str, mode: SpanMode, text: str, finished: bool) -> tuple[str, bool]:
+    return cut(before, text, after, language=language, mode=mode, finished=finished)
+
+
+def _rewritten(asked: "Asked", old: str, text: str, finished: bool) -> tuple[str, bool]:
+    """An answer that cannot be used leaves the window as it is."""
+    new = asked.read(text, finished)
+    return (old, finished) if new is None else (new, True)

@@ -1,0 +1,161 @@
+"""Greedy decoding on top of a cached prompt, several tokens in a forward where a verified draft allows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.autoregressive.answer import Answer, Question
+from mercury_engine.decode.canvas import fuse
+from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.costs import Costs
+from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
+from mercury_engine.decode.policy import Acceptance, Action, Report, Situation, choose
+from mercury_engine.decode.prefill import prefill
+from mercury_engine.decode.sessions import EngineSession
+from mercury_engine.model.runtime import Pass, Passes, Runtime
+from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
+
+__all__ = ["Decoder", "Decoding", "departures", "sequence"]
+
+CHUNKS = (256, 128, 64, 32)
+CHUNK_MS = 250.0
+"""A chunk of the prompt takes no longer than this, if it need not: a keystroke may have to wait for it."""
+
+LOOKED_UP = 200
+"""Characters before the answer of which earlier occurrences are looked up."""
+
+EARLY = 8
+"""Alternatives depart from an answer within this many tokens."""
+
+
+class Decoder(Struct, frozen=True, eq=False):
+    """What all decodings share: the model and the statistics. `drafting` changes how fast answers come, not which."""
+
+    runtime: Runtime
+    tokenizer: PretrainedTokenizer
+    chooser: Chooser
+    costs: Costs
+    acceptance: Acceptance
+    report: Report
+    drafting: bool = True
+
+    @property
+    def chunk(self) -> int:
+        return next((rows for rows in CHUNKS if self.costs.of(rows) <= CHUNK_MS), CHUNKS[-1])
+
+
+class Decoding:
+    """One answer. A drafted token is committed only if the model predicts it behind exactly the tokens before, as in
+    plain decoding. The session's cache always holds a prefix of `ids`.
+
+    `given` are the first choices, made elsewhere.
+    """
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        session: EngineSession,
+        question: Question,
+        limit: int,
+        sources: Sequence[DraftSource] = (),
+        *,
+        given: Sequence[Choice] = (),
+        runners_up: int = 0,
+    ) -> None:
+        self.answer = Answer(decoder.tokenizer, question, limit)
+        self.ids = list(question.ids)
+        self._decoder = decoder
+        self._session = session
+        self._runners_up = runners_up
+        before = question.before.removesuffix(question.prompt.forced)[-LOOKED_UP:]
+        lookup = PromptLookup(decoder.tokenizer, self.ids, decoder.tokenizer.encode(before))
+        self._sources = [*sources, lookup] if decoder.drafting else []
+        for choice in given:
+            self._commit(choice)
+
+    @property
+    def pending(self) -> int:
+        """The tokens that are yet to be read."""
+        return len(self.ids) - self._session.align(sequence(self.ids))
+
+    def run(self) -> Passes[None]:
+        """Reads the prompt and decodes, and pauses between forwards."""
+        yield from self._advance()
+        while not self.answer.done:
+            yield
+            yield from self._advance()
+
+    def _advance(self) -> Passes[None]:
+        """One pass: a chunk of the prompt, or the best action once at most a chunk is left."""
+        decoder, chunk = self._decoder, self._decoder.chunk
+        if not (yield from prefill(self._session, sequence(self.ids), decoder.report, leave=chunk, chunk=chunk)):
+            situation = Situation(
+                pending=self.pending,
+                left=decoder.acceptance.length(self.answer.question.mode),
+                proposals=self._proposals(),
+            )
+            yield from self._act(choose(situation, decoder.costs, decoder.acceptance))
+
+    def _proposals(self) -> list[Proposal]:
+        room = self.answer.limit - len(self.answer.choices)
+        typed = self.answer.typed
+        found = (
+            source.proposal(typed) if isinstance(source, PromptLookup) else source.proposal()
+            for source in self._sources
+        )
+        return [proposal.head(room) for proposal in found]
+
+    def _act(self, action: Action) -> Passes[None]:
+        draft = action.proposal
+        fed = [*self.ids, *draft.ids]
+        pending = self.pending
+        fused = fuse(len(self.ids) - pending, sequence(fed), pending - 1)
+        forward = yield Pass(fused.rows, self._session.cache)
+        read = len(self.ids)
+        settled = self._verify(forward.logits_WV, draft)
+        self._session.keep(forward, sequence(fed[: read + settled - 1]))
+        self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=settled)
+
+    def _verify(self, logits_WV: np.ndarray, draft: Proposal) -> int:
+        """Commit what the rows predict while their input is what was committed; how many tokens that settles."""
+        for row, logits_V in enumerate(logits_WV):
+            choice = self._decoder.chooser.best(logits_V, self.answer.typed, self._runners_up)
+            self._commit(choice)
+            if row < len(draft.ids):
+                agrees = draft.ids[row] == choice.token
+                self._decoder.acceptance.observe(draft.evidence[row], agrees)
+                self._decoder.report.verified(draft.source, agrees)
+            if self.answer.done or row == len(draft.ids) or not agrees:
+                break
+        if self.answer.done:
+            self._decoder.acceptance.answered(self.answer.question.mode, len(self.answer.choices))
+        return row + 1
+
+    def _commit(self, choice: Choice) -> None:
+        self.answer.add(choice)
+        self.ids.append(choice.token)
+        for source in self._sources:
+            source.advance(choice.token)
+
+
+def sequence(ids: Sequence[int]) -> HintedPrefix:
+    return HintedPrefix.without_hints(ids, np.arange(len(ids)))
+
+
+def departures(answer: Answer, tokenizer: PretrainedTokenizer) -> list[list[Choice]]:
+    """Starts that depart from an answer within its first tokens, the likeliest first.
+
+    None of them ends the answer or may still spell the same.
+    """
+    spelled = tokenizer.decode_bytes(choice.token for choice in answer.choices)
+    found, before, start = [], 1.0, b""
+    for place, choice in enumerate(answer.choices[:EARLY]):
+        for token, probability in choice.others:
+            own = start + tokenizer.token_bytes[token]
+            if own != start and not spelled.startswith(own) and not own.startswith(spelled):
+                found.append((before * probability, [*answer.choices[:place], Choice(token, probability)]))
+        before *= choice.probability
+        start += tokenizer.token_bytes[choice.token]
+    return [choices for _, choices in sorted(found, key=lambda option: -option[0])]

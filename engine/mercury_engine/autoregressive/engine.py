@@ -1,0 +1,245 @@
+"""The engine for other people's autoregressive models: reads what changed of a prompt, and decodes greedily."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_engine.autoregressive.answer import Question
+from mercury_engine.autoregressive.asking import Asking
+from mercury_engine.autoregressive.decoding import Decoder, Decoding, departures, sequence
+from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
+from mercury_engine.decode.choice import Chooser
+from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
+from mercury_engine.decode.costs import CostMeter, Costs
+from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.policy import Acceptance, Report
+from mercury_engine.decode.prefill import prefill
+from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
+from mercury_engine.model.config import TOKENIZER_FILE, ModelError
+from mercury_engine.model.decoder import open_decoder
+from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
+from mercury_engine.model.runtime import Passes, Resources, Runtime
+from mercury_engine.record import ModelRecord
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
+
+__all__ = ["AutoregressiveEngine", "open_autoregressive"]
+
+CACHE_MEMORY = 256 << 20
+"""Bytes for caches, at least: several contexts of a small model, and one of a large one."""
+
+PROMPTS = (4096, 2048, 1024, 512)
+READING_MS = 8000.0
+"""The longest prompt that is read within this time, when nothing of it is cached."""
+
+LONGEST_ANSWER = 1024
+"""Tokens of the context that are left for the answer, but at most a quarter."""
+
+RUNNERS_UP = 2
+MOST_SEEDS = 16
+
+SAMPLE = """\
+import { readFile } from "node:fs/promises";
+
+export async function load(path: string, options: Options = {}): Promise<Map<string, number>> {
+    const text = await readFile(path, { encoding: options.encoding ?? "utf-8" });
+    return new Map(text.split("\\n").map((line) => [line, line.length]));
+}
+
+class Cart:
+    def __init__(self, items=None):
+        self.items = list(items or [])
+
+    def total(self, discount=0.0):
+        \"\"\"The sum of all prices, less the discount.\"\"\"
+        if not 0 <= discount < 1:
+            raise ValueError(f"discount must be in [0, 1), not {discount!r}")
+        return sum(item.price * item.count for item in self.items) * (1 - discount)
+"""
+
+
+class AutoregressiveEngine:
+    """Owns the sessions: for each client and file what has been read of its prompt.
+
+    >>> engine = open_autoregressive(folder, record, resources)
+    >>> *_, last = engine.infill(request)
+
+    `drafting` changes how fast answers come but not which; `memory` is for caches; the bytes of the `weights` are only
+    reported. `report` counts the forwards, and the tokens that they read and settled.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        tokenizer: PretrainedTokenizer,
+        record: ModelRecord,
+        *,
+        calibration: Calibration | None = None,
+        costs: Costs | None = None,
+        drafting: bool = True,
+        memory: int = CACHE_MEMORY,
+        weights: int = 0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        if tokenizer.vocabulary > runtime.config.vocabulary:
+            raise ModelError(
+                f"{record.name}: the tokenizer has {tokenizer.vocabulary} tokens, the model "
+                f"{runtime.config.vocabulary}; they belong to different models: add the model again"
+            )
+        self.report = Report()
+        self._record = record
+        self._clock = clock
+        self._weights = weights
+        self._calibrated = calibration is not None
+        self._calibration = calibration or UNCALIBRATED
+        self._sessions = SessionPool(runtime.cache, memory, memory)
+        self._batcher = ForwardBatcher[Draft](runtime)
+        meter = CostMeter(runtime, clock=clock)
+        self._measuring = meter.rest() if costs is None else iter(())
+        costs = costs or meter.start()
+        chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
+        self._decoder = Decoder(runtime, tokenizer, chooser, costs, Acceptance(), self.report, drafting)
+        self._budget = _prompt_tokens(runtime.config.context, costs)
+        self._asking = Asking(record, tokenizer, self._budget)
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        session = self._session(request)
+        yield from self._batcher.run(self._answer(request, session), session)
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        """Reads the prompt up to its last token. With nothing left to read, it measures the costs that starting had no
+        time for."""
+        session = self._session(request)
+        yield from run_unbatched(self._decoder.runtime, self._read(session, self._asking.question(request, 0)))
+        for costs in self._measuring:
+            self._decoder = replace(self._decoder, costs=costs)
+            yield
+
+    def info(self) -> EngineInfo:
+        runtime, costs = self._decoder.runtime, self._decoder.costs
+        measured = {f"rows {rows}": ms for rows, ms in zip(costs.rows, costs.milliseconds, strict=True)}
+        shares = {f"share {kind}": share for kind, share in self.report.shares().items()}
+        return EngineInfo(
+            engine="autoregressive",
+            model=self._record.name,
+            device=f"{runtime.device}, {runtime.name} {runtime.precision}",
+            context_tokens=self._budget,
+            characters_per_token=round(len(SAMPLE) / len(self._decoder.tokenizer.encode(SAMPLE)), 2),
+            costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
+            batch=runtime.batch,
+            notes=self._sessions.notes,
+            bytes=self._weights + self._sessions.bytes,
+            answers=self._asking.answers,
+            calibrated=self._calibrated,
+        )
+
+    def _answer(self, request: InfillRequest, session: EngineSession) -> Steps[Draft]:
+        """One span after the other, each as if it were the only one. At least one forward runs, whatever the deadline,
+        so that reading a long prompt gets on."""
+        started, step = self._clock(), 0
+        filled = [Filled(_old(request, number)) for number in range(len(request.spans))]
+        found: list[Decoding] = []
+        try:
+            for number in range(len(request.spans)):
+                question = self._asking.question(request, number)
+                for decoding in self._attempts(session, question, request.seed):
+                    found.append(decoding)
+                    passes = decoding.run()
+                    while (not step or self._goes_on(request, decoding, started)) and (yield from until_pause(passes)):
+                        step += 1
+                        filled[number] = decoding.answer.filled(self._calibration)
+                        yield Draft(step, tuple(filled))
+                    filled[number] = decoding.answer.filled(self._calibration)
+            yield Draft(step + 1, tuple(filled), final=True)
+        finally:
+            session.remember(map(_past_answer, found))
+            self._sessions.trim()
+
+    def _attempts(self, session: EngineSession, question: Question, seed: int) -> Iterator[Decoding]:
+        """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,
+        the next one for the second, and so on."""
+        limit = min(question.prompt.most_tokens, self._decoder.runtime.config.context - len(question.ids))
+        if limit < 1:
+            raise EngineError(
+                f"{self._record.name}: the prompt has {len(question.ids)} tokens, its context is "
+                f"{self._decoder.runtime.config.context}; lower limit.budget_tokens"
+            )
+        runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
+        greedy = Decoding(
+            self._decoder, session, question, limit, self._sources(session, question), runners_up=runners_up
+        )
+        yield greedy
+        options = departures(greedy.answer, self._decoder.tokenizer) if seed and greedy.answer.done else []
+        if options:
+            yield Decoding(self._decoder, session, question, limit, given=options[(seed - 1) % len(options)])
+
+    def _sources(self, session: EngineSession, question: Question) -> list[DraftSource]:
+        """The past answer that the user is typing along with or went back to, and the text that is probably copied."""
+        encode, forced, copied = self._decoder.tokenizer.encode, question.prompt.forced, question.prompt.copied
+        sources = [DraftSource("old", encode(forced + copied))] if copied else []
+        for expected, answer in product((PastAnswer.left_to_type, PastAnswer.deleted_and_left), session.past_answers):
+            if rest := expected(answer, question.before):
+                return [DraftSource("previous", encode(forced + rest)), *sources]
+        return sources
+
+    def _read(self, session: EngineSession, question: Question) -> Passes[None]:
+        chunk = self._decoder.chunk
+        while (yield from prefill(session, sequence(question.ids), self.report, leave=1, chunk=chunk)):
+            self._sessions.trim()
+            yield
+
+    def _session(self, request: InfillRequest) -> EngineSession:
+        """Completions and next edits of a file are asked differently, so each has its own session."""
+        span = request.spans[0]
+        path = request.windows[span.window].path
+        return self._sessions.open(request.session, (request.root, path, span.mode == "region"))
+
+    def _goes_on(self, request: InfillRequest, decoding: Decoding, started: float) -> bool:
+        """Whether the answer is still of use, and one more forward fits before the deadline."""
+        if request.effort == "low" and not request.seed and decoding.answer.is_hopeless(self._calibration):
+            return False
+        if request.deadline_ms is None:
+            return True
+        rows = min(decoding.pending, self._decoder.chunk)
+        return (self._clock() - started) * 1000 + self._decoder.costs.of(rows) < request.deadline_ms
+
+
+def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources) -> AutoregressiveEngine:
+    if resources.device == "gpu":
+        raise EngineError(
+            f"engine.device is 'gpu', but {record.name} runs on the CPU in this process; choose 'auto', or run it in a "
+            "server that uses the GPU, such as llama-server, and add that: `mercury-ls model add http://127.0.0.1:8080`"
+        )
+    with ThreadPoolExecutor(1) as beside:  # compiling releases the GIL
+        loading = beside.submit(PretrainedTokenizer, folder / TOKENIZER_FILE)
+        runtime = open_decoder(folder, record, resources)
+        tokenizer = loading.result()
+    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    return AutoregressiveEngine(
+        runtime,
+        tokenizer,
+        record,
+        calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
+        memory=max(CACHE_MEMORY, resources.memory - weights),
+        weights=weights,
+    )
+
+
+def _prompt_tokens(context: int, costs: Costs) -> int:
+    room = context - min(LONGEST_ANSWER, context // 4)
+    fast = next((tokens for tokens in PROMPTS if costs.of(tokens) <= READING_MS), PROMPTS[-1])
+    return min(room, fast)
+
+
+def _old(request: InfillRequest, number: int) -> str:
+    span = request.spans[number]
+    return request.windows[span.window].text[span.start : span.end]
+
+
+def _past_answer(decoding: Decoding) -> PastAnswer:
+    answer = decoding.answer
+    return PastAnswer.of(answer.question.before, answer.text, complete=answer.ended)

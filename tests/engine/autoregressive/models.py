@@ -1,0 +1,107 @@
+"""Models for tests: one with random weights, and one that writes what it is told."""
+
+from functools import cache
+
+import msgspec
+import numpy as np
+
+from mercury_engine.autoregressive.engine import AutoregressiveEngine
+from mercury_engine.model.config import TINY
+from mercury_engine.model.network import create
+from mercury_engine.model.openvino_runtime import OpenvinoRuntime
+from mercury_engine.model.silent_openvino import ov
+from mercury_engine.record import ModelRecord
+from tests.engine.tiny import FLAT
+from tests.engine.tokens.pretrained_files import tokenizer
+
+TOKENIZER = tokenizer("qwen")
+FIM = ModelRecord(name="tiny-coder", kind="fim", prompt="qwen")
+MIDDLE, END = TOKENIZER.special("<|fim_middle|>"), TOKENIZER.special("<|endoftext|>")
+CONFIG = msgspec.structs.replace(TINY, hints=False, context=768)
+
+
+def engine(runtime, record=FIM, *, costs=FLAT, **options):
+    return AutoregressiveEngine(runtime, TOKENIZER, record, costs=costs, **options)
+
+
+@cache
+def random_runtime(seed=0):
+    """Random weights large enough that every context says something else."""
+    weights = {}
+    generator = np.random.default_rng(seed)
+    for name, weight in create(CONFIG, seed).state_dict().items():
+        norm = "norm" in name
+        scale = 1.0 if norm else 6 * float(weight.std())
+        weights[name] = (generator.standard_normal(weight.shape) * (0.1 if norm else scale) + norm).astype(np.float32)
+    return OpenvinoRuntime(CONFIG, weights, threads=1, precision=ov.Type.f32)
+
+
+class ScriptedCache:
+    def __init__(self):
+        self.ids = []
+
+    @property
+    def length(self):
+        return len(self.ids)
+
+    @property
+    def bytes(self):
+        return 1000 * len(self.ids)
+
+    def append(self, forward, rows):
+        self.ids += [forward.ids[row] for row in rows]
+
+    def truncate(self, length):
+        del self.ids[length:]
+
+
+class ScriptedForward:
+    def __init__(self, ids, logits_WV):
+        self.ids = ids
+        self.logits_WV = logits_WV
+
+
+class Scripted:
+    """Writes `answer` behind each prompt and ends; each of its tokens has the probability `sure`.
+
+    An answer is a text, or says what follows the text that the model reads. `reads` are the rows of each forward.
+    """
+
+    name, device, precision, batch = "scripted", "cpu", "exact", 1
+
+    def __init__(self, answer, *, sure=0.999, tokens=TOKENIZER, middle=MIDDLE, config=CONFIG):
+        self.config = config
+        self.reads = []
+        self._answer = answer
+        self._sure = sure
+        self._tokens = tokens
+        self._middle = middle
+
+    def cache(self):
+        return ScriptedCache()
+
+    def forward(self, rows, cache):
+        ids = rows.ids_R.tolist()
+        assert rows.positions_R.tolist() == list(range(cache.length, cache.length + len(ids)))
+        self.reads.append(len(ids))
+        told = [self._logits([*cache.ids, *ids[: row + 1]]) for row in rows.wanted]
+        return ScriptedForward(ids, np.array(told, np.float32).reshape(len(told), self.config.vocabulary))
+
+    def forwards(self, passes):
+        return [self.forward(one.rows, one.cache) for one in passes]
+
+    def _logits(self, ids):
+        logits_V = np.zeros(self.config.vocabulary)
+        others = sum(bool(spelled) for spelled in self._tokens.token_bytes) + len(self._tokens.added) - 1
+        logits_V[self._next(ids)] = np.log(self._sure * others / (1 - self._sure))
+        return logits_V
+
+    def _next(self, ids):
+        """Nothing at all in the middle of a prompt."""
+        if self._middle not in ids:
+            return 0
+        at = len(ids) - ids[::-1].index(self._middle)
+        read, said = self._tokens.decode(ids[:at]), self._tokens.decode(ids[at:])
+        wanted = self._answer if isinstance(self._answer, str) else self._answer(read)
+        rest = self._tokens.encode(wanted[len(said) :]) if wanted.startswith(said) else []
+        return rest[0] if rest else END

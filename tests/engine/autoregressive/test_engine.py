@@ -1,0 +1,171 @@
+"""The engine for autoregressive models: where answers end, how sure they are, what is read again and what is not."""
+
+import math
+
+import pytest
+
+from mercury_engine.api import EngineError
+from mercury_engine.record import ModelRecord
+from tests.engine.autoregressive.models import FIM, TOKENIZER, Scripted, engine, random_runtime
+from tests.engine.tiny import STEEP, request
+
+
+def final(answering, asked):
+    *_, last = answering.infill(asked)
+    assert last.final
+    return last
+
+
+def check(marked, says, expected, *, complete=True, **fields):
+    """What is inserted at the cursor if the model writes `says` behind the tokens before it."""
+    filled = final(engine(Scripted(says)), request(marked, **fields)).spans[0]
+    assert (filled.text, filled.complete) == (expected, complete)
+    return filled
+
+
+def test_a_line_ends_where_the_model_ends_it_or_with_the_line():
+    check("x = $0\n", " self.width", "self.width")
+    check("x = $0\n", " self.width\ny = 1", "self.width")
+    check("x = $0\r\n", " self.width\r\ny = 1", "self.width")
+
+
+def test_a_begun_word_is_spelled_again_and_not_repeated():
+    check("x = self.wi$0\n", ".width + 1\n", "dth + 1")
+    check("    $0\n", " return 1\n", "return 1")
+    check("x = sé$0\n", " sélf\n", "lf")
+
+
+def test_a_block_ends_where_its_statement_does():
+    check("def area(self):$0\n", "):\n    return self.width\n\ndef other", "\n    return self.width", mode="block")
+
+
+def test_the_budget_ends_an_answer_unfinished():
+    filled = check("x =$0", " =" + " self.width" * 9, "", complete=False, budget=0)
+    assert filled.p_accept == 0
+    check("x =$0", " =" + " self" * 9, " self self", complete=False, budget=2)
+
+
+def test_names_of_special_tokens_in_a_file_are_text():
+    check("# <|fim_middle|>\nx = $0\n", " self", "self")
+
+
+def test_old_text_is_replaced_by_a_complete_answer_or_not_at_all():
+    check("x = [[self.height]]\n", " self.width", "self.width", mode="edit")
+    check("x = [[self.height]]\n", " self.width" * 40, "self.height", mode="edit", budget=8, complete=False)
+    assert check("x = [[self.height]]\n", " self.height", "self.height", mode="edit").p_accept == 0
+
+
+def test_several_spans_are_answered_one_after_the_other():
+    asked = request("x = [[a]]\ny = [[b]]\n", mode="edit")
+    texts = [filled.text for filled in final(engine(Scripted(" self.width")), asked).spans]
+    assert texts == ["self.width", "self.width"]
+
+
+def test_the_mean_log_probability_decides_what_is_shown_by_default():
+    def chance(sure):
+        return final(engine(Scripted("self.width", sure=sure)), request("$0\n")).spans[0].p_accept
+
+    assert chance(math.exp(-0.1)) == pytest.approx(0.25, abs=0.001)
+    assert chance(0.95) > 0.25 > chance(0.85)
+
+
+def test_an_answer_that_nobody_would_accept_is_given_up_unless_more_effort_is_asked_for():
+    def tokens(**fields):
+        return len(final(engine(Scripted("self." * 20, sure=0.2)), request("$0\n", **fields)).spans[0].confidence)
+
+    assert tokens() < tokens(effort="medium")
+
+
+class Clock:
+    """Each look at it costs a millisecond."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 0.001
+        return self.now
+
+
+def test_the_last_draft_comes_before_the_deadline():
+    answering = engine(Scripted(" self.width" * 40), clock=Clock(), drafting=False)
+    *drafts, last = answering.infill(request("x = $0\n", deadline_ms=12))
+    assert [draft.step for draft in drafts] == list(range(1, len(drafts) + 1))
+    assert 4 < len(drafts) < 12
+    assert last.final
+    assert last.spans[0].text.startswith("self.width")
+    assert not last.spans[0].complete
+
+
+def test_what_a_deadline_left_is_read_by_the_next_request():
+    runtime = Scripted(" self")
+    answering, asked = engine(runtime, clock=Clock()), request("a = 1\n" * 80 + "x = $0\n", deadline_ms=5)
+    for _ in range(9):
+        found = final(answering, asked)
+    assert found.spans[0].text == "self"
+    assert max(runtime.reads) <= 256
+
+
+def test_warming_leaves_one_token_to_read():
+    runtime = Scripted(" self")
+    answering, asked = engine(runtime), request("a = 1\n" * 80 + "x = $0\n")
+    for _ in answering.warm(asked):
+        pass
+    read, forwards = sum(runtime.reads), len(runtime.reads)
+    assert final(answering, asked).spans[0].text == "self"
+    assert runtime.reads[forwards] <= 1 + 64
+    assert read > 200
+
+
+def test_typing_reads_only_what_changed():
+    """The rest of the line and the lines after it come behind what is typed, so that they are read again."""
+    text, typed = "import math\n\n" * 12 + "class Shape:\n    def area(self):\n        return ", "self.width"
+    runtime = Scripted(lambda read: " self.width")
+    answering = engine(runtime, drafting=False)
+    read = []
+    for end in range(len(typed) + 1):
+        before = len(runtime.reads)
+        final(answering, request(f"{text}{typed[:end]}$0\n\nx = 1\n"))
+        read.append(runtime.reads[before])
+    suffix = len(TOKENIZER.encode("\n\nx = 1\n")) + 2
+    assert read[0] > 60
+    assert max(read[1:]) <= suffix + 3
+
+
+def test_drafts_from_the_file_save_forwards():
+    text = "def area(self):\n    return self.width * self.height\n\ndef other(self):\n    return self.wi$0\n"
+    says = ".width * self.height\n"
+    runtimes = [Scripted(says), Scripted(says), Scripted(says)]
+    found = [
+        final(engine(runtimes[0], drafting=False), request(text)).spans,
+        final(engine(runtimes[1]), request(text)).spans,
+        final(engine(runtimes[2], costs=STEEP), request(text)).spans,
+    ]
+    assert found[0] == found[1] == found[2]
+    plain, drafted, steep = (len(runtime.reads) for runtime in runtimes)
+    assert drafted < plain / 2
+    assert steep <= plain
+
+
+def test_a_seed_asks_for_another_answer():
+    answering = engine(random_runtime())
+    asked = [final(answering, request("x = $0\n", seed=seed, effort="medium")).spans[0].text for seed in range(4)]
+    assert len(set(asked)) == 4
+    assert asked[0] == final(answering, request("x = $0\n", effort="medium")).spans[0].text
+
+
+def test_what_a_model_cannot_answer_is_refused_with_a_remedy():
+    with pytest.raises(EngineError, match=r"not 'region'.*model list"):
+        final(engine(Scripted("")), request("x = [[1]]", mode="region"))
+    with pytest.raises(EngineError, match="no token '<PRE>'"):
+        engine(Scripted(""), ModelRecord(name="other", kind="fim", prompt="codellama"))
+
+
+def test_the_engine_says_what_it_is():
+    answering = engine(Scripted(" self"), weights=1000)
+    final(answering, request("x = $0\n"))
+    info = answering.info()
+    assert (info.engine, info.model, info.calibrated) == ("autoregressive", FIM.name, False)
+    assert info.answers == ("line", "block", "edit")
+    assert 1 < info.characters_per_token < 5
+    assert info.bytes > 1000
