@@ -14,7 +14,7 @@ from mercury_engine.families.slots import SURE, Settled, Slots
 from mercury_engine.families.vocabulary import FamilyVocabulary
 from mercury_engine.model.runtime import Cache, Rows, Runtime
 
-__all__ = ["Asked", "Encoded", "FamilyModel", "Progress", "encode", "fill", "proceed"]
+__all__ = ["Asked", "Encoded", "FamilyModel", "Gap", "Progress", "encode", "fill", "proceed", "read_block"]
 
 FIRST_SLOTS = 4
 """With how many masks a family that resizes a gap begins."""
@@ -38,8 +38,9 @@ class FamilyModel(Struct, frozen=True, eq=False):
 class Asked(Struct, frozen=True):
     """At most `limit` tokens; those `sure` are settled together; `rank` asks for another answer than the likeliest.
 
-    `reread`: whether each forward reads the text around the gap anew, as it sees the gap. Else keys and values of the
-    text last until the gap changes its length (Fast-dLLM's dual cache, Wu et al. 2025).
+    `reread`: whether each forward reads the text around the gap anew, as it sees the gap. Else the keys and values of
+    what is before it last, and of what is behind it while the gap keeps its length (Fast-dLLM's dual cache, Wu et al.
+    2025).
     """
 
     mode: str
@@ -59,7 +60,7 @@ class Progress(Struct, frozen=True):
 NOTHING_YET = Progress()
 
 
-class _Gap:
+class Gap:
     """The text around a gap with the slots in it, and what lasts of its encoding from one forward to the next."""
 
     def __init__(self, model: FamilyModel, text: Around, slots: Slots, *, reread: bool) -> None:
@@ -67,49 +68,41 @@ class _Gap:
         self._model = model
         self._text = text
         self._reread = reread
-        self._anchor = int(model.family.shift and bool(text.before))
+        self._kept = len(text.before) - int(model.family.shift and bool(text.before))
         self._cached: Cache | None = None
         self._length = 0
 
     def read(self) -> np.ndarray:
-        """The logits of the open slots after one forward."""
-        fits = self._cached is not None and self._length == len(self.slots)
-        return self._read_gap(self._cached) if fits else self._read_all()
+        """The logits of the open slots after one forward: over everything, over the gap and what is behind it where the
+        gap has another length than before, or over the gap alone.
 
-    def _read_all(self) -> np.ndarray:
-        runtime, before, ids = self._model.runtime, len(self._text.before), self.slots.ids
-        all_ids = np.array([*self._text.before, *ids, *self._text.after], np.int32)
-        count = len(all_ids)
+        Where logits are shifted, the token before the gap is read each time, because it predicts the first slot.
+        """
+        runtime, ids, after = self._model.runtime, self.slots.ids, self._text.after
+        cache, start = self._cached or runtime.cache(), self._kept if self._cached else 0
+        moved = self._cached is None or self._length != len(ids)
+        if moved and self._cached:
+            cache.truncate(self._kept)
+        row_ids = np.array([*self._text.before[start:], *ids, *(after if moved else ())], np.int32)
+        count, first = len(row_ids), len(self._text.before) - start
         rows = Rows(
-            all_ids,
-            np.arange(count, dtype=np.int32),
-            mask_RC=np.ones((count, count), bool),
-            wanted=self._wanted(before),
+            row_ids,
+            np.arange(start, start + count, dtype=np.int32),
+            mask_RC=np.ones((count, cache.length + count), bool),
+            wanted=[max(0, first + slot - self._model.family.shift) for slot in self.slots.open],
         )
-        forward = runtime.forward(rows, runtime.cache())
-        if not self._reread:
-            self._cached, self._length = runtime.cache(), len(ids)
-            self._cached.append(forward, [*range(before - self._anchor), *range(before + len(ids), count)])
+        forward = runtime.forward(rows, cache)
+        if moved and not self._reread:
+            cache.append(forward, [*range(self._kept - start), *range(count - len(after), count)])
+            self._cached, self._length = cache, len(ids)
         return forward.logits_WV
-
-    def _read_gap(self, cache: Cache) -> np.ndarray:
-        """The gap alone. Where logits are shifted, the row before it is read again: it predicts the first slot."""
-        first = len(self._text.before) - self._anchor
-        ids = np.array([*self._text.before[first:], *self.slots.ids], np.int32)
-        positions = np.arange(first, first + len(ids), dtype=np.int32)
-        mask_RC = np.ones((len(ids), cache.length + len(ids)), bool)
-        rows = Rows(ids, positions, mask_RC=mask_RC, wanted=self._wanted(self._anchor))
-        return self._model.runtime.forward(rows, cache).logits_WV
-
-    def _wanted(self, first: int) -> list[int]:
-        """The rows that predict the open slots, where `first` is the row of slot 0."""
-        return [max(0, first + slot - self._model.family.shift) for slot in self.slots.open]
 
 
 def fill(model: FamilyModel, text: Around, asked: Asked) -> Iterator[Progress]:
     """Denoise a gap of unknown length; each progress is one forward."""
     if model.family.length == "expand":
-        gap = _gap(model, text, asked, min(FIRST_SLOTS + len(text.typed) // BYTES_A_TOKEN, asked.limit))
+        count = min(FIRST_SLOTS + len(text.typed) // BYTES_A_TOKEN, asked.limit)
+        gap = Gap(model, text, _slots(model, text, asked, count), reread=asked.reread)
         logits_OV = gap.read()
     else:
         gap, logits_OV = yield from _of_best_length(model, text, asked)
@@ -121,39 +114,39 @@ def fill(model: FamilyModel, text: Around, asked: Asked) -> Iterator[Progress]:
         logits_OV = gap.read()
 
 
-def _gap(model: FamilyModel, text: Around, asked: Asked, count: int) -> _Gap:
-    slots = Slots(model.vocabulary, count, limit=asked.limit, typed=text.typed, rank=asked.rank)
-    return _Gap(model, text, slots, reread=asked.reread)
+def _slots(model: FamilyModel, text: Around, asked: Asked, count: int) -> Slots:
+    return Slots(model.vocabulary, count, limit=asked.limit, typed=text.typed, rank=asked.rank)
 
 
 def _of_best_length(
     model: FamilyModel, text: Around, asked: Asked
-) -> Generator[Progress, None, tuple[_Gap, np.ndarray]]:
+) -> Generator[Progress, None, tuple[Gap, np.ndarray]]:
     """The length at which the first forward is surest on average, with its logits (CAL): the model knows from what
     follows how much is missing. From a usual length on, longer ones are tried, or else shorter ones, as long as they
     are better."""
     least = len(text.typed) // BYTES_A_TOKEN
     lengths = [length for length in LENGTHS[asked.mode] if least < length <= asked.limit] or [asked.limit]
     first = min(1, len(lengths) - 1)
-    best, best_score = _first_look(model, text, asked, lengths[first])
+    gap = Gap(model, text, _slots(model, text, asked, lengths[first]), reread=asked.reread)
+
+    def look(length: int) -> tuple[float, Slots, np.ndarray]:
+        gap.slots = _slots(model, text, asked, length)
+        logits_OV = gap.read()
+        _, probabilities_O = model.vocabulary.choose(logits_OV)
+        return float(np.log(probabilities_O).mean()), gap.slots, logits_OV
+
+    best = start = look(lengths[first])
     for others in (lengths[first + 1 :], lengths[:first][::-1]):
-        start = best
         for length in others:
             yield NOTHING_YET
-            look, score = _first_look(model, text, asked, length)
-            if score <= best_score:
+            found = look(length)
+            if found[0] <= best[0]:
                 break
-            best, best_score = look, score
+            best = found
         if best is not start:
             break
-    return best
-
-
-def _first_look(model: FamilyModel, text: Around, asked: Asked, length: int) -> tuple[tuple[_Gap, np.ndarray], float]:
-    gap = _gap(model, text, asked, length)
-    logits_OV = gap.read()
-    _, probabilities_O = model.vocabulary.choose(logits_OV)
-    return (gap, logits_OV), float(np.log(probabilities_O).mean())
+    gap.slots = best[1]
+    return gap, best[2]
 
 
 class Encoded:
@@ -197,7 +190,7 @@ def proceed(model: FamilyModel, encoded: Encoded, text: Around, asked: Asked) ->
             slots.settle(carried_V[None], asked.sure)
         before = answer
         while slots.open:
-            slots.settle(_read_block(model, encoded, begun, slots), asked.sure)
+            slots.settle(read_block(model, encoded, begun, slots), asked.sure)
             answer = _until_end([*before.settled, *slots.leading], model.vocabulary.ends, asked.limit)
             yield answer
             if answer.done or len(answer.settled) >= asked.limit:
@@ -214,7 +207,7 @@ def _until_end(settled: list[Settled], ends: frozenset[int], limit: int) -> Prog
     return Progress(settled[:end], end is not None)
 
 
-def _read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots: Slots) -> np.ndarray:
+def read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots: Slots) -> np.ndarray:
     """The logits of the open slots of a block that begins with tokens of the text."""
     wanted = [max(0, len(begun) + slot - model.family.shift) for slot in slots.open]
     rows = _block_rows(model, encoded, [*begun, *slots.ids], wanted)
