@@ -15,10 +15,12 @@ from mercury_engine.families.family import FAMILIES, Family, family_named
 from mercury_engine.families.slots import SURE, Settled
 from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
 from mercury_engine.model.config import TOKENIZER_FILE
+from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.runtime import Resources, Runtime
 from mercury_engine.prompts.cut import cut
 from mercury_engine.record import RECORD_FILE, ModelRecord
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["FamilyEngine", "open_family"]
 
@@ -194,9 +196,6 @@ def _old(request: InfillRequest, span: Span) -> str:
 
 def open_family(folder: Path, record: ModelRecord, resources: Resources) -> FamilyEngine:
     """The diffusion model in a folder, whose record names its family."""
-    from mercury_engine.model.decoder import open_decoder
-    from mercury_engine.tokens.pretrained import PretrainedTokenizer
-
     family = family_named(record.prompt)
     if family is None:
         known = ", ".join(family.name for family in FAMILIES)

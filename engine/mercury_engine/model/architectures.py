@@ -115,6 +115,7 @@ ARCHITECTURES = {
     "GemmaForCausalLM": GEMMA,
     **dict.fromkeys(("DreamModel", "DreamForCausalLM", "SDARForCausalLM", "Fast_dLLM_QwenForCausalLM"), LLAMA),
     **dict.fromkeys(("A2DLlamaLMHeadModel", "A2DQwen2LMHeadModel", "A2DQwen3LMHeadModel"), LLAMA),
+    "StableDiffcoderForCausalLM": LLAMA,
     "LLaDAModelLM": LLADA,
 }
 """By the class that a config names. Diffusion models are the autoregressive one that they were made from, under another

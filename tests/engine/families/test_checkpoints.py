@@ -1,0 +1,94 @@
+"""Each family from files in its published layout: the whole way to an answer, and the logits of transformers."""
+
+import numpy as np
+import pytest
+
+from mercury_engine.api import EngineError
+from mercury_engine.families.context import Around
+from mercury_engine.families.decode import FamilyModel, Gap
+from mercury_engine.families.engine import open_family
+from mercury_engine.families.family import family_for, family_named
+from mercury_engine.families.slots import Slots
+from mercury_engine.families.vocabulary import FamilyVocabulary
+from mercury_engine.model.decoder import read_decoder
+from mercury_engine.model.openvino_runtime import OpenvinoRuntime
+from mercury_engine.model.runtime import Resources
+from mercury_engine.model.silent_openvino import ov
+from mercury_engine.record import ModelRecord
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
+from tests.engine.families.checkpoints import CHECKPOINTS, write
+from tests.engine.families.fakes import request
+
+TOLERANCE = 2e-4
+CPU = Resources(device="cpu", threads=1)
+
+
+def record(family):
+    return ModelRecord(name="m", kind="diffusion", prompt=family)
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_from_files_to_an_answer(name, tmp_path):
+    checkpoint, config = write(tmp_path, name)
+    tokenizer = PretrainedTokenizer(tmp_path / "tokenizer.json")
+    family = family_for(config, tokenizer.added, checkpoint)
+    assert family == family_named(name)
+    engine = open_family(tmp_path, record(name), CPU)
+    asked = request("def area(self):\n    return sel$0\n\n", mode=family.answers[-1], budget=16)
+    drafts = list(engine.infill(asked))
+    assert drafts[-1].final
+    assert len(drafts) > 2
+    assert engine.info().model == "m"
+    *_, again = engine.infill(asked)
+    assert again.spans == drafts[-1].spans, "what is still encoded changes no answer"
+
+
+def test_a_record_of_no_family(tmp_path):
+    with pytest.raises(EngineError, match=r"prompt is 'qwen', none of the families dream, .*model add"):
+        open_family(tmp_path, record("qwen"), CPU)
+
+
+@pytest.mark.parametrize("name", ["dream", "tiny-a2d", "llada"])
+def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, tmp_path):
+    """Shifted where the family shifts; reading the gap alone over cached keys and values changes nothing at first."""
+    write(tmp_path, name)
+    config, weights = read_decoder(tmp_path)
+    runtime = OpenvinoRuntime(config, weights, threads=1, precision=ov.Type.f32)
+    model = model_of(runtime, name, tmp_path)
+    before, after = [3, 9, 27, 81], [5, 25, 125]
+    for reread in (True, False):
+        gap = Gap(model, Around(before, after, b""), Slots(model.vocabulary, 6, limit=6), reread=reread)
+        first, second = gap.read(), gap.read()
+        expected = published(tmp_path, name, [*before, *gap.slots.ids, *after])[4:10]
+        np.testing.assert_allclose(first, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
+        np.testing.assert_allclose(second, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
+
+
+def model_of(runtime, name, folder):
+    family = family_named(name)
+    tokenizer = PretrainedTokenizer(folder / "tokenizer.json")
+    return FamilyModel(runtime, family, FamilyVocabulary(family, tokenizer, runtime.config.vocabulary))
+
+
+def published(folder, name, ids):
+    """As the families' own code has it: attention over everything, then `cat([logits[:1], logits[:-1]])`."""
+    import torch
+    from safetensors.torch import load_file
+    from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
+
+    from tests.engine.families.checkpoints import SIZES, as_llada
+
+    config, kind = {
+        "dream": (Qwen2Config, Qwen2ForCausalLM),
+        "tiny-a2d": (Qwen3Config, Qwen3ForCausalLM),
+        "llada": (LlamaConfig, LlamaForCausalLM),
+    }[name]
+    model = kind(config(**SIZES, head_dim=16, is_causal=False)).eval()
+    stored = load_file(folder / "model.safetensors")
+    model.load_state_dict({key: stored[as_llada(key) if name == "llada" else key] for key in model.state_dict()})
+    with torch.no_grad():
+        logits = model(
+            torch.tensor([ids]), attention_mask=torch.ones(1, 1, len(ids), len(ids), dtype=torch.bool)
+        ).logits
+    shifted = torch.cat([logits[:, :1], logits[:, :-1]], 1) if family_named(name).shift else logits
+    return shifted[0].numpy()
