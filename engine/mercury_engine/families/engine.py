@@ -33,8 +33,8 @@ READ_ONWARD = 1024
 MOST_SEEDS = 16
 """The most runners-up of a token to consider for another answer."""
 
-PLACES = 4
-"""How many texts stay encoded."""
+KEPT = 256 << 20
+"""Bytes of texts that stay encoded; the last one stays in any case."""
 
 ONE_BY_ONE = 2.0
 """No token is as sure as that: one is settled in each forward, as the families were evaluated."""
@@ -103,7 +103,7 @@ class FamilyEngine:
             context_tokens=self._context,
             costs_ms={"forward": round(self._forward_ms, 3)} if self._forward_ms else {},
             notes=notes,
-            bytes=self._weights + sum(encoded.cache.bytes for encoded in self._encoded.values()),
+            bytes=self._weights + self._encoded_bytes,
             answers=family.answers,
             calibrated=self._calibration is not None,
         )
@@ -145,8 +145,12 @@ class FamilyEngine:
             yield encoded
         finally:
             self._encoded[key] = encoded
-            while len(self._encoded) > PLACES:
+            while len(self._encoded) > 1 and self._encoded_bytes > KEPT:
                 self._encoded.popitem(last=False)
+
+    @property
+    def _encoded_bytes(self) -> int:
+        return sum(encoded.cache.bytes for encoded in self._encoded.values())
 
     def _around(self, request: InfillRequest, span: Span) -> Around:
         text = request.windows[span.window].text
