@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from mercury_engine.api import EngineError
 from mercury_engine.families.context import Around
@@ -10,17 +11,27 @@ from mercury_engine.families.engine import open_family
 from mercury_engine.families.family import family_for, family_named
 from mercury_engine.families.slots import Slots
 from mercury_engine.families.vocabulary import FamilyVocabulary
+from mercury_engine.model.convert import convert
 from mercury_engine.model.decoder import read_decoder
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Resources
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
-from tests.engine.families.checkpoints import CHECKPOINTS, write
+from tests.engine.families.checkpoints import CHECKPOINTS, SIZES, as_llada, write
 from tests.engine.families.fakes import request
 
 TOLERANCE = 2e-4
 CPU = Resources(device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def torch_and_transformers():
+    """Their import takes seconds."""
+    import torch
+    import transformers
+
+    return torch, transformers
 
 
 def record(family):
@@ -43,13 +54,23 @@ def test_from_files_to_an_answer(name, tmp_path):
     assert again.spans == drafts[-1].spans, "what is still encoded changes no answer"
 
 
+@pytest.mark.parametrize("precision", ["int8", "int4"])
+def test_as_it_is_added(precision, tmp_path):
+    write(tmp_path, "dreamon")
+    convert(tmp_path, tmp_path / "added", precision)
+    engine = open_family(tmp_path / "added", record("dreamon"), CPU)
+    *_, last = engine.infill(request("def area(self):\n    return $0\n", budget=16))
+    assert last.final
+    assert engine.info().bytes > 0
+
+
 def test_a_record_of_no_family(tmp_path):
     with pytest.raises(EngineError, match=r"prompt is 'qwen', none of the families dream, .*model add"):
         open_family(tmp_path, record("qwen"), CPU)
 
 
 @pytest.mark.parametrize("name", ["dream", "tiny-a2d", "llada"])
-def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, tmp_path):
+def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, tmp_path, torch_and_transformers):
     """Shifted where the family shifts; reading the gap alone over cached keys and values changes nothing at first."""
     write(tmp_path, name)
     config, weights = read_decoder(tmp_path)
@@ -59,7 +80,7 @@ def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, tmp_path):
     for reread in (True, False):
         gap = Gap(model, Around(before, after, b""), Slots(model.vocabulary, 6, limit=6), reread=reread)
         first, second = gap.read(), gap.read()
-        expected = published(tmp_path, name, [*before, *gap.slots.ids, *after])[4:10]
+        expected = published(*torch_and_transformers, tmp_path, name, [*before, *gap.slots.ids, *after])[4:10]
         np.testing.assert_allclose(first, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
         np.testing.assert_allclose(second, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())
 
@@ -70,22 +91,14 @@ def model_of(runtime, name, folder):
     return FamilyModel(runtime, family, FamilyVocabulary(family, tokenizer, runtime.config.vocabulary))
 
 
-def published(folder, name, ids):
+def published(torch, transformers, folder, name, ids):
     """As the families' own code has it: attention over everything, then `cat([logits[:1], logits[:-1]])`."""
-    import torch
-    from safetensors.torch import load_file
-    from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM, Qwen3Config, Qwen3ForCausalLM
-
-    from tests.engine.families.checkpoints import SIZES, as_llada
-
-    config, kind = {
-        "dream": (Qwen2Config, Qwen2ForCausalLM),
-        "tiny-a2d": (Qwen3Config, Qwen3ForCausalLM),
-        "llada": (LlamaConfig, LlamaForCausalLM),
-    }[name]
-    model = kind(config(**SIZES, head_dim=16, is_causal=False)).eval()
+    layers = {"dream": "Qwen2", "tiny-a2d": "Qwen3", "llada": "Llama"}[name]
+    config = getattr(transformers, f"{layers}Config")(**SIZES, head_dim=16, is_causal=False)
+    model = getattr(transformers, f"{layers}ForCausalLM")(config).eval()
     stored = load_file(folder / "model.safetensors")
-    model.load_state_dict({key: stored[as_llada(key) if name == "llada" else key] for key in model.state_dict()})
+    renamed = {key: stored[as_llada(key) if name == "llada" else key] for key in model.state_dict()}
+    model.load_state_dict({key: torch.from_numpy(weight) for key, weight in renamed.items()})
     with torch.no_grad():
         logits = model(
             torch.tensor([ids]), attention_mask=torch.ones(1, 1, len(ids), len(ids), dtype=torch.bool)
