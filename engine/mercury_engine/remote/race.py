@@ -1,0 +1,123 @@
+"""A server and a model of this process, asked at once: the first answer that is good enough wins."""
+
+from collections.abc import Generator
+from contextlib import closing
+from itertools import count, zip_longest
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest, SpanMode
+from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine
+
+__all__ = ["BAR", "RaceEngine"]
+
+BAR = 0.25
+"""What editors show by default: an answer that is likelier to be accepted ends the race."""
+
+
+class RaceEngine:
+    """The server's answer is preferred if it is there before the model's is final. While the server does not answer,
+    the model does, and the notes say why. Without a `remote`, `why` says why there is none.
+
+    Questions that only one of them can answer go to that one alone.
+    """
+
+    def __init__(self, name: str, local: Engine, remote: RemoteEngine | None, why: str = "") -> None:
+        self._name = name
+        self._local = local
+        self._remote = remote
+        self._why = why
+
+    def infill(self, request: InfillRequest) -> Generator[Draft, None, None]:
+        remote = self._remote
+        if remote is None or not answers(remote, request):
+            return self._local.infill(request)
+        if not answers(self._local, request):
+            return remote.infill(request)
+        return self._race(request, remote)
+
+    def warm(self, request: InfillRequest) -> Generator[None, None, None]:
+        there = iter(()) if self._remote is None else self._remote.warm(request)
+        for _ in zip_longest(there, self._local.warm(request)):
+            yield
+
+    def info(self) -> EngineInfo:
+        local = self._local.info()
+        if self._remote is None:
+            return replace(local, model=self._name, notes=(self._why, *local.notes))
+        remote = self._remote.info()
+        return replace(
+            local,
+            engine="race",
+            model=self._name,
+            device=f"{remote.device}; {local.device}",
+            context_tokens=max(local.context_tokens, remote.context_tokens),
+            notes=(*remote.notes, *local.notes),
+            answers=union(local.answers, remote.answers),
+            calibrated=False,
+            address=remote.address,
+            small=False,
+        )
+
+    def _race(self, request: InfillRequest, remote: RemoteEngine) -> Generator[Draft, None, None]:
+        here = Runner(self._local.infill(request))
+        there = Runner(remote.infill(request, wait=lambda: 0.0 if here.runs else SLICE_SECONDS))
+        steps, shown, source = count(1), Draft(0, ()), None
+        with closing(here), closing(there):
+            while here.runs or there.runs:
+                if there.step().wins or here.step().wins:
+                    break
+                if (best := better(there, here)) is not None:
+                    if best is not source:
+                        shown, source = Draft(next(steps), best.spans, sent=there.sent), best
+                    yield shown
+            best = better(there, here)
+            if best is None:
+                raise here.error or there.error or EngineError("neither the server nor the model answered")
+            yield Draft(next(steps), best.spans, final=True, sent=there.sent)
+
+
+class Runner:
+    """One of the two, with the latest that it said; nothing once it has failed."""
+
+    def __init__(self, drafts: Generator[Draft, None, None]) -> None:
+        self.runs = True
+        self.latest: Draft | None = None
+        self.sent = ""
+        self.error: EngineError | None = None
+        self._drafts = drafts
+
+    def step(self) -> "Runner":
+        if self.runs:
+            try:
+                self.latest = next(self._drafts)
+            except EngineError as error:
+                self.latest, self.error, self.runs = None, error, False
+            else:
+                self.runs, self.sent = not self.latest.final, self.latest.sent or self.sent
+        return self
+
+    @property
+    def wins(self) -> bool:
+        return self.latest is not None and self.latest.final and self.chance >= BAR
+
+    @property
+    def chance(self) -> float:
+        return -1.0 if self.latest is None else self.latest.spans[0].p_accept
+
+    def close(self) -> None:
+        self._drafts.close()
+
+
+def better(first: Runner, second: Runner) -> Draft | None:
+    """What the likelier one says; the first one's if both are as likely."""
+    return first.latest if first.wins or first.chance >= second.chance else second.latest
+
+
+def answers(engine: Engine, request: InfillRequest) -> bool:
+    can = engine.info().answers
+    return all(span.mode in can for span in request.spans)
+
+
+def union(first: tuple[SpanMode, ...], second: tuple[SpanMode, ...]) -> tuple[SpanMode, ...]:
+    return (*first, *(mode for mode in second if mode not in first))

@@ -1,0 +1,132 @@
+"""A server and a model at once. The model is the fake engine, stepped by hand through its drafts."""
+
+from contextlib import contextmanager
+
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import EngineError, Span
+from mercury_engine.fake import FakeEngine
+from mercury_engine.remote.race import RaceEngine
+from tests.engine.remote.servers import document, free_port, serving
+from tests.engine.remote.test_engine import engine_for, llama, record, request
+
+
+class Unsure(FakeEngine):
+    """Says what it says with another confidence."""
+
+    def __init__(self, text: str, p_accept: float, **options):
+        super().__init__(lambda before: text, **options)
+        self.p_accept = p_accept
+
+    def infill(self, request):
+        for draft in super().infill(request):
+            yield replace(draft, spans=tuple(replace(each, p_accept=self.p_accept) for each in draft.spans))
+
+
+class Failing(FakeEngine):
+    def infill(self, request):
+        raise EngineError("no memory left")
+        yield
+
+
+@contextmanager
+def racing(local, answers=None, **fields):
+    with serving(answers or {}) as server, engine_for(record(server, **fields)) as remote:
+        yield server, RaceEngine("both", local, remote)
+
+
+def last(engine, asked=None):
+    *_, final = engine.infill(asked or request())
+    assert final.final
+    return final
+
+
+def test_the_server_is_preferred_if_it_is_first():
+    local = FakeEngine(lambda before: "ours", passes=1_000_000)
+    with racing(local, {"/completion": llama(" theirs")}) as (_, engine):
+        assert last(engine).spans[0].text == "theirs"
+        assert local.forwards < 1_000_000
+        assert local.open == 0
+
+
+def test_a_model_that_is_sure_before_the_server_answers_ends_the_race():
+    held = {"/completion": lambda line, asked: server.hold(line)}
+    with racing(Unsure("ours", 0.9, passes=1), held) as (server, engine):
+        assert last(engine).spans[0].text == "ours"
+        assert not server.asked or server.left.wait(5)
+
+
+def test_a_model_that_is_unsure_waits_for_the_server():
+    with racing(Unsure("ours", 0.1), {"/completion": llama(" theirs")}) as (server, engine):
+        final = last(engine)
+        assert final.spans[0].text == "theirs"
+        assert final.sent.endswith(f"to {server.address}")
+
+
+def test_neither_is_sure():
+    with racing(Unsure("ours", 0.2), {"/completion": llama(" theirs", prob=-5)}) as (_, engine):
+        final = last(engine)
+        assert final.spans[0].text == "ours"
+        assert final.sent, "the server was asked all the same"
+
+
+def test_without_the_server_the_model_answers_and_the_notes_say_why():
+    with engine_for(record(f"http://127.0.0.1:{free_port()}")) as remote:
+        engine = RaceEngine("both", Unsure("ours", 0.1), remote)
+        assert last(engine).spans[0].text == "ours"
+        assert "does not answer" in engine.info().notes[0]
+        assert last(engine).spans[0].text == "ours"
+
+
+def test_a_server_that_refuses_is_no_answer():
+    with racing(Unsure("ours", 0.1), {"/completion": document({"error": "no"}, 400)}) as (_, engine):
+        assert last(engine).spans[0].text == "ours"
+
+
+def test_if_both_fail_the_models_reason_counts():
+    nobody = record(f"http://127.0.0.1:{free_port()}")
+    with engine_for(nobody) as remote, pytest.raises(EngineError, match="no memory left"):
+        last(RaceEngine("both", Failing(), remote))
+
+
+def test_what_only_one_can_answer_goes_to_that_one():
+    edit = replace(request(), spans=(Span(0, 0, 4, "edit"),))
+    with racing(FakeEngine(lambda before: "ours"), {"/completion": llama(" theirs")}) as (server, engine):
+        assert last(engine, edit).spans[0].text == "ours"
+        assert server.asked == []
+
+
+def test_no_server_at_all():
+    engine = RaceEngine("both", FakeEngine(lambda before: "ours"), None, "it is on another machine")
+    assert last(engine).spans[0].text == "ours"
+    list(engine.warm(request()))
+    info = engine.info()
+    assert (info.model, info.notes[0], info.address) == ("both", "it is on another machine", "")
+
+
+def test_closing_ends_both():
+    local = FakeEngine(lambda before: "ours", passes=50)
+    with racing(local, {"/completion": lambda line, asked: server.hold(line)}) as (server, engine):
+        drafts = engine.infill(request())
+        while not server.asked and local.forwards < 49:
+            next(drafts)
+        drafts.close()
+        assert local.open == 0
+        assert not server.asked or server.left.wait(5)
+
+
+def test_both_read_ahead():
+    local = FakeEngine()
+    with racing(local, {"/completion": llama(" x")}) as (server, engine):
+        list(engine.warm(request()))
+        assert local.warms == 1
+        assert server.bodies[0]["n_predict"] == 0
+
+
+def test_what_is_told_about_both():
+    with racing(FakeEngine()) as (server, engine):
+        info = engine.info()
+        assert (info.engine, info.model, info.address) == ("race", "both", server.address)
+        assert info.answers == ("line", "block", "edit")
+        assert not info.calibrated
