@@ -211,6 +211,7 @@ class Worker:
             self._schedule.spent(chosen, self._clock() - began)
 
     def _draft(self, stream: "DraftStream", engine: Engine) -> None:
+        """An engine that has nothing new yields the same draft again, which nobody else needs to see."""
         try:
             if stream.drafts is None:
                 stream.drafts = engine.infill(self._in_time(stream))
@@ -222,10 +223,10 @@ class Worker:
                 log.exception("the engine failed on a request of session %r", stream.request.session)
             self._end(stream, Failure("engine", describe(error)))
             return
-        stream.best = draft
+        is_news, stream.best = draft is not stream.best, draft
         if draft.final or self._clock() >= stream.deadline:
             self._end(stream, final(draft))
-        else:
+        elif is_news:
             stream.deliver(draft)
 
     def _in_time(self, stream: "DraftStream") -> InfillRequest:

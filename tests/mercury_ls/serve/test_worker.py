@@ -72,6 +72,18 @@ async def test_drafts_arrive_until_the_final_one():
     assert [(draft.step, draft.final) for draft in drafts] == [(1, False), (2, False), (3, True)]
 
 
+async def test_a_draft_without_news_is_sent_once():
+    class Waiting(FakeEngine):
+        def infill(self, request):
+            *first, last = super().infill(request)
+            yield from (draft for draft in first for _ in range(3))
+            yield last
+
+    async with running(Waiting({"x": "1"}, passes=3)) as worker:
+        drafts = await everything(worker.infill("a", request()))
+    assert [draft.step for draft in drafts] == [1, 2, 3]
+
+
 async def test_closing_stops_the_engine_within_one_forward():
     gate = Gate()
     engine = FakeEngine(passes=50, pause=gate)
