@@ -27,15 +27,15 @@ def serve(options: argparse.Namespace) -> int:
     if options.http:
         split_address(options.http)
     start_log(options)
-    engine = settings_in_effect(options).engine
+    settings = settings_in_effect(options)
     listening = daemon.Options(
-        idle_minutes=engine.idle_exit_minutes,
+        idle_minutes=settings.engine.idle_exit_minutes,
         http=options.http or "",
         certificate=options.certificate or "",
         key=options.key or "",
         hosts=tuple(options.host_name or ()),
     )
-    return daemon.run(listening, loader(engine))
+    return daemon.run(listening, loader(settings))
 
 
 def misplaced(options: argparse.Namespace) -> str:

@@ -265,14 +265,14 @@ class Server(LanguageServer):
 
     def change_settings(self, change: Callable[[], Any]) -> None:
         """Read the settings again, and report what is wrong with them and what needs a new engine server."""
-        before = self.started.settings.engine
+        before = self.started.settings
         change()
         self.report_problems()
-        after = self.started.settings.engine
+        after = self.started.settings
         if not needs_new_engine(before, after):
             return
         self.keep(self.wiring.renew_engine(self.started))
-        if not after.address and not before.address:
+        if not after.engine.address and not before.engine.address:
             remedy = "run `mercury-ls serve --stop`, and it starts with the new ones"
             self.show(lsp.MessageType.Info, f"a running engine server keeps its old settings: {remedy}")
 

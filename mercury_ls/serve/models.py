@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mercury_engine.api import Engine
+from mercury_engine.api import Engine, EngineError
 from mercury_engine.record import ModelRecord, read_record
 from mercury_ls.serve.tuned import TunedEngine, home
 from mercury_ls.settings.models import resolve
@@ -12,16 +12,18 @@ from mercury_ls.settings.models import resolve
 if TYPE_CHECKING:
     from mercury_engine.model.runtime import Resources
     from mercury_ls.serve.worker import LoadEngine
-    from mercury_ls.settings.schema import EngineSettings
+    from mercury_ls.settings.schema import EngineSettings, Settings
 
 __all__ = ["loader", "verify"]
 
 Report = Callable[[float, str], None]
 
 
-def loader(settings: "EngineSettings") -> "LoadEngine":
+def loader(settings: "Settings") -> "LoadEngine":
+    engine, network = settings.engine, settings.privacy.allow_network
+
     def load(report: Report) -> Engine:
-        return open_model(resolve(settings.model), settings, report)
+        return open_model(resolve(engine.model), engine, report, network=network)
 
     return load
 
@@ -35,7 +37,8 @@ def verify(folder: Path) -> None:
     Tokenizer.load(folder / export.TOKENIZER_FILE)
 
 
-def open_model(folder: Path | None, settings: "EngineSettings", report: Report) -> Engine:
+def open_model(folder: Path | None, settings: "EngineSettings", report: Report, *, network: bool = False) -> Engine:
+    """`network`: whether a server on another machine may be asked."""
     if folder is None:
         from mercury_engine.fake import FakeEngine
 
@@ -46,6 +49,8 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report) 
     report(0.1, f"reading {folder.name}")
     resources = Resources(settings.device, settings.threads, settings.memory_mb << 20)
     if record := read_record(folder):
+        if record.kind == "server":
+            return open_server(record, settings, report, network=network)
         return open_added(folder, record, resources)
     plain = open_engine(folder, resources)
 
@@ -57,16 +62,24 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report) 
 
 def open_added(folder: Path, record: ModelRecord, resources: "Resources") -> Engine:
     """A model of somebody else: each kind imports only what it runs on."""
-    match record.kind:
-        case "server":
-            from mercury_engine.remote.engine import open_remote
+    if record.kind == "diffusion":
+        from mercury_engine.families.engine import open_family
 
-            return open_remote(record)
-        case "diffusion":
-            from mercury_engine.families.engine import open_family
+        return open_family(folder, record, resources)
+    from mercury_engine.autoregressive.engine import open_autoregressive
 
-            return open_family(folder, record, resources)
-        case _:
-            from mercury_engine.autoregressive.engine import open_autoregressive
+    return open_autoregressive(folder, record, resources)
 
-            return open_autoregressive(folder, record, resources)
+
+def open_server(record: ModelRecord, settings: "EngineSettings", report: Report, *, network: bool) -> Engine:
+    """A server of somebody else, beside the model of this machine that the record names, if it names one."""
+    from mercury_engine.remote.engine import open_remote
+    from mercury_engine.remote.race import RaceEngine
+
+    if not record.local:
+        return open_remote(record, network=network)
+    local = open_model(resolve(record.local), settings, report)
+    try:
+        return RaceEngine(record.name, local, open_remote(record, network=network))
+    except EngineError as error:
+        return RaceEngine(record.name, local, None, str(error))

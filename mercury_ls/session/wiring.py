@@ -14,11 +14,14 @@ from mercury_ls.session.session import Session
 from mercury_ls.session.stats import Stats
 from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded, Problem
-from mercury_ls.settings.schema import EngineSettings, Settings
+from mercury_ls.settings.schema import Settings
 
 __all__ = ["Wiring", "recording_switch", "recordings", "serve_arguments"]
 
 OnStatus = Callable[[Status], None]
+
+FIXED = ("model", "device", "threads", "memory_mb", "idle_exit_minutes")
+"""Settings of the engine that cannot change while its server runs."""
 
 
 class Wiring:
@@ -33,7 +36,7 @@ class Wiring:
         *,
         user_file: Path | None = None,
         environ: Mapping[str, str] | None = None,
-        make_engine: Callable[[EngineSettings, OnStatus], Any] | None = None,
+        make_engine: Callable[[Settings, OnStatus], Any] | None = None,
         stats_file: Path | None = None,
     ):
         self.roots: list[str] = []
@@ -61,7 +64,7 @@ class Wiring:
         privacy = Privacy(settings.privacy, self.roots, ignore_case=local.IGNORES_CASE)
         session = Session(
             settings,
-            self._engine(settings.engine),
+            self._engine(settings),
             privacy,
             Workspace(self.roots, privacy, settings.context),
             recorder(settings, self.roots),
@@ -109,13 +112,13 @@ class Wiring:
 
     async def renew_engine(self, session: Session) -> None:
         """Connect to the engine that the settings name now; the old connection is closed with its requests."""
-        before, session.questions.engine = session.engine, self._engine(session.settings.engine)
+        before, session.questions.engine = session.engine, self._engine(session.settings)
         try:
             await before.close()
         finally:
             await session.engine.start()
 
-    def _engine(self, settings: EngineSettings) -> Any:
+    def _engine(self, settings: Settings) -> Any:
         engine = self._make_engine(settings, self._on_status)
         engine.roots = self.roots
         return engine
@@ -142,9 +145,9 @@ def stamp(path: Path) -> int | None:
         return None
 
 
-def needs_new_engine(before: EngineSettings, after: EngineSettings) -> bool:
+def needs_new_engine(before: Settings, after: Settings) -> bool:
     """Whether a setting has changed that is fixed when an engine server starts."""
-    return serve_arguments(before) != serve_arguments(after) or before.address != after.address
+    return serve_arguments(before) != serve_arguments(after) or before.engine.address != after.engine.address
 
 
 def without_token(options: Any) -> dict[str, Any]:
@@ -152,14 +155,15 @@ def without_token(options: Any) -> dict[str, Any]:
     return {k: v for k, v in options.items() if k != "token"} if isinstance(options, dict) else {}
 
 
-def engine_client(settings: EngineSettings, on_status: OnStatus) -> EngineClient:
-    return EngineClient(settings, on_status=on_status, spawn=lambda: local.spawn(serve_arguments(settings)))
+def engine_client(settings: Settings, on_status: OnStatus) -> EngineClient:
+    return EngineClient(settings.engine, on_status=on_status, spawn=lambda: local.spawn(serve_arguments(settings)))
 
 
-def serve_arguments(settings: EngineSettings) -> list[str]:
+def serve_arguments(settings: Settings) -> list[str]:
     """The command line of an engine server with these settings, whatever the user's file says."""
-    fixed = ("model", "device", "threads", "memory_mb", "idle_exit_minutes")
-    return ["serve", *(part for name in fixed for part in ("--set", f"engine.{name}={getattr(settings, name)}"))]
+    fixed = {f"engine.{name}": getattr(settings.engine, name) for name in FIXED}
+    fixed["privacy.allow_network"] = settings.privacy.allow_network
+    return ["serve", *(part for path, value in fixed.items() for part in ("--set", f"{path}={value}"))]
 
 
 def recorder(settings: Settings, roots: Sequence[str]) -> NoRecorder:

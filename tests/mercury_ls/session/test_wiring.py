@@ -8,7 +8,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import Recorder
 from mercury_ls.session.wiring import Wiring, needs_new_engine, serve_arguments
-from mercury_ls.settings.schema import EngineSettings
+from mercury_ls.settings.schema import EngineSettings, PrivacySettings, Settings
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ async def test_changed_engine_settings_reach_the_engine(tmp_path):
     made = []
 
     def make(settings, on_status):
-        made.append(settings.model)
+        made.append(settings.engine.model)
         return InProcessClient(FakeEngine(), on_status=on_status)
 
     states = []
@@ -115,16 +115,27 @@ def test_the_token_is_no_setting(tmp_path):
 
 
 def test_an_engine_server_is_started_with_the_settings_that_are_fixed_then():
-    arguments = serve_arguments(EngineSettings(model="fake", threads=2, effort="high", deadline_ms=50))
+    arguments = serve_arguments(with_engine(model="fake", threads=2, effort="high", deadline_ms=50))
     assert arguments[:3] == ["serve", "--set", "engine.model=fake"]
     assert "engine.threads=2" in arguments
     assert not any("effort" in part or "deadline" in part for part in arguments)
 
 
+def test_whether_code_may_leave_the_machine_is_passed_on():
+    assert "privacy.allow_network=False" in serve_arguments(Settings())
+    allowed = Settings(privacy=PrivacySettings(allow_network=True))
+    assert "privacy.allow_network=True" in serve_arguments(allowed)
+    assert needs_new_engine(Settings(), allowed)
+
+
 def test_only_what_is_fixed_at_its_start_asks_for_a_new_engine_server():
-    assert not needs_new_engine(EngineSettings(), EngineSettings(effort="high", deadline_ms=99))
-    assert needs_new_engine(EngineSettings(), EngineSettings(model="fake"))
-    assert needs_new_engine(EngineSettings(), EngineSettings(address="http://127.0.0.1:8391"))
+    assert not needs_new_engine(Settings(), with_engine(effort="high", deadline_ms=99))
+    assert needs_new_engine(Settings(), with_engine(model="fake"))
+    assert needs_new_engine(Settings(), with_engine(address="http://127.0.0.1:8391"))
+
+
+def with_engine(**fields) -> Settings:
+    return Settings(engine=EngineSettings(**fields))
 
 
 def test_recording_is_off_unless_switched_on(wiring, tmp_path, monkeypatch):

@@ -1,0 +1,34 @@
+import pytest
+
+from mercury_engine.api import EngineError
+from mercury_engine.record import ModelRecord, write_record
+from mercury_ls.serve.models import loader
+from mercury_ls.settings.load import load
+from tests.engine.remote.servers import free_port
+
+
+def opened(folder, *, network=False, **fields):
+    """The engine of an added server, as an engine server opens it with these arguments."""
+    record = ModelRecord(name="theirs", kind="server", prompt="qwen", protocol="openai", **fields)
+    folder.mkdir(exist_ok=True)
+    write_record(record, folder)
+    arguments = {"engine.model": str(folder), "privacy.allow_network": str(network)}
+    loaded = load(arguments=arguments)
+    assert loaded.problems == ()
+    return loader(loaded.settings)(lambda share, what: None)
+
+
+def test_a_server_on_another_machine_is_asked_only_if_that_is_allowed(tmp_path):
+    elsewhere = {"address": "https://models.example.org"}
+    with pytest.raises(EngineError, match=r"privacy\.allow_network"):
+        opened(tmp_path / "theirs", **elsewhere)
+    engine = opened(tmp_path / "theirs", network=True, **elsewhere)
+    assert engine.info().address == "https://models.example.org"
+
+
+def test_a_local_model_answers_beside_the_server_and_instead_of_it(tmp_path):
+    here = f"http://127.0.0.1:{free_port()}"
+    assert opened(tmp_path / "theirs", address=here, local="fake").info().engine == "race"
+    alone = opened(tmp_path / "theirs", address="https://models.example.org", local="fake").info()
+    assert (alone.engine, alone.address) == ("fake", "")
+    assert "privacy.allow_network" in alone.notes[0]
