@@ -1,0 +1,230 @@
+"""What listens at an address: which kind of server, with which models, and whether it really completes."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.prompts.dialects import DIALECTS, dialect_for
+from mercury_engine.remote.http import Client, LinkError
+from mercury_engine.remote.protocols import Ask, Events, WrongAnswerError, body, model_names, protocol_named
+
+__all__ = ["PORTS", "Found", "Served", "probe", "running"]
+
+PORTS = (8080, 8012, 11434, 1234, 8000)
+"""llama-server, the same for `/infill`, Ollama, LM Studio, and vLLM or llama-cpp-python."""
+
+LOOK_SECONDS = 0.3
+ANSWER_SECONDS = 3.0
+COMPLETE_SECONDS = 60.0
+"""The server may have to load the model first."""
+
+OLLAMA_CONTEXT = 8192
+"""Its default of 4096 tokens leaves little room; another value loads the model anew, so it must always be the same."""
+
+
+class Served(Struct, frozen=True):
+    """A model of a server. `prompt` is the format of its prompts, "" if neither its tokens nor its name tell."""
+
+    name: str
+    prompt: str = ""
+    context: int = 0
+
+
+class Found(Struct, frozen=True):
+    """`completes`: whether a token came back; None if that was not tried, because it would load one model of several.
+    `note`: why not, or what is missing."""
+
+    address: str
+    server: str
+    protocol: str
+    models: tuple[Served, ...] = ()
+    completes: bool | None = None
+    note: str = ""
+
+
+def probe(address: str, *, key: str = "", model: str = "", seconds: float = ANSWER_SECONDS) -> Found | None:
+    """None if nothing that is known answers. The `model`, or the only one, is asked for one token."""
+    client = Client(address, {"Authorization": f"Bearer {key}"} if key else {}, connect_seconds=seconds)
+    try:
+        found = identified(client, address, seconds)
+        if found is None or found.note:
+            return found
+        chosen = next((each for each in found.models if each.name == model), None)
+        if chosen is None and not model and len(found.models) <= 1:
+            chosen = next(iter(found.models), Served(""))
+        return found if chosen is None else tried(client, with_tokens(client, found, chosen), chosen.name)
+    except LinkError:
+        return None
+    finally:
+        client.close()
+
+
+def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) -> list[Found]:
+    """The servers of this machine at the ports that they usually have. No model is loaded by this."""
+
+    def look(port: int) -> Found | None:
+        client = Client(f"http://127.0.0.1:{port}", connect_seconds=seconds)
+        try:
+            return identified(client, f"http://127.0.0.1:{port}", seconds)
+        except LinkError:
+            return None
+        finally:
+            client.close()
+
+    with ThreadPoolExecutor(len(ports)) as pool:
+        return [found for found in pool.map(look, ports) if found is not None]
+
+
+def identified(client: Client, address: str, seconds: float) -> Found | None:
+    """In an order in which none is taken for another: many servers imitate OpenAI's paths."""
+    until = time.monotonic() + seconds
+    for path, reading in READINGS:
+        left = until - time.monotonic()
+        if left <= 0:
+            return None
+        reply = client.fetch("GET", path, seconds=left)
+        if reply.status in (401, 403) and path != "/props":
+            return Found(address, "a server", "openai", note=f"it wants a key ({reply.status})")
+        said = decoded(reply.body) if reply.status == 200 else None
+        if said is not None and (found := reading(client, address, said, max(until - time.monotonic(), 0.05))):
+            return found
+    return None
+
+
+def decoded(data: bytes) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+Reading = Callable[[Client, str, Mapping[str, Any], float], Found | None]
+
+
+def llama_server(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+    settings = said.get("default_generation_settings")
+    if not isinstance(settings, dict):
+        return None
+    listed = decoded(client.fetch("GET", "/v1/models", seconds=seconds).body)
+    names = model_names(listed) or [str(said.get("model_alias") or said.get("model_path") or "")]
+    context = number(settings.get("n_ctx"))
+    models = tuple(served(name, context, str(said.get("model_path") or "")) for name in names)
+    return Found(address, f"llama-server {said.get('build_info') or ''}".strip(), "llama", models)
+
+
+def ollama(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+    if not isinstance(said.get("version"), str):
+        return None
+    listed = decoded(client.fetch("GET", "/api/tags", seconds=seconds).body)
+    if listed is None or "models" not in listed:
+        return None
+    models = tuple(served(name, OLLAMA_CONTEXT) for name in model_names(listed))
+    return Found(address, f"Ollama {said['version']}", "ollama", models)
+
+
+def lm_studio(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+    listed = said.get("models")
+    if not isinstance(listed, list):
+        return None
+    models = [each for each in listed if isinstance(each, dict) and each.get("type", "llm") == "llm"]
+    named = tuple(served(str(each.get("key")), number(each.get("max_context_length"))) for each in models)
+    return Found(address, "LM Studio", "openai", named)
+
+
+def tabby(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+    if not isinstance(said.get("model"), str):
+        return None
+    return Found(address, "Tabby", "tabby", (Served(said["model"]),))
+
+
+def openai(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+    if not isinstance(said.get("data"), list):
+        return None
+    limits = {each.get("id"): number(each.get("max_model_len")) for each in said["data"] if isinstance(each, dict)}
+    models = tuple(served(name, limits.get(name, 0)) for name in model_names(said))
+    return Found(address, "an OpenAI-compatible server", "openai", models)
+
+
+def mercury(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+    note = f"another engine server of mercury-ls: set engine.address = {address!r} instead of adding it"
+    return Found(address, "mercury-ls serve", "mercury", note=note) if "state" in said else None
+
+
+READINGS: tuple[tuple[str, Reading], ...] = (
+    ("/props", llama_server),
+    ("/api/version", ollama),
+    ("/api/v1/models", lm_studio),
+    ("/v1/health", tabby),
+    ("/v1/models", openai),
+    ("/engine/v1/info", mercury),
+)
+
+
+def served(name: str, context: int = 0, path: str = "") -> Served:
+    return Served(name, prompt_of(name) or prompt_of(path), context)
+
+
+def prompt_of(name: str) -> str:
+    dialect = dialect_for((), name)
+    return "" if dialect is None else dialect.name
+
+
+def number(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def with_tokens(client: Client, found: Found, chosen: Served) -> Found:
+    """The prompt's format by the special tokens that the model really has, where the server tells."""
+    known = sorted({token for dialect in DIALECTS for token in dialect.tokens})
+    text = "\n".join(known)
+    asked = {
+        "model": chosen.name,
+        "content": text,
+        "add_special": False,
+        "parse_special": True,
+        "with_pieces": True,
+        "prompt": text,
+        "add_special_tokens": False,
+        "return_token_strs": True,
+    }
+    reply = client.fetch("POST", "/tokenize", msgspec.json.encode(asked), seconds=ANSWER_SECONDS)
+    said = (decoded(reply.body) if reply.status == 200 else None) or {}
+    pieces = said.get("token_strs") or said.get("tokens") or []
+    texts = {each.get("piece") if isinstance(each, dict) else each for each in pieces if isinstance(each, dict | str)}
+    has = texts & set(known)
+    dialect = dialect_for(has, chosen.name) if has else None
+    if dialect is None:
+        return found
+    better = tuple(replace(each, prompt=dialect.name) if each == chosen else each for each in found.models)
+    return replace(found, models=better)
+
+
+def tried(client: Client, found: Found, model: str) -> Found:
+    """With one token from the model; where nobody knows its prompts, llama-server may."""
+    prompt = next((each.prompt for each in found.models if each.name == model), "")
+    if found.protocol == "llama" and not prompt:
+        found = replace(found, protocol="llama-infill")
+    note = completion_problem(client, found.protocol, model)
+    return replace(found, completes=not note, note=note)
+
+
+def completion_problem(client: Client, protocol: str, model: str) -> str:
+    """Why no token comes back; "" if one does."""
+    spoken = protocol_named(protocol)
+    ask = Ask(prompt="x = ", suffix="\n", model=model, tokens=1, context=OLLAMA_CONTEXT, file="x.py", language="python")
+    try:
+        reply = client.fetch("POST", spoken.path, body(spoken, ask), seconds=COMPLETE_SECONDS)
+        events = Events(reply.headers.get("content-type", ""))
+        said = [*events.feed(reply.body), *events.finish()]
+    except LinkError as error:
+        return f"it does not complete: {error.detail}"
+    except WrongAnswerError as error:
+        return f"it does not complete: {error}" if reply.status == 200 else f"it does not complete ({reply.status})"
+    failed = next((event.error for event in said if event.error), "")
+    return f"it does not complete ({reply.status}): {failed}" if failed or reply.status != 200 else ""
