@@ -50,9 +50,11 @@ def page() -> str:
 
 
 def commands_of(top: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The commands, and in place of one that has verbs those."""
     for action in top._actions:  # argparse has no public way to list them
         if isinstance(action, argparse._SubParsersAction):
-            yield from action.choices.values()
+            for command in action.choices.values():
+                yield from list(commands_of(command)) or [command]
 
 
 def codes_table() -> str:

@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     add_common(top)
     top.set_defaults(run="speak.lsp", name="mercury-ls", usage=top.print_usage)
     commands = top.add_subparsers(metavar="COMMAND")
-    for add in (add_serve, add_complete, add_doctor, add_config, add_stats, add_record, add_tune):
+    for add in (add_serve, add_complete, add_doctor, add_config, add_stats, add_record, add_model, add_tune):
         add(commands)
     return top
 
@@ -59,9 +59,99 @@ def add_command(commands: Any, name: str, about: str, example: str, **codes: str
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_common(command)
-    module = name if name in ("serve", "tune") else "commands"
-    command.set_defaults(run=f"{module}.{name}", name=command.prog)
+    module = {"serve": "serve", "tune": "tune"}.get(name, "commands")
+    run = f"model.{name}" if commands.metavar == "VERB" else f"{module}.{name}"
+    command.set_defaults(run=run, name=command.prog)
     return command
+
+
+def add_model(commands: Any) -> None:
+    model = commands.add_parser(
+        "model",
+        help="add a stronger model, choose one, and see what each costs on this machine",
+        description="Models: those that are installed, and others that you add.",
+        epilog=f"`mercury-ls model VERB --help` describes a verb, with an example.\n\n{exit_codes(EXIT_CODES)}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = model.add_subparsers(metavar="VERB", required=True)
+    listing = add_command(
+        verbs,
+        "list",
+        """List the models: shipped, added, and servers that run on this machine.
+        Times are those that `mercury-ls model test` measured on this machine.""",
+        "mercury-ls model list",
+    )
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    add_added(verbs)
+    use = add_command(
+        verbs,
+        "use",
+        """Choose the model that suggests.
+        It is loaded once, to see that it works, and written to your settings file. Running editors switch to it
+        without a restart.""",
+        "mercury-ls model use qwen2.5-coder-0.5b",
+        _1="it could not be loaded or chosen; the model before it stays",
+        _3="something else, such as an environment variable or an editor, names another model and wins",
+    )
+    use.add_argument("model", metavar="NAME", help="a name that `mercury-ls model list` shows, or auto")
+    remove = add_command(
+        verbs,
+        "remove",
+        """Remove a model that was added, and free its disk space.
+        If it is the one in use, the one that ships is chosen instead.""",
+        "mercury-ls model remove qwen2.5-coder-0.5b",
+        _1="there is no such model, or it could not be removed",
+    )
+    remove.add_argument("model", metavar="NAME", help="a model that was added")
+    test = add_command(
+        verbs,
+        "test",
+        """Ask a model for three suggestions, and measure time and memory.
+        It runs in this process, beside a running engine server. `mercury-ls model list` shows the result.""",
+        "mercury-ls model test qwen2.5-coder-0.5b",
+        _1="it could not be loaded, or did not answer",
+    )
+    test.add_argument("model", metavar="NAME", nargs="?", default="", help="default: the model in use")
+    recommend = add_command(
+        verbs,
+        "recommend",
+        """Recommend models that this machine can run.
+        Memory and its speed are measured, and the time for a token is predicted from them. Nothing is downloaded.""",
+        "mercury-ls model recommend",
+    )
+    recommend.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_added(verbs: Any) -> None:
+    add = add_command(
+        verbs,
+        "add",
+        """Add a model from the hub, a folder, a GGUF file or a server.
+        SOURCE is a hub id (Qwen/Qwen2.5-Coder-0.5B), a folder (./model), a .gguf file, the address of a server
+        (http://127.0.0.1:8080, ollama:MODEL), or mistral, deepseek or inception. Size, licence and kind are shown, and
+        nothing is loaded until you agree. Only this command downloads, and only models. An interrupted download
+        continues when the command is run again. HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE are honoured.""",
+        "mercury-ls model add Qwen/Qwen2.5-Coder-0.5B",
+        _1="it could not be added; what was downloaded is kept, and completed when the command is run again",
+        _3="you did not agree, so nothing was added",
+    )
+    add.add_argument("source", metavar="SOURCE", help="where the model comes from")
+    add.add_argument("--name", metavar="NAME", default="", help="name it gets here (default: made from SOURCE)")
+    add.add_argument("--revision", metavar="REVISION", default="", help="branch, tag or commit on the hub")
+    precision = add.add_mutually_exclusive_group()
+    for bits in ("int8", "int4"):
+        precision.add_argument(
+            f"--{bits}",
+            dest="precision",
+            action="store_const",
+            const=bits,
+            help=f"store weights in {bits[3:]} bits (default: 8 below a billion parameters, else 4)",
+        )
+    add.add_argument("--model", metavar="NAME", default="", help="of a server: the model there")
+    add.add_argument(
+        "--key", metavar="PLACE", default="", help="of a server: where its key is: env:NAME or keyring:SERVICE/NAME"
+    )
+    add.add_argument("--yes", action="store_true", help="agree without being asked")
 
 
 def add_common(command: argparse.ArgumentParser) -> None:

@@ -34,6 +34,8 @@ __all__ = [
     "is_listed",
     "lock_file",
     "log_file",
+    "memory",
+    "resident_memory",
     "runtime_directory",
     "settle_home",
     "spawn",
@@ -228,6 +230,35 @@ def own_folder(wanted: Path) -> Path:
         if os.access(wanted, os.W_OK):
             return wanted
     return runtime_directory()
+
+
+def memory() -> int:
+    """The memory of this machine in bytes; 0 if the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return windows_memory()
+
+
+def resident_memory() -> int:
+    """What this process holds in memory, in bytes; 0 if the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, AttributeError, ValueError, IndexError):
+        return 0
+
+
+def windows_memory() -> int:
+    import ctypes
+
+    class Found(ctypes.Structure):
+        """MEMORYSTATUSEX"""
+
+        _fields_ = (("length", ctypes.c_uint32), ("load", ctypes.c_uint32), ("sizes", ctypes.c_uint64 * 7))
+
+    found = Found(length=ctypes.sizeof(Found))
+    kernel = getattr(ctypes, "windll", None)
+    return found.sizes[0] if kernel and kernel.kernel32.GlobalMemoryStatusEx(ctypes.byref(found)) else 0
 
 
 def settle_home() -> None:

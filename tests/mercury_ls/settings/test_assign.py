@@ -25,7 +25,7 @@ def check(before, after):
         ("engine.threads = 2\n[log]\n", 'engine.model = "qwen"\nengine.threads = 2\n[log]\n'),
         ("[log]\r\n[engine]\r\n", '[log]\r\n[engine]\r\nmodel = "qwen"\r\n'),
         ("[other]\nmodel = 'a'\n[engine]\n", "[other]\nmodel = 'a'\n[engine]\nmodel = \"qwen\"\n"),
-        ("a = '''\n[engine]\nmodel = 'x'\n'''\n", "a = '''\n[engine]\nmodel = 'x'\n'''\n\n[engine]\nmodel = \"qwen\"\n"),
+        ("a = '''\n[engine]\n'''\n", "a = '''\n[engine]\n'''\n\n[engine]\nmodel = \"qwen\"\n"),
         ("[engine.more]\na = 1\n", '[engine.more]\na = 1\n\n[engine]\nmodel = "qwen"\n'),
     ],
 )

@@ -1,0 +1,180 @@
+"""`mercury-ls model`: list, add, choose, remove and test models, and recommend some."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from mercury_engine.api import EngineError
+from mercury_ls.cli.given import UsageError, chosen_file, failed, load_settings, settings_in_effect
+from mercury_ls.link import local
+from mercury_ls.link.wire import WireError
+from mercury_ls.models import choose, library, measure, overview, recommended
+from mercury_ls.models.add import Order, Plan, described
+from mercury_ls.models.add import add as add_model
+from mercury_ls.models.hub import megabytes
+from mercury_ls.settings import models, toml
+from mercury_ls.settings.load import user_file
+from mercury_ls.wording import abbreviated
+
+__all__ = ["add", "list", "recommend", "remove", "test", "use"]
+
+ERRORS = (EngineError, OSError, WireError, local.PlacementError, toml.UnreadableError)
+
+
+def list(options: argparse.Namespace) -> int:  # noqa: A001  the verb
+    rows = overview.rows(settings_in_effect(options))
+    if options.json:
+        print(msgspec.json.encode({"models": rows}).decode())
+    else:
+        print(overview.table(rows))
+    return 0
+
+
+def add(options: argparse.Namespace) -> int:
+    settings = settings_in_effect(options)
+    order = Order(
+        source=options.source,
+        name=options.name,
+        revision=options.revision,
+        precision=options.precision,
+        model=options.model,
+        key=options.key,
+    )
+    progress = Progress()
+    try:
+        record = add_model(
+            order, network=settings.privacy.allow_network, agreed=agreement(options.yes), report=progress.report
+        )
+    except ERRORS as error:
+        progress.end()
+        return failed(options, abbreviated(str(error)))
+    except KeyboardInterrupt:
+        progress.end()
+        sys.stderr.write("interrupted: run the command again to continue\n")
+        return 130
+    progress.end()
+    if record is None:
+        sys.stderr.write("nothing was added\n")
+        return 3
+    print(f"added {record.name}; `mercury-ls model use {record.name}` chooses it")
+    return 0
+
+
+def agreement(yes: bool) -> Callable[[Plan], bool]:
+    def agreed(plan: Plan) -> bool:
+        print("\n".join(described(plan)), flush=True)
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            raise EngineError("nobody can be asked here: check the lines above, and run the command again with --yes")
+        sys.stderr.write("add it? [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+    return agreed
+
+
+class Progress:
+    """One line that is written over on a terminal, and a line now and then anywhere else."""
+
+    def __init__(self) -> None:
+        self.shown = ""
+        self.terminal = sys.stderr.isatty()
+
+    def report(self, done: float, about: str) -> None:
+        step = f"{about} {int(done * 100) if self.terminal else int(done * 4) * 25:3}%"
+        if step != self.shown:
+            self.shown = step
+            sys.stderr.write(f"\r\033[K{step}" if self.terminal else f"{step}\n")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self.terminal and self.shown:
+            sys.stderr.write("\r\033[K")
+
+
+def use(options: argparse.Namespace) -> int:
+    try:
+        return chosen(options, options.model)
+    except ERRORS as error:
+        return failed(options, error)
+
+
+def chosen(options: argparse.Namespace, name: str) -> int:
+    if Path(name).name != name:
+        raise UsageError(f"{name} is a path: `mercury-ls model add {name}` makes a model of it")
+    settings = settings_in_effect(options)
+    progress = Progress()
+    try:
+        info = choose.check(name, settings.engine, progress.report)
+    finally:
+        progress.end()
+    file = chosen_file(options) or user_file()
+    choose.write(name, file)
+    print(f"engine.model = {json.dumps(name)} in {abbreviated(str(file))}: {info.model} on {info.device}")
+    loaded = load_settings(options)
+    if loaded.settings.engine.address:
+        return report_other(
+            f"engine.address is set, so the engine at {loaded.settings.engine.address} answers, not this one"
+        )
+    if loaded.settings.engine.model != name:
+        origin = loaded.origins.get("engine.model", "something else")
+        return report_other(f"{origin} sets engine.model = {json.dumps(loaded.settings.engine.model)}, which wins")
+    if other := choose.switch(name):
+        return report_other(
+            f"an editor has started the engine with {other} again: its own settings name engine.model, and win there"
+        )
+    return 0
+
+
+def report_other(message: str) -> int:
+    print(message)
+    return 3
+
+
+def remove(options: argparse.Namespace) -> int:
+    name = options.model
+    if name not in models.added():
+        shipped = " (it ships with mercury-ls)" if name in models.shipped() else ""
+        there = ", ".join(models.added()) or "none"
+        return failed(options, f"{name} is no model that was added{shipped}: there are {there}")
+    try:
+        in_use = load_settings(options).settings.engine.model == name
+        if in_use:
+            choose.write(models.AUTO, chosen_file(options) or user_file())
+        freed = library.remove(name)
+        print(f"removed {name}, which frees {megabytes(freed)}")
+        if in_use:
+            print("it was in use: the model that ships is chosen instead (engine.model = auto)")
+            choose.switch(models.AUTO)
+    except ERRORS as error:
+        return failed(options, error)
+    return 0
+
+
+def test(options: argparse.Namespace) -> int:
+    settings = settings_in_effect(options)
+    name = options.model or settings.engine.model
+    progress = Progress()
+    try:
+        result = measure.test(name, replace(settings.engine, model=name), progress.report)
+    except ERRORS as error:
+        progress.end()
+        return failed(options, error)
+    progress.end()
+    print("\n".join(measure.described(result)))
+    return 0 if any(answer.text for answer in result.answers) else 1
+
+
+def recommend(options: argparse.Namespace) -> int:
+    found = recommended.recommend(settings_in_effect(options).engine.threads)
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        print("\n".join(recommended.described(found)))
+    return 0

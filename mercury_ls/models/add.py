@@ -1,0 +1,294 @@
+"""Adds a model: what it is and what it costs is known, and confirmed by the user, before its weights are loaded."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from mercury_engine.api import EngineError
+from mercury_engine.record import ModelRecord
+from mercury_ls.link import local
+from mercury_ls.models import hub, library
+from mercury_ls.models.hub import Report, megabytes
+from mercury_ls.models.sources import File, Folder, Hub, Server, Source, checked_name, parse
+from mercury_ls.serve import added
+from mercury_ls.settings import models
+from mercury_ls.settings.load import is_local
+from mercury_ls.wording import counted, readable
+
+__all__ = ["Order", "Plan", "Precision", "add", "bytes_of", "described"]
+
+Precision = Literal["int8", "int4"]
+SMALL_MODEL = 1_000_000_000
+"""Below so many parameters four bits cost more quality than they save time."""
+BITS = {"int8": 8.25, "int4": 4.75}
+"""With the scales of groups; embeddings keep eight bits."""
+WORKING_MEMORY = 400_000_000
+"""Of caches, activations and the process itself."""
+SPARE_DISK = 200_000_000
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What the user asked for. `model` and `key` are for servers."""
+
+    source: str
+    name: str = ""
+    revision: str = ""
+    precision: Precision | None = None
+    model: str = ""
+    key: str = ""
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What would be done, for the user to confirm."""
+
+    record: ModelRecord
+    answers: str
+    files: int = 0
+    loads: int = 0
+    keeps: int = 0
+    memory: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class Supply(Struct, frozen=True):
+    """A source whose config and tokenizer are in `folder`; `weights` brings the rest there. `loads` are bytes of the
+    network, `writes` all bytes that it adds to the disk."""
+
+    folder: Path
+    source: str
+    weights: Callable[[Report], None]
+    parameters: int
+    revision: str = ""
+    licence: str = ""
+    files: int = 0
+    loads: int = 0
+    writes: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def add(order: Order, *, network: bool, agreed: Callable[[Plan], bool], report: Report) -> ModelRecord | None:
+    """None if the user did not agree. `network`: whether prompts may go to other machines."""
+    source, usual = parse(order.source)
+    name = checked_name(order.name or usual, {*models.installed()})
+    if isinstance(source, Server):
+        return add_server(source, name, order, network, agreed)
+    if order.model or order.key:
+        raise EngineError(f"--model and --key are for servers, and {order.source} is none: leave them out")
+    with library.workplace(name, f"{order.source} {order.revision}") as place:
+        supply = described_supply(source, order, place, report)
+        plan = planned(name, supply, order)
+        check_room(plan, supply, place)
+        if not agreed(plan):
+            shutil.rmtree(place)
+            return None
+        supply.weights(report)
+        made = place / "model"
+        shutil.rmtree(made, ignore_errors=True)
+        made.mkdir()
+        added.convert(supply.folder, made, plan.record, report)
+        library.finish(plan.record, made, place)
+        return plan.record
+
+
+def described_supply(source: Source, order: Order, place: Path, report: Report) -> Supply:
+    if order.revision and not isinstance(source, Hub):
+        raise EngineError(f"--revision is for models on the hub, and {order.source} is none: leave it out")
+    match source:
+        case Hub():
+            return from_hub(source, order.revision, place, report)
+        case Folder():
+            return from_folder(source.path)
+        case File():
+            return from_gguf(source.path, place)
+    raise AssertionError(source)
+
+
+def from_hub(source: Hub, revision: str, place: Path, report: Report) -> Supply:
+    repository = hub.look(source.id, revision)
+    if repository.folder:
+        found = from_folder(repository.folder)
+        return Supply(found.folder, repository.id, found.weights, found.parameters, repository.revision)
+    if not repository.weights:
+        raise EngineError(
+            f"{repository.id} has no .safetensors weights, and others are not read: look for another version of the "
+            "model, or load a .gguf file and give its path"
+        )
+    folder = place / repository.revision
+    folder.mkdir(exist_ok=True)
+    for file in repository.small:
+        hub.fetch(repository, file, folder, report)
+    missing = [file for file in repository.weights if not (folder / file.name).exists()]
+    loads = sum(file.size - hub.present(folder / f"{file.name}.part") for file in missing)
+    renamed = () if repository.id.lower() == source.id.lower() else (f"{source.id} is now called {repository.id}",)
+    gated = ("its makers ask for your agreement to their terms",) if repository.gated else ()
+
+    def weights(report: Report) -> None:
+        for file in repository.weights:
+            hub.fetch(repository, file, folder, report)
+
+    return Supply(
+        folder=folder,
+        source=repository.id,
+        weights=weights,
+        parameters=repository.parameters or sum(file.size for file in repository.weights) // 2,
+        revision=repository.revision,
+        licence=repository.licence,
+        files=len(missing),
+        loads=loads,
+        writes=loads,
+        notes=(*renamed, *gated),
+    )
+
+
+def from_folder(folder: Path) -> Supply:
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise EngineError(
+            f"{folder} has no .safetensors file, and other weights are not read: convert or download them"
+        )
+    return Supply(folder, str(folder), lambda report: None, added.weigh(files))
+
+
+def from_gguf(file: Path, place: Path) -> Supply:
+    folder = place / "gguf"
+    folder.mkdir(exist_ok=True)
+    parameters = added.describe_gguf(file, folder)
+
+    def weights(report: Report) -> None:
+        added.write_gguf(file, folder, report)
+
+    return Supply(folder, str(file), weights, parameters, writes=2 * parameters)
+
+
+def planned(name: str, supply: Supply, order: Order) -> Plan:
+    identity = added.identify(supply.folder, " ".join(dict.fromkeys([Path(supply.source).name, name])))
+    precision = order.precision or ("int8" if supply.parameters < SMALL_MODEL else "int4")
+    keeps = bytes_of(supply.parameters, precision)
+    record = ModelRecord(
+        name=name,
+        kind=identity.kind,
+        prompt=identity.prompt,
+        source=supply.source,
+        revision=supply.revision,
+        licence=supply.licence,
+        architecture=identity.architecture,
+        parameters=supply.parameters,
+        precision=precision,
+        context=identity.context,
+    )
+    return Plan(
+        record=record,
+        answers=identity.answers,
+        files=supply.files,
+        loads=supply.loads,
+        keeps=keeps,
+        memory=keeps + WORKING_MEMORY,
+        notes=supply.notes,
+    )
+
+
+def bytes_of(parameters: int, precision: str) -> int:
+    return int(parameters * BITS[precision] / 8)
+
+
+def check_room(plan: Plan, supply: Supply, place: Path) -> None:
+    needs, has = supply.writes + plan.keeps + SPARE_DISK, shutil.disk_usage(place).free
+    if needs > has:
+        raise EngineError(
+            f"{readable(place.parent)}: adding {plan.record.name} needs {megabytes(needs)} of disk, and "
+            f"{megabytes(has)} are free: free {megabytes(needs - has)}, or choose a smaller model"
+        )
+    total = local.memory()
+    if total and plan.memory > total:
+        smaller = "--int4 or a smaller model" if plan.record.precision == "int8" else "a smaller model"
+        raise EngineError(
+            f"{plan.record.name} needs about {megabytes(plan.memory)} of memory at {plan.record.precision}, and this "
+            f"machine has {megabytes(total)}: choose {smaller} (`mercury-ls model recommend`)"
+        )
+
+
+def described(plan: Plan) -> Iterator[str]:
+    record = plan.record
+    yield f"{record.source}" + (f" at {record.revision[:12]}" if record.revision else "")
+    yield from (f"  {note}" for note in plan.notes)
+    if record.kind == "server":
+        yield f"  server       {record.address}, spoken to as {record.protocol}, model {record.model or '(its own)'}"
+        if record.key:
+            yield f"  key          from {record.key}"
+        if not is_local(record.address):
+            yield f"  privacy      text around your cursor will be sent to {record.address}"
+        return
+    yield f"  licence      {record.licence or 'not stated: see where the model comes from'}"
+    yield f"  parameters   {record.parameters / 1e6:,.0f} million ({record.architecture})"
+    yield f"  suggests     {plan.answers} (prompt format {record.prompt})"
+    if plan.loads:
+        yield f"  download     {megabytes(plan.loads)} in {counted(plan.files, 'file')}"
+    yield f"  on disk      {megabytes(plan.keeps)} at {record.precision}"
+    yield f"  in memory    about {megabytes(plan.memory)}"
+
+
+def add_server(
+    server: Server, name: str, order: Order, network: bool, agreed: Callable[[Plan], bool]
+) -> ModelRecord | None:
+    if order.precision or order.revision:
+        raise EngineError(
+            f"{order.source} is a server and chooses its model's precision: leave out --int8 and --revision"
+        )
+    check_address(server.address, network)
+    key = checked_key(order.key or server.key)
+    protocol, known = server.protocol, ()
+    if not server.protocol or is_local(server.address):
+        found = added.probe(server.address, key)
+        protocol, known = found.protocol, found.models
+    model = checked_model(order.model or server.model, known, server.address)
+    record = ModelRecord(
+        name=name,
+        kind="server",
+        prompt=added.prompt_of(model, protocol),
+        source=order.source,
+        protocol=protocol,
+        address=server.address,
+        model=model,
+        key=key,
+    )
+    if not agreed(Plan(record=record, answers="what its model can")):
+        return None
+    with library.workplace(name, order.source) as place:
+        made = place / "model"
+        made.mkdir(exist_ok=True)
+        library.finish(record, made, place)
+    return record
+
+
+def check_address(address: str, network: bool) -> None:
+    if is_local(address):
+        return
+    if not network:
+        raise EngineError(
+            f"{address} is another machine, and your text would be sent there: if you want that, set "
+            "privacy.allow_network = true in your user file first"
+        )
+    if not address.startswith("https:"):
+        raise EngineError(f"{address} would get your text unencrypted: use https://")
+
+
+def checked_key(key: str) -> str:
+    if key and key.partition(":")[0] not in ("env", "keyring"):
+        raise EngineError(
+            "--key is where the key is, not the key: env:NAME for a variable, keyring:SERVICE/NAME for the keyring"
+        )
+    return key
+
+
+def checked_model(wanted: str, known: tuple[str, ...], address: str) -> str:
+    """Names are typed exactly: a wrong one is answered with what there is."""
+    if wanted and known and wanted not in known:
+        raise EngineError(f"{address} has no model {wanted}: it has {', '.join(known)}")
+    if wanted or not known:
+        return wanted
+    if len(known) > 1:
+        raise EngineError(f"{address} has several models: choose one with --model, of {', '.join(known)}")
+    return known[0]

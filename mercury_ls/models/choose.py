@@ -1,0 +1,65 @@
+"""Chooses the model that suggests: it must load, the user's settings name it, and the running engine makes way."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from mercury_engine.api import EngineError, EngineInfo
+from mercury_ls.link.wire import Status
+from mercury_ls.models.hub import Report
+from mercury_ls.serve import added, daemon
+from mercury_ls.settings import models
+from mercury_ls.settings.assign import assign
+from mercury_ls.settings.schema import EngineSettings
+
+__all__ = ["check", "switch", "write"]
+
+PATIENCE_SECONDS = 2.0
+"""An editor that lost its engine starts the next one at once."""
+LOADING_SECONDS = 60.0
+POLL_SECONDS = 0.1
+
+
+def check(name: str, settings: EngineSettings, report: Report) -> EngineInfo:
+    """Loads the model once; `EngineError` says what it lacks."""
+    folder = models.resolve(name)
+    return added.open_once(folder, replace(settings, model=name), report).info()
+
+
+def write(name: str, file: Path) -> None:
+    """As the user's own setting; everything else in the file stays as it is."""
+    assign(file, "engine.model", name)
+
+
+def switch(
+    name: str,
+    status: Callable[[], Status | None] = daemon.status,
+    stop: Callable[[], bool] = daemon.stop,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str:
+    """Ends the running engine server. Editors start another one, with the model that their settings name now; its name,
+    if it is another than the one chosen, else ""."""
+    if not stop():
+        return ""
+    found = None
+    for _ in range(int(PATIENCE_SECONDS / POLL_SECONDS)):
+        if found := current(status):
+            break
+        sleep(POLL_SECONDS)
+    for _ in range(int(LOADING_SECONDS / POLL_SECONDS)):
+        if found is None or found.state not in ("starting", "loading"):
+            break
+        sleep(POLL_SECONDS)
+        found = current(status)
+    if found is None or found.info is None or models.answers(name, found.info):
+        return ""
+    return found.info.model
+
+
+def current(status: Callable[[], Status | None]) -> Status | None:
+    try:
+        return status()
+    except (OSError, EngineError):
+        return None

@@ -1,0 +1,116 @@
+"""The folder of the models that the user added: built out of sight, visible only when whole, and removed as a whole."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from mercury_engine.api import EngineError
+from mercury_engine.record import ModelRecord, read_record, write_record
+from mercury_ls.link import local
+from mercury_ls.settings import models
+
+__all__ = ["Measured", "finish", "forget", "measurements", "note", "records", "remove", "size", "workplace"]
+
+
+class Measured(Struct, frozen=True, forbid_unknown_fields=False):
+    """What a model cost on this machine, when it was last tested: milliseconds for a suggestion, bytes of memory."""
+
+    cold_ms: float
+    warm_ms: float
+    load_ms: float
+    memory: int
+    per_token_ms: float = 0.0
+    weights: int = 0
+
+
+def records() -> dict[str, ModelRecord]:
+    """The models that were added. A record that cannot be read costs nobody the others."""
+    found = {}
+    for name, folder in models.added().items():
+        try:
+            record = read_record(folder)
+        except EngineError as error:
+            record = ModelRecord(name=name, kind="fim", prompt="", source=f"damaged: {error}")
+        if record:
+            found[name] = record
+    return found
+
+
+@contextmanager
+def workplace(name: str, source: str) -> Iterator[Path]:
+    """The hidden folder in which a model is made, one at a time. What an earlier attempt left of the same source is
+    there."""
+    home = models.added_home()
+    folder = home / f".{name}.adding"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (home / ".lock").open("a") as lock:
+        try:
+            local.lock_file(lock)
+        except OSError as error:
+            raise EngineError("another process is adding a model: wait for it, or end it") from error
+        mark = folder / "source"
+        if not mark.exists() or mark.read_text(encoding="utf-8") != source:
+            shutil.rmtree(folder)
+            folder.mkdir()
+            mark.write_text(source, encoding="utf-8")
+        yield folder
+
+
+def finish(record: ModelRecord, made: Path, place: Path) -> Path:
+    """Give the model that was made its name: from here on it is there."""
+    write_record(record, made)
+    target = models.added_home() / record.name
+    made.rename(target)
+    shutil.rmtree(place, ignore_errors=True)
+    forget(record.name)
+    return target
+
+
+def remove(name: str) -> int:
+    """The bytes that this frees. The record goes first: what is half removed is no model."""
+    folder = models.added()[name]
+    freed = size(folder)
+    gone = folder.with_name(f".{name}.removed")
+    shutil.rmtree(gone, ignore_errors=True)
+    folder.rename(gone)
+    shutil.rmtree(gone)
+    forget(name)
+    return freed
+
+
+def size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def measurements() -> dict[str, Measured]:
+    try:
+        return msgspec.json.decode(state_file().read_bytes(), type=dict[str, Measured])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def note(name: str, measured: Measured) -> None:
+    keep({**measurements(), name: measured})
+
+
+def forget(name: str) -> None:
+    if name in (known := measurements()):
+        keep({other: measured for other, measured in known.items() if other != name})
+
+
+def keep(known: dict[str, Measured]) -> None:
+    file = state_file()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = file.with_suffix(".new")
+    draft.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=2) + b"\n")
+    draft.replace(file)
+
+
+def state_file() -> Path:
+    from platformdirs import user_state_path
+
+    return user_state_path("mercury-ls", appauthor=False) / "models.json"

@@ -1,0 +1,154 @@
+"""What a model costs on this machine: three real suggestions, timed."""
+
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, Engine, EngineInfo, Filled, InfillRequest, Span, Window
+from mercury_ls.link import local
+from mercury_ls.models import library
+from mercury_ls.models.hub import Report, megabytes
+from mercury_ls.models.library import Measured
+from mercury_ls.serve import added
+from mercury_ls.settings import models
+from mercury_ls.settings.schema import EngineSettings
+
+__all__ = ["SNIPPETS", "Answer", "Result", "Snippet", "described", "measure", "test"]
+
+CURSOR = "‸"
+TOKENS = 32
+SHOWN = 60
+
+Clock = Callable[[], float]
+
+
+class Snippet(Struct, frozen=True):
+    """A text with a cursor where code is missing, and the last edit before it."""
+
+    path: str
+    language: str
+    text: str
+    edit: tuple[int, str, str] = (0, "", "")
+
+
+SNIPPETS = (
+    Snippet(
+        "cart.py",
+        "python",
+        "def total(items):\n"
+        '    """The price of all items, with tax."""\n'
+        "    price = 0.0\n"
+        "    for item in items:\n"
+        "        price += ‸\n"
+        "    return price * (1 + TAX)\n",
+        (1, "    sum = 0.0\n", "    price = 0.0\n"),
+    ),
+    Snippet(
+        "users.ts",
+        "typescript",
+        "interface User { name: string; active: boolean }\n\n"
+        "export function activeNames(users: User[]): string[] {\n"
+        "  return users.filter((user) => ‸\n"
+        "}\n",
+        (
+            0,
+            "interface User { name: string; email: string }\n",
+            "interface User { name: string; active: boolean }\n",
+        ),
+    ),
+    Snippet(
+        "stack.go",
+        "go",
+        "type Stack[T any] struct{ items []T }\n\nfunc (s *Stack[T]) Push(item T) {\n\ts.items = ‸\n}\n",
+        (0, "type Stack[T any] struct{ values []T }\n", "type Stack[T any] struct{ items []T }\n"),
+    ),
+)
+
+
+class Answer(Struct, frozen=True):
+    path: str
+    text: str
+    p_accept: float
+    cold_ms: float
+    warm_ms: float
+    sent: str = ""
+
+
+class Result(Struct, frozen=True):
+    info: EngineInfo
+    answers: tuple[Answer, ...]
+    measured: Measured
+
+
+def test(name: str, settings: EngineSettings, report: Report) -> Result:
+    """Loads the model in this process, asks it, and keeps the times for `model list`."""
+    folder = models.resolve(name)
+    before, started = local.resident_memory(), time.perf_counter()
+    engine = added.open_once(folder, settings, report)
+    load_ms = 1000 * (time.perf_counter() - started)
+    result = measure(engine, load_ms)
+    used = local.resident_memory() - before
+    result = replace(result, measured=replace(result.measured, memory=max(used, 0) or result.info.bytes))
+    library.note(folder.name if folder else models.FAKE, result.measured)
+    return result
+
+
+def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> Result:
+    """Cold: a text that the model has not seen. Warm: the same text, after one more character was typed."""
+    answers = tuple(asked(engine, snippet, clock) for snippet in SNIPPETS)
+    cold, warm = (median(getattr(answer, name) for answer in answers) for name in ("cold_ms", "warm_ms"))
+    info = engine.info()
+    return Result(info, answers, Measured(cold, warm, load_ms, info.bytes))
+
+
+def asked(engine: Engine, snippet: Snippet, clock: Clock) -> Answer:
+    answers = engine.info().answers
+    first, cold_ms, sent = final(engine, request(snippet, answers), clock)
+    typed = first.text[:1] if "line" in answers else " "
+    _, warm_ms, _ = final(engine, request(snippet, answers, typed if typed.strip() else " "), clock)
+    return Answer(snippet.path, first.text, first.p_accept, cold_ms, warm_ms, sent)
+
+
+def final(engine: Engine, request: InfillRequest, clock: Clock) -> tuple[Filled, float, str]:
+    started, last, sent = clock(), Filled(""), ""
+    for draft in engine.infill(request):
+        last, sent = draft.spans[0], draft.sent or sent
+    return last, 1000 * (clock() - started), sent
+
+
+def request(snippet: Snippet, answers: tuple[str, ...], typed: str = "") -> InfillRequest:
+    """What an editor would ask: the rest of the line, or of a model that rewrites regions what should change."""
+    before, _, after = snippet.text.partition(CURSOR)
+    text, cursor = before + typed + after, len(before) + len(typed)
+    if "line" in answers:
+        span = Span(0, cursor, cursor, "line", TOKENS)
+    elif "block" in answers:
+        span = Span(0, cursor, cursor, "block", TOKENS)
+    else:
+        span = Span(0, 0, len(text), "region", 4 * TOKENS)
+    line, old, new = snippet.edit
+    return InfillRequest(
+        session=f"test {snippet.path}",
+        windows=(Window(snippet.path, snippet.language, text),),
+        spans=(span,),
+        edits=(Edit(snippet.path, line, old, new),),
+        cursor=cursor,
+    )
+
+
+def described(result: Result) -> Iterator[str]:
+    info, measured = result.info, result.measured
+    loaded = f"loaded in {measured.load_ms / 1000:.1f} s, {megabytes(measured.memory)} of memory"
+    yield f"{info.model} on {info.device}, {loaded}"
+    for answer in result.answers:
+        shown = " ⏎ ".join(line.strip() for line in answer.text.splitlines())[:SHOWN] or "(nothing)"
+        times = f"{answer.cold_ms:6,.0f} ms, warm {answer.warm_ms:6,.0f} ms"
+        yield f"  {answer.path:9} {times}, P {answer.p_accept:.2f}  {shown}"
+        if answer.sent:
+            yield f"            sent {answer.sent}"
+    fitted = "fitted to what users accept" if info.calibrated else "not fitted: shown by the mean log-probability"
+    yield f"a suggestion takes {measured.cold_ms:,.0f} ms cold and {measured.warm_ms:,.0f} ms warm (median)"
+    yield f"P(accept) is {fitted}"

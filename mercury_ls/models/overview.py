@@ -1,0 +1,114 @@
+"""Every model at a glance: those that ship, those that were added, and servers that run on this machine."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from mercury_engine.record import ModelRecord
+from mercury_ls.models import library
+from mercury_ls.models.hub import megabytes
+from mercury_ls.serve import added
+from mercury_ls.settings import models
+from mercury_ls.settings.schema import Settings
+
+__all__ = ["Row", "rows", "table"]
+
+UNKNOWN = "–"
+COLUMNS = ("", "model", "kind", "parameters", "licence", "precision", "memory", "suggestion", "from")
+OURS = {"kind": "diffusion", "licence": "Apache-2.0", "precision": "int8", "source": "ships with mercury-ls"}
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """`memory` in bytes and `warm_ms` are 0 until `model test` has measured them. A server that was found has an
+    `address` and is not added."""
+
+    name: str
+    kind: str
+    source: str
+    in_use: bool = False
+    is_added: bool = False
+    parameters: int = 0
+    licence: str = ""
+    precision: str = ""
+    address: str = ""
+    memory: int = 0
+    cold_ms: float = 0.0
+    warm_ms: float = 0.0
+
+
+def rows(settings: Settings) -> list[Row]:
+    """`in_use` is what the settings name, unless they name an engine elsewhere."""
+    chosen = None if settings.engine.address else models.resolve(settings.engine.model)
+    known = library.measurements()
+    found = [*map(shipped, models.shipped().values()), *map(of_record, library.records().values())]
+    rows = [measured(row, known.get(row.name)) for row in found]
+    rows = [Row(**{**fields(row), "in_use": chosen is not None and chosen.name == row.name}) for row in rows]
+    addresses = {record.address for record in library.records().values()}
+    return [*rows, *(of_server(found) for found in added.running() if found.address not in addresses)]
+
+
+def fields(row: Row) -> dict[str, object]:
+    return {name: getattr(row, name) for name in row.__struct_fields__}
+
+
+def measured(row: Row, found: library.Measured | None) -> Row:
+    if found is None:
+        return row
+    return Row(**{**fields(row), "memory": found.memory, "cold_ms": found.cold_ms, "warm_ms": found.warm_ms})
+
+
+def shipped(folder: Path) -> Row:
+    return Row(name=folder.name, parameters=added.weigh(sorted(folder.glob("*.safetensors"))), **OURS)
+
+
+def of_record(record: ModelRecord) -> Row:
+    return Row(
+        name=record.name,
+        kind=record.kind,
+        source=record.source or record.address,
+        is_added=True,
+        parameters=record.parameters,
+        licence=record.licence,
+        precision=record.precision,
+        address=record.address,
+    )
+
+
+def of_server(found: added.Probed) -> Row:
+    names = ", ".join(found.models) or "its own model"
+    return Row(name=f"({names})", kind="server", source=f"running: {found.protocol}", address=found.address)
+
+
+def table(rows: Sequence[Row]) -> str:
+    lines = list(aligned([COLUMNS, *map(cells, rows)]))
+    found = [row.address for row in rows if not row.is_added and row.address]
+    if found:
+        lines += ["", f"`mercury-ls model add {found[0]}` adds a running server"]
+    if not any(row.is_added for row in rows):
+        lines += [
+            "",
+            "the model that ships is small: `mercury-ls model recommend` names stronger ones for this machine",
+        ]
+    return "\n".join(lines)
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    return (
+        "*" if row.in_use else " ",
+        row.name,
+        row.kind,
+        f"{row.parameters / 1e6:,.0f} M" if row.parameters else UNKNOWN,
+        row.licence or UNKNOWN,
+        row.precision or UNKNOWN,
+        megabytes(row.memory) if row.memory else UNKNOWN,
+        f"{row.warm_ms:,.0f} ms" if row.warm_ms else UNKNOWN,
+        f"{row.source} {row.address}".strip() if row.address not in row.source else row.source,
+    )
+
+
+def aligned(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,0 +1,95 @@
+"""What a user may name as the source of a model, and what is meant by it."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from mercury_engine.api import EngineError
+
+__all__ = ["HOSTED", "File", "Folder", "Hub", "Server", "Source", "checked_name", "parse"]
+
+HUB_ID = re.compile(r"(?:hf:)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)")
+HUB_PAGE = re.compile(r"https://(?:www\.)?huggingface\.co/([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)/?")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+RESERVED = ("auto", "fake")
+OLLAMA = "http://127.0.0.1:11434"
+FORMS = (
+    "a hub id such as Qwen/Qwen2.5-Coder-0.5B, a folder (./model), a .gguf file, the address of a server "
+    "(http://127.0.0.1:8080, ollama:MODEL), mistral, deepseek or inception"
+)
+
+
+class Hub(Struct, frozen=True):
+    """`ORGANISATION/NAME` on the hub."""
+
+    id: str
+
+
+class Folder(Struct, frozen=True):
+    path: Path
+
+
+class File(Struct, frozen=True):
+    """A GGUF file."""
+
+    path: Path
+
+
+class Server(Struct, frozen=True):
+    """`model` "" is the one that the server has. An empty `protocol` is found out by asking the server."""
+
+    address: str
+    model: str = ""
+    protocol: str = ""
+    key: str = ""
+
+
+Source = Hub | Folder | File | Server
+
+HOSTED = {
+    "mistral": Server("https://api.mistral.ai", "codestral-latest", "mistral", "env:MISTRAL_API_KEY"),
+    "deepseek": Server("https://api.deepseek.com", "deepseek-v4-flash", "deepseek", "env:DEEPSEEK_API_KEY"),
+    "inception": Server("https://api.inceptionlabs.ai", "mercury-edit-2", "inception", "env:INCEPTION_API_KEY"),
+}
+"""Providers by their short names, with the model and the key that `--model` and `--key` may replace."""
+
+
+def parse(text: str) -> tuple[Source, str]:
+    """What the text names, and the name that the model gets if the user gives none.
+
+    `ORGANISATION/NAME` is always the hub's: a folder is written so that it cannot be mistaken for one.
+    """
+    if text in HOSTED:
+        return HOSTED[text], text
+    if text.startswith("ollama:"):
+        model = text.removeprefix("ollama:")
+        return Server(OLLAMA, model, "ollama"), named(f"ollama-{model}")
+    if found := HUB_PAGE.fullmatch(text) or HUB_ID.fullmatch(text):
+        return Hub(found[1]), named(found[1].partition("/")[2])
+    if re.match("https?://", text):
+        parts = urlsplit(text)
+        return Server(text.rstrip("/")), named(parts.netloc.rpartition("@")[2])
+    path = Path(text).expanduser()
+    if path.is_dir():
+        return Folder(path.resolve()), named(path.resolve().name)
+    if path.is_file() and path.suffix.lower() == ".gguf":
+        return File(path.resolve()), named(path.stem)
+    raise EngineError(f"{text!r} is no source of a model: give {FORMS}")
+
+
+def named(text: str) -> str:
+    """A name like the text, of the characters that names have."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._").lower()[:100] or "model"
+
+
+def checked_name(name: str, taken: set[str]) -> str:
+    if not NAME.fullmatch(name):
+        raise EngineError(f"{name!r} is no name for a model: use letters, digits, `.`, `_` and `-`, at most 100")
+    if name in (*RESERVED, *taken):
+        raise EngineError(
+            f"{name} is the name of an installed model: give another one with --name, or remove it first with "
+            f"`mercury-ls model remove {name}`"
+        )
+    return name
