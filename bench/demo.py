@@ -53,8 +53,8 @@ REMOVED, REMOVED_WORD, ADDED, ADDED_WORD = "31", "1;7;31", "32", "1;7;32"
 """The terminal's own colours, so that they suit its background."""
 
 CLOSING = """
-The model {model} answered. This moment was chosen because it does well here; elsewhere it is often silent or wrong.
-For a stronger one: `mercury-ls tune PATH` teaches it your project, docs/TRAINING.md trains a larger one on a GPU."""
+This moment was chosen because the model that ships does well here; elsewhere it is often silent or wrong.
+{model}: {remarks}."""
 FAKE = """
 The fake engine answered: it has no model and copies from nearby text. Unset engine.model for the one that ships."""
 
@@ -112,7 +112,11 @@ async def main() -> None:
             client.open(uri, "python", FILES["basket.py"])
             await write_function(screen, client, uri)
             await rename(screen, client, root, uri)
-    screen.say(FAKE if status["engine"] == "fake" else CLOSING.format(model=status["model"]))
+    screen.say(FAKE if status["engine"] == "fake" else closing(status))
+
+
+def closing(status: Mapping[str, Any]) -> str:
+    return CLOSING.format(model=status["model"], remarks="; ".join(status["remarks"]) or "you have chosen it")
 
 
 async def write_function(screen: Screen, client: Client, uri: str) -> None:

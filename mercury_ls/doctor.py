@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
+from mercury_engine.record import read_record
 from mercury_ls import __version__
 from mercury_ls.code import languages
 from mercury_ls.code.languages import Language
@@ -26,11 +27,13 @@ from mercury_ls.settings import load as config
 from mercury_ls.settings import models
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
-from mercury_ls.wording import abbreviated, counted
+from mercury_ls.wording import STRONGER, abbreviated, counted, remarks
 
 __all__ = ["Finding", "examine", "report"]
 
 ANSWER_SECONDS = 5.0
+SMALL = 100_000_000
+"""Parameters."""
 REINSTALL = "pip install --force-reinstall mercury-ls"
 
 
@@ -141,8 +144,20 @@ def model(loaded: Loaded) -> Iterator[Finding]:
     elif folder is None:
         yield Finding("model", "none is installed, so the fake engine answers: it only copies from the context")
     else:
-        yield Finding("model", f"{folder.name} in {folder}", damage(folder))
+        small = f"; {STRONGER}" if is_small(folder) else ""
+        yield Finding("model", f"{folder.name} in {folder}{small}", damage(folder))
         yield device(loaded.settings.engine.device)
+
+
+def is_small(folder: Path) -> bool:
+    """By the bytes of its weights where nothing else is known of it: they have one or more for each parameter."""
+    try:
+        record = read_record(folder)
+    except EngineError:
+        return False
+    if record is not None and (record.parameters or record.kind == "server"):
+        return 0 < record.parameters < SMALL
+    return sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL
 
 
 def damage(folder: Path) -> str:
@@ -227,4 +242,7 @@ async def first_status(settings: EngineSettings) -> Status:
 
 
 def described(status: Status) -> str:
-    return status.state + (f", {status.info.model} on {status.info.device}" if status.info else "")
+    if status.info is None:
+        return status.state
+    said = [each for each in remarks(status.info) if each != STRONGER]
+    return "; ".join([f"{status.state}, {status.info.model} on {status.info.device}", *said])

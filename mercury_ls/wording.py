@@ -1,4 +1,5 @@
-"""How messages name things: paths relative to the workspace or with `~`, counts with their noun."""
+"""How messages name things: paths relative to the workspace or with `~`, counts with their noun; and what there is to
+say of a model."""
 
 import os
 import re
@@ -6,7 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["abbreviated", "counted", "decoded", "readable"]
+from mercury_engine.api import EngineInfo
+
+__all__ = ["STRONGER", "abbreviated", "counted", "decoded", "readable", "remarks"]
+
+STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
 
 
 def counted(number: int, noun: str) -> str:
@@ -17,6 +22,16 @@ def counted(number: int, noun: str) -> str:
     if number != 1:
         noun = f"{noun[:-1]}ies" if re.search("[^aeiou]y$", noun) else f"{noun}s"
     return f"{number:,} {noun}"
+
+
+def remarks(info: EngineInfo) -> tuple[str, ...]:
+    """What a user should know of the model that answers, if anything."""
+    said = {
+        f"prompts go to {info.address}": info.address,
+        "not calibrated: how likely its suggestions are to be accepted is a guess": not info.calibrated,
+        STRONGER: info.small,
+    }
+    return tuple(text for text, is_so in said.items() if is_so)
 
 
 def readable(place: str | Path, roots: Iterable[str] = ()) -> str:

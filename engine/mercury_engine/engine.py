@@ -54,6 +54,9 @@ LEAST_MEMORY = 16 << 20
 BAR = 0.3
 """An answer less likely to be accepted than this is cut to a start that is this probable."""
 
+SMALL = 100_000_000
+"""Parameters: a model with fewer copies well, and knows little."""
+
 MOST_SEEDS = 16
 """The most runners-up of a token to consider for alternatives."""
 
@@ -144,6 +147,7 @@ class MercuryEngine:
             notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes,
             rescoring=self._rescoring,
+            small=runtime.config.parameters < SMALL,
         )
 
     @property

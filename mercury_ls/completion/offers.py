@@ -9,7 +9,7 @@ from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.code.edits import TextEdit, inserted, rebase, widened
 from mercury_ls.wording import decoded
 
-__all__ = ["Answer", "Offer", "described", "summary"]
+__all__ = ["Answer", "Offer", "described", "summary", "with_sent"]
 
 
 class Offer(Struct, frozen=True):
@@ -66,7 +66,8 @@ class Offer(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """Offers, best first; or none, and why. `draft` is the raw text of `tokens` tokens that they were made from."""
+    """Offers, best first; or none, and why. `draft` is the raw text of `tokens` tokens that they were made from, `sent`
+    says what went to another program for it."""
 
     offers: tuple[Offer, ...] = ()
     silence: str = ""
@@ -75,6 +76,7 @@ class Answer(Struct, frozen=True):
     draft: str = ""
     tokens: int = 0
     final: bool = False
+    sent: str = ""
 
     @property
     def offer(self) -> Offer | None:
@@ -84,6 +86,11 @@ class Answer(Struct, frozen=True):
     @property
     def edits(self) -> tuple[TextEdit, ...]:
         return self.offers[0].edits if self.offers else ()
+
+
+def with_sent(reason: str, answer: Answer) -> str:
+    """A reason for those who ask why, who also want to know what left this process."""
+    return f"{reason}; sent {answer.sent}" if answer.sent else reason
 
 
 def described(offer: Offer, uri: str) -> str:

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, SpanMode
 from mercury_ls.code.documents import Snapshot
@@ -118,6 +119,7 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     """The gate comes first, since it is cheap; what passes is polished."""
     filled = draft.spans[0]
     known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}
+    known["sent"] = draft.sent
     if not question.invoked and filled.p_accept < question.bar:
         return Answer(
             silence=f"unsure: {filled.p_accept:.0%} likely to be accepted, under the bar of {question.bar:.0%}", **known
@@ -134,4 +136,4 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
 def best(last: Answer, found: list[Offer]) -> Answer:
     offers = tuple(sorted(found, key=lambda offer: -offer.p_accept))
     silence = "" if offers else last.silence
-    return Answer(offers, silence, step=last.step, draft=last.draft, tokens=last.tokens, final=True)
+    return replace(last, offers=offers, silence=silence, final=True)

@@ -20,6 +20,7 @@ from mercury_ls.link.wire import Status
 from mercury_ls.lsp.protocol import InlineParams, MenuParams, Protocol
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring, needs_new_engine
+from mercury_ls.wording import remarks
 
 __all__ = ["COPILOT_ACCEPT", "Server", "path_of", "status_fields"]
 
@@ -55,6 +56,7 @@ class Server(LanguageServer):
         self._reported: tuple = ()
         self._was_ready = False
         self._explained: set[str] = set()
+        self._remarked = ""
 
     # Life
 
@@ -217,6 +219,10 @@ class Server(LanguageServer):
             self.protocol.notify("mercury/didChangeStatus", status_fields(status))
         self.keep(self.show_loading(status))
         self.explain(status)
+        if status.state == "ready" and status.info and status.info.model != self._remarked:
+            self._remarked = status.info.model
+            for remark in remarks(status.info):
+                log.info("%s: %s", status.info.model, remark)
 
     @property
     def knows_mercury(self) -> bool:
@@ -309,6 +315,8 @@ def status_fields(status: Status) -> dict[str, Any]:
         "engine": info.engine if info else "",
         "model": info.model if info else "",
         "device": info.device if info else "",
+        "address": info.address if info else "",
+        "remarks": remarks(info) if info else (),
     }
 
 

@@ -10,6 +10,7 @@ from mercury_ls import __version__
 from mercury_ls.lsp.protocol import SnoozeParams, StatsParams, StatusParams, WhyParams
 from mercury_ls.lsp.server import Server, status_fields
 from mercury_ls.session.stats import markdown, recent
+from mercury_ls.wording import remarks
 
 __all__ = ["snooze", "snooze_command", "stats", "status", "status_command", "why", "why_command"]
 
@@ -26,6 +27,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "accepted": session.accepted_count,
         "rejected": session.rejected_count,
         "today": msgspec.to_builtins(recent(session.stats.rows(), 1, session.stats.today)),
+        "sent": session.questions.sent,
         "snoozed": session.clock() < session.questions.snoozed_until,
         "bar": session.gate.bar(session.clock()),
         "pendingWork": ls.pending_work,
@@ -40,7 +42,9 @@ def digest(text: str) -> str:
 
 def status_command(ls: Server) -> dict[str, Any]:
     fields = status_fields(ls.started.engine.status)
-    ls.show(lsp.MessageType.Info, f"{fields['state']} {fields['model']} {fields['detail']}")
+    ls.show(
+        lsp.MessageType.Info, "; ".join([f"{fields['state']} {fields['model']} {fields['detail']}", *fields["remarks"]])
+    )
     return fields
 
 
@@ -53,7 +57,15 @@ def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
 async def why(ls: Server, params: WhyParams) -> dict[str, str]:
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position.line, params.position.character)
-    return {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.next_edits.why(uri, offset)}
+    reasons = {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.next_edits.why(uri, offset)}
+    return {**reasons, "model": about_model(ls)}
+
+
+def about_model(ls: Server) -> str:
+    """In one line; empty if there is nothing to say."""
+    info = ls.started.engine.status.info
+    said = remarks(info) if info else ()
+    return f"{info.model}: {'; '.join(said)}" if info and said else ""
 
 
 async def why_command(ls: Server, uri: str = "", line: int = 0, character: int = 0) -> str:
@@ -63,6 +75,8 @@ async def why_command(ls: Server, uri: str = "", line: int = 0, character: int =
     reason = "no document is open"
     if place:
         reason = f"{await session.why(*place)}; next edits: {await session.next_edits.why(*place)}"
+        if model := about_model(ls):
+            reason = f"{reason}; {model}"
     ls.show(lsp.MessageType.Info, reason)
     return reason
 

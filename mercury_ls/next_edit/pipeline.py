@@ -95,8 +95,9 @@ async def rewritten_by(
             async for draft in drafts:
                 if draft.final and (made := region.rewritten(question, snapshot, offset, draft.spans[0], found)):
                     sure = region.merged(question, found, made)
-                    answer = replace(await checked(question, sure, ranking.load().bar), step=draft.step)
-                    yield answer
+                    answer = await checked(question, sure, ranking.load().bar)
+                answer = replace(answer, step=draft.step, sent=draft.sent)
+                yield answer
 
 
 async def rescored_by(
@@ -112,7 +113,7 @@ async def rescored_by(
                 given = opinions(question, regions, found, draft)
                 sure = rescored(question, found, [*earlier, *given])
                 latest = await checked(question, sure, question.rescoring.bar or known.bar)
-                yield replace(latest, step=draft.step)
+                yield replace(latest, step=draft.step, sent=draft.sent)
         earlier += given
 
 

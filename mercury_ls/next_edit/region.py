@@ -14,6 +14,7 @@ from mercury_ls.code.edits import TextEdit, same_result
 from mercury_ls.code.lexemes import line_break, minimal
 from mercury_ls.completion.context import window
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
+from mercury_ls.completion.suggest import Question
 from mercury_ls.next_edit.candidates import Candidate, distinct
 from mercury_ls.next_edit.model import is_welcome, place_of
 from mercury_ls.next_edit.question import NextQuestion
@@ -38,7 +39,7 @@ def places(question: NextQuestion, found: Sequence[Candidate]) -> Iterator[tuple
         yield question.files[best.uri], best.start
 
 
-def request(question: NextQuestion, snapshot: Snapshot, offset: int, deadline_ms: float | None) -> InfillRequest:
+def request(question: Question, snapshot: Snapshot, offset: int, deadline_ms: float | None) -> InfillRequest:
     start, end = window(snapshot, offset, question.budget.characters)
     return InfillRequest(
         session=question.session,

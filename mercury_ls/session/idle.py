@@ -11,6 +11,7 @@ from mercury_engine.api import EngineError
 from mercury_ls.completion.suggest import Question, request
 from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
+from mercury_ls.next_edit import region
 from mercury_ls.session.chores import Chore
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Stats
@@ -73,7 +74,10 @@ class Idle:
             await files.parsed(uri)
         offset = files.cursor(uri)
         question = self._questions.about(Question, files.documents[uri].snapshot(), offset, bar=0.0)
-        ahead = request(replace(question, deadline_ms=None), Target(offset, offset, "line"))
+        if "line" in question.modes or "block" in question.modes:
+            ahead = request(replace(question, deadline_ms=None), Target(offset, offset, "line"))
+        else:
+            ahead = region.request(question, question.snapshot, offset, None)
         try:
             await self._questions.engine.warm(ahead)
         except (EngineUnavailable, EngineError) as error:

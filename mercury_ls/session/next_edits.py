@@ -19,7 +19,7 @@ from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.gate import Fading, Gate
-from mercury_ls.completion.offers import Answer, Offer, described
+from mercury_ls.completion.offers import Answer, Offer, described, with_sent
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
 from mercury_ls.next_edit.pipeline import next_edits
@@ -109,8 +109,8 @@ class NextEdits:
             return reason
         answer, _ = await self._found(uri, offset, invoked=False)
         if answer.offer:
-            return f"a next edit is ready: {described(answer.offer, uri)}"
-        return answer.silence or NOTHING_FOLLOWS
+            return with_sent(f"a next edit is ready: {described(answer.offer, uri)}", answer)
+        return with_sent(answer.silence or NOTHING_FOLLOWS, answer)
 
     def diagnosed(self, uri: str, version: int, found: tuple[Diagnostic, ...]) -> None:
         """What the editor's language servers say about this version of a document."""
@@ -172,7 +172,7 @@ class NextEdits:
         await asyncio.sleep(0)
         engine = self._questions.engine if self._questions.engine.status.state == "ready" else None
         try:
-            async with aclosing(next_edits(question, engine)) as answers:
+            async with aclosing(self._questions.telling(next_edits(question, engine))) as answers:
                 async for latest in answers:
                     answer = latest
         except (EngineUnavailable, EngineError) as error:

@@ -1,19 +1,24 @@
 """What the engine is asked, and whether it may be: settings, context and budget, the same for both kinds of request."""
 
+import logging
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any, TypeVar
 
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.completion import context
 from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.session.open_files import OpenFiles, unfit
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import counted
 
 __all__ = ["Questions"]
+
+log = logging.getLogger(__name__)
 
 LONGEST_SNOOZE_MINUTES = 60.0 * 24 * 365
 
@@ -30,6 +35,8 @@ class Questions:
         self.files = files
         self.clock = clock
         self.snoozed_until = 0.0
+        self.sent = ""
+        """What went to another program last, and where."""
         self._related: Related | None = None
         self._forgotten = 0
 
@@ -69,6 +76,16 @@ class Questions:
             modes=asked_modes(self.engine.status.info),
             **more,
         )
+
+    async def telling(self, answers: AsyncGenerator[Answer]) -> AsyncGenerator[Answer]:
+        """These answers; what they sent to another program is logged as soon as the first of them says so."""
+        told = ""
+        async with aclosing(answers):
+            async for answer in answers:
+                if answer.sent and answer.sent != told:
+                    told = self.sent = answer.sent
+                    log.info("sent %s", told)
+                yield answer
 
     @property
     def budget(self) -> Budget:

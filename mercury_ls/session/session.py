@@ -16,7 +16,7 @@ from mercury_engine.api import EngineError
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.gate import Gate
-from mercury_ls.completion.offers import Answer, Offer
+from mercury_ls.completion.offers import Answer, Offer, with_sent
 from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import NO_DRAFT, Question, suggest
 from mercury_ls.link.client import EngineUnavailable
@@ -180,7 +180,7 @@ class Session:
             Question, snapshot, offset, bar, invoked=request.invoked, alternatives=alternatives
         )
         try:
-            async with aclosing(suggest(question, self.engine)) as answers:
+            async with aclosing(self.questions.telling(suggest(question, self.engine))) as answers:
                 async for answer in answers:
                     yield answer
         except EngineUnavailable as error:
@@ -250,9 +250,10 @@ class Session:
         async with aclosing(self._answers(self.files.documents[uri].snapshot(), offset, request)) as answers:
             async for answer in answers:
                 latest = answer
-        if latest.offer is None:
-            return latest.silence
-        return f"a suggestion is ready here ({latest.offer.p_accept:.0%} likely to be accepted)"
+        reason = latest.silence
+        if latest.offer:
+            reason = f"a suggestion is ready here ({latest.offer.p_accept:.0%} likely to be accepted)"
+        return with_sent(reason, latest)
 
     # What became of them
 

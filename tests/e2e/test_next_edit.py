@@ -1,10 +1,16 @@
 """Next edits as each kind of client asks for them."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
+from mercury_engine.fake import FakeEngine
+from mercury_ls.serve import daemon
+from tests.e2e.environment import home
 from tests.e2e.raw import Raw
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
@@ -123,6 +129,33 @@ async def test_a_refusal_is_heard(server, uri):
 async def test_nothing_is_proposed_when_the_user_takes_it_back(server, uri):
     server.replace(uri, (0, 4, 0, 11), "area")
     assert await server.request("mercury/nextEdit", place(uri)) is None
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def rewriting(tmp_path_factory) -> AsyncIterator[dict[str, str]]:
+    """A home in which the engine server, which this process runs, has a next-edit model."""
+    variables = home(tmp_path_factory.mktemp("r"))
+    options = daemon.Options(directory=variables["MERCURY_LS_RUNTIME_DIR"])
+    info = replace(FakeEngine().info(), answers=("region",), calibrated=False)
+    engine = FakeEngine({"return width * height": "return abs(width * height)"}, info=info)
+    with daemon.endpoints(options, Path(options.directory)) as endpoints:
+        task = asyncio.create_task(daemon.serve(options, endpoints, lambda report: engine))
+        yield variables
+        await daemon.ask(options.directory, "POST", "/engine/v1/stop")
+        await task
+
+
+async def test_a_next_edit_model_rewrites_around_the_cursor(rewriting, project):
+    async with Raw(rewriting, project) as server:
+        await server.until("ready")
+        uri = server.open("signed.py", TEXT)
+        server.replace(uri, (0, 9, 0, 14), "width: int")
+        answer = await server.request("mercury/nextEdit", place(uri, 2))
+        assert [edit["oldText"] + "→" + edit["newText"] for edit in answer["edits"]] == [
+            "width * height→abs(width * height)"
+        ]
+        assert "only proposes next edits" in (await server.request("mercury/why", place(uri)))["reason"]
+        assert "not calibrated" in (await server.request("mercury/status", {}))["remarks"][0]
 
 
 def whole() -> dict:

@@ -135,5 +135,13 @@ def test_pause_sees_every_forward_and_the_counters_see_what_is_open():
     assert engine.open == 0
 
 
+def test_a_region_is_rewritten_by_the_script():
+    window = Window("shapes.py", "python", "size = 1\nprint(size)\n")
+    asked = InfillRequest(session="s", windows=(window,), spans=(Span(0, 0, 21, "region"),), cursor=4)
+    assert final(FakeEngine({"print(size)": "show(size)"}), asked).text == "size = 1\nshow(size)\n"
+    assert final(FakeEngine(str.upper), asked).text == "SIZE = 1\nPRINT(SIZE)\n"
+    assert final(FakeEngine({"other": "text"}), asked).p_accept < 0.1
+
+
 def test_it_says_that_it_is_no_model():
     assert FakeEngine().info().engine == "fake"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mercury_engine.fake import FakeEngine
+from mercury_engine.record import ModelRecord, write_record
 from mercury_ls import doctor
 from mercury_ls.doctor import Finding
 from mercury_ls.link.claim import LOCK, claimed, lock
@@ -71,6 +72,13 @@ def test_a_model_without_its_tokenizer_is_named(folder):
     (folder / "tokenizer.json").unlink()
     (folder / "checksums.sha256").unlink()
     check(model(folder), "model", str(folder), "tokenizer.json: cannot read")
+
+
+def test_a_small_model_is_called_small_and_a_large_one_is_not(folder):
+    check(model(folder), "model", "mercury-ls model recommend")
+    write_record(ModelRecord(name="large", kind="fim", prompt="qwen", parameters=494_000_000), folder)
+    (found, *_) = model(folder)
+    assert "recommend" not in found.found
 
 
 def test_a_folder_is_only_well_if_a_file_can_be_written(tmp_path):

@@ -6,7 +6,7 @@ import { COPILOTS, type Copilot, silenced, speaks } from './copilot.ts';
 import { Ghost } from './ghost.ts';
 import { Server, install } from './install.ts';
 import { NextEdits } from './nextedit.ts';
-import { type Engine, type Metrics, type State, face, page } from './state.ts';
+import { type Engine, type Metrics, type State, type Why, face, page } from './state.ts';
 
 /** Settings that may forbid a next edit; editors change others of their own accord, most of them while they start. */
 const OURS = ['mercury', 'mercury-ls', 'github.copilot', 'chat.disableAIFeatures'];
@@ -329,8 +329,9 @@ class Mercury implements vscode.Disposable {
       const textDocument = { uri: client.code2ProtocolConverter.asUri(editor.document.uri) };
       const position = client.code2ProtocolConverter.asPosition(editor.selection.active);
       const params = { textDocument, position };
-      const why = await client.sendRequest<{ reason: string; nextEdit?: string }>('mercury/why', params);
+      const why = await client.sendRequest<Why>('mercury/why', params);
       text = why.nextEdit ? `inline: ${why.reason}; next edit: ${why.nextEdit}` : why.reason;
+      text = why.model ? `${text}; ${why.model}` : text;
     }
     void vscode.window.showInformationMessage(`Mercury: ${text}`);
   }

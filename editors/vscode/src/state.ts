@@ -8,6 +8,8 @@ export interface Engine {
   readonly engine: string;
   readonly model: string;
   readonly device: string;
+  /** What there is to know of the model: where prompts go, that it is small and what to do about it. */
+  readonly remarks?: readonly string[];
 }
 
 /** What `mercury/status` answers. */
@@ -21,6 +23,14 @@ export interface Metrics extends Engine {
   readonly problems: readonly string[];
   readonly decisions: readonly string[];
   readonly today?: readonly Day[];
+  readonly sent?: string;
+}
+
+/** What `mercury/why` answers; `model` is empty if there is nothing to say of it. */
+export interface Why {
+  readonly reason: string;
+  readonly nextEdit?: string;
+  readonly model?: string;
 }
 
 /** What became of the suggestions of one kind in one language on one day. */
@@ -78,7 +88,8 @@ export function face(state: State, now: number): Face {
     return { text: '$(circle-slash) Mercury', tooltip: `Silent here: ${state.silence}.`, isWarning: false };
   }
   const where = [engine.model, engine.device].filter(Boolean).join(', ');
-  return { text: '$(sparkle) Mercury', tooltip: `Ready: ${where || engine.engine}.`, isWarning: false };
+  const tooltip = ['Ready: ' + (where || engine.engine), ...(engine.remarks ?? [])].join('; ') + '.';
+  return { text: '$(sparkle) Mercury', tooltip, isWarning: false };
 }
 
 function warning(tooltip: string): Face {
@@ -91,6 +102,8 @@ export function page(metrics: Metrics): string {
     ['server', metrics.version],
     ['engine', [metrics.state, metrics.engine, metrics.model, metrics.device].filter(Boolean).join(', ')],
     ['because', metrics.detail],
+    ['model', (metrics.remarks ?? []).join('; ')],
+    ['sent last', metrics.sent ?? ''],
     ['documents', String(metrics.documents)],
     ['accepted', String(metrics.accepted)],
     ['rejected', String(metrics.rejected)],

@@ -15,6 +15,7 @@ function check(state: Partial<State>, icon: string, part: string) {
 
 test('the status bar has a state and its cause', () => {
   check({}, 'sparkle', 'copies, cpu');
+  check({ engine: { ...READY, remarks: ['the model is small'] } }, 'sparkle', 'cpu; the model is small.');
   check({ server: 'missing' }, 'warning', 'was not found');
   check({ server: 'asking' }, 'warning', 'in this project');
   check({ server: 'stopped', engine: undefined }, 'warning', 'not running');
@@ -32,7 +33,9 @@ test('metrics are plain lines, the last decision first', () => {
   assert.match(text, /accepted {4}3\n/);
   assert.match(text, /shown from {2}25 %/);
   assert.ok(text.indexOf('last') < text.indexOf('first'));
-  assert.ok(!text.includes('because'));
+  assert.ok(!text.includes('because') && !text.includes('sent last'));
+  const remote = { remarks: ['prompts go to x'], sent: 'a.py to x' };
+  assert.match(page({ ...READY, ...more, ...remote, decisions: [] }), /model {7}prompts go to x\nsent last {3}a\.py to x/);
   const day = { language: 'python', kind: 'nextEdit' as const, shown: 4, typedThrough: 0, accepted: 2, rejected: 1 };
   const counted = page({ ...READY, ...more, decisions: [], today: [{ ...day, characters: 70 }] });
   assert.match(counted, /today {7}python, next edits: 4 shown, 0 typed through, 2 accepted, 1 rejected, 70 characters/);

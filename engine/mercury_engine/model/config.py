@@ -66,6 +66,13 @@ class ModelConfig(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     rope_scale: float = 1.0
     layout_version: int = LAYOUT_VERSION
 
+    @property
+    def parameters(self) -> int:
+        """Without those of the norms."""
+        attention = self.width * self.head_width * 2 * (self.heads + self.kv_heads)
+        layer = attention + 3 * self.width * self.feed_forward
+        return self.layers * layer + self.vocabulary * self.width * (1 if self.tied else 2)
+
 
 QUICKSILVER = ModelConfig(
     name="quicksilver",

@@ -41,12 +41,14 @@ def test_a_model_reads_line_feeds_and_the_places_stay(text, data):
         session="",
         windows=(Window("a.py", "python", "\r\n"), Window("b.py", "python", text)),
         spans=(Span(1, start, end, "edit"),),
+        cursor=end,
         snippets=(Snippet("c.py", "x\r\n"),),
         edits=(Edit("b.py", 0, "a\r\n", ""),),
     )
     told = normalized(request, [])
     (span,), lines = told.spans, told.windows[1].text
     assert "\r" not in lines + told.windows[0].text + told.snippets[0].text + told.edits[0].before
+    assert told.cursor == span.end
     pieces = lines[: span.start], lines[span.start : span.end], lines[span.end :]
     given = text[:start], text[start:end], text[end:]
     assert pieces == tuple(each.replace("\r\n", "\n").replace("\r", "\n") for each in given)

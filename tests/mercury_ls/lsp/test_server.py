@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from lsprotocol import types as lsp
+from msgspec.structs import replace
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.client import Status
@@ -30,10 +31,11 @@ class Client:
         self.root = folder.resolve()
         self.sent: list[dict[str, Any]] = []
         self.server.protocol.attach(lambda body: self.sent.append(json.loads(body)))
+        self.model = FakeEngine()
         self._next = 100
 
     def make_engine(self, settings, on_status) -> InProcessClient:
-        self.engine = InProcessClient(FakeEngine(), on_status=on_status)
+        self.engine = InProcessClient(self.model, on_status=on_status)
         return self.engine
 
     async def initialize(self, capabilities: dict[str, Any], options: Any = None) -> dict[str, Any]:
@@ -245,6 +247,42 @@ async def test_renamed_files_are_followed(client):
     files = [{"oldUri": uri, "newUri": uri.replace("a.py", "b.py")}]
     client.send({"method": "workspace/didRenameFiles", "params": {"files": files}})
     assert client.server.session.files.neighbours("untitled:x") == []
+
+
+ELSEWHERE = replace(FakeEngine().info(), calibrated=False, address="https://models.example")
+
+
+async def test_what_goes_to_another_program_is_told_and_logged(client, caplog):
+    caplog.set_level("INFO")
+    client.model = FakeEngine(info=ELSEWHERE)
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    assert (await client.request("textDocument/inlineCompletion", place(uri, 2, 8)))["result"]["items"]
+    assert [record.message for record in caplog.records].count("sent a.py to https://models.example") == 1
+    status = (await client.request("mercury/status", {}))["result"]
+    assert (status["sent"], status["address"]) == ("a.py to https://models.example", "https://models.example")
+    assert [each.partition(":")[0] for each in status["remarks"]] == [
+        "prompts go to https",
+        "not calibrated",
+    ]
+    why = (await client.request("mercury/why", place(uri, 2, 8)))["result"]
+    assert why["reason"].endswith("; sent a.py to https://models.example")
+    assert "not calibrated" in why["model"]
+
+
+async def test_a_small_model_is_called_small_once_in_the_log_and_to_who_asks(client, caplog):
+    caplog.set_level("INFO")
+    client.model = FakeEngine(info=replace(FakeEngine().info(), small=True))
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    client.server.engine_changed(client.engine.status)
+    assert sum("mercury-ls model recommend" in record.message for record in caplog.records) == 1
+    assert not [each for each in client.sent if "recommend" in str(each.get("params"))]
+    assert "mercury-ls model recommend" in (await client.request("mercury/why", place(uri, 2, 8)))["result"]["model"]
+    arguments = {"command": "mercury.why"}
+    said = (await client.request("workspace/executeCommand", arguments))["result"]
+    assert said.count("mercury-ls model recommend") == 1
+    assert "\n" not in said
 
 
 async def test_the_status_compares_texts_by_digest_for_who_asks(client):

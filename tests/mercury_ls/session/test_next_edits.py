@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from lsprotocol import types as lsp
+from msgspec.structs import replace
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.diagnostics import Diagnostic
@@ -30,13 +31,50 @@ USED = "from here import fetch_rows\n\nresult = fetch_rows(3)\n"
 @pytest.fixture
 async def session(tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
-    settings = Settings()
-    privacy = Privacy(settings.privacy, [tmp_path])
-    client = InProcessClient(FakeEngine())
-    await client.start()
-    made = Session(settings, client, privacy, Workspace([tmp_path], privacy, settings.context), NoRecorder())
+    made = await started(tmp_path, FakeEngine())
     yield made
     await made.end()
+
+
+async def started(folder: Path, engine: FakeEngine) -> Session:
+    settings = Settings()
+    privacy = Privacy(settings.privacy, [folder])
+    client = InProcessClient(engine)
+    await client.start()
+    return Session(settings, client, privacy, Workspace([folder], privacy, settings.context), NoRecorder())
+
+
+REWRITES = replace(FakeEngine().info(), answers=("region",), calibrated=False)
+
+
+@pytest.fixture
+async def rewriting(tmp_path, monkeypatch):
+    """With a next-edit model, which fills nothing in."""
+    monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
+    made = await started(tmp_path, FakeEngine({"return width\n": "return width * height\n"}, info=REWRITES))
+    yield made
+    await made.end()
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+async def test_a_next_edit_model_rewrites_what_no_rule_knows(rewriting, tmp_path, line_end):
+    text = "def area(width):\n    return width\n".replace("\n", line_end)
+    uri = opened(rewriting, tmp_path / "here.py", text)
+    rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
+    offer = (await rewriting.next_edits.ask(uri, 22)).offer
+    (edit,) = offer.edits
+    assert (edit.text, offer.base[uri].text[: edit.start].splitlines()[-1]) == (" * height", "    return width")
+    assert (await rewriting.next_edits.why(uri, 22)).startswith("on offer: edit (1 here)")
+    rewriting.change(uri, 3, [((1, 16, 1, 16), edit.text)], "utf-16")
+    rewriting.accepted(offer.id)
+    assert rewriting.accepted_count == 1
+    assert (await rewriting.next_edits.ask(uri, 22)).offer is None
+
+
+async def test_a_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_path):
+    uri = opened(rewriting, tmp_path / "here.py", "value = \n")
+    assert (await rewriting.why(uri, 8)).startswith("the model only proposes next edits; ")
+    await rewriting.idle.warm()
 
 
 def opened(session: Session, path: Path, text: str) -> str:

@@ -68,6 +68,10 @@ local function described(status)
       status.rejected
     ),
   }
+  vim.list_extend(lines, status.remarks or {})
+  if (status.sent or "") ~= "" then
+    table.insert(lines, "sent last: " .. status.sent)
+  end
   if status.snoozed then
     table.insert(lines, "snoozed: `:Mercury snooze 0` ends it")
   end
@@ -133,10 +137,14 @@ function commands.why()
   local encoding = client and client.offset_encoding or "utf-16"
   ask("mercury/why", vim.lsp.util.make_position_params(0, encoding), function(answer)
     local here = quiet.reason(vim.api.nvim_get_current_buf())
-    page.open("mercury: why", {
+    local lines = {
       "inline: " .. (here or answer.reason),
       "next edit: " .. (here or require("mercury.nextedit").reason() or answer.nextEdit or "no reason given"),
-    })
+    }
+    if (answer.model or "") ~= "" then
+      table.insert(lines, answer.model)
+    end
+    page.open("mercury: why", lines)
   end)
 end
 
