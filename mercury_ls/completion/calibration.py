@@ -5,19 +5,20 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-__all__ = ["AS_GIVEN", "MOST_OUTCOMES", "Correction", "Outcome", "fitted"]
+__all__ = ["AS_GIVEN", "MOST_OUTCOMES", "Correction", "Outcome", "fitted", "log_odds", "logistic"]
 
 MOST_OUTCOMES = 256
 """Older ones hardly count."""
-HALF_LIFE = 64
+HALF_LIFE = 100
 """Suggestions after which an outcome counts half."""
 HALF_LIFE_DAYS = 3.0
 """Days after which it does: a model that was refused until it fell silent is tried again."""
 PRIOR_SLOPE, PRIOR_SHIFT = 8.0, 2.0
 """How firmly the model is believed at first: the shift as by eight suggestions of which it was known to be right."""
 STEEPEST, FLATTEST = 4.0, 0.25
-STEPS = 8
-SUREST = 0.999
+STEPS = 12
+LONGEST_STEP = 1.0
+SUREST = 0.99
 
 
 class Outcome(Struct, frozen=True):
@@ -63,10 +64,10 @@ def fitted(outcomes: Sequence[Outcome]) -> Correction:
             curvature[1] += bend * score
             curvature[2] += bend
         a, b, c = curvature
-        determinant = a * c - b * b
-        slope -= (c * gradient[0] - b * gradient[1]) / determinant
-        shift -= (a * gradient[1] - b * gradient[0]) / determinant
-        slope = min(max(slope, FLATTEST), STEEPEST)
+        down = (c * gradient[0] - b * gradient[1]) / (a * c - b * b)
+        steeper = min(max(slope - bounded(down, LONGEST_STEP), FLATTEST), STEEPEST)
+        shift -= bounded((gradient[1] + b * (steeper - slope)) / c, LONGEST_STEP)
+        slope = steeper
     return Correction(slope, shift)
 
 
@@ -75,9 +76,13 @@ def weighted(outcomes: Sequence[Outcome]) -> Iterable[tuple[Outcome, float]]:
         yield outcome, 0.5 ** (age / HALF_LIFE + max(outcome.days, 0.0) / HALF_LIFE_DAYS)
 
 
+def bounded(value: float, most: float) -> float:
+    return min(max(value, -most), most)
+
+
 def log_odds(probability: float) -> float:
-    bounded = min(max(probability, 1.0 - SUREST), SUREST)
-    return math.log(bounded / (1.0 - bounded))
+    inner = min(max(probability, 1.0 - SUREST), SUREST)
+    return math.log(inner / (1.0 - inner))
 
 
 def logistic(score: float) -> float:

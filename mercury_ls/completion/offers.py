@@ -15,7 +15,8 @@ __all__ = ["Answer", "Offer", "described", "summary", "with_sent"]
 class Offer(Struct, frozen=True):
     """Edits of the texts in `base`, by the id that accepting them names.
 
-    A next edit also has a `kind`, a `label` that says what it does, and a `note` on what it leaves undone.
+    A next edit also has a `kind`, a `label` that says what it does, and a `note` on what it leaves undone. `p_model` is
+    what the model itself said of it, before that was corrected, and 0 if others had a part in it.
     """
 
     edits: tuple[TextEdit, ...]
@@ -25,6 +26,7 @@ class Offer(Struct, frozen=True):
     kind: str = ""
     label: str = ""
     note: str = ""
+    p_model: float = 0.0
 
     @property
     def edit(self) -> TextEdit:

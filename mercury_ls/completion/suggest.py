@@ -11,6 +11,7 @@ from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, SpanMod
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
 from mercury_ls.completion import context, target
+from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import polish
@@ -36,7 +37,8 @@ class Infill(Protocol):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about."""
+    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `correction` is how its
+    probabilities are corrected."""
 
     snapshot: Snapshot
     offset: int
@@ -52,6 +54,7 @@ class Question(Struct, frozen=True, kw_only=True):
     effort: Effort = "low"
     deadline_ms: float | None = None
     modes: tuple[SpanMode, ...] = EVERYTHING
+    correction: Correction = AS_GIVEN
 
 
 def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
@@ -118,19 +121,21 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
 def answered(question: Question, span: Target, draft: Draft) -> Answer:
     """The gate comes first, since it is cheap; what passes is polished."""
     filled = draft.spans[0]
+    p_accept = question.correction(filled.p_accept)
     known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}
     known["sent"] = draft.sent
-    if not question.invoked and filled.p_accept < question.bar:
+    if not question.invoked and p_accept < question.bar:
         return Answer(
-            silence=f"unsure: {filled.p_accept:.0%} likely to be accepted, under the bar of {question.bar:.0%}", **known
+            silence=f"unsure: {p_accept:.0%} likely to be accepted, under the bar of {question.bar:.0%}", **known
         )
     edit = polish(question.snapshot, span, filled.text, question.history, complete=filled.complete)
     if isinstance(edit, Silence):
         return Answer(silence=edit.reason, **known)
-    saved = filled.p_accept * len(edit.text.strip())
+    saved = p_accept * len(edit.text.strip())
     if not (question.invoked or filled.complete) and saved < MIN_EXPECTED_SAVING * question.bar:
         return Answer(silence=f"unsure how it goes on: it would save {saved:.1f} keystrokes on average", **known)
-    return Answer((Offer((edit,), filled.p_accept, {edit.uri: question.snapshot}),), **known)
+    offer = Offer((edit,), p_accept, {edit.uri: question.snapshot}, p_model=filled.p_accept)
+    return Answer((offer,), **known)
 
 
 def best(last: Answer, found: list[Offer]) -> Answer:

@@ -196,7 +196,8 @@ def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequenc
     leader = max(kept, key=lambda each: each.p_edit)
     p_accept = sum(each.p_edit for each in kept) / len(kept)
     base = {edit.uri: known[edit.uri] for edit in edits}
-    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader)),))
+    p_model = leader.features["model"] if leader.kind == "region" else 0.0
+    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader), p_model=p_model),))
 
 
 def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> str:

@@ -60,8 +60,9 @@ def rewritten(
     if not filled.complete or without_sentinels(filled.text, snapshot.text) != filled.text:
         return []
     made = edits_of(snapshot, window(snapshot, offset, question.budget.characters), filled.text, question.offset)
+    features, chance = {"model": filled.p_accept}, question.correction(filled.p_accept)
     written = [
-        Candidate(snapshot.uri, each.start, each.end, each.text, "region", None, {}, filled.p_accept, bound=True)
+        Candidate(snapshot.uri, each.start, each.end, each.text, "region", None, features, chance, bound=True)
         for each in made
     ]
     return written if is_welcome(question, written, found) else []

@@ -63,7 +63,8 @@ class Idle:
         self.follow_settings()
 
     async def _count(self) -> None:
-        self._stats.write_now_and_then()
+        if self._stats.write_now_and_then():
+            self._questions.outcomes.write()
 
     async def warm(self) -> None:
         """Let the engine encode what the next request in the document in use will need."""

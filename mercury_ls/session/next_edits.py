@@ -153,7 +153,7 @@ class NextEdits:
         offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=note if answer.offer.kind == "rename" else "")
         if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
             self._offer = offer
-            self._tally.offered(offer.id, language, "nextEdit")
+            self._tally.offered(offer.id, language, "nextEdit", self._questions.learn("nextEdit", offer.p_model))
         else:
             self._offer = replace(standing, note=offer.note)
         if offer := self.current():
@@ -191,6 +191,7 @@ class NextEdits:
             offset,
             self._gate.bar(self._clock()),
             invoked=invoked,
+            correction=self._questions.correction("nextEdit"),
             fresh=files.history.since(self._known) if self._is_passed_over else 0,
             others=others,
             project=Project((), files.workspace.read, files.workspace.exists, self._where),
@@ -263,7 +264,9 @@ class NextEdits:
             if left and not left.edits:
                 self._made = before
                 self._tally.typed_through(before.id)
-            elif left and len(left.edits) < len(before.edits):
+            elif left is None:
+                self._tally.typed_over(before.id)
+            elif len(left.edits) < len(before.edits):
                 self._known = self._files.history.mark
         return self._offer
 

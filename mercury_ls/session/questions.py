@@ -5,14 +5,18 @@ import math
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeVar
 
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.completion import context
+from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.session.open_files import OpenFiles, unfit
+from mercury_ls.session.outcomes import Outcomes
+from mercury_ls.session.stats import Kind
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import counted
 
@@ -26,14 +30,24 @@ Asked = TypeVar("Asked", bound=Question)
 
 
 class Questions:
-    """Owns what a question depends on besides the files: settings, engine, snooze, and the snippets last chosen."""
+    """Owns what a question depends on besides the files: settings, engine, snooze, the snippets last chosen, and what
+    became of earlier suggestions."""
 
-    def __init__(self, settings: Settings, engine: Any, files: OpenFiles, clock: Callable[[], float]):
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Any,
+        files: OpenFiles,
+        clock: Callable[[], float],
+        outcomes: Outcomes | None = None,
+    ):
         self.session = uuid.uuid4().hex[:12]
         self.settings = settings
         self.engine = engine
         self.files = files
         self.clock = clock
+        self.outcomes = outcomes or Outcomes()
+        self.outcomes.enabled = settings.record.counts
         self.snoozed_until = 0.0
         self.sent = ""
         """What went to another program last, and where."""
@@ -76,6 +90,26 @@ class Questions:
             modes=asked_modes(self.engine.status.info),
             **more,
         )
+
+    def adopt(self, settings: Settings) -> None:
+        self.settings = settings
+        self.outcomes.enabled = settings.record.counts
+
+    def correction(self, kind: Kind) -> Correction:
+        """None of a model that was fitted to what many users take, which says more than what one has taken lately."""
+        model = self._learned
+        return self.outcomes.correction(model, kind) if model else AS_GIVEN
+
+    def learn(self, kind: Kind, p_model: float) -> Callable[[bool], None] | None:
+        """What to do once it is known whether the user took a suggestion that the model gave this probability."""
+        model = self._learned
+        return partial(self.outcomes.settled, model, kind, p_model) if model and p_model else None
+
+    @property
+    def _learned(self) -> str:
+        """The model, if its probabilities are corrected."""
+        info = self.engine.status.info
+        return info.model if info and not info.calibrated else ""
 
     async def telling(self, answers: AsyncGenerator[Answer]) -> AsyncGenerator[Answer]:
         """These answers; what they sent to another program is logged as soon as the first of them says so."""

@@ -23,6 +23,7 @@ from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.session.idle import Idle
 from mercury_ls.session.next_edits import NextEdits
 from mercury_ls.session.open_files import OpenFiles
+from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Stats, Tally
 from mercury_ls.settings.schema import Settings
@@ -68,11 +69,12 @@ class Session:
         recorder: Any,
         clock: Callable[[], float] = time.monotonic,
         stats: Stats | None = None,
+        outcomes: Outcomes | None = None,
     ):
         self.recorder = recorder
         self.clock = clock
         self.files = OpenFiles(privacy, workspace, recorder, clock)
-        self.questions = Questions(settings, engine, self.files, clock)
+        self.questions = Questions(settings, engine, self.files, clock, outcomes)
         self.stats = stats or Stats()
         self.stats.enabled = settings.record.counts
         self.tally = Tally(self.stats)
@@ -101,7 +103,7 @@ class Session:
         if chosen != (self.gate.base, self.gate.adapts):
             self.gate = Gate(chosen[0], adapts=chosen[1])
             self.next_edits.choose(settings.suggest)
-        self.questions.settings = settings
+        self.questions.adopt(settings)
         self.stats.enabled = settings.record.counts
         self.files.adopt(privacy, workspace)
 
@@ -109,6 +111,7 @@ class Session:
         self.next_edits.end()
         self.recorder.close()
         self.stats.write()
+        self.questions.outcomes.write()
         await self.engine.close()
 
     # Documents
@@ -177,7 +180,13 @@ class Session:
         """What the straight path says; an engine that cannot answer is a reason like any other."""
         bar, alternatives = self.gate.bar(self.clock()), self.settings.suggest.alternatives if request.invoked else 1
         question = self.questions.about(
-            Question, snapshot, offset, bar, invoked=request.invoked, alternatives=alternatives
+            Question,
+            snapshot,
+            offset,
+            bar,
+            invoked=request.invoked,
+            alternatives=alternatives,
+            correction=self.questions.correction("inline"),
         )
         try:
             async with aclosing(self.questions.telling(suggest(question, self.engine))) as answers:
@@ -212,7 +221,7 @@ class Session:
             return answer
         offers = [replace(offer, id=uuid.uuid4().hex[:16]) for offer in answer.offers]
         for offer in offers:
-            self.tally.offered(offer.id, snapshot.language, "inline")
+            self.tally.offered(offer.id, snapshot.language, "inline", self.questions.learn("inline", offer.p_model))
         shown, now = offers, document.snapshot()
         is_current = now.version == snapshot.version
         if request.selected is not None:

@@ -20,7 +20,19 @@ from mercury_ls.code.files import read_small
 from mercury_ls.link.local import lock_file
 from mercury_ls.wording import readable
 
-__all__ = ["Kind", "Row", "Stats", "Tally", "default_file", "markdown", "recent", "table"]
+__all__ = [
+    "Kind",
+    "Row",
+    "Stats",
+    "Tally",
+    "append_lines",
+    "default_file",
+    "locked",
+    "markdown",
+    "recent",
+    "rewrite",
+    "table",
+]
 
 log = logging.getLogger(__name__)
 
@@ -113,9 +125,12 @@ class Stats:
             self._complain(error)
             return []
 
-    def write_now_and_then(self) -> None:
-        if self._clock() - self._written_at >= SECONDS_BETWEEN_WRITES:
+    def write_now_and_then(self) -> bool:
+        """Whether it was time to."""
+        is_due = self._clock() - self._written_at >= SECONDS_BETWEEN_WRITES
+        if is_due:
             self.write()
+        return is_due
 
     def write(self) -> None:
         """Append the new counts to the file; those that cannot be written stay in memory."""
@@ -141,9 +156,10 @@ class Stats:
 class Offer:
     """One suggestion or next edit that the client may still report on."""
 
-    def __init__(self, language: str, kind: Kind):
+    def __init__(self, language: str, kind: Kind, learn: Callable[[bool], None] | None):
         self.language = language
         self.kind: Kind = kind
+        self.learn = learn
         self.is_shown = self.is_settled = self.is_typed = False
 
 
@@ -155,8 +171,9 @@ class Tally:
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self._reporting: set[Kind] = set()
 
-    def offered(self, id: str, language: str, kind: Kind) -> None:
-        self._offers[id] = Offer(language, kind)
+    def offered(self, id: str, language: str, kind: Kind, learn: Callable[[bool], None] | None = None) -> None:
+        """`learn` is told whether the user took it, once that is known of an offer that was shown."""
+        self._offers[id] = Offer(language, kind, learn)
         while len(self._offers) > REMEMBERED_OFFERS:
             self._offers.popitem(last=False)
 
@@ -178,6 +195,7 @@ class Tally:
         if offer and not offer.is_settled and not offer.is_typed:
             offer.is_typed = True
             self._count(offer, "typed_through")
+            self._learn(offer, is_taken=True)
 
     def accepted(self, id: str, characters: int) -> bool:
         """Whether this is the first report about the offer; `characters` count each time, since an offer may be
@@ -202,14 +220,27 @@ class Tally:
         if offer is None or offer.is_settled:
             return False
         offer.is_settled = True
+        self._learn(offer, is_taken=False)
         return True
+
+    def typed_over(self, id: str) -> None:
+        """The text conflicts with it, but a client may still report that it made a part of it."""
+        if offer := self._offers.get(id):
+            self._learn(offer, is_taken=False)
 
     def _settle(self, offer: Offer, count: Count) -> bool:
         if offer.is_settled:
             return False
         offer.is_settled = True
         self._count(offer, count)
+        self._learn(offer, is_taken=count == "accepted")
         return True
+
+    def _learn(self, offer: Offer, is_taken: bool) -> None:
+        """Once for each that was shown."""
+        if offer.is_shown and offer.learn:
+            offer.learn(is_taken)
+            offer.learn = None
 
     def _show(self, offer: Offer) -> None:
         if not offer.is_shown:
@@ -272,6 +303,12 @@ def locked(path: Path) -> Iterator[None]:
 
 def append(path: Path, rows: Iterable[Row], compacted: int) -> int:
     """Append to the file, and compact it if it has grown; returns the size after the last compaction."""
+    size = append_lines(path, rows)
+    return compact(path) if size > compacted + COMPACTED_BYTES else compacted
+
+
+def append_lines(path: Path, rows: Iterable[Struct]) -> int:
+    """All of the rows or none; returns the size before."""
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))
@@ -280,13 +317,18 @@ def append(path: Path, rows: Iterable[Row], compacted: int) -> int:
         if (written := file.write(data)) < len(data):
             file.truncate(size)
             raise OSError(errno.ENOSPC, f"{written} of {len(data)} bytes could be written")
-    return compact(path) if size > compacted + COMPACTED_BYTES else compacted
+    return size
 
 
 def compact(path: Path) -> int:
     rows = merged(read(path))
     oldest = time.strftime("%Y-%m-%d", time.localtime(time.time() - KEPT_DAYS * 86400))
-    data = lines_of(row for row in rows if row.day >= oldest)
+    return rewrite(path, [row for row in rows if row.day >= oldest])
+
+
+def rewrite(path: Path, rows: Iterable[Struct]) -> int:
+    """Replaces the file by these rows; returns its size."""
+    data = lines_of(rows)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with open(descriptor, "wb") as file:
@@ -298,7 +340,7 @@ def compact(path: Path) -> int:
     return len(data)
 
 
-def lines_of(rows: Iterable[Row]) -> bytes:
+def lines_of(rows: Iterable[Struct]) -> bytes:
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
 

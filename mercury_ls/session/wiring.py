@@ -9,6 +9,7 @@ from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.workspace import Workspace
+from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.record import NoRecorder, Recorder
 from mercury_ls.session.session import Session
 from mercury_ls.session.stats import Stats
@@ -69,6 +70,7 @@ class Wiring:
             Workspace(self.roots, privacy, settings.context),
             recorder(settings, self.roots),
             stats=Stats(self._stats_file),
+            outcomes=Outcomes(self._stats_file and self._stats_file.parent),
         )
         session.roots = self.roots
         return session
