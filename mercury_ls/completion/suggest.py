@@ -69,8 +69,6 @@ def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
 async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
     """Answers as the drafts improve; the last one is final, and the only one that an editor needs."""
     span = where(question)
-    if isinstance(span, Target) and span.mode not in question.modes:
-        span = Silence(unable(question.modes))
     if isinstance(span, Silence):
         yield Answer(silence=span.reason, final=True)
         return
@@ -87,8 +85,10 @@ async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
 
 
 def where(question: Question) -> Target | Silence:
-    settings = question.settings
-    return target.at_cursor(
+    settings, modes = question.settings, question.modes
+    if "line" not in modes and "block" not in modes:
+        return Silence("the model only proposes next edits; `mercury-ls model recommend` names some that complete code")
+    found = target.at_cursor(
         question.snapshot,
         question.offset,
         invoked=question.invoked,
@@ -96,12 +96,9 @@ def where(question: Question) -> Target | Silence:
         in_strings=settings.in_strings,
         multi_line=settings.multi_line,
     )
-
-
-def unable(modes: tuple[SpanMode, ...]) -> str:
-    if "line" not in modes and "block" not in modes:
-        return "the model only proposes next edits; `mercury-ls model recommend` names some that complete code"
-    return f"the model only completes {'blocks' if 'block' in modes else 'lines'}"
+    if isinstance(found, Target) and found.mode not in modes:
+        return Silence(f"the model only completes {'blocks' if 'block' in modes else 'lines'}")
+    return found
 
 
 def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:

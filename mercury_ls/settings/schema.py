@@ -188,8 +188,8 @@ class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         bool,
         Meta(
             description="Count suggestions by day and language for `mercury-ls stats`: shown, typed through, accepted, "
-            "rejected, characters saved; for models that are not calibrated, how likely each suggestion was and whether "
-            "you took it, to correct them. No text and no paths are stored."
+            "rejected, characters saved; for models that are not calibrated, how likely each was and whether you took "
+            "it, to correct them. No text and no paths are stored."
         ),
         PERSONAL,
     ] = True

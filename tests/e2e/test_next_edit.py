@@ -149,7 +149,7 @@ async def test_a_next_edit_model_rewrites_around_the_cursor(rewriting, project):
     async with Raw(rewriting, project) as server:
         await server.until("ready")
         uri = server.open("signed.py", TEXT)
-        server.replace(uri, (0, 9, 0, 14), "width: int")
+        server.replace(uri, (8, 14, 8, 15), "3")
         answer = await server.request("mercury/nextEdit", place(uri, 2))
         assert [edit["oldText"] + "→" + edit["newText"] for edit in answer["edits"]] == [
             "width * height→abs(width * height)"
