@@ -127,7 +127,7 @@ class Questions:
         limit = self.settings.context
         if info is None:
             return Budget(tokens=limit.budget_tokens, snippets=limit.snippets)
-        tokens = min(limit.budget_tokens, info.context_tokens)
+        tokens = min(limit.budget_tokens, info.context_tokens or limit.budget_tokens)
         return Budget(tokens, info.characters_per_token, limit.snippets)
 
     def related(self, snapshot: Snapshot, offset: int) -> Related:

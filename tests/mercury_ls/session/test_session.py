@@ -7,6 +7,7 @@ import tracemalloc
 from contextlib import aclosing
 
 import pytest
+from msgspec.structs import replace
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code import documents
@@ -99,6 +100,13 @@ async def test_going_another_way_asks_again_and_counts_a_little_as_refusal(sessi
     await check(session, "z = $0\n", "other(y)")
     assert engine.infills == 2
     assert session.gate.bar(0.0) > before
+
+
+@pytest.mark.parametrize(("context", "window"), [(1024, 1024), (32_768, 2048), (0, 2048)])
+async def test_a_larger_context_takes_what_the_setting_says_and_one_that_is_not_known_too(context, window):
+    session = await started(FakeEngine(info=replace(FakeEngine().info(), context_tokens=context)))
+    assert session.questions.budget.tokens == window
+    await session.end()
 
 
 async def test_typing_it_to_its_end_is_no_refusal(session):
