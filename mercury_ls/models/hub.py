@@ -132,8 +132,8 @@ def fetch(repository: Repository, file: RepositoryFile, folder: Path, report: Re
     if present(part) != file.size or (file.digest and digest(part, len(file.digest)) != file.digest):
         part.unlink(missing_ok=True)
         raise EngineError(
-            f"{file.name} of {repository.id} arrived damaged: it is not {file.digest[:12]}…, as the hub says, so it was "
-            "removed: run the command again"
+            f"{file.name} of {repository.id} arrived damaged: it is not {file.digest[:12]}…, as the hub says, so it "
+            "was removed: run the command again"
         )
     return part.replace(target)
 

@@ -15,10 +15,10 @@ def check(before, after):
     [
         ("", '[engine]\nmodel = "qwen"\n'),
         ("# mine\n", '# mine\n\n[engine]\nmodel = "qwen"\n'),
-        ("[log]\nlevel = 'info'", '[log]\nlevel = \'info\'\n\n[engine]\nmodel = "qwen"\n'),
+        ("[log]\nlevel = 'info'", "[log]\nlevel = 'info'\n\n[engine]\nmodel = \"qwen\"\n"),
         ('[engine]\nmodel = "auto" # why not\n', '[engine]\nmodel = "qwen" # why not\n'),
-        ("[engine] # mine\n  model='a'\nthreads=2\n", "[engine] # mine\n  model=\"qwen\"\nthreads=2\n"),
-        ("[engine]\n# model = 'a'\nthreads = 2\n", '[engine]\nmodel = "qwen"\n# model = \'a\'\nthreads = 2\n'),
+        ("[engine] # mine\n  model='a'\nthreads=2\n", '[engine] # mine\n  model="qwen"\nthreads=2\n'),
+        ("[engine]\n# model = 'a'\nthreads = 2\n", "[engine]\nmodel = \"qwen\"\n# model = 'a'\nthreads = 2\n"),
         ("[engine]", '[engine]\nmodel = "qwen"\n'),
         ('engine.model = "a\\"#"\n[log]\n', 'engine.model = "qwen"\n[log]\n'),
         ('"engine" . "model" = "a"\n', '"engine" . "model" = "qwen"\n'),
