@@ -7,13 +7,13 @@ window, so that typing one more character changes nothing before the word that i
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Span
 from mercury_engine.prompts.dialects import Dialect
-from mercury_engine.prompts.pieces import Piece, Prompt, joined
+from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
 __all__ = ["by_words", "edit_lines", "fim_prompt", "whole_head"]
 
@@ -56,7 +56,7 @@ def fim_prompt(
     edits = _edit_files(dialect, request.edits, window.path, window.text, span.start, left // SHARE_OF_EDITS, count)
     room = left - left // SHARE_OF_SUFFIX - left // SHARE_OF_EDITS - prefix_share
     files = [*_related_files(dialect, request, room, count), *edits]
-    spent = sum(_tokens_of(joined(file), count) for file in files) + count(suffix)
+    spent = sum(tokens_of(joined(file), count) for file in files) + count(suffix)
     prefix = _lines_before(before, left - spent, count)
 
     template = dialect.among if files or (dialect.knows_paths and window.path) else dialect.alone
@@ -133,11 +133,7 @@ def _lines_of(text: str) -> list[str]:
 def _overhead(dialect: Dialect, path: str, count: Callable[[str], int]) -> int:
     """Tokens of the prompt around what is put in."""
     pieces = dialect.fill(dialect.among, path=path, prefix="", suffix="", files=())
-    return _tokens_of([*dialect.start, *pieces], count)
-
-
-def _tokens_of(pieces: Iterable[Piece], count: Callable[[str], int]) -> int:
-    return sum(count(piece) if type(piece) is str else 1 for piece in pieces)
+    return tokens_of([*dialect.start, *pieces], count)
 
 
 def _related_files(
@@ -191,7 +187,7 @@ def _fitting_files(
 ) -> list[tuple[Piece, ...]]:
     kept: list[tuple[Piece, ...]] = []
     for file in files:
-        size = _tokens_of(joined(file), count)
+        size = tokens_of(joined(file), count)
         if size <= room:
             kept.append(file)
             room -= size

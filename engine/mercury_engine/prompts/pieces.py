@@ -1,13 +1,14 @@
 """A prompt before it is tokens: text, with the names of special tokens between."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from msgspec import Struct
 
 from mercury_engine.api import InfillRequest
 
-__all__ = ["Begin", "Piece", "Prompt", "Special", "joined", "special_in"]
+__all__ = ["ANSWERED", "Begin", "Mark", "Piece", "Prompt", "Special", "joined", "special_in", "tokens_of"]
 
 
 class Special(str):
@@ -21,6 +22,15 @@ class Begin(Special):
 
     __slots__ = ()
 
+
+class Mark(Special):
+    """A token for the models that have it, and plain text for the others that were trained with it."""
+
+    __slots__ = ()
+
+
+ANSWERED = re.compile(r"<\|(?:marker_\d+|user_cursor(?:_is_here)?|editable_region_(?:start|end)|cursor)\|>")
+"""Marks that models write in their answers too: where one is a token, it is read by its name."""
 
 Piece = str | Special
 
@@ -55,6 +65,11 @@ def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
         found = [*group]
         merged += found if is_special else filter(None, ["".join(found)])
     return tuple(merged)
+
+
+def tokens_of(pieces: Iterable[Piece], count: Callable[[str], int]) -> int:
+    """How many tokens these are at most."""
+    return sum(1 if isinstance(piece, Special) and not isinstance(piece, Mark) else count(piece) for piece in pieces)
 
 
 def special_in(tokens: Iterable[str], request: InfillRequest) -> str:

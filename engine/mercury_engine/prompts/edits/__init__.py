@@ -1,0 +1,24 @@
+"""The formats of next-edit models: what they read around the cursor, and what their answers change in it."""
+
+import re
+
+from mercury_engine.api import EngineError
+from mercury_engine.prompts.edits import instinct, sweep, zeta
+from mercury_engine.prompts.edits.asked import Asked, EditFormat
+
+__all__ = ["FORMATS", "Asked", "EditFormat", "edit_format", "edit_format_for"]
+
+FORMATS = (zeta.ZETA_2_1, zeta.ZETA_2, zeta.ZETA_1, sweep.SWEEP, instinct.INSTINCT)
+
+
+def edit_format(name: str) -> EditFormat:
+    for known in FORMATS:
+        if known.name == name:
+            return known
+    names = ", ".join(known.name for known in FORMATS)
+    raise EngineError(f"prompt: no such next-edit format as {name!r}; use one of {names}")
+
+
+def edit_format_for(model: str) -> EditFormat | None:
+    """The format of a model by its name: these models have the same special tokens as those that they were made of."""
+    return next((known for known in FORMATS if re.search(known.names, model, re.IGNORECASE)), None)

@@ -1,0 +1,174 @@
+"""Zed's next-edit models: Zeta 1 rewrites a marked region, Zeta 2 what stands between conflict markers, Zeta 2.1 the
+blocks between the numbered markers that it names."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mercury_engine.api import Edit, InfillRequest, Snippet, Window
+from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long
+from mercury_engine.prompts.edits.history import hunk
+from mercury_engine.prompts.edits.markers import MARKER, offsets, rewritten, with_markers
+from mercury_engine.prompts.edits.region import Region, nearby
+from mercury_engine.prompts.pieces import Begin, Mark, Piece, Prompt, Special, joined, tokens_of
+
+__all__ = ["ZETA_1", "ZETA_2", "ZETA_2_1"]
+
+EDITABLE_TOKENS, CONTEXT_TOKENS = 350, 150
+SCALES = (1, 2, 4, 8, 32)
+MOST_EDITS = 6
+ROOM_TO_GROW = 128
+
+START_OF_FILE = Mark("<|start_of_file|>")
+START, END = Mark("<|editable_region_start|>"), Mark("<|editable_region_end|>")
+CURSOR_HERE = Mark("<|user_cursor_is_here|>")
+INSTRUCTION = (
+    "### Instruction:\nYou are a code completion assistant and your task is to analyze user edits and then rewrite an"
+    " excerpt that the user provides, suggesting the appropriate edits within the excerpt, taking into account the"
+    " cursor location.\n\n### User Edits:\n\n"
+)
+
+BEGIN, ENDED = Begin("<[begin▁of▁sentence]>"), Special("<[end▁of▁sentence]>")
+SUFFIX, PREFIX, MIDDLE = Special("<[fim-suffix]>"), Special("<[fim-prefix]>"), Special("<[fim-middle]>")
+FILE, CURSOR = Mark("<filename>"), Mark("<|user_cursor|>")
+CURRENT, SEPARATOR, UPDATED = "<<<<<<< CURRENT\n", "=======\n", ">>>>>>> UPDATED"
+
+Build = Callable[[InfillRequest, Region, Sequence[Piece], Sequence[Piece]], Sequence[Piece]]
+"""The prompt of a request about a region, with these recent edits and related files."""
+
+
+def _asked(
+    request: InfillRequest, build: Build, budget: int, count: Callable[[str], int], name: str, marks: Sequence[str]
+) -> tuple[tuple[Piece, ...], Region]:
+    """The pieces of a prompt within the budget: the region first, then the newest edits, then related files."""
+    window, cursor = request.windows[0], cursor_of(request)
+    for scale in SCALES:
+        region = nearby(window.text, cursor, EDITABLE_TOKENS // scale, CONTEXT_TOKENS // scale)
+        left = budget - tokens_of(joined(build(request, region, (), ())), count)
+        if left >= 0:
+            break
+    else:
+        raise too_long(name, budget)
+    refuse(marks, window.text[region.first : region.last], name)
+    is_old = name == ZETA_1.name
+    edits = fitting(request.edits[::-1][:MOST_EDITS], partial(_events if is_old else _history, window), left, count)
+    files = () if is_old else fitting(request.snippets, _files, left - tokens_of(edits, count), count)
+    return joined(build(request, region, edits, files)), region
+
+
+def _most(region: Region, window: Window, request: InfillRequest, count: Callable[[str], int]) -> int:
+    return count(window.text[region.start : region.end]) + max(request.spans[0].budget, ROOM_TO_GROW)
+
+
+def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+    window = request.windows[0]
+    marks = (START, END, CURSOR_HERE)
+    pieces, region = _asked(request, _instruction, budget, count, ZETA_1.name, marks)
+    old = window.text[region.start : region.end]
+    stops = (f"\n{END}",)
+    prompt = Prompt(pieces, "", stops, (Special("<|endoftext|>"),), _most(region, window, request, count), old)
+    return Asked(prompt, window.text, region.start, region.end, _between_marks, (END,))
+
+
+def _instruction(
+    request: InfillRequest, region: Region, events: Sequence[Piece], _files: Sequence[Piece]
+) -> Sequence[Piece]:
+    window, cursor = request.windows[0], cursor_of(request)
+    text = window.text
+    start_of_file = () if region.first else (START_OF_FILE, "\n")
+    return (
+        *(INSTRUCTION, *events, f"\n\n### User Excerpt:\n\n```{window.path}\n", *start_of_file),
+        *(text[region.first : region.start], START, "\n", text[region.start : cursor], CURSOR_HERE),
+        *(text[cursor : region.end], "\n", END, text[region.end : region.last], "\n```\n\n### Response:\n"),
+    )
+
+
+def _events(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
+    """Oldest first."""
+    hunks = [(edit.path, hunk(edit, window)) for edit in reversed(edits)]
+    return ("\n\n".join(f'User edited "{path}":\n```diff\n{lines}\n```' for path, lines in hunks if lines),)
+
+
+def _between_marks(answer: str) -> str | None:
+    if answer.count(START) > 1:
+        return None
+    _, start, region = answer.rpartition(START)
+    region = region.removeprefix("\n") if start else region
+    return region.partition(END)[0].replace(CURSOR_HERE, "")
+
+
+def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+    window = request.windows[0]
+    marks = (CURSOR, CURRENT, UPDATED)
+    pieces, region = _asked(request, partial(_seed, _between_conflict), budget, count, ZETA_2.name, marks)
+    old = window.text[region.start : region.end]
+    prompt = Prompt(pieces, "", (UPDATED,), (ENDED,), _most(region, window, request, count), old)
+    return Asked(prompt, window.text, region.start, region.end, _until_updated, (UPDATED,))
+
+
+def _ask_2_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+    window = request.windows[0]
+    marks = (CURSOR, MARKER)
+    pieces, region = _asked(request, partial(_seed, _between_markers), budget, count, ZETA_2_1.name, marks)
+    old = window.text[region.start : region.end]
+    prompt = Prompt(pieces, "", (), (ENDED,), _most(region, window, request, count), old)
+    return Asked(prompt, window.text, region.start, region.end, partial(_named_blocks, old), (ENDED,))
+
+
+def _seed(
+    editable: Callable[[str, int], Sequence[Piece]],
+    request: InfillRequest,
+    region: Region,
+    history: Sequence[Piece],
+    files: Sequence[Piece],
+) -> Sequence[Piece]:
+    """Suffix first, in the tokens of Seed-Coder; everything else belongs to the prefix."""
+    window, text = request.windows[0], request.windows[0].text
+    after = text[region.end : region.last]
+    return (
+        *(BEGIN, SUFFIX, after if after.endswith("\n") else after + "\n", PREFIX),
+        *(*files, "\n" if files else "", *history, "\n" if history else ""),
+        *(FILE, f"{window.path}\n", text[region.first : region.start]),
+        *editable(text[region.start : region.end], cursor_of(request) - region.start),
+        MIDDLE,
+    )
+
+
+def _between_conflict(old: str, cursor: int) -> Sequence[Piece]:
+    rest = old[cursor:]
+    return (CURRENT, old[:cursor], CURSOR, rest if rest.endswith("\n") else rest + "\n", SEPARATOR)
+
+
+def _between_markers(old: str, cursor: int) -> Sequence[Piece]:
+    return (*with_markers(old, cursor, CURSOR), "\n")
+
+
+def _history(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
+    """Oldest first."""
+    hunks = [(edit.path, hunk(edit, window)) for edit in reversed(edits)]
+    return (FILE, "edit_history\n", *(f"--- a/{path}\n+++ b/{path}\n{lines}" for path, lines in hunks if lines))
+
+
+def _files(snippets: Sequence[Snippet]) -> Sequence[Piece]:
+    """The best one last, nearest to the region; each is cut out of a longer file."""
+    return [
+        piece
+        for snippet in reversed(snippets)
+        for piece in (FILE, f"{snippet.path}\n{snippet.text.removesuffix(chr(10))}\n...\n")
+    ]
+
+
+def _until_updated(answer: str) -> str | None:
+    if answer.lstrip().startswith("NO_EDITS"):
+        return None
+    return answer.partition(UPDATED)[0].partition(ENDED)[0].replace(CURSOR, "")
+
+
+def _named_blocks(old: str, answer: str) -> str | None:
+    if answer.lstrip().startswith("NO_EDITS"):
+        return None
+    return rewritten(old, offsets(old), answer.partition(ENDED)[0].replace(CURSOR, ""))
+
+
+ZETA_1 = EditFormat("zeta", r"zeta(?![-_]?\d)", _ask_1)
+ZETA_2 = EditFormat("zeta-2", r"zeta[-_]?2(?![.\d])", _ask_2)
+ZETA_2_1 = EditFormat("zeta-2.1", r"zeta[-_]?2[._]1", _ask_2_1)

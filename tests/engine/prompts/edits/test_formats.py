@@ -1,0 +1,161 @@
+"""What every next-edit format has in common: its published prompt, its budget, and answers that are of no use."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from mercury_engine.api import EngineError
+from mercury_engine.prompts.edits import FORMATS, edit_format, edit_format_for
+from mercury_engine.prompts.pieces import Mark, tokens_of
+from tests.engine.prompts.examples import GOLDEN, count, request
+
+CART = """import tax
+
+
+class Cart:
+    def __init__(self, items):
+        self.items = items
+
+    def total(self):
+        amount = 0
+        for item in self.items:
+            amount += item.cost$0
+        return amount
+
+    def count(self):
+        return len(self.items)
+
+
+def empty():
+    return Cart([])
+
+
+def report(cart):
+    print(cart.total())
+    print(cart.count())
+"""
+FILES = [("src/item.py", "class Item:\n    price = 0"), ("src/tax.py", "RATE = 0.2\n")]
+EDITS = [
+    ("src/tax.py", 0, "RATE = 0.1\n", "RATE = 0.2\n"),
+    ("src/cart.py", 10, "            amount += item.price\n", "            amount += item.cost\n"),
+]
+
+each_format = pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.name)
+
+
+def ask(known, text, *, budget=4000, **options):
+    return known.ask(request(text, mode="region", **options), budget=budget, count=count)
+
+
+def shown(prompt):
+    """As text, with the name of what a server adds itself."""
+    return "".join(prompt.pieces)
+
+
+@each_format
+def test_the_published_prompt(known):
+    asked = ask(known, CART, snippets=FILES, edits=EDITS)
+    assert shown(asked.prompt) == (GOLDEN / f"{known.name}.txt").read_text(encoding="utf-8")
+
+
+@each_format
+def test_the_published_prompt_of_a_lone_file(known):
+    asked = ask(known, "a = 1\nb = $0\n")
+    assert shown(asked.prompt) == (GOLDEN / f"{known.name}-alone.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("zed-industries/zeta", "zeta"),
+        ("zeta:7b", "zeta"),
+        ("zed-industries/zeta-2", "zeta-2"),
+        ("zeta2", "zeta-2"),
+        ("zeta-2.1-Q4_K_M.gguf", "zeta-2.1"),
+        ("zeta2_1", "zeta-2.1"),
+        ("sweepai/sweep-next-edit-1.5B", "sweep"),
+        ("continuedev/instinct", "instinct"),
+    ],
+)
+def test_a_format_by_the_name_of_its_model(model, name):
+    assert edit_format_for(model) is edit_format(name)
+
+
+def test_no_format():
+    assert edit_format_for("Qwen/Qwen2.5-Coder-1.5B") is None
+    with pytest.raises(EngineError, match=r"no such next-edit format as 'zed'; use one of zeta-2\.1, zeta-2, "):
+        edit_format("zed")
+
+
+def unchanged(asked):
+    """What a model answers that repeats what it is to rewrite."""
+    answer = asked.prompt.copied
+    return (
+        f"<|marker_1|>{answer}<|marker_2|>" if any("<|marker_1|>" in each for each in asked.prompt.pieces) else answer
+    )
+
+
+@each_format
+def test_an_answer_cut_by_its_length_is_never_applied(known):
+    asked = ask(known, "a = 1\nb = $0\nc = 3\n")
+    answer = unchanged(asked).replace("c = 3", "c = 4")
+    assert asked.read(answer, True) == "a = 1\nb = \nc = 4\n"
+    assert asked.read(answer, False) is None
+
+
+@each_format
+@pytest.mark.parametrize("answer", ["", "\n", "<|file_sep|>a.py", "x\n<|fim_prefix|>", "x = 1\n" * 60])
+def test_answers_of_no_use(known, answer):
+    assert ask(known, "a = 1\n$0\nb = 2\n").read(answer, True) is None
+
+
+@each_format
+def test_an_answer_that_stops_while_it_copies_is_no_edit(known):
+    asked = ask(known, "$0a = 1\nb = 2\nc = 3\nd = 4\n")
+    assert asked.read(unchanged(asked).replace("\nb = 2\nc = 3\nd = 4\n", "\n"), True) is None
+
+
+@each_format
+def test_the_formats_own_marks_in_the_text_are_refused(known):
+    mark = next(piece for piece in reversed(ask(known, "$0").prompt.pieces) if isinstance(piece, Mark))
+    with pytest.raises(EngineError, match=r"a mark of the .* format: no next edit here"):
+        ask(known, f"print('{mark}')$0\n")
+
+
+@each_format
+def test_a_line_that_is_too_long(known):
+    with pytest.raises(EngineError, match="do not fit into the 900 tokens"):
+        ask(known, f"{'word ' * 2000}$0\n", budget=900)
+
+
+LINES = st.lists(st.text("ab(){}=+ \t\nß字", max_size=40), max_size=60).map("\n".join)
+EDITED = st.lists(st.tuples(st.sampled_from(["src/cart.py", "b.py"]), st.just(0), LINES, LINES), max_size=4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(before=LINES, after=LINES, snippet=LINES, edits=EDITED, budget=st.integers(1200, 2400))
+@each_format
+def test_never_over_the_budget_and_unchanged_is_no_edit(known, before, after, snippet, edits, budget):
+    asked = ask(known, f"{before}$0{after}", snippets=[("a.py", snippet)], edits=edits, budget=budget)
+    assert tokens_of(asked.prompt.pieces, count) <= budget
+    assert asked.read(asked.prompt.copied, True) is None
+    assert asked.window[asked.start : asked.end].endswith(asked.prompt.copied)
+
+
+@each_format
+def test_the_region_is_put_back_into_the_window(known):
+    above = "".join(f"value_{i} = compute({i}, 'some text to fill the line')\n" for i in range(200))
+    asked = ask(known, f"{above}price = $0\nrate = 2\n{above}")
+    assert asked.start > 1000
+    answer = unchanged(asked).replace("rate = 2", "rate = 3")
+    if known.name == "zeta-2.1":
+        answer = "".join(asked.prompt.pieces).partition("<|marker_1|>")[2].partition("<[fim-middle]>")[0].rstrip("\n")
+        answer = f"<|marker_1|>{answer}".replace("rate = 2", "rate = 3")
+    assert asked.read(answer, True) == f"{above}price = \nrate = 3\n{above}"
+
+
+@each_format
+def test_a_cursor_that_is_not_known(known):
+    asked = replace(request("a = 1\n$0", mode="region"), cursor=-1)
+    assert known.ask(asked, budget=4000, count=count).start == 0
