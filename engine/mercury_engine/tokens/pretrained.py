@@ -13,7 +13,7 @@ import msgspec
 import tokenizers
 
 from mercury_engine.api import EngineError
-from mercury_engine.prompts.pieces import Prompt, Special
+from mercury_engine.prompts.pieces import ANSWERED, Mark, Piece, Prompt, Special
 from mercury_engine.tokens.spelling import Spelling, byte_of_symbol, valid
 from mercury_engine.tokens.vocabulary import MAXIMUM_PART
 
@@ -74,10 +74,13 @@ class PretrainedTokenizer(Spelling):
     def encode_prompt(self, prompt: Prompt) -> list[int]:
         """Texts that follow each other are encoded as one."""
         ids: list[int] = []
-        for special, pieces in groupby(prompt.pieces, key=lambda piece: isinstance(piece, Special)):
+        for special, pieces in groupby(prompt.pieces, key=self._is_token):
             run = list(pieces)
             ids += map(self.special, run) if special else self.encode("".join(run))
         return ids
+
+    def _is_token(self, piece: Piece) -> bool:
+        return piece in self._special if isinstance(piece, Mark) else isinstance(piece, Special)
 
     def split(self, head: str) -> tuple[str, str]:
         """A text up to its last pre-token, and that pre-token: what the next letter may still change.
@@ -159,7 +162,8 @@ def _spellings(spec: dict, special: dict[str, int], path: Path) -> list[bytes]:
     for symbol, token in symbols.items():
         if token not in hidden:
             spelled[token] = of_symbol(symbol)
-    for text, token in texts.items():
+    marks = {name: token for name, token in special.items() if ANSWERED.fullmatch(name)}
+    for text, token in (texts | marks).items():
         spelled[token] = text.encode()
     return spelled
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.api import EngineError
-from mercury_engine.prompts.pieces import Prompt, Special
+from mercury_engine.prompts.pieces import Mark, Prompt, Special
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from mercury_engine.tokens.vocabulary import MAXIMUM_PART
 from tests.engine.tokens.pretrained_files import FIM, LAYOUTS, load, spec, tokenizer
@@ -94,6 +94,18 @@ def test_a_prompt_is_its_pieces_and_neighbouring_texts_are_one():
         own.special("<|fim_suffix|>"),
         *own.encode("<|fim_middle|>"),
     ]
+
+
+def test_a_mark_is_a_token_where_the_model_has_it():
+    prompt = Prompt(("a", Mark("<|marker_1|>"), "b"))
+    without = tokenizer("qwen")
+    assert without.encode_prompt(prompt) == without.encode("a<|marker_1|>b")
+    file = deepcopy(spec("qwen"))
+    number = 1 + max(token["id"] for token in file["added_tokens"])
+    file["added_tokens"].append({**file["added_tokens"][-1], "content": "<|marker_1|>", "id": number})
+    having = load(file)
+    assert having.encode_prompt(prompt) == [*having.encode("a"), number, *having.encode("b")]
+    assert having.decode([number]) == "<|marker_1|>"
 
 
 def test_a_missing_token_names_the_remedy():
