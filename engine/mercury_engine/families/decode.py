@@ -51,10 +51,12 @@ class Asked(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """After a forward: the tokens that are settled from the left on, and whether they are the whole answer."""
+    """After a forward: the tokens that are settled from the left on, whether they are the whole answer, and the
+    probabilities of its tokens if all that is open turns out certain."""
 
     settled: Sequence[Settled] = ()
     done: bool = False
+    at_best: Sequence[float] = ()
 
 
 NOTHING_YET = Progress()
@@ -108,7 +110,7 @@ def fill(model: FamilyModel, text: Around, asked: Asked) -> Iterator[Progress]:
         gap, logits_OV = yield from _of_best_length(model, text, asked)
     while True:
         gap.slots.settle(logits_OV, asked.sure)
-        yield Progress(gap.slots.leading, not gap.slots.open)
+        yield Progress(gap.slots.leading, not gap.slots.open, gap.slots.at_best)
         if not gap.slots.open:
             return
         logits_OV = gap.read()
@@ -191,7 +193,7 @@ def proceed(model: FamilyModel, encoded: Encoded, text: Around, asked: Asked) ->
         before = answer
         while slots.open:
             slots.settle(read_block(model, encoded, begun, slots), asked.sure)
-            answer = _until_end([*before.settled, *slots.leading], model.vocabulary.ends, asked.limit)
+            answer = _until_end(before.settled, slots, model.vocabulary.ends, asked.limit)
             yield answer
             if answer.done or len(answer.settled) >= asked.limit:
                 return
@@ -200,11 +202,12 @@ def proceed(model: FamilyModel, encoded: Encoded, text: Around, asked: Asked) ->
         begun, typed, rank = [], b"", 0
 
 
-def _until_end(settled: list[Settled], ends: frozenset[int], limit: int) -> Progress:
+def _until_end(before: Sequence[Settled], slots: Slots, ends: frozenset[int], limit: int) -> Progress:
     """What is settled up to the first token that ends the text."""
-    settled = settled[:limit]
+    settled = [*before, *slots.leading][:limit]
     end = next((at for at, (token, _) in enumerate(settled) if token in ends), None)
-    return Progress(settled[:end], end is not None)
+    at_best = [*(probability for _, probability in before), *slots.at_best]
+    return Progress(settled[:end], end is not None, at_best)
 
 
 def read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots: Slots) -> np.ndarray:

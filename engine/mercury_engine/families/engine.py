@@ -14,7 +14,7 @@ from mercury_engine.families.decode import Asked, Encoded, FamilyModel, Progress
 from mercury_engine.families.family import FAMILIES, Family, family_named
 from mercury_engine.families.slots import SURE, Settled
 from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
-from mercury_engine.model.config import TOKENIZER_FILE
+from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.runtime import Resources, Runtime
@@ -29,6 +29,8 @@ READ_AT_ONCE = 384
 
 READ_ONWARD = 1024
 """Tokens before the cursor where they stay encoded from one key to the next."""
+
+HOPELESS = 0.02
 
 MOST_SEEDS = 16
 """The most runners-up of a token to consider for another answer."""
@@ -62,11 +64,17 @@ class FamilyEngine:
         weights: int = 0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        if len(tokenizer.token_bytes) > runtime.config.vocabulary:
+            raise ModelError(
+                f"{record.name}: the tokenizer has {len(tokenizer.token_bytes)} tokens, the model "
+                f"{runtime.config.vocabulary}; they belong to different models: add the model again"
+            )
         vocabulary = FamilyVocabulary(family, tokenizer, runtime.config.vocabulary)
         self._model = FamilyModel(runtime, family, vocabulary)
         self._tokens = tokenizer
         self._record = record
-        self._calibration = calibration
+        self._calibrated = calibration is not None
+        self._judge = calibration or UNCALIBRATED
         self._context = min(context or family.most_tokens, family.most_tokens, runtime.config.context)
         self._weights = weights
         self._clock = clock
@@ -105,7 +113,7 @@ class FamilyEngine:
             notes=notes,
             bytes=self._weights + self._encoded_bytes,
             answers=family.answers,
-            calibrated=self._calibration is not None,
+            calibrated=self._calibrated,
         )
 
     def _answer(self, request: InfillRequest, span: Span, started: float) -> Iterator[Filled]:
@@ -116,8 +124,17 @@ class FamilyEngine:
             yield filled
             if filled.complete or (request.effort == "instant" and filled.text):
                 return
+            if self._is_hopeless(request, progress):
+                yield Filled("")
+                return
             if request.deadline_ms is not None and self._elapsed(started) + self._forward_ms > request.deadline_ms:
                 return
+
+    def _is_hopeless(self, request: InfillRequest, progress: Progress) -> bool:
+        """Whether hardly anybody would accept the answer, however it goes on: no forward is spent on the rest."""
+        if request.effort != "low" or request.seed or not progress.at_best or progress.done:
+            return False
+        return self._judge.p_accept(progress.at_best, complete=True) < HOPELESS
 
     def _passes(self, request: InfillRequest, span: Span, text: Around, asked: Asked) -> Iterator[Progress]:
         if self._model.family.length != "continue":
@@ -180,8 +197,7 @@ class FamilyEngine:
             finished=progress.done,
         )
         shown = self._covering(progress.settled, len(text.typed) + len(kept.encode())) if kept else ()
-        calibration = self._calibration or UNCALIBRATED
-        return Filled(kept, shown, calibration.p_accept(shown, complete=complete), complete)
+        return Filled(kept, shown, self._judge.p_accept(shown, complete=complete), complete)
 
     def _covering(self, settled: Sequence[Settled], size: int) -> tuple[float, ...]:
         """The probabilities of the tokens that spell the first `size` bytes."""

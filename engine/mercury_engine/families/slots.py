@@ -65,6 +65,11 @@ class Slots:
         first = self._slots.index(None) if None in self._slots else len(self._slots)
         return [slot for slot in self._slots[:first] if slot is not None]
 
+    @property
+    def at_best(self) -> list[float]:
+        """The probabilities of all slots if those that are open turn out certain."""
+        return [1.0 if slot is None else slot[1] for slot in self._slots]
+
     def put(self, number: int, token: int, probability: float) -> None:
         self._slots[number] = token, probability
 

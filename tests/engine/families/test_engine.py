@@ -2,6 +2,7 @@
 
 import pytest
 
+from mercury_engine.api import EngineError
 from mercury_engine.families.engine import FamilyEngine
 from mercury_engine.families.family import FAMILIES, family_named
 from mercury_engine.record import ModelRecord
@@ -90,9 +91,20 @@ def test_an_answer_that_is_too_long_is_incomplete():
 
 def test_an_unsure_answer_is_unlikely_to_be_accepted():
     engine, _ = engine_of("open-dcoder", says("a\nbcdefghijklmnopqr", 0.5))
-    *_, last = engine.infill(request("a\n$0\n", budget=8))
+    *_, last = engine.infill(request("a\n$0\n", budget=8, effort="high"))
+    assert last.spans[0].text
     assert last.spans[0].p_accept < 0.01
     assert not engine.info().calibrated
+
+
+def test_a_hopeless_answer_is_given_up():
+    counts = []
+    for effort in ("low", "medium"):
+        engine, runtime = engine_of("open-dcoder", says("a\n" + "123456789" * 3, 0.5))
+        *_, last = engine.infill(request("a\n$0\n", budget=16, effort=effort))
+        counts.append(len(runtime.rows))
+        assert last.spans[0].p_accept < 0.01
+    assert counts[0] < counts[1]
 
 
 def test_drafts_grow_one_forward_at_a_time():
@@ -169,6 +181,16 @@ def test_answers_that_take_turns_are_the_same():
     drafts = [list(pair) for pair in zip(*turns, strict=True)]
     assert drafts[-1][0] == drafts[-1][1]
     assert drafts[-1][0].spans[0].text == BODY
+
+
+def test_a_tokenizer_of_another_model():
+    family = family_named("dream")
+    tokenizer = tokenizer_of(family)
+    runtime = ScriptedRuntime(family, tokenizer, says(""))
+    runtime.config.vocabulary = 99
+    record = ModelRecord(name="m", kind="diffusion", prompt="dream")
+    with pytest.raises(EngineError, match=r"the tokenizer has \d+ tokens, the model 99; .*add the model again"):
+        FamilyEngine(runtime, tokenizer, record, family)
 
 
 def test_another_answer():
