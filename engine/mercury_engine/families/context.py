@@ -13,8 +13,8 @@ __all__ = ["Around", "around", "first_lines", "last_lines"]
 SUFFIX_SHARE = 3
 """The text behind the gap gets this part of the room, and what the text before it leaves."""
 
-STEPS = 4
-"""A text that is only read onward loses its head in steps of this part of the room, so that what is encoded lasts."""
+STEPS = 8
+"""A text before a gap loses its head in steps of this part of the room, so that what is encoded lasts."""
 
 Count = Callable[[str], int]
 
@@ -35,16 +35,17 @@ def around(family: Family, vocabulary: FamilyVocabulary, tokens: Tokens, before:
     def count(text: str) -> int:
         return len(tokens.encode(text))
 
+    step = max(1, room // STEPS)
     if family.length == "continue":
-        head = tokens.encode(last_lines(kept, room, count, step=max(1, room // STEPS)))
+        head = tokens.encode(last_lines(kept, room, count, step=step))
         return Around([*vocabulary.bos, *_last(head, room)], [], typed)
     tail = tokens.encode(first_lines(after, room, count))
-    head = tokens.encode(last_lines(kept, room, count))
+    head = tokens.encode(last_lines(kept, room, count, step=step))
     behind = max(room // SUFFIX_SHARE, room - len(head))
     if len(tail) > behind:
         tail = tokens.encode(first_lines(after, behind, count))[:behind]
     if len(head) > room - len(tail):
-        head = _last(tokens.encode(last_lines(kept, room - len(tail), count)), room - len(tail))
+        head = _last(tokens.encode(last_lines(kept, room - len(tail), count, step=step)), room - len(tail))
     return Around([*vocabulary.bos, *head], [*tail, *vocabulary.eos], typed)
 
 

@@ -1,17 +1,21 @@
 """The engine for other people's diffusion models: each family infills, or continues, as it was trained to."""
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from mercury_engine.api import Draft, Effort, EngineError, EngineInfo, Filled, InfillRequest, Span
 from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
+from mercury_engine.families.blocks import encode, proceed
 from mercury_engine.families.context import Around, around
-from mercury_engine.families.decode import Asked, Encoded, FamilyModel, Progress, encode, fill, proceed
 from mercury_engine.families.family import FAMILIES, Family, family_named
+from mercury_engine.families.gap import fill, read_ahead
+from mercury_engine.families.progress import Asked, Encoded, FamilyModel, Progress
 from mercury_engine.families.slots import SURE, Settled
 from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
@@ -25,12 +29,15 @@ from mercury_engine.tokens.pretrained import PretrainedTokenizer
 __all__ = ["FamilyEngine", "open_family"]
 
 READ_AT_ONCE = 384
-"""Tokens that a processor reads around a gap: a family that looks both ways reads them all in one forward."""
+"""Tokens of a text with a gap that a processor reads: a family that looks both ways reads them all in one forward."""
 
 READ_ONWARD = 1024
 """Tokens before the cursor where they stay encoded from one key to the next."""
 
 HOPELESS = 0.02
+
+FORWARDS = 12
+"""Of an answer for which several lengths are compared."""
 
 MOST_SEEDS = 16
 """The most runners-up of a token to consider for another answer."""
@@ -44,6 +51,11 @@ ONE_BY_ONE = 2.0
 SETTLED_WHEN: dict[Effort, float] = {"instant": SURE, "low": SURE, "medium": SURE, "high": ONE_BY_ONE}
 
 CONTINUES = "{} continues a text left to right and sees nothing behind the cursor: it is asked for blocks only"
+
+
+LAST_WORD = re.compile(r"\w+\Z")
+
+Result = TypeVar("Result")
 
 
 class FamilyEngine:
@@ -93,12 +105,13 @@ class FamilyEngine:
         yield Draft(step + 1, tuple(filled), final=True)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
-        """A family that looks both ways reads its text anew for each answer, so that nothing can be done ahead."""
-        if self._model.family.length != "continue":
-            return
+        """Encodes the text where an answer will not read it anew."""
         span = request.spans[0]
+        text, asked = self._around(request, span), self._asked(request, span)
+        if span.mode not in self._model.family.answers or self._is_exact(request):
+            return
         with self._place(request, span) as encoded:
-            for _ in encode(self._model, encoded, self._around(request, span).before):
+            for _ in self._timed(self._read_ahead(text, asked, encoded)):
                 yield
 
     def info(self) -> EngineInfo:
@@ -137,13 +150,25 @@ class FamilyEngine:
         return self._judge.p_accept(progress.at_best, complete=True) < HOPELESS
 
     def _passes(self, request: InfillRequest, span: Span, text: Around, asked: Asked) -> Iterator[Progress]:
-        if self._model.family.length != "continue":
+        if self._is_exact(request):
             yield from self._timed(fill(self._model, text, asked))
             return
+        answer = proceed if self._model.family.length == "continue" else fill
         with self._place(request, span) as encoded:
-            yield from self._timed(proceed(self._model, encoded, text, asked))
+            yield from self._timed(answer(self._model, text, asked, encoded))
 
-    def _timed(self, passes: Iterator[Progress]) -> Iterator[Progress]:
+    def _read_ahead(self, text: Around, asked: Asked, encoded: Encoded) -> Iterator[object]:
+        if self._model.family.length == "continue":
+            return encode(self._model, encoded, text.before)
+        return read_ahead(self._model, text, asked, encoded)
+
+    def _is_exact(self, request: InfillRequest) -> bool:
+        """Whether each forward reads everything. Blocks are encoded exactly anyway, and on a GPU a few hundred rows
+        more cost little."""
+        on_gpu = not _on_cpu(self._model.runtime)
+        return self._model.family.length != "continue" and (on_gpu or request.effort == "high")
+
+    def _timed(self, passes: Iterator[Result]) -> Iterator[Result]:
         started = self._clock()
         for progress in passes:
             self._forward_ms = self._elapsed(started)
@@ -176,9 +201,9 @@ class FamilyEngine:
         return around(self._model.family, self._model.vocabulary, self._tokens, before, after, room)
 
     def _asked(self, request: InfillRequest, span: Span) -> Asked:
-        exact = request.effort == "high" or not self._model.runtime.device.lower().startswith("cpu")
-        sure = SETTLED_WHEN[request.effort]
-        return Asked(span.mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), reread=exact)
+        deadline, sure = request.deadline_ms, SETTLED_WHEN[request.effort]
+        unhurried = deadline is None or FORWARDS * self._forward_ms < deadline
+        return Asked(span.mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
 
     def _limit(self, span: Span) -> int:
         return max(1, min(span.budget, self._context // 4))
@@ -190,7 +215,7 @@ class FamilyEngine:
         window, answer = request.windows[span.window], spelled[len(text.typed) :].decode("utf-8", "replace")
         kept, complete = cut(
             window.text[: span.start],
-            answer.partition("\ufffd")[0],
+            self._whole_words(answer.partition("\ufffd")[0], progress),
             window.text[span.end :],
             language=window.language,
             mode=span.mode,
@@ -198,6 +223,12 @@ class FamilyEngine:
         )
         shown = self._covering(progress.settled, len(text.typed) + len(kept.encode())) if kept else ()
         return Filled(kept, shown, self._judge.p_accept(shown, complete=complete), complete)
+
+    def _whole_words(self, answer: str, progress: Progress) -> str:
+        """Without a word at the end that probably goes on."""
+        following = self._tokens.token_bytes[progress.next] if progress.next >= 0 else b"a"
+        goes_on = following[:1].isalnum() or following[:1] == b"_" or following[:1] >= b"\x80"
+        return LAST_WORD.sub("", answer) if goes_on and not progress.done else answer
 
     def _covering(self, settled: Sequence[Settled], size: int) -> tuple[float, ...]:
         """The probabilities of the tokens that spell the first `size` bytes."""
@@ -214,6 +245,10 @@ def _old(request: InfillRequest, span: Span) -> str:
     return request.windows[span.window].text[span.start : span.end]
 
 
+def _on_cpu(runtime: Runtime) -> bool:
+    return runtime.device.lower().startswith("cpu")
+
+
 def open_family(folder: Path, record: ModelRecord, resources: Resources) -> FamilyEngine:
     """The diffusion model in a folder, whose record names its family."""
     family = family_named(record.prompt)
@@ -227,7 +262,6 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
         loading = beside.submit(PretrainedTokenizer, folder / TOKENIZER_FILE)
         runtime = open_decoder(folder, record, resources)
         tokenizer = loading.result()
-    on_cpu = runtime.device.lower().startswith("cpu")
     at_once = READ_ONWARD if family.length == "continue" else READ_AT_ONCE
     return FamilyEngine(
         runtime,
@@ -235,6 +269,6 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
         record,
         family,
         calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
-        context=at_once if on_cpu else 0,
+        context=at_once if _on_cpu(runtime) else 0,
         weights=sum(path.stat().st_size for path in folder.glob("*.safetensors")),
     )

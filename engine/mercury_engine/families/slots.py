@@ -47,6 +47,7 @@ class Slots:
         self._rank = rank
         self._window = window
         self._start = start
+        self._likeliest: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -66,6 +67,11 @@ class Slots:
         return [slot for slot in self._slots[:first] if slot is not None]
 
     @property
+    def next(self) -> int:
+        """The likeliest token of the first open slot, as it last seemed; -1 if that is not known."""
+        return self._likeliest.get(len(self.leading), -1)
+
+    @property
     def at_best(self) -> list[float]:
         """The probabilities of all slots if those that are open turn out certain."""
         return [1.0 if slot is None else slot[1] for slot in self._slots]
@@ -81,6 +87,7 @@ class Slots:
         numbers, logits_OV = numbers[begun:], logits_OV[begun:]
         if numbers:
             ids_O, probabilities_O = self._vocabulary.choose(logits_OV, expand=self._room > 0)
+            self._likeliest = dict(zip(numbers, ids_O.tolist(), strict=True))
             for at in self._chosen(numbers, probabilities_O, sure, least=0 if begun else 1):
                 self.put(numbers[at], int(ids_O[at]), float(probabilities_O[at]))
             self._resize()

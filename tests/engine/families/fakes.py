@@ -7,6 +7,7 @@ import numpy as np
 
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.families.family import Family
+from mercury_engine.families.progress import Encoded, FamilyModel
 from mercury_engine.families.vocabulary import FamilyVocabulary
 from mercury_engine.tokens.vocabulary import PAD
 
@@ -139,3 +140,42 @@ def request(marked, *, mode="line", budget=32, path="shapes.py", session="s", **
     at = marked.index("$0")
     window = Window(path, "python", marked.replace("$0", "", 1))
     return InfillRequest(session=session, windows=(window,), spans=(Span(0, at, at, mode, budget),), **fields)
+
+
+def model_of(family, script, **options):
+    runtime = ScriptedRuntime(family, tokenizer_of(family), script, **options)
+    return FamilyModel(runtime, family, runtime.ids), runtime
+
+
+def encoded_of(runtime, *, exact=False):
+    return None if exact else Encoded(runtime.cache())
+
+
+def words(family, text):
+    return tokenizer_of(family).encode(text)
+
+
+class RandomRuntime(ScriptedRuntime):
+    """Says anything."""
+
+    def __init__(self, family, tokenizer, seed, sharpness):
+        super().__init__(family, tokenizer, None)
+        self.random, self.sharpness = np.random.default_rng(seed), sharpness
+
+    def forward(self, rows, cache):
+        entries = list(zip(rows.ids_R.tolist(), rows.positions_R.tolist(), strict=True))
+        self.rows.append(len(entries))
+        logits = self.random.normal(size=(len(rows.wanted), self.config.vocabulary)) * self.sharpness
+        return SimpleNamespace(logits_WV=logits.astype(np.float32), entries=entries)
+
+
+def check_random(family, seed, sharpness, limit, steps_of):
+    """Whatever a model says, its answer ends, with one forward to a step, and holds text only."""
+    runtime = RandomRuntime(family, tokenizer_of(family), seed, sharpness)
+    model = FamilyModel(runtime, family, runtime.ids)
+    count = 0
+    for count, progress in enumerate(steps_of(model), 1):
+        assert len(runtime.rows) == count
+        assert len(progress.settled) <= limit
+        assert all(runtime.tokenizer.token_bytes[token] for token, _ in progress.settled)
+    assert count <= 3 * (limit + family.block) + 5

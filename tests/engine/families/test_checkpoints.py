@@ -6,9 +6,10 @@ from safetensors.numpy import load_file
 
 from mercury_engine.api import EngineError
 from mercury_engine.families.context import Around
-from mercury_engine.families.decode import FamilyModel, Gap
 from mercury_engine.families.engine import open_family
 from mercury_engine.families.family import family_for, family_named
+from mercury_engine.families.gap import Gap
+from mercury_engine.families.progress import Encoded, FamilyModel
 from mercury_engine.families.slots import Slots
 from mercury_engine.families.vocabulary import FamilyVocabulary
 from mercury_engine.model.convert import convert
@@ -77,8 +78,8 @@ def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, tmp_path, torch_a
     runtime = OpenvinoRuntime(config, weights, threads=1, precision=ov.Type.f32)
     model = model_of(runtime, name, tmp_path)
     before, after = [3, 9, 27, 81], [5, 25, 125]
-    for reread in (True, False):
-        gap = Gap(model, Around(before, after, b""), Slots(model.vocabulary, 6, limit=6), reread=reread)
+    for encoded in (None, Encoded(runtime.cache())):
+        gap = Gap(model, Around(before, after, b""), Slots(model.vocabulary, 6, limit=6), encoded)
         first, second = gap.read(), gap.read()
         expected = published(*torch_and_transformers, tmp_path, name, [*before, *gap.slots.ids, *after])[4:10]
         np.testing.assert_allclose(first, expected, rtol=0, atol=TOLERANCE * np.abs(expected).max())

@@ -43,9 +43,9 @@ def test_a_begun_word_is_left_to_the_answer():
 
 def test_what_the_text_behind_does_not_need_is_for_the_text_before():
     _, before, after, _ = text_of("dream", "12\n" * 100, "", 62)
-    assert (before, after) == ("12\n" * 20, "")
+    assert (before, after) == ("12\n" * 18, "")
     _, before, after, _ = text_of("dream", "12\n" * 100, "34\n" * 100, 62)
-    assert (before, after) == ("12\n" * 14, "34\n" * 6)
+    assert (before, after) == ("12\n" * 13, "34\n" * 6)
     _, before, after, _ = text_of("dream", "12\n" * 2, "34\n" * 100, 62)
     assert (before, after) == ("12\n" * 2, "34\n" * 18)
 

@@ -37,11 +37,11 @@ def spelled(runtime, ids):
 
 
 PROMPTS = {
-    "dream": "<|beginoftext|>a = [\n" + "<|mask|>" * 8 + "\n]\n<|endoftext|>",
+    "dream": "<|beginoftext|>a = [\n" + "<|mask|>" * 16 + "\n]\n<|endoftext|>",
     "dreamon": "<|beginoftext|>a = [\n" + "<|mask|>" * 4 + "\n]\n<|endoftext|>",
-    "open-dcoder": "a = [\n" + "<M>" * 8 + "\n]\n",
-    "llada": "<|startoftext|>a = [\n" + "<|mdm_mask|>" * 8 + "\n]\n<|endoftext|>",
-    "tiny-a2d": "a = [\n" + "<|mask|>" * 8 + "\n]\n",
+    "open-dcoder": "a = [\n" + "<M>" * 16 + "\n]\n",
+    "llada": "<|startoftext|>a = [\n" + "<|mdm_mask|>" * 16 + "\n]\n<|endoftext|>",
+    "tiny-a2d": "a = [\n" + "<|mask|>" * 16 + "\n]\n",
     "tiny-a2d-bd3lm": "a = [\n" + "<|mask|>" * 26,
     "sdar": "a = [\n" + "<|MASK|>" * 2,
     "fast-dllm-v2": "a = [\n" + "|<MASK>|" * 26,
@@ -84,8 +84,8 @@ def test_a_block_goes_on_until_the_family_ends_it():
         assert filled.complete
 
 
-def test_an_answer_that_is_too_long_is_incomplete():
-    filled, _ = check("sdar", "a =\n$0", "a =\n" + "1234567890" * 5, "1234567890", mode="block", budget=10)
+def test_an_answer_that_is_too_long_ends_with_a_whole_word():
+    filled, _ = check("sdar", "a =\n$0", "a =\n" + "12 45 7890" * 5, "12 45", mode="block", budget=10)
     assert not filled.complete
 
 
@@ -199,7 +199,13 @@ def test_another_answer():
     assert drafts[0].spans[0].text != drafts[1].spans[0].text
 
 
-def test_families_that_look_both_ways_encode_nothing_ahead():
-    engine, runtime = engine_of("dream", says(""))
-    assert list(engine.warm(request(MARKED))) == []
-    assert not runtime.rows
+def test_the_text_around_a_gap_is_encoded_ahead():
+    engine, runtime = engine_of("dream", says("a =\n" + "x" * 99))
+    assert len(list(engine.warm(request("a =\n" * 20 + "$0\n")))) == 1
+    warmed = runtime.rows.pop()
+    list(engine.infill(request("a =\n" * 20 + "$0\n")))
+    assert max(runtime.rows) < warmed
+    runtime.rows.clear()
+    assert list(engine.warm(request("a =\n" * 20 + "$0\n", effort="high"))) == []
+    list(engine.infill(request("a =\n" * 20 + "$0\n", effort="high")))
+    assert min(runtime.rows) >= warmed - 16, "with high effort each forward reads everything"

@@ -1,0 +1,66 @@
+"""What is asked of a diffusion model, how far it is, and what stays encoded in between."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from mercury_engine.families.family import Family
+from mercury_engine.families.slots import SURE, Settled
+from mercury_engine.families.vocabulary import FamilyVocabulary
+from mercury_engine.model.runtime import Cache, Runtime
+
+__all__ = ["NOTHING_YET", "Asked", "Encoded", "FamilyModel", "Progress"]
+
+
+class FamilyModel(Struct, frozen=True, eq=False):
+    runtime: Runtime
+    family: Family
+    vocabulary: FamilyVocabulary
+
+
+class Asked(Struct, frozen=True):
+    """At most `limit` tokens; those `sure` are settled together; `rank` asks for another answer than the likeliest.
+    `compare`: whether there is time to look at gaps of several lengths."""
+
+    mode: Literal["line", "block"]
+    limit: int
+    sure: float = SURE
+    rank: int = 0
+    compare: bool = True
+
+
+class Progress(Struct, frozen=True):
+    """After a forward: the tokens that are settled from the left on, whether they are the whole answer, and the token
+    that probably follows them, -1 if that is not known. `at_best` are the probabilities of all tokens of the answer if
+    those that are open turn out certain."""
+
+    settled: Sequence[Settled] = ()
+    done: bool = False
+    next: int = -1
+    at_best: Sequence[float] = ()
+
+
+NOTHING_YET = Progress()
+
+
+class Encoded:
+    """What is encoded of one text: the tokens `ids` from its start on, then `after`, what is behind a gap, from the
+    position `behind` on; -1 if it is not encoded any more. `patched` tokens were read later than those before them."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.ids: list[int] = []
+        self.after: list[int] = []
+        self.behind = -1
+        self.patched = 0
+
+    def common(self, ids: Sequence[int]) -> int:
+        """How many of these ids are encoded."""
+        both = zip(self.ids, ids, strict=False)
+        return next((at for at, (old, new) in enumerate(both) if old != new), min(len(self.ids), len(ids)))
+
+    def keep(self, count: int) -> None:
+        self.cache.truncate(count)
+        del self.ids[count:]
+        self.behind = -1
