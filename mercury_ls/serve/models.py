@@ -78,8 +78,16 @@ def open_server(record: ModelRecord, settings: "EngineSettings", report: Report,
 
     if not record.local:
         return open_remote(record, network=network)
-    local = open_model(resolve(record.local), settings, report)
+    local = open_model(of_this_machine(record), settings, report)
     try:
         return RaceEngine(record.name, local, open_remote(record, network=network))
     except EngineError as error:
         return RaceEngine(record.name, local, None, str(error))
+
+
+def of_this_machine(record: ModelRecord) -> Path | None:
+    folder = resolve(record.local)
+    beside = None if folder is None else read_record(folder)
+    if beside is not None and beside.kind == "server":
+        raise EngineError(f"{record.name}: local = {record.local!r} is a server too; name a model that runs here")
+    return folder

@@ -47,7 +47,14 @@ PATIENCE = 2
 
 BROKEN_OFF = LinkError("broken", "the connection was closed in the middle of an answer")
 
+PICKY = frozenset({400, 422, 500})
+"""How servers refuse a field that they do not know, or cannot honour."""
+
 Wait = Callable[[], float]
+
+
+class PickyError(EngineError):
+    """A first question that was refused, and is worth another try."""
 
 
 class RemoteEngine:
@@ -67,6 +74,8 @@ class RemoteEngine:
         self._protocol = protocol_named(record.protocol)
         self._form = form_of(record, self._protocol)
         self._health = Health(is_loopback=client.site.is_loopback, clock=clock)
+        self._plain: bool | None = None
+        """Whether it is asked without what not every server knows; None until an answer has come."""
         self._has: list[str] = []
         self._open = 0
         self._late = 0
@@ -83,7 +92,7 @@ class RemoteEngine:
         for _ in self._right_model(wait):
             yield untouched
         for attempt in self._attempts(request):
-            latest = yield from self._answer(attempt, replace(untouched, sent=attempt.sent), wait, due)
+            latest = yield from self._plain_if_need_be(attempt, replace(untouched, sent=attempt.sent), wait, due)
             if latest.step:
                 break
         yield replace(latest, final=True)
@@ -148,6 +157,24 @@ class RemoteEngine:
             return asking.gap(self._protocol, asked, request, span, address=address, budget=budget)
         return asking.filling(form, asked, request, span, address=address, budget=budget)
 
+    def _plain_if_need_be(
+        self, attempt: Attempt, untouched: Draft, wait: Wait, due: float
+    ) -> Generator[Draft, None, Draft]:
+        """A server that refuses its first question may not know all of its fields: it is asked again without them."""
+        if self._plain is not None:
+            return (yield from self._answer(attempt, untouched, wait, due))
+        try:
+            latest = yield from self._answer(attempt, untouched, wait, due)
+            self._plain = False
+        except PickyError:
+            self._plain = True
+            try:
+                latest = yield from self._answer(attempt, untouched, wait, due)
+            except EngineError:
+                self._plain = None
+                raise
+        return latest
+
     def _answer(self, attempt: Attempt, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
         what the user has typed."""
@@ -187,6 +214,8 @@ class RemoteEngine:
                     raise self._health.failed(Trouble(f"{address} gave up: {told(event.error, self._key)}"))
                 heard.add(event)
         except WrongAnswerError as error:
+            if self._plain is None and exchange.done:
+                raise PickyError(str(error)) from None
             raise self._health.failed(wrong_answer(address, str(error))) from None
         if exchange.done and not heard.end:
             if not events.ended:
@@ -196,7 +225,7 @@ class RemoteEngine:
 
     def _opened(self, ask: Ask, tokens: int) -> Exchange:
         full = replace(ask, model=self._record.model, context=self._context, tokens=tokens)
-        return self._client.open("POST", self._protocol.path, body(self._protocol, full))
+        return self._client.open("POST", self._protocol.path, body(self._protocol, full, plain=bool(self._plain)))
 
     def _taken(self, exchange: Exchange, wait: float) -> bytes:
         try:
@@ -228,7 +257,10 @@ class RemoteEngine:
                 rest = end.value
                 break
             yield latest
-        raise self._health.failed(self._trouble(self._protocol.path, exchange, data + rest))
+        trouble = self._trouble(self._protocol.path, exchange, data + rest)
+        if self._plain is None and exchange.status in PICKY:
+            raise PickyError(trouble.sentence)
+        raise self._health.failed(trouble)
 
     def _trouble(self, path: str, exchange: Exchange, said: bytes) -> Trouble:
         return status_trouble(self._record, path, exchange.status, exchange.headers, said, key=self._key, has=self._has)

@@ -36,7 +36,8 @@ class WrongAnswerError(Exception):
 class Protocol(Struct, frozen=True, kw_only=True):
     """Where to send a request, and what its fields are called; a dot leads into an object, and "" is not sent.
 
-    `sampling` goes before `temperature` and `seed`; None where a server decides on both. `fixed` is sent always.
+    `sampling` goes before `temperature` and `seed`; None where a server decides on both. `fixed` is sent always,
+    `extras` and `log_probs` unless a server refuses them.
     `files`: how other files are written before the prompt, if it takes any there.
     `warms`: the tokens to ask for when only the prompt matters; None where reading ahead is of no use, or costs money.
     `one_model`: it answers with the model that it has, whatever the request says.
@@ -61,10 +62,13 @@ class Protocol(Struct, frozen=True, kw_only=True):
     sampling: str | None = ""
     streams: bool = True
     fixed: Mapping[str, Any] = {}
+    extras: Mapping[str, Any] = {}
     models: str = "/v1/models"
     warms: int | None = None
     one_model: bool = False
 
+
+# Code repeats itself: Ollama, LM Studio and llama-cpp-python punish that unless they are told not to.
 
 LLAMA = Protocol(
     name="llama",
@@ -102,11 +106,18 @@ PROTOCOLS = (
         log_probs_value=True,
         context="options.num_ctx",
         sampling="options.",
-        fixed={"raw": True, "think": False, "keep_alive": "30m"},
+        fixed={"raw": True, "think": False, "keep_alive": "30m", "options.repeat_penalty": 1.0},
         models="/api/tags",
         warms=1,
     ),
-    Protocol(name="openai", path="/v1/completions", shape="raw", log_probs="logprobs", warms=1),
+    Protocol(
+        name="openai",
+        path="/v1/completions",
+        shape="raw",
+        log_probs="logprobs",
+        extras={"repeat_penalty": 1.0},
+        warms=1,
+    ),
     Protocol(name="mistral", path="/v1/fim/completions", shape="gap", files="+++++ {path}\n{text}\n\n"),
     Protocol(name="deepseek", path="/beta/completions", shape="gap", most_stops=16, log_probs="logprobs", models=""),
     Protocol(name="inception", path="/v1/fim/completions", shape="gap", sampling=None),
@@ -153,11 +164,13 @@ class Ask(Struct, frozen=True, kw_only=True):
     seed: int = 0
 
 
-def body(protocol: Protocol, ask: Ask) -> bytes:
+def body(protocol: Protocol, ask: Ask, *, plain: bool = False) -> bytes:
+    """The request; `plain` without what not every server knows."""
     chat = protocol.shape == "chat"
     fields: dict[str, Any] = {
         **({"stream": True} if protocol.streams else {}),
         **protocol.fixed,
+        **({} if plain else {**protocol.extras, protocol.log_probs: protocol.log_probs_value}),
         "messages" if chat else protocol.prompt: [{"role": "user", "content": ask.prompt}] if chat else ask.prompt,
         protocol.model: ask.model,
         protocol.tokens: ask.tokens,
@@ -165,7 +178,6 @@ def body(protocol: Protocol, ask: Ask) -> bytes:
         protocol.file: ask.file,
         protocol.language: ask.language,
         protocol.stops: list(dict.fromkeys(ask.stops))[: protocol.most_stops],
-        protocol.log_probs: protocol.log_probs_value,
     }
     if protocol.shape == "gap":
         fields[protocol.suffix] = ask.suffix

@@ -280,7 +280,27 @@ def test_refusals_name_address_status_and_remedy(status, message, headers, says)
             assert (engine.info().notes == ()) == (status == 400)
             if headers.get("Retry-After"):
                 assert refusal(engine).endswith("asked again in 30 s")
-        assert len([each for each in server.asked if each.path == "/completion"]) == 1
+        tries = [each for each in server.asked if each.path == "/completion"]
+        assert len(tries) == 1 + (status in (400, 500)), "without what it may not know"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        document({"detail": "extra fields not permitted"}, 422),
+        document({"error": "no logprobs"}, 500),
+        streamed([], done=False),
+    ],
+)
+def test_a_picky_server_is_asked_plainly(refusal):
+    def picky(line, asked):
+        (refusal if "logprobs" in asked.json else SHAPES["openai"][1])(line, asked)
+
+    with against({"/v1/completions": picky}, "openai") as (server, engine):
+        for _ in range(2):
+            assert answer(engine).spans[0].text == "w * h"
+        assert ["logprobs" in each for each in server.bodies] == [True, False, False]
+        assert engine.info().notes == ()
 
 
 def test_no_key_where_one_is_wanted():

@@ -72,7 +72,13 @@ GAP = Ask(
                 "prompt": "<P>a<S>b<M>",
                 "model": "qwen",
                 "logprobs": True,
-                "options": {"num_predict": 32, "num_ctx": 4096, "stop": ["\n", "<E>"], "temperature": 0},
+                "options": {
+                    "num_predict": 32,
+                    "num_ctx": 4096,
+                    "stop": ["\n", "<E>"],
+                    "temperature": 0,
+                    "repeat_penalty": 1.0,
+                },
             },
         ),
         (
@@ -85,6 +91,7 @@ GAP = Ask(
                 "max_tokens": 32,
                 "stop": ["\n", "<E>"],
                 "logprobs": 1,
+                "repeat_penalty": 1.0,
                 "temperature": 0,
             },
         ),
@@ -110,6 +117,11 @@ def test_no_more_stops_than_a_server_takes():
     ask = Ask(prompt="", stops=("a", "b", "a", "c", "d", "e"))
     assert json.loads(body(protocol_named("openai"), ask))["stop"] == ["a", "b", "c", "d"]
     assert len(json.loads(body(protocol_named("ollama"), ask))["options"]["stop"]) == 5
+
+
+def test_a_plain_question_has_nothing_that_servers_may_not_know():
+    found = json.loads(body(protocol_named("openai"), RAW, plain=True))
+    assert found.keys() == {"stream", "prompt", "model", "max_tokens", "stop", "temperature"}
 
 
 def test_an_alternative_is_another_sample():
