@@ -1,0 +1,211 @@
+"""A real server of somebody else behind the real language server: llama.cpp's, with the weights that we ship."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+import mercury_engine
+from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.prompts.dialects import dialect_named
+from mercury_engine.record import ModelRecord, write_record
+from mercury_engine.remote import asking
+from mercury_engine.remote.engine import PROMPT_TOKENS, RemoteEngine
+from mercury_engine.remote.heard import Heard
+from mercury_engine.remote.http import Client
+from mercury_engine.remote.probe import probe
+from mercury_engine.remote.protocols import Event
+from tests.e2e.environment import home, stop_engine
+from tests.e2e.llama_server import MODEL, LlamaServer, completions, write_model
+from tests.e2e.raw import Raw
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+
+SHIPPED = Path(mercury_engine.__file__).parent / "models/bootstrap"
+TOKENS = 24
+HEAD = """\
+import json
+
+
+def load(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+def store(path, value):
+    with open(path, "w") as file:
+        json.dump(value, file)
+
+
+"""
+DOCUMENTS = {
+    "return.py": (
+        HEAD + "def reload(path):\n    with open(path) as file:\n        return",
+        "\n\n\nprint(reload(1))\n",
+        "line",
+    ),
+    "word.py": (HEAD + "def reload(path):\n    with open(path) as file:\n        return js", "\n", "line"),
+    "open.py": (HEAD + "def reload(path):\n    with op", "\n", "line"),
+    "call.py": (HEAD + "def reload(path):\n    with open(", "\n", "line"),
+    "body.py": (HEAD + "def reload(path):\n    ", "\n\n\nprint(reload(1))\n", "block"),
+    "start.py": ("import os\nimport sys\n\n\ndef main(arguments):\n    for", "\n", "line"),
+}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory) -> Path:
+    return write_model(SHIPPED, tmp_path_factory.mktemp("gguf") / "bootstrap.gguf")
+
+
+@pytest.fixture(scope="module")
+def llama(weights, tmp_path_factory):
+    server = LlamaServer(weights, tmp_path_factory.mktemp("log") / "llama.log")
+    server.start()
+    yield server
+    server.kill()
+
+
+def record(llama: LlamaServer) -> ModelRecord:
+    return ModelRecord(
+        name="theirs",
+        kind="server",
+        prompt="codestral",
+        protocol="openai",
+        address=llama.address,
+        model=MODEL,
+        context=1024,
+    )
+
+
+def asked(name: str) -> InfillRequest:
+    before, after, mode = DOCUMENTS[name]
+    at = len(before)
+    window = Window(name, "python", before + after)
+    return InfillRequest(session="s", windows=(window,), spans=(Span(0, at, at, mode, TOKENS),))
+
+
+def in_process(weights: Path, request: InfillRequest) -> str:
+    """What the same prompts give without any server, read as the answers of one."""
+    (span,) = request.spans
+    budget = min(1024, PROMPT_TOKENS)
+    for attempt in asking.filling(dialect_named("codestral"), request, request, span, address="", budget=budget):
+        (said,) = completions(weights, [attempt.ask.prompt], attempt.ask.tokens)
+        heard = Heard(attempt.forced)
+        is_whole = len(said["tokens"]) < attempt.ask.tokens or (span.mode == "line" and "\n" in said["text"])
+        heard.add(Event(said["text"], end="stop" if is_whole else "length"))
+        if not heard.departs:
+            return attempt.show(heard).text
+    raise AssertionError("the last attempt asks from the cursor itself")
+
+
+async def test_what_listens_there_is_found_out(llama):
+    found = probe(llama.address)
+    assert found.protocol == "openai"
+    assert [(each.name, each.prompt) for each in found.models] == [(MODEL, "codestral")]
+    assert found.completes, found.note
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+async def test_greedy_answers_are_the_same_as_in_process(llama, weights, name):
+    client = Client(llama.address)
+    try:
+        *_, last = RemoteEngine(record(llama), client).infill(asked(name))
+    finally:
+        client.close()
+    assert last.spans[0].text == in_process(weights, asked(name))
+    assert last.spans[0].confidence, "the server gives log probabilities"
+
+
+@pytest.fixture(scope="module")
+def environment(llama, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("h")
+    added = folder / "theirs"
+    added.mkdir()
+    write_record(record(llama), added)
+    variables = home(
+        folder,
+        MERCURY_ENGINE_MODEL=str(added),
+        MERCURY_ENGINE_DEADLINE_MS="2000",
+        MERCURY_SUGGEST_MINIMUM_PROBABILITY="0",
+    )
+    yield variables
+    stop_engine(variables)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def editor(environment, tmp_path_factory) -> AsyncIterator[Raw]:
+    async with Raw(environment, tmp_path_factory.mktemp("project").resolve()) as server:
+        await server.until("ready")
+        yield server
+
+
+async def suggested(editor: Raw, name: str, copy: str) -> str:
+    """What is suggested at the cursor of a new file with this document; "" for nothing."""
+    before, after, _ = DOCUMENTS[name]
+    uri = editor.open(f"{copy}_{name}", before + after)
+    items = await editor.inline(uri, *place(before))
+    return items[0]["insertText"] if items else ""
+
+
+async def told(editor: Raw, name: str, copy: str) -> str:
+    return await editor.why((editor.root / f"{copy}_{name}").as_uri(), *place(DOCUMENTS[name][0]))
+
+
+def place(before: str) -> tuple[int, int]:
+    return before.count("\n"), len(before) - before.rfind("\n") - 1
+
+
+async def until_suggested(editor: Raw, name: str, copy: str) -> str:
+    async with asyncio.timeout(60):
+        for number in range(10_000):
+            if text := await suggested(editor, name, f"{copy}{number}"):
+                return text
+            await asyncio.sleep(0.05)  # the server is left alone for a while after a failure
+    raise AssertionError("never")
+
+
+async def test_an_editor_gets_the_servers_answers(editor, weights):
+    for name in ("return.py", "call.py"):
+        assert await suggested(editor, name, "plain") == in_process(weights, asked(name)).rstrip()
+
+
+async def test_the_server_dies_and_comes_back(editor, llama):
+    before = await suggested(editor, "return.py", "alive")
+    llama.kill()
+    assert await suggested(editor, "return.py", "dead") == ""
+    reason = await told(editor, "return.py", "dead")
+    assert f"{llama.address} does not answer" in reason
+    assert "mercury-ls model use bootstrap" in reason
+    llama.start()
+    assert await until_suggested(editor, "return.py", "back") == before
+
+
+async def test_a_server_that_hangs_delays_nothing_longer_than_the_deadline(editor, llama):
+    llama.suspend()
+    try:
+        for number in range(2):
+            assert await asyncio.wait_for(suggested(editor, "return.py", f"hung{number}"), 10) == ""
+        status = await editor.request("mercury/status", {})
+        assert "slower than engine.deadline_ms allows" in str(status)
+    finally:
+        llama.resume()
+    assert await until_suggested(editor, "return.py", "resumed")
+
+
+async def test_another_model_at_the_same_address_is_not_taken_for_the_right_one(editor, llama):
+    llama.kill()
+    assert await suggested(editor, "return.py", "between") == ""
+    llama.start(alias="phi-4")
+    async with asyncio.timeout(60):
+        for number in range(10_000):
+            assert await suggested(editor, "return.py", f"other{number}") == ""
+            reason = await told(editor, "return.py", f"other{number}")
+            if "has no model" in reason:
+                break
+            await asyncio.sleep(0.05)
+    assert f"has no model '{MODEL}'; it has phi-4" in reason
+    llama.kill()
+    llama.start()
+    assert await until_suggested(editor, "return.py", "right")
