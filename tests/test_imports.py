@@ -38,7 +38,8 @@ HEAVY = {
 BOUNDARY = {"api", "redaction", "record", "tuning_data"}
 ORDER = {
     "mercury_ls": (
-        *("wording", "code", "settings", "project", "link", "serve", "completion", "next_edit", "session", "lsp"),
+        *("wording", "code", "settings", "project", "link", "serve", "models", "completion"),
+        *("next_edit", "session", "lsp"),
         *("complete", "tuning", "doctor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": (

@@ -42,8 +42,10 @@ def add(options: argparse.Namespace) -> int:
         name=options.name,
         revision=options.revision,
         precision=options.precision,
+        prompt=options.prompt,
         model=options.model,
         key=options.key,
+        local=options.local,
     )
     progress = Progress()
     try:
@@ -133,8 +135,8 @@ def chosen(options: argparse.Namespace, name: str) -> int:
 
 
 def report_other(message: str) -> int:
-    print(message)
-    return 3
+    sys.stderr.write(f"{message}\n")
+    return 1
 
 
 def remove(options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ EXIT_CODES = {
     0: "success",
     1: "failure, no result, or something to fix",
     2: "wrong arguments; nothing was done",
-    3: "no change: no server is running, one is already running, or tuning brought no improvement",
+    3: "no change: no server is running, one is already running, you did not agree, or tuning brought no improvement",
 }
 """The same for every command."""
 
@@ -90,8 +90,7 @@ def add_model(commands: Any) -> None:
         It is loaded once, to see that it works, and written to your settings file. Running editors switch to it
         without a restart.""",
         "mercury-ls model use qwen2.5-coder-0.5b",
-        _1="it could not be loaded or chosen; the model before it stays",
-        _3="something else, such as an environment variable or an editor, names another model and wins",
+        _1="it could not be loaded, or something else, such as an editor's own settings, names another model and wins",
     )
     use.add_argument("model", metavar="NAME", help="a name that `mercury-ls model list` shows, or auto")
     remove = add_command(
@@ -147,7 +146,11 @@ def add_added(verbs: Any) -> None:
             const=bits,
             help=f"store weights in {bits[3:]} bits (default: 8 below a billion parameters, else 4)",
         )
+    add.add_argument("--prompt", metavar="FORMAT", default="", help="format of its prompts, if it is not recognised")
     add.add_argument("--model", metavar="NAME", default="", help="of a server: the model there")
+    add.add_argument(
+        "--local", metavar="NAME", default="", help="of a server: the installed model that answers until it has"
+    )
     add.add_argument(
         "--key", metavar="PLACE", default="", help="of a server: where its key is: env:NAME or keyring:SERVICE/NAME"
     )

@@ -213,6 +213,8 @@ class Server(LanguageServer):
     def engine_changed(self, status: Status) -> None:
         """The engine is loading, ready or gone: shown as the client can show it."""
         log.info("engine %s %s", status.state, status.detail)
+        if status.state == "unavailable":  # `mercury-ls model use` ended it: the next one has the model chosen there
+            self.follow_user_file()
         if self.dialect == "copilot":
             self.protocol.notify("didChangeStatus", copilot_status(status))
         if self.knows_mercury:
@@ -278,7 +280,8 @@ class Server(LanguageServer):
         if not needs_new_engine(before, after):
             return
         self.keep(self.wiring.renew_engine(self.started))
-        if not after.engine.address and not before.engine.address:
+        ready = self.started.engine.status.state == "ready"
+        if ready and not after.engine.address and not before.engine.address:
             remedy = "run `mercury-ls serve --stop`, and it starts with the new ones"
             self.show(lsp.MessageType.Info, f"a running engine server keeps its old settings: {remedy}")
 

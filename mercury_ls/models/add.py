@@ -1,7 +1,7 @@
 """Adds a model: what it is and what it costs is known, and confirmed by the user, before its weights are loaded."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -31,14 +31,17 @@ SPARE_DISK = 200_000_000
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What the user asked for. `model` and `key` are for servers."""
+    """What the user asked for. `prompt` is the format of the prompts, where it cannot be told from the model. `model`,
+    `key` and `local` are for servers."""
 
     source: str
     name: str = ""
     revision: str = ""
     precision: Precision | None = None
+    prompt: str = ""
     model: str = ""
     key: str = ""
+    local: str = ""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -75,8 +78,8 @@ def add(order: Order, *, network: bool, agreed: Callable[[Plan], bool], report: 
     name = checked_name(order.name or usual, {*models.installed()})
     if isinstance(source, Server):
         return add_server(source, name, order, network, agreed)
-    if order.model or order.key:
-        raise EngineError(f"--model and --key are for servers, and {order.source} is none: leave them out")
+    if order.model or order.key or order.local:
+        raise EngineError(f"--model, --key and --local are for servers, and {order.source} is none: leave them out")
     with library.workplace(name, f"{order.source} {order.revision}") as place:
         supply = described_supply(source, order, place, report)
         plan = planned(name, supply, order)
@@ -164,7 +167,7 @@ def from_gguf(file: Path, place: Path) -> Supply:
 
 
 def planned(name: str, supply: Supply, order: Order) -> Plan:
-    identity = added.identify(supply.folder, " ".join(dict.fromkeys([Path(supply.source).name, name])))
+    identity = added.identify(supply.folder, " ".join(dict.fromkeys([Path(supply.source).name, name])), order.prompt)
     precision = order.precision or ("int8" if supply.parameters < SMALL_MODEL else "int4")
     keeps = bytes_of(supply.parameters, precision)
     record = ModelRecord(
@@ -177,7 +180,6 @@ def planned(name: str, supply: Supply, order: Order) -> Plan:
         architecture=identity.architecture,
         parameters=supply.parameters,
         precision=precision,
-        context=identity.context,
     )
     return Plan(
         record=record,
@@ -238,22 +240,7 @@ def add_server(
             f"{order.source} is a server and chooses its model's precision: leave out --int8 and --revision"
         )
     check_address(server.address, network)
-    key = checked_key(order.key or server.key)
-    protocol, known = server.protocol, ()
-    if not server.protocol or is_local(server.address):
-        found = added.probe(server.address, key)
-        protocol, known = found.protocol, found.models
-    model = checked_model(order.model or server.model, known, server.address)
-    record = ModelRecord(
-        name=name,
-        kind="server",
-        prompt=added.prompt_of(model, protocol),
-        source=order.source,
-        protocol=protocol,
-        address=server.address,
-        model=model,
-        key=key,
-    )
+    record = asked_server(server, name, order, checked_key(order.key or server.key))
     if not agreed(Plan(record=record, answers="what its model can")):
         return None
     with library.workplace(name, order.source) as place:
@@ -261,6 +248,31 @@ def add_server(
         made.mkdir(exist_ok=True)
         library.finish(record, made, place)
     return record
+
+
+def asked_server(server: Server, name: str, order: Order, key: str) -> ModelRecord:
+    """What a server says of itself; a provider's is known, and not asked for money."""
+    model, protocol, prompt, context = order.model or server.model, server.protocol, "", 0
+    if not protocol or is_local(server.address):
+        found = added.probe(server.address, key, model)
+        model = checked_model(model, [each.name for each in found.models], server.address)
+        offered = next((each for each in found.models if each.name == model), None)
+        protocol, prompt = found.protocol, offered.prompt if offered else ""
+        context = offered.context if offered else 0
+    if order.local:
+        models.resolve(order.local)
+    return ModelRecord(
+        name=name,
+        kind="server",
+        prompt=order.prompt or added.next_edit_format(model) or prompt,
+        source=order.source,
+        protocol=protocol,
+        address=server.address,
+        model=model,
+        context=context,
+        key=key,
+        local=order.local,
+    )
 
 
 def check_address(address: str, network: bool) -> None:
@@ -283,7 +295,7 @@ def checked_key(key: str) -> str:
     return key
 
 
-def checked_model(wanted: str, known: tuple[str, ...], address: str) -> str:
+def checked_model(wanted: str, known: Sequence[str], address: str) -> str:
     """Names are typed exactly: a wrong one is answered with what there is."""
     if wanted and known and wanted not in known:
         raise EngineError(f"{address} has no model {wanted}: it has {', '.join(known)}")

@@ -75,9 +75,9 @@ def of_record(record: ModelRecord) -> Row:
     )
 
 
-def of_server(found: added.Probed) -> Row:
-    names = ", ".join(found.models) or "its own model"
-    return Row(name=f"({names})", kind="server", source=f"running: {found.protocol}", address=found.address)
+def of_server(found: "added.Found") -> Row:
+    names = ", ".join(model.name for model in found.models) or "its own model"
+    return Row(name=f"({names})", kind="server", source=f"running: {found.server}", address=found.address)
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -2,21 +2,25 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.record import Kind, ModelRecord
 
+if TYPE_CHECKING:
+    from mercury_engine.families.family import Family
+    from mercury_engine.remote.probe import Found
+
 __all__ = [
     "Identity",
-    "Probed",
     "convert",
     "describe_gguf",
     "identify",
+    "next_edit_format",
     "open_once",
     "probe",
     "running",
@@ -28,6 +32,7 @@ Report = Callable[[float, str], None]
 
 NEXT_EDIT = ("zeta-?2\\.1", "zeta-?2", "zeta", "sweep", "instinct")
 """A next-edit model has the tokens and the config of the model that it was trained from: only its name tells."""
+NEXT_EDITS, LINES = "next edits", "lines and blocks"
 QUANTISED = "{} are quantised already ({}): add the model that they were made from, and choose --int8 or --int4"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 LARGEST_HEADER = 100 << 20
@@ -39,38 +44,64 @@ class Identity(Struct, frozen=True):
     kind: Kind
     prompt: str
     architecture: str
-    context: int
     answers: str
 
 
-def identify(folder: Path, name: str) -> Identity:
+def identify(folder: Path, name: str, prompt: str = "") -> Identity:
     """From config and tokenizer alone, so that nobody waits for the weights of a model that cannot be used.
 
-    `name` is what the model is called where it comes from: some families differ in nothing else.
+    `name` is what the model is called where it comes from: some families differ in nothing else. `prompt` is what the
+    user says its prompts look like.
     """
+    config, tokens = small_file(folder / "config.json"), added_tokens(folder)
+    architecture = ", ".join(map(str, config.get("architectures") or ["not named"]))
+    if quantised := config.get("quantization_config"):
+        raise EngineError(f"{name}: {QUANTISED.format('its weights', quantised.get('quant_method', 'unknown'))}")
+    kind, prompt, answers = named_kind(prompt) if prompt else found_kind(config, tokens, name, architecture)
+    check_architecture(folder / "config.json", config)
+    return Identity(kind, prompt, architecture, answers)
+
+
+def found_kind(
+    config: Mapping[str, Any], tokens: Collection[str], name: str, architecture: str
+) -> tuple[Kind, str, str]:
     from mercury_engine.families.family import family_for
     from mercury_engine.prompts.dialects import dialect_for
 
-    config, tokens = small_file(folder / "config.json"), added_tokens(folder)
-    architecture = ", ".join(map(str, config.get("architectures") or ["not named"]))
-    context = int(config.get("max_position_embeddings") or 0)
-    if quantised := config.get("quantization_config"):
-        raise EngineError(f"{name}: {QUANTISED.format('its weights', quantised.get('quant_method', 'unknown'))}")
     if family := family_for(config, tokens, name):
-        says = "blocks" if family.answers == ("block",) else "lines and blocks"
-        return Identity("diffusion", family.name, architecture, context, f"{says}, by diffusion")
-    check_architecture(folder / "config.json", config)
-    for pattern in NEXT_EDIT:
-        if re.search(pattern, name, re.IGNORECASE):
-            return Identity(
-                "next-edit", pattern.replace("-?", "-").replace("\\", ""), architecture, context, "next edits"
-            )
+        return diffusion(family)
+    if prompt := next_edit_format(name):
+        return "next-edit", prompt, NEXT_EDITS
     if dialect := dialect_for(tokens, name):
-        return Identity("fim", dialect.name, architecture, context, "lines and blocks")
+        return "fim", dialect.name, LINES
     raise EngineError(
         f"{name} ({architecture}) was not trained to fill in the middle of a text: its tokenizer has no tokens for it; "
         "choose a base model for code: `mercury-ls model recommend`"
     )
+
+
+def named_kind(prompt: str) -> tuple[Kind, str, str]:
+    from mercury_engine.families.family import family_named
+    from mercury_engine.prompts.dialects import DIALECTS
+
+    if family := family_named(prompt):
+        return diffusion(family)
+    if any(dialect.name == prompt for dialect in DIALECTS):
+        return "fim", prompt, LINES
+    from mercury_engine.prompts.edits import edit_format
+
+    edit_format(prompt)
+    return "next-edit", prompt, NEXT_EDITS
+
+
+def diffusion(family: "Family") -> tuple[Kind, str, str]:
+    says = "blocks" if family.answers == ("block",) else LINES
+    return "diffusion", family.name, f"{says}, by diffusion"
+
+
+def next_edit_format(name: str) -> str:
+    found = next((pattern for pattern in NEXT_EDIT if re.search(pattern, name, re.IGNORECASE)), "")
+    return found.replace("-?", "-").replace("\\", "")
 
 
 def check_architecture(path: Path, config: Mapping[str, Any]) -> None:
@@ -141,30 +172,23 @@ def write_gguf(file: Path, target: Path, report: Report) -> None:
     gguf.write_weights(file, target, report)
 
 
-class Probed(Struct, frozen=True):
-    """A server that answers: how to speak to it, and the models that it has."""
+def probe(address: str, key: str, model: str) -> "Found":
+    """What listens there, after it completed something; `EngineError` says what is wrong instead."""
+    from mercury_engine.remote import keys, probe
 
-    address: str
-    protocol: str
-    models: tuple[str, ...] = ()
-
-
-def probe(address: str, key: str = "") -> Probed:
-    """Asks the server what it is; `EngineError` says why it could not be asked."""
-    from mercury_engine.remote import probe
-
-    return probed(probe.probe(address, key))
+    found = probe.probe(address, key=keys.key_at(key), model=model)
+    if found is None:
+        raise EngineError(f"nothing that can complete answers at {address}: start the server, or check the address")
+    if found.note:
+        raise EngineError(f"{address} ({found.server}): {found.note}")
+    return found
 
 
-def running() -> list[Probed]:
+def running() -> "list[Found]":
     """The servers at their usual ports of this machine."""
     from mercury_engine.remote import probe
 
-    return [probed(each) for each in probe.running()]
-
-
-def probed(found: Any) -> Probed:
-    return Probed(found.address, found.protocol, tuple(found.models))
+    return probe.running()
 
 
 def open_once(folder: Path | None, settings: Any, report: Report) -> Engine:

@@ -1,0 +1,269 @@
+"""A model is added as a whole, or nothing of it is visible; and what it is, is known before its weights are loaded."""
+
+import json
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+from mercury_engine.api import EngineError
+from mercury_engine.record import read_record
+from mercury_ls.models import add as adding
+from mercury_ls.models import hub, library
+from mercury_ls.models.add import Order, add, described
+from mercury_ls.serve import added
+from mercury_ls.settings import models
+from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
+from tests.mercury_ls.models.tiny import SPECIALS, checkpoint
+
+SMALL = ("config.json", "tokenizer.json")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    for kind in ("DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
+    monkeypatch.setattr(models, "added_home", lambda: tmp_path / "data/models")
+    monkeypatch.setattr(library, "state_file", lambda: tmp_path / "state/models.json")
+    return tmp_path / "data/models"
+
+
+@pytest.fixture
+def stand_in(home, monkeypatch, tmp_path):
+    folder = checkpoint(tmp_path / "made")
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    constants = hub.library().constants
+    with serving(StandIn(files, "org/Tiny-Coder")) as served:
+        monkeypatch.setattr(constants, "ENDPOINT", served.address)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+        yield served
+
+
+def made(source, *, agree=True, network=False, **order):
+    """The record, and what was shown before the user agreed."""
+    shown = []
+
+    def agreed(plan):
+        shown.extend(described(plan))
+        return agree
+
+    record = add(Order(source=str(source), **order), network=network, agreed=agreed, report=lambda *_: None)
+    return record, "\n".join(shown)
+
+
+def check_refused(said, source, **order):
+    with pytest.raises(EngineError) as refused:
+        made(source, **order)
+    for text in [said] if isinstance(said, str) else said:
+        assert text in str(refused.value)
+
+
+def test_a_folder_becomes_a_model_with_a_name(home, tmp_path):
+    record, shown = made(checkpoint(tmp_path / "Tiny-Coder"), precision="int4")
+    assert (record.name, record.kind, record.prompt, record.precision) == ("tiny-coder", "fim", "qwen", "int4")
+    assert record.architecture == "Qwen2ForCausalLM"
+    assert "lines and blocks (prompt format qwen)" in shown
+    assert list(models.added()) == ["tiny-coder"]
+    folder = models.resolve("tiny-coder")
+    assert read_record(folder) == record
+    assert {path.name for path in folder.iterdir()} == {"model.json", "weights.safetensors", *SMALL}
+    assert [path.name for path in home.iterdir() if path.is_dir()] == ["tiny-coder"]
+
+
+def test_a_model_of_the_hub_is_pinned_to_its_revision(home, stand_in):
+    record, shown = made("org/Tiny-Coder")
+    assert (record.source, record.revision, record.licence) == ("org/Tiny-Coder", SHA, "apache-2.0")
+    assert "licence      apache-2.0" in shown
+    assert "in 1 file" in shown
+    assert models.resolve("tiny-coder")
+
+
+def test_no_byte_of_the_weights_is_loaded_before_the_user_agrees(home, stand_in):
+    assert made("org/Tiny-Coder", agree=False)[0] is None
+    assert not any("safetensors" in path for path, _ in stand_in.asked)
+    assert not any(path.is_dir() for path in home.iterdir())
+
+
+def test_what_was_interrupted_is_not_visible_and_goes_on(home, stand_in):
+    stand_in.cut["model.safetensors"] = 5000
+    check_refused("interrupted after", "org/Tiny-Coder")
+    assert models.installed().keys() == models.shipped().keys()
+    stand_in.is_gone, asked = False, len(stand_in.asked)
+    _, shown = made("org/Tiny-Coder")
+    again = stand_in.asked[asked:]
+    assert [path.rpartition("/")[2] for path, _ in again] == ["Tiny-Coder", "model.safetensors"]
+    assert 0 < again[-1][1] <= 5000
+    assert models.resolve("tiny-coder")
+
+
+def test_what_is_left_of_another_source_is_not_used(home, stand_in, tmp_path):
+    stand_in.cut["model.safetensors"] = 5000
+    check_refused("interrupted after", "org/Tiny-Coder")
+    record, _ = made(checkpoint(tmp_path / "Tiny-Coder"))
+    assert record.revision == ""
+
+
+def test_a_conversion_that_fails_leaves_no_model(home, tmp_path, monkeypatch):
+    def fail(*_):
+        raise EngineError("damaged")
+
+    monkeypatch.setattr(added, "convert", fail)
+    check_refused("damaged", checkpoint(tmp_path / "tiny"))
+    assert models.added() == {}
+
+
+def test_a_renamed_repository_is_said_to_be_one(home, stand_in):
+    stand_in.renamed["old/coder"] = "org/Tiny-Coder"
+    record, shown = made("hf:old/coder")
+    assert (record.name, record.source) == ("coder", "org/Tiny-Coder")
+    assert "old/coder is now called org/Tiny-Coder" in shown
+
+
+def test_gated_weights_are_said_to_be_so(home, stand_in):
+    stand_in.gated, stand_in.admitted = True, False
+    check_refused(["accept its terms", "HF_TOKEN"], "org/Tiny-Coder")
+    assert models.added() == {}
+
+
+def test_pickles_are_no_weights(home, stand_in):
+    stand_in.files = {"config.json": b"{}", "pytorch_model.bin": b"", "model.gguf": b""}
+    check_refused(["no .safetensors weights", ".gguf"], "org/Tiny-Coder")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"specials": ("<|endoftext|>",)}, "was not trained to fill in the middle"),
+        ({"architectures": ["T5ForConditionalGeneration"]}, "T5ForConditionalGeneration, which cannot run in process"),
+        ({"quantization_config": {"quant_method": "awq"}}, "its weights are quantised already (awq)"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_refused_before_its_weights(home, tmp_path, changes, said):
+    check_refused(said, checkpoint(tmp_path / "tiny", **changes))
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(("text", "said"), [(None, "has no {}"), ("{", "cannot be read"), ("[]", "not a JSON object")])
+def test_a_damaged_folder_is_named(home, tmp_path, name, text, said):
+    file = checkpoint(tmp_path / "tiny") / name
+    if text is None:
+        file.unlink()
+    else:
+        file.write_text(text)
+    check_refused(said.format(name), tmp_path / "tiny")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "prompt"),
+    [("sweep-next-edit-0.5B", "next-edit", "sweep"), ("zeta-2.1", "next-edit", "zeta-2.1"), ("x", "fim", "qwen")],
+)
+def test_the_name_tells_a_next_edit_model_from_the_one_that_it_was_made_from(tmp_path, name, kind, prompt):
+    found = added.identify(checkpoint(tmp_path / "tiny"), name)
+    assert (found.kind, found.prompt) == (kind, prompt)
+
+
+def test_the_user_may_say_what_a_model_is(tmp_path):
+    folder = checkpoint(tmp_path / "tiny", specials=(*SPECIALS, "<M>"))
+    assert added.identify(folder, "tiny").kind == "diffusion"
+    assert added.identify(folder, "tiny", "qwen").kind == "fim"
+
+
+def test_a_full_disk_is_known_beforehand(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(adding.shutil, "disk_usage", lambda path: SimpleNamespace(free=150_000_000))
+    check_refused(["needs 200 MB of disk", "150 MB are free"], checkpoint(tmp_path / "tiny"))
+
+
+def test_too_little_memory_is_known_beforehand(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(adding.local, "memory", lambda: 300_000_000)
+    check_refused(["about 400 MB of memory at int8", "300 MB", "--int4"], checkpoint(tmp_path / "tiny"))
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", ".x", "auto", "fake", "bootstrap", "x" * 101])
+def test_names_are_plain_and_free(home, tmp_path, name):
+    if name:
+        check_refused("name", checkpoint(tmp_path / "tiny"), name=name)
+    made(tmp_path / "tiny" if name else checkpoint(tmp_path / "tiny"), name="mine")
+    check_refused("is the name of an installed model", tmp_path / "tiny", name="mine")
+
+
+def test_one_model_is_added_at_a_time(home, tmp_path):
+    folder = checkpoint(tmp_path / "tiny")
+    with library.workplace("other", "x"):
+        check_refused("another process is adding a model", folder)
+
+
+def test_a_model_is_removed_with_what_was_measured_of_it(home, tmp_path):
+    made(checkpoint(tmp_path / "tiny"))
+    library.note("tiny", library.Measured(2.0, 1.0, 3.0, 4))
+    assert library.measurements()["tiny"].warm_ms == 1.0
+    assert library.remove("tiny") > 10_000
+    assert (models.added(), library.measurements()) == ({}, {})
+
+
+def test_measurements_that_cannot_be_read_are_none(home, tmp_path):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/models.json").write_text("{")
+    assert library.measurements() == {}
+
+
+def test_a_damaged_record_is_shown_as_one(home, tmp_path):
+    made(checkpoint(tmp_path / "tiny"))
+    (home / "tiny/model.json").write_text("{")
+    assert library.records()["tiny"].source.startswith("damaged")
+
+
+def test_what_ships_is_not_a_model_that_was_added(home):
+    shutil.rmtree(home, ignore_errors=True)
+    assert models.added() == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "order", "said"),
+    [
+        ("nowhere", {}, "is no source of a model"),
+        ("http://192.0.2.1:8080", {}, ["another machine", "privacy.allow_network"]),
+        ("http://192.0.2.1:8080", {"network": True}, "use https://"),
+        ("mistral", {}, "privacy.allow_network"),
+        ("mistral", {"network": True, "key": "sk-123"}, "not the key"),
+        ("mistral", {"network": True, "precision": "int8"}, "is a server"),
+    ],
+)
+def test_servers_that_may_not_be_asked(home, source, order, said):
+    check_refused(said, source, **order)
+
+
+def test_a_provider_is_added_without_being_asked(home):
+    record, shown = made("mistral", network=True, model="codestral-2508")
+    assert (record.kind, record.protocol, record.model, record.key) == (
+        "server",
+        "mistral",
+        "codestral-2508",
+        "env:MISTRAL_API_KEY",
+    )
+    assert "will be sent to https://api.mistral.ai" in shown
+    assert json.loads((home / "mistral/model.json").read_bytes())["address"] == "https://api.mistral.ai"
+
+
+def server(*names, note=""):
+    offered = tuple(SimpleNamespace(name=name, prompt="qwen", context=4096) for name in names)
+    return SimpleNamespace(protocol="llama", models=offered, note=note, server="a server")
+
+
+@pytest.mark.parametrize(
+    ("names", "model", "result"),
+    [
+        (["a"], "", "a"),
+        (["a", "b"], "b", "b"),
+        ([], "", ""),
+        (["a", "b"], "", "choose one with --model, of a, b"),
+        (["a"], "b", "has no model b: it has a"),
+    ],
+)
+def test_a_server_here_is_asked_what_it_has(home, monkeypatch, names, model, result):
+    monkeypatch.setattr(added, "probe", lambda *_: server(*names))
+    if " " in result:
+        check_refused(result, "http://127.0.0.1:8080", model=model)
+    else:
+        record, _ = made("http://127.0.0.1:8080", model=model)
+        assert (record.model, record.protocol) == (result, "llama")
+        assert record.name == "127.0.0.1-8080"
