@@ -35,7 +35,7 @@ from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer
-from mercury_ls.completion.suggest import Infill
+from mercury_ls.completion.suggest import Infill, asked_modes
 from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.pipeline import answers, next_edits
@@ -225,6 +225,7 @@ def question_of(case: Case, bar: float, engine: Engine | None = None) -> NextQue
         session="bench",
         bar=bar,
         rescoring=(info and info.rescoring) or RescoringWeights(),
+        modes=asked_modes(info),
     )
 
 

@@ -25,6 +25,10 @@ SURE_ENOUGH = 0.6
 """A rule's edit as likely as this is not kept waiting for a model, which is hardly ever surer."""
 MOST_LINES = 64
 """Old and new ones together: a model that rewrites more of a file has lost its way."""
+MOST_REMOVED = 12
+"""More than are written: a model that removes more has rather stopped too early."""
+MOST_COMPARED = 400
+"""Lines between the first difference and the last one."""
 
 
 def places(question: NextQuestion, found: Sequence[Candidate]) -> Iterator[tuple[Snapshot, int]]:
@@ -70,7 +74,7 @@ def rewritten(
 
 def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int) -> list[TextEdit]:
     """What turns these whole lines into the text, in the file's style; blanks at the ends of lines make no difference.
-    None if nearly everything differs."""
+    None if the model has lost its way."""
     first, last = map(snapshot.line_of, region)
     old, new = [snapshot.line(number) for number in range(first, last + 1)], unified(text).split("\n")
     if not old[-1] and new[-1]:
@@ -78,23 +82,28 @@ def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int
     elif old[-1] and len(new) > 1 and not new[-1]:
         new.pop()
     changed = [each for each in differing(old, new) if is_visible(old, new, each)]
-    if sum(j - i + m - k for i, j, k, m in changed) > MOST_LINES:
+    gone, came = sum(j - i for i, j, _, _ in changed), sum(m - k for _, _, k, m in changed)
+    if gone + came > MOST_LINES or gone - came > MOST_REMOVED:
         return []
     edits: list[TextEdit] = []
     for i, j, k, m in changed:
-        came = in_the_files_style("\n".join(["", *new[k:m]]), snapshot).split(line_break(snapshot.text))[1:]
-        edits += hunk(snapshot, first + i, first + j, came, last, cursor)
+        lines = in_the_files_style("\n".join(["", *new[k:m]]), snapshot).split(line_break(snapshot.text))[1:]
+        edits += hunk(snapshot, first + i, first + j, lines, last, cursor)
     return edits
 
 
 def differing(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Which lines became which. What both begin and end with takes no time."""
+    """Which lines became which; all between the first difference and the last one if they are too many to compare."""
     bare = [[line.rstrip() for line in lines] for lines in (old, new)]
     same = [one == other for one, other in zip(*bare, strict=False)]
     head = same.index(False) if False in same else len(same)
     ends = zip(reversed(bare[0][head:]), reversed(bare[1][head:]), strict=False)
     tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-    matcher = SequenceMatcher(None, *(lines[head : len(lines) - tail] for lines in bare))
+    between = [lines[head : len(lines) - tail] for lines in bare]
+    if max(map(len, between)) > MOST_COMPARED:
+        yield head, len(old) - tail, head, len(new) - tail
+        return
+    matcher = SequenceMatcher(None, *between)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag != "equal":
             yield head + i, head + j, head + k, head + m

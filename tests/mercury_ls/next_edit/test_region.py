@@ -14,7 +14,7 @@ from mercury_ls.code.edits import applied
 from mercury_ls.completion.context import Budget
 from mercury_ls.completion.suggest import EVERYTHING, asked_modes
 from mercury_ls.next_edit.pipeline import next_edits
-from mercury_ls.next_edit.region import MOST_LINES, edits_of
+from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, edits_of
 from tests.mercury_ls.next_edit.test_pipeline import Engine, drawn_after, last_of, question_of
 
 SHAPES = """\
@@ -188,9 +188,19 @@ def visible(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
-def test_a_model_that_rewrites_nearly_everything_has_lost_its_way():
+@pytest.mark.parametrize(
+    ("answer", "edits"),
+    [
+        ("b = 1\n" * MOST_LINES, 0),
+        ("", 0),
+        ("a = 1\n" * (MOST_LINES - MOST_REMOVED - 1), 0),
+        ("a = 1\n" * (MOST_LINES - MOST_REMOVED), 1),
+        ("a = 1\n" * (MOST_LINES * 2), 1),
+    ],
+)
+def test_a_model_that_rewrites_or_removes_nearly_everything_has_lost_its_way(answer, edits):
     snapshot = Document("file:///a.py", "/a.py", "python", 1, "a = 1\n" * MOST_LINES).snapshot()
-    assert edits_of(snapshot, (0, len(snapshot.text)), "b = 1\n" * MOST_LINES, 0) == []
+    assert len(edits_of(snapshot, (0, len(snapshot.text)), answer, 0)) == edits
 
 
 @pytest.mark.parametrize(
@@ -212,3 +222,11 @@ async def test_a_model_that_only_fills_in_has_no_part_in_next_edits():
     answer = await last_of(question_of(LOGGED, "python", modes=("line", "block"), asks="always"), engine)
     assert (answer.edits, answer.silence) == (alone.edits, alone.silence)
     assert not engine.requests
+
+
+def test_a_long_answer_of_nonsense_is_not_compared_for_long():
+    text = "".join(f"v{number} = {number % 7}\n" for number in range(4000))
+    snapshot = Document("file:///a.py", "/a.py", "python", 1, text).snapshot()
+    assert edits_of(snapshot, (0, len(text)), text.replace(" = 3", " = 4"), 0) == []
+    (edit,) = edits_of(snapshot, (0, len(text)), text.replace("v3000 = 4", "v3000 = 5"), 0)
+    assert applied(text, [edit]) == text.replace("v3000 = 4", "v3000 = 5")
