@@ -39,6 +39,11 @@ off; to delete the counts, delete the file.
   already there or were typed before accepting.
 
 All other suggestions shown were ignored: something else was typed.
+
+Models that you add do not know how likely you are to take what they suggest. For these, `outcomes.jsonl` beside that
+file keeps their last 256 suggestions of each kind for up to sixty days: the day, how likely the model said each was,
+and whether you took it. What you refuse becomes less likely to be shown, and comes back within days. The same setting
+turns it off; to begin again, delete the file.
 """
 
 
