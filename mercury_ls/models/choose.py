@@ -55,7 +55,7 @@ def switch(
         found = current(status)
     if found is None or found.info is None or models.answers(name, found.info):
         return ""
-    return found.info.model
+    return models.FAKE if found.info.engine == models.FAKE else found.info.model
 
 
 def current(status: Callable[[], Status | None]) -> Status | None:

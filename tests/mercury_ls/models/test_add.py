@@ -89,7 +89,7 @@ def test_what_was_interrupted_is_not_visible_and_goes_on(home, stand_in):
     check_refused("interrupted after", "org/Tiny-Coder")
     assert models.installed().keys() == models.shipped().keys()
     stand_in.is_gone, asked = False, len(stand_in.asked)
-    _, shown = made("org/Tiny-Coder")
+    made("org/Tiny-Coder")
     again = stand_in.asked[asked:]
     assert [path.rpartition("/")[2] for path, _ in again] == ["Tiny-Coder", "model.safetensors"]
     assert 0 < again[-1][1] <= 5000
