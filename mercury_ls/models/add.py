@@ -103,7 +103,7 @@ def described_supply(source: Source, order: Order, place: Path, report: Report) 
         case Hub():
             return from_hub(source, order.revision, place, report)
         case Folder():
-            return from_folder(source.path)
+            return from_folder(source.path, place)
         case File():
             return from_gguf(source.path, place)
     raise AssertionError(source)
@@ -112,7 +112,7 @@ def described_supply(source: Source, order: Order, place: Path, report: Report) 
 def from_hub(source: Hub, revision: str, place: Path, report: Report) -> Supply:
     repository = hub.look(source.id, revision)
     if repository.folder:
-        found = from_folder(repository.folder)
+        found = from_folder(repository.folder, place)
         return Supply(found.folder, repository.id, found.weights, found.parameters, repository.revision)
     if not repository.weights:
         raise EngineError(
@@ -123,6 +123,7 @@ def from_hub(source: Hub, revision: str, place: Path, report: Report) -> Supply:
     folder.mkdir(exist_ok=True)
     for file in repository.small:
         hub.fetch(repository, file, folder, report)
+    added.complete_tokenizer(folder)
     missing = [file for file in repository.weights if not (folder / file.name).exists()]
     loads = sum(file.size - hub.present(folder / f"{file.name}.part") for file in missing)
     renamed = () if repository.id.lower() == source.id.lower() else (f"{source.id} is now called {repository.id}",)
@@ -146,13 +147,24 @@ def from_hub(source: Hub, revision: str, place: Path, report: Report) -> Supply:
     )
 
 
-def from_folder(folder: Path) -> Supply:
+def from_folder(folder: Path, place: Path) -> Supply:
     files = sorted(folder.glob("*.safetensors"))
     if not files:
-        raise EngineError(
-            f"{folder} has no .safetensors file, and other weights are not read: convert or download them"
-        )
-    return Supply(folder, str(folder), lambda report: None, added.weigh(files))
+        raise EngineError(f"{folder} has no .safetensors file, and no others are read: convert or download them")
+    parameters = added.weigh(files)
+    if not (folder / "tokenizer.json").exists() and (folder / "merges.txt").exists():
+        folder = linked(folder, place / "linked")
+        added.complete_tokenizer(folder)
+    return Supply(folder, str(files[0].parent), lambda report: None, parameters)
+
+
+def linked(folder: Path, target: Path) -> Path:
+    """A folder of our own with the same files, to which one can be added."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    for path in folder.iterdir():
+        (target / path.name).symlink_to(path)
+    return target
 
 
 def from_gguf(file: Path, place: Path) -> Supply:

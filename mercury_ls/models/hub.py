@@ -23,7 +23,7 @@ Report = Callable[[float, str], None]
 """How far a piece of work is, from 0 to 1, and what it is."""
 
 INDEX = "model.safetensors.index.json"
-SMALL = (".json",)
+SMALL = (".json", "merges.txt")
 """What describes a model. Nothing else is loaded but weights: no code, no pickles, no second formats."""
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Identity",
+    "complete_tokenizer",
     "convert",
     "describe_gguf",
     "identify",
@@ -34,7 +35,8 @@ NEXT_EDIT = ("zeta-?2\\.1", "zeta-?2", "zeta", "sweep", "instinct")
 """A next-edit model has the tokens and the config of the model that it was trained from: only its name tells."""
 NEXT_EDITS, LINES = "next edits", "lines and blocks"
 QUANTISED = "{} are quantised already ({}): add the model that they were made from, and choose --int8 or --int4"
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+FROM_QWEN = ("Qwen", "Dream", "SDAR", "Fast_dLLM")
+"""Tokenizers, by the beginning of their class's name, that split texts as Qwen's does."""
 LARGEST_HEADER = 100 << 20
 
 
@@ -108,6 +110,18 @@ def check_architecture(path: Path, config: Mapping[str, Any]) -> None:
     from mercury_engine.model.architectures import config_of
 
     config_of(path, dict(config), {}, 0)
+
+
+def complete_tokenizer(folder: Path) -> None:
+    """Writes the `tokenizer.json` of a model that came with its parts only."""
+    if (folder / "tokenizer.json").exists() or not (folder / "merges.txt").exists():
+        return
+    from mercury_engine.tokens.byte_level import from_files
+
+    kind = str(small_file(folder / "tokenizer_config.json").get("tokenizer_class"))
+    if not kind.startswith(FROM_QWEN):
+        raise EngineError(f"{folder}: has no tokenizer.json, and how a {kind} splits texts is not known here")
+    from_files(folder).save(str(folder / "tokenizer.json"))
 
 
 def added_tokens(folder: Path) -> frozenset[str]:

@@ -4,6 +4,7 @@ import json
 import shutil
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from mercury_engine.api import EngineError
@@ -13,6 +14,7 @@ from mercury_ls.models import hub, library
 from mercury_ls.models.add import Order, add, described
 from mercury_ls.serve import added
 from mercury_ls.settings import models
+from tests.engine.model.test_gguf import WIDTH, fields, file_of, tensors, weights
 from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
 from tests.mercury_ls.models.tiny import SPECIALS, checkpoint
 
@@ -140,6 +142,34 @@ def test_pickles_are_no_weights(home, stand_in):
 )
 def test_a_model_that_cannot_be_used_is_refused_before_its_weights(home, tmp_path, changes, said):
     check_refused(said, checkpoint(tmp_path / "tiny", **changes))
+
+
+def test_a_tokenizer_in_parts_is_put_together(home, tmp_path):
+    folder = checkpoint(tmp_path / "tiny")
+    whole = json.loads((folder / "tokenizer.json").read_bytes())
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.json").write_text(json.dumps(whole["model"]["vocab"]))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    (folder / "added_tokens.json").write_text(json.dumps({t["content"]: t["id"] for t in whole["added_tokens"]}))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "Qwen2Tokenizer"}')
+    record, _ = made(folder)
+    made_of = json.loads((home / "tiny/tokenizer.json").read_bytes())
+    assert (record.prompt, record.source) == ("qwen", str(folder))
+    assert made_of["added_tokens"] == whole["added_tokens"]
+    assert not (folder / "tokenizer.json").exists()
+
+
+def test_a_gguf_file_becomes_a_model(home, tmp_path):
+    tokens = ["a", "b", "ab", *SPECIALS]
+    more = {"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": [1] * 3 + [3] * len(SPECIALS)}
+    published = weights() | {"model.embed_tokens.weight": np.ones((len(tokens), WIDTH), np.float32)}
+    file = tmp_path / "Tiny-Q8_0.gguf"
+    file.write_bytes(
+        file_of({**fields("qwen2", **more), "tokenizer.ggml.merges": ["a b"]}, list(tensors(published, "qwen2")))
+    )
+    record, _ = made(file)
+    assert (record.name, record.prompt, record.source) == ("tiny-q8_0", "qwen", str(file))
+    assert {path.name for path in (home / record.name).iterdir()} == {"model.json", "weights.safetensors", *SMALL}
 
 
 @pytest.mark.parametrize("name", SMALL)

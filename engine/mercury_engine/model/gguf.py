@@ -1,0 +1,401 @@
+"""Reads GGUF files, the format of llama.cpp, into the layout in which checkpoints are published.
+
+Written after the format's description. A file may be damaged or malicious: every number in it is checked before it is
+used to read anything.
+"""
+
+import math
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelError
+from mercury_engine.model.stored import TensorWriter
+from mercury_engine.tokens.byte_level import byte_level
+
+__all__ = ["GgufFile", "GgufTensor", "dequantize", "describe", "read_gguf", "write_weights"]
+
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+MOST_ENTRIES = 1 << 20
+LONGEST_ARRAY = 1 << 22
+STRING, ARRAY = 8, 9
+SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+AGAIN = "download the file again"
+CONTROL, USER_DEFINED = 3, 4
+ROWS = 4096
+WEIGHTS_FILE = "model.safetensors"
+
+Report = Callable[[float, str], None]
+
+
+class GgufTensor(Struct, frozen=True, eq=False):
+    """`raw` are its bytes in the mapped file; rows are stored whole, in blocks of the kind."""
+
+    name: str
+    kind: int
+    shape: tuple[int, ...]
+    raw: np.ndarray
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Some rows as float32."""
+        row = self.shape[-1]
+        size = row // BLOCKS[self.kind].values * BLOCKS[self.kind].bytes
+        return dequantize(self.raw[start * size : stop * size], self.kind).reshape(-1, row)
+
+
+class GgufFile(Struct, frozen=True, eq=False):
+    path: Path
+    fields: dict[str, Any]
+    tensors: dict[str, GgufTensor]
+
+
+class _Block(Struct, frozen=True):
+    """How many values a block holds, in how many bytes, and what turns blocks, one a row, into floats."""
+
+    name: str
+    values: int
+    bytes: int
+    read: Callable[[np.ndarray], np.ndarray]
+
+
+class _Cursor:
+    """Reads a file's beginning; whatever reaches beyond its end is an error."""
+
+    def __init__(self, path: Path, data: np.ndarray) -> None:
+        self._path = path
+        self._data = data
+        self.at = 0
+
+    def take(self, size: int) -> bytes:
+        if not 0 <= size <= len(self._data) - self.at:
+            raise ModelError(f"{self._path}: ends at byte {len(self._data)} in the middle of its header; {AGAIN}")
+        self.at += size
+        return self._data[self.at - size : self.at].tobytes()
+
+    def number(self, code: str) -> Any:
+        return struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))[0]
+
+    def count(self, most: int, what: str) -> int:
+        if (found := self.number("Q")) > most:
+            raise ModelError(f"{self._path}: says that it has {found:,} {what}; {AGAIN}")
+        return found
+
+    def text(self) -> str:
+        return self.take(self.number("Q")).decode(errors="replace")
+
+    def value(self, kind: int, depth: int = 0) -> Any:
+        if kind == STRING:
+            return self.text()
+        if kind == ARRAY and depth < 2:
+            inner, count = self.number("I"), self.count(LONGEST_ARRAY, "entries in a list")
+            return [self.value(inner, depth + 1) for _ in range(count)]
+        if kind not in SCALARS:
+            raise ModelError(f"{self._path}: has a field of the unknown kind {kind}; {AGAIN}")
+        return self.number(SCALARS[kind])
+
+
+def read_gguf(path: Path) -> GgufFile:
+    try:
+        data = np.memmap(path, np.uint8, "r")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read ({error})") from error
+    cursor = _Cursor(path, data)
+    if cursor.take(4) != MAGIC:
+        raise ModelError(f"{path}: is no GGUF file")
+    if (version := cursor.number("I")) not in VERSIONS:
+        raise ModelError(f"{path}: is a GGUF file of version {version}; versions 2 and 3 can be read")
+    count = cursor.count(MOST_ENTRIES, "tensors")
+    pairs = ((cursor.text(), cursor.value(cursor.number("I"))) for _ in range(cursor.count(MOST_ENTRIES, "fields")))
+    fields = dict(pairs)
+    places = [_place(cursor, path) for _ in range(count)]
+    alignment = fields.get("general.alignment", 32)
+    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        raise ModelError(f"{path}: general.alignment is {alignment!r}, not a power of two; {AGAIN}")
+    start = -(-cursor.at // alignment) * alignment
+    return GgufFile(path, fields, {each[0]: _tensor(path, data[start:], *each) for each in places})
+
+
+def _place(cursor: _Cursor, path: Path) -> tuple[str, tuple[int, ...], int, int]:
+    name, dimensions = cursor.text(), cursor.number("I")
+    if not 1 <= dimensions <= 4:
+        raise ModelError(f"{path}: {name} has {dimensions} dimensions; {AGAIN}")
+    shape = tuple(cursor.number("Q") for _ in range(dimensions))[::-1]
+    return name, shape, cursor.number("I"), cursor.number("Q")
+
+
+def _tensor(path: Path, data: np.ndarray, name: str, shape: tuple[int, ...], kind: int, offset: int) -> GgufTensor:
+    if kind not in BLOCKS:
+        known = ", ".join(block.name for block in BLOCKS.values())
+        raise ModelError(f"{path}: {name} is stored as type {kind}, which is not read: choose a file of {known}")
+    block, values = BLOCKS[kind], math.prod(shape)
+    size = values // block.values * block.bytes
+    if not values or shape[-1] % block.values or offset + size > len(data):
+        raise ModelError(f"{path}: {name} does not fit the file, which is damaged or truncated; {AGAIN}")
+    return GgufTensor(name, kind, shape, data[offset : offset + size])
+
+
+# Blocks of quantised values
+
+
+def dequantize(raw: np.ndarray, kind: int) -> np.ndarray:
+    block = BLOCKS[kind]
+    return block.read(np.ascontiguousarray(raw).reshape(-1, block.bytes)).reshape(-1)
+
+
+def _halves(blocks: np.ndarray, start: int) -> np.ndarray:
+    """A float16 of each block as a column of float32."""
+    return np.ascontiguousarray(blocks[:, start : start + 2]).view(np.float16).astype(np.float32)
+
+
+def _nibbles(packed: np.ndarray) -> np.ndarray:
+    """The low halves of the bytes of a row, then the high ones."""
+    return np.concatenate([packed & 15, packed >> 4], axis=1).astype(np.float32)
+
+
+def _fifth_bits(blocks: np.ndarray, start: int) -> np.ndarray:
+    return np.unpackbits(np.ascontiguousarray(blocks[:, start : start + 4]), axis=1, bitorder="little") * np.float32(16)
+
+
+def _as_type(kind: str) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda blocks: blocks.reshape(-1).view(kind).astype(np.float32)
+
+
+def _bfloat16(blocks: np.ndarray) -> np.ndarray:
+    return (blocks.reshape(-1).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def _q4_0(blocks: np.ndarray) -> np.ndarray:
+    return (_nibbles(blocks[:, 2:]) - 8) * _halves(blocks, 0)
+
+
+def _q4_1(blocks: np.ndarray) -> np.ndarray:
+    return _nibbles(blocks[:, 4:]) * _halves(blocks, 0) + _halves(blocks, 2)
+
+
+def _q5_0(blocks: np.ndarray) -> np.ndarray:
+    return (_nibbles(blocks[:, 6:]) + _fifth_bits(blocks, 2) - 16) * _halves(blocks, 0)
+
+
+def _q5_1(blocks: np.ndarray) -> np.ndarray:
+    return (_nibbles(blocks[:, 8:]) + _fifth_bits(blocks, 4)) * _halves(blocks, 0) + _halves(blocks, 2)
+
+
+def _q8_0(blocks: np.ndarray) -> np.ndarray:
+    return blocks[:, 2:].view(np.int8).astype(np.float32) * _halves(blocks, 0)
+
+
+def _scales_of_k(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eight scales and eight minima of six bits each, in twelve bytes."""
+    first, second, third = packed[:, :4], packed[:, 4:8], packed[:, 8:]
+    scales = np.concatenate([first & 63, (third & 15) | (first >> 6 << 4)], axis=1)
+    minima = np.concatenate([second & 63, (third >> 4) | (second >> 6 << 4)], axis=1)
+    return scales.astype(np.float32), minima.astype(np.float32)
+
+
+def _of_k(blocks: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Groups of 32 values with a scale and a minimum each."""
+    scales, minima = _scales_of_k(blocks[:, 4:16])
+    scales, minima = scales * _halves(blocks, 0), minima * _halves(blocks, 2)
+    return values.reshape(-1, 8, 32) * scales[:, :, None] - minima[:, :, None]
+
+
+def _q4_k(blocks: np.ndarray) -> np.ndarray:
+    packed = blocks[:, 16:].reshape(-1, 4, 1, 32)
+    return _of_k(blocks, np.concatenate([packed & 15, packed >> 4], axis=2))
+
+
+def _q5_k(blocks: np.ndarray) -> np.ndarray:
+    high = (blocks[:, None, 16:48] >> np.arange(8, dtype=np.uint8)[None, :, None]) & 1
+    packed = blocks[:, 48:].reshape(-1, 4, 1, 32)
+    low = np.concatenate([packed & 15, packed >> 4], axis=2).reshape(-1, 8, 32)
+    return _of_k(blocks, low + high * 16)
+
+
+def _q6_k(blocks: np.ndarray) -> np.ndarray:
+    low = blocks[:, :128].reshape(-1, 2, 1, 64)
+    low = np.concatenate([low & 15, low >> 4], axis=2).reshape(-1, 2, 4, 32)
+    shifts = np.array([0, 2, 4, 6], np.uint8)[None, None, :, None]
+    high = (blocks[:, 128:192].reshape(-1, 2, 1, 32) >> shifts) & 3
+    values = (low | (high << 4)).astype(np.float32) - 32
+    scales = blocks[:, 192:208].view(np.int8).astype(np.float32) * _halves(blocks, 208)
+    return values.reshape(-1, 16, 16) * scales[:, :, None]
+
+
+BLOCKS = {
+    0: _Block("F32", 1, 4, _as_type("<f4")),
+    1: _Block("F16", 1, 2, _as_type("<f2")),
+    2: _Block("Q4_0", 32, 18, _q4_0),
+    3: _Block("Q4_1", 32, 20, _q4_1),
+    6: _Block("Q5_0", 32, 22, _q5_0),
+    7: _Block("Q5_1", 32, 24, _q5_1),
+    8: _Block("Q8_0", 32, 34, _q8_0),
+    12: _Block("Q4_K", 256, 144, _q4_k),
+    13: _Block("Q5_K", 256, 176, _q5_k),
+    14: _Block("Q6_K", 256, 210, _q6_k),
+    30: _Block("BF16", 1, 2, _bfloat16),
+}
+
+
+# A checkpoint of it
+
+
+CLASSES = {
+    "llama": ("LlamaForCausalLM", "llama"),
+    "qwen2": ("Qwen2ForCausalLM", "qwen2"),
+    "qwen3": ("Qwen3ForCausalLM", "qwen3"),
+    "starcoder2": ("Starcoder2ForCausalLM", "starcoder2"),
+}
+SIZES = {
+    "hidden_size": "embedding_length",
+    "num_hidden_layers": "block_count",
+    "intermediate_size": "feed_forward_length",
+    "num_attention_heads": "attention.head_count",
+    "num_key_value_heads": "attention.head_count_kv",
+    "max_position_embeddings": "context_length",
+    "head_dim": "attention.key_length",
+    "rope_theta": "rope.freq_base",
+    "rms_norm_eps": "attention.layer_norm_rms_epsilon",
+    "norm_epsilon": "attention.layer_norm_epsilon",
+}
+WHOLE = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+PARTS = {
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+STARCODER_PARTS = {"ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"}
+HALF = float(np.finfo(np.float16).max)
+
+
+def describe(path: Path, target: Path) -> int:
+    """Writes config and tokenizer into a folder; the number of parameters."""
+    file = read_gguf(path)
+    config = _config_of(file)
+    _names(file)
+    (target / CONFIG_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2))
+    _tokenizer_of(file).save(str(target / TOKENIZER_FILE))
+    return sum(math.prod(tensor.shape) for tensor in file.tensors.values())
+
+
+def _config_of(file: GgufFile) -> dict[str, Any]:
+    kind = str(file.fields.get("general.architecture"))
+    if kind not in CLASSES:
+        raise ModelError(
+            f"{file.path}: the architecture is {kind}, and GGUF files are read of {', '.join(CLASSES)}: run it in "
+            "llama-server and add the server's address"
+        )
+    architecture, model_type = CLASSES[kind]
+    found = {name: file.fields[f"{kind}.{key}"] for name, key in SIZES.items() if f"{kind}.{key}" in file.fields}
+    scaling = file.fields.get(f"{kind}.rope.scaling.type", "none")
+    if scaling == "linear":
+        found["rope_scaling"] = {"rope_type": "linear", "factor": file.fields.get(f"{kind}.rope.scaling.factor", 1.0)}
+    elif scaling != "none" or "rope_freqs.weight" in file.tensors:
+        raise ModelError(
+            f"{file.path}: stretches its positions ({scaling}): add the model from its published checkpoint"
+        )
+    return {
+        "architectures": [architecture],
+        "model_type": model_type,
+        "hidden_act": "gelu_pytorch_tanh" if kind == "starcoder2" else "silu",
+        "use_sliding_window": False,
+        "tie_word_embeddings": "output.weight" not in file.tensors,
+        "_name_or_path": file.fields.get("general.name", ""),
+        **found,
+    }
+
+
+def _tokenizer_of(file: GgufFile) -> Any:
+    fields = file.fields
+    kind = fields.get("tokenizer.ggml.model")
+    if kind != "gpt2":
+        raise ModelError(
+            f"{file.path}: its tokenizer is of the kind {kind}: add the model from its published checkpoint"
+        )
+    tokens, kinds = _strings(file, "tokens"), fields.get("tokenizer.ggml.token_type") or []
+    merges = [tuple(merge.split(" ", 1)) for merge in _strings(file, "merges")]
+    if any(len(merge) != 2 for merge in merges):
+        raise ModelError(f"{file.path}: has a merge that is no pair of tokens; {AGAIN}")
+    special = [token for token, kind in zip(tokens, kinds, strict=False) if kind in (CONTROL, USER_DEFINED)]
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    return byte_level(vocabulary, merges, special, str(fields.get("tokenizer.ggml.pre", "gpt-2")))
+
+
+def _strings(file: GgufFile, name: str) -> list[str]:
+    found = file.fields.get(f"tokenizer.ggml.{name}")
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise ModelError(f"{file.path}: has no {name} of a tokenizer; {AGAIN}")
+    return found
+
+
+def _names(file: GgufFile) -> dict[str, str]:
+    """The published names of the tensors."""
+    parts = PARTS | (STARCODER_PARTS if file.fields["general.architecture"] == "starcoder2" else {})
+    found = {}
+    for name in file.tensors:
+        part, _, kind = name.rpartition(".")
+        layer = part.split(".", 2)
+        if part in WHOLE:
+            found[name] = f"{WHOLE[part]}.{kind}"
+        elif len(layer) == 3 and layer[0] == "blk" and layer[1].isdecimal() and layer[2] in parts:
+            found[name] = f"model.layers.{layer[1]}.{parts[layer[2]]}.{kind}"
+        else:
+            raise ModelError(f"{file.path}: {name} is no weight of this architecture: run it in llama-server instead")
+    return found
+
+
+def write_weights(path: Path, target: Path, report: Report = lambda share, doing: None) -> None:
+    """Writes `model.safetensors`: matrices as float16, everything else as float32."""
+    file = read_gguf(path)
+    published = _names(file)
+    layout = {
+        published[name]: (np.dtype(np.float16 if len(tensor.shape) == 2 else np.float32), tensor.shape)
+        for name, tensor in file.tensors.items()
+    }
+    part, done, whole = target / f"{WEIGHTS_FILE}.part", 0, sum(map(len, (t.raw for t in file.tensors.values())))
+    with part.open("wb") as written:
+        writer = TensorWriter(written, layout)
+        for name, tensor in file.tensors.items():
+            for start, rows in _pieces(file, tensor):
+                writer.write(published[name], start, rows)
+            done += len(tensor.raw)
+            report(done / whole, f"reading {name}")
+    part.replace(target / WEIGHTS_FILE)
+
+
+def _pieces(file: GgufFile, tensor: GgufTensor) -> Iterator[tuple[int, np.ndarray]]:
+    if len(tensor.shape) == 1:
+        yield 0, dequantize(tensor.raw, tensor.kind)
+        return
+    heads = _turned_heads(file.fields, tensor.name)
+    step = tensor.shape[0] if heads else ROWS
+    for start in range(0, tensor.shape[0], step):
+        rows = tensor.rows(start, min(start + step, tensor.shape[0]))
+        yield start, np.clip(_turned_back(rows, heads) if heads else rows, -HALF, HALF).astype(np.float16)
+
+
+def _turned_heads(fields: Mapping[str, Any], name: str) -> int:
+    """The heads of queries and keys whose rows llama.cpp reorders, of this architecture only."""
+    kind = name.rpartition(".")[0].rpartition(".")[2]
+    if fields["general.architecture"] != "llama" or kind not in ("attn_q", "attn_k"):
+        return 0
+    heads = fields["llama.attention.head_count"]
+    return heads if kind == "attn_q" else fields.get("llama.attention.head_count_kv", heads)
+
+
+def _turned_back(rows: np.ndarray, heads: int) -> np.ndarray:
+    """llama.cpp rotates neighbours, the published layout halves of a head."""
+    return rows.reshape(heads, -1, 2, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)

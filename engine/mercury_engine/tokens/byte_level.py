@@ -1,0 +1,86 @@
+"""A byte-level BPE tokenizer from its parts, for models that come without a `tokenizer.json`."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from mercury_engine.api import EngineError
+
+__all__ = ["SPLITS", "byte_level", "from_files"]
+
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
+REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+HAN_AND_HANGUL = "[一-龥ࠀ-一가-퟿]+"
+
+SPLITS: Mapping[str, tuple[str, ...]] = {
+    "qwen2": (rf"{CONTRACTIONS}|{WORDS}|\p{{N}}|{REST}",),
+    "llama-bpe": (rf"{CONTRACTIONS}|{WORDS}|\p{{N}}{{1,3}}|{REST}",),
+    "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", HAN_AND_HANGUL, r"\p{N}"),
+    "starcoder": (r"\p{N}", ""),
+    "refact": (r"\p{N}", ""),
+    "gpt-2": ("",),
+}
+"""How a text is split before pairs are merged, by the names that GGUF files have for it; "" is GPT-2's own way."""
+
+
+def byte_level(
+    vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Collection[str], split: str
+) -> Tokenizer:
+    """`special` tokens are never found in a text unless somebody looks for them."""
+    if split not in SPLITS:
+        known = ", ".join(SPLITS)
+        raise EngineError(f"the tokenizer splits texts by {split!r}, which is not known here (known: {known})")
+    unknown = next((pair for pair in merges if not {*pair, "".join(pair)} <= vocabulary.keys()), None)
+    if unknown:  # at which the library would end the process
+        raise EngineError(f"the tokenizer merges {unknown}, which is not in its vocabulary; get the model again")
+    tokenizer = Tokenizer(models.BPE(dict(vocabulary), list(merges)))
+    if split == "qwen2":
+        tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(list(map(_splitting, SPLITS[split])) + _ending(SPLITS[split]))
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
+    return tokenizer
+
+
+def _splitting(pattern: str) -> pre_tokenizers.PreTokenizer:
+    if not pattern:
+        return pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return pre_tokenizers.Split(Regex(pattern), "isolated")
+
+
+def _ending(patterns: Sequence[str]) -> list[pre_tokenizers.PreTokenizer]:
+    """What turns bytes into letters, unless the last pattern already does."""
+    return [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)] if patterns[-1] else []
+
+
+def from_files(folder: Path) -> Tokenizer:
+    """From `vocab.json`, `merges.txt` and the special tokens beside them, as families made from Qwen publish them."""
+    try:
+        vocabulary = msgspec.json.decode((folder / "vocab.json").read_bytes(), type=dict[str, int])
+        lines = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()
+        added = _added_in(folder)
+    except (OSError, ValueError) as error:
+        raise EngineError(
+            f"{folder}: no tokenizer.json, and none can be made of vocab.json and merges.txt ({error})"
+        ) from error
+    merges = [
+        (left, right) for line in lines if not line.startswith("#version") for left, right in [_pair(line)] if right
+    ]
+    special = [token for token, _ in sorted(added.items(), key=lambda item: item[1])]
+    return byte_level(vocabulary | added, merges, special, "qwen2")
+
+
+def _pair(line: str) -> tuple[str, str]:
+    left, _, right = line.partition(" ")
+    return left, right
+
+
+def _added_in(folder: Path) -> dict[str, int]:
+    if (file := folder / "added_tokens.json").exists():
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, int])
+    config = msgspec.json.decode((folder / "tokenizer_config.json").read_bytes(), type=dict[str, object])
+    entries = config.get("added_tokens_decoder")
+    return {str(entry["content"]): int(id) for id, entry in entries.items()} if isinstance(entries, dict) else {}

@@ -1,0 +1,203 @@
+"""GGUF files become checkpoints with the same weights and the same tokenizer; damaged ones are refused."""
+
+import json
+import random
+import struct
+import zlib
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from mercury_engine.api import EngineError
+from mercury_engine.model import gguf
+from mercury_engine.model.checkpoint import read_checkpoint
+from mercury_engine.model.config import ModelError
+from mercury_engine.model.gguf import BLOCKS, dequantize, describe, read_gguf, write_weights
+
+WIDTH, HEADS, KV_HEADS, INNER = 32, 4, 2, 64
+LETTERS = ["a", "b", "Ġ", "ab", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "1", "2"]
+SUMS = {
+    2: 3846547463,
+    3: 4256982466,
+    6: 2174317946,
+    7: 1523743318,
+    8: 1586512141,
+    12: 2811684743,
+    13: 2375461282,
+    14: 4237594304,
+}
+KINDS = [1, 1, 1, 1, 3, 3, 3, 1, 1]
+
+
+def text(value):
+    return struct.pack("<Q", len(value.encode())) + value.encode()
+
+
+def value(found):
+    match found:
+        case bool():
+            return struct.pack("<I?", 7, found)
+        case int():
+            return struct.pack("<II", 4, found)
+        case float():
+            return struct.pack("<If", 6, found)
+        case str():
+            return struct.pack("<I", 8) + text(found)
+        case [str(), *_]:
+            return struct.pack("<IIQ", 9, 8, len(found)) + b"".join(map(text, found))
+    return struct.pack("<IIQ", 9, 5, len(found)) + struct.pack(f"<{len(found)}i", *found)
+
+
+def file_of(fields, tensors, version=3):
+    """`tensors`: name, kind, shape and bytes."""
+    head, data = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(fields)), b""
+    head += b"".join(text(name) + value(found) for name, found in fields.items())
+    for name, kind, shape, raw in tensors:
+        head += text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *shape[::-1])
+        head += struct.pack("<IQ", kind, len(data))
+        data += raw + bytes(-len(raw) % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
+def quantised(matrix):
+    """Q8_0"""
+    blocks = matrix.reshape(-1, 32)
+    scales = (np.abs(blocks).max(axis=1, keepdims=True) / 127).astype(np.float16)
+    values = np.rint(blocks / scales.astype(np.float32)).astype(np.int8)
+    return np.concatenate([scales.view(np.uint8).reshape(-1, 2), values.view(np.uint8)], axis=1).tobytes()
+
+
+def fields(kind="llama", **more):
+    sizes = {"embedding_length": WIDTH, "block_count": 1, "feed_forward_length": INNER, "context_length": 128}
+    sizes |= {"attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS}
+    sizes |= {"attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 10_000.0}
+    tokenizer = {"model": "gpt2", "pre": "qwen2", "tokens": LETTERS, "token_type": KINDS, "merges": ["a b"]}
+    return {
+        "general.architecture": kind,
+        **{f"{kind}.{name}": found for name, found in sizes.items()},
+        **{f"tokenizer.ggml.{name}": found for name, found in tokenizer.items()},
+        **more,
+    }
+
+
+def weights():
+    made = np.random.default_rng(0)
+    keys = WIDTH // HEADS * KV_HEADS
+    shapes = {"q_proj": (WIDTH, WIDTH), "k_proj": (keys, WIDTH), "v_proj": (keys, WIDTH), "o_proj": (WIDTH, WIDTH)}
+    found = {f"self_attn.{name}": shape for name, shape in shapes.items()}
+    found |= {"mlp.gate_proj": (INNER, WIDTH), "mlp.up_proj": (INNER, WIDTH), "mlp.down_proj": (WIDTH, INNER)}
+    found |= {"input_layernorm": (WIDTH,), "post_attention_layernorm": (WIDTH,)}
+    found = {f"model.layers.0.{name}.weight": shape for name, shape in found.items()}
+    found |= {"model.embed_tokens.weight": (len(LETTERS), WIDTH), "model.norm.weight": (WIDTH,)}
+    return {name: made.normal(0, 0.1, shape).astype(np.float32) for name, shape in found.items()}
+
+
+def tensors(published, kind):
+    theirs = {ours: name for name, ours in gguf.PARTS.items()} | {ours: name for name, ours in gguf.WHOLE.items()}
+    for name, weight in published.items():
+        part = name.removesuffix(".weight")
+        layer = f"blk.0.{theirs[part.split('.', 3)[3]]}" if part.startswith("model.layers") else theirs[part]
+        if kind == "llama" and layer.endswith(("attn_q", "attn_k")):
+            heads = HEADS if layer.endswith("q") else KV_HEADS
+            weight = weight.reshape(heads, 2, -1, WIDTH).swapaxes(1, 2).reshape(weight.shape)
+        if weight.ndim == 2:
+            yield f"{layer}.weight", 8, weight.shape, quantised(weight)
+        else:
+            yield f"{layer}.weight", 0, weight.shape, weight.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_a_file_becomes_a_checkpoint(tmp_path, kind):
+    published = weights()
+    (tmp_path / "a.gguf").write_bytes(file_of(fields(kind), list(tensors(published, kind))))
+    assert describe(tmp_path / "a.gguf", tmp_path) == sum(weight.size for weight in published.values())
+    write_weights(tmp_path / "a.gguf", tmp_path)
+    read = read_checkpoint(tmp_path)
+    assert (read.config.heads, read.config.kv_heads, read.config.tied) == (HEADS, KV_HEADS, True)
+    for ours, theirs in [("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj")]:
+        expected = published[f"model.layers.0.self_attn.{theirs}.weight"]
+        found = read.weights[f"layers.0.attention.{ours}.weight"].rows()
+        assert np.abs(found - expected).max() < 0.003
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_tokenizer_is_made_of_the_files_own_tokens(tmp_path):
+    (tmp_path / "a.gguf").write_bytes(file_of(fields(), list(tensors(weights(), "llama"))))
+    describe(tmp_path / "a.gguf", tmp_path)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert tokenizer.encode("ab a<|fim_prefix|>12").tokens == ["ab", "Ġ", "a", "<|fim_prefix|>", "1", "2"]
+    assert tokenizer.token_to_id("<|fim_middle|>") == 6
+    added = json.loads((tmp_path / "tokenizer.json").read_text())["added_tokens"]
+    assert [token["content"] for token in added] == LETTERS[4:7]
+
+
+def check_refused(tmp_path, data, said):
+    (tmp_path / "a.gguf").write_bytes(data)
+    with pytest.raises(ModelError, match=said):
+        describe(tmp_path / "a.gguf", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"general.architecture": "mamba"}, "the architecture is mamba"),
+        ({"llama.rope.scaling.type": "yarn"}, "stretches its positions"),
+        ({"tokenizer.ggml.model": "llama"}, "its tokenizer is of the kind llama"),
+        ({"tokenizer.ggml.tokens": [1]}, "has no tokens of a tokenizer"),
+        ({"tokenizer.ggml.merges": ["ab"]}, "no pair of tokens"),
+        ({"general.alignment": 3}, "not a power of two"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, changes, said):
+    check_refused(tmp_path, file_of(fields(**changes), list(tensors(weights(), "llama"))), said)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"GGML" + bytes(40), "is no GGUF file"),
+        (b"GGUF" + struct.pack("<I", 1) + bytes(40), "version 1"),
+        (b"GGUF" + struct.pack("<IQ", 3, 1 << 60) + bytes(40), "tensors"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1 << 62), "in the middle of its header"),
+        (file_of({"a": "b"}, [("x", 99, (4,), b"")]), "stored as type 99"),
+        (file_of({"a": "b"}, [("x", 0, (1 << 40,), b"")]), "does not fit the file"),
+        (file_of({"a": "b"}, [("x", 8, (31,), bytes(34))]), "does not fit the file"),
+        (file_of(fields(), [("odd.weight", 0, (4,), bytes(16))]), "odd.weight is no weight"),
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path, data, said):
+    check_refused(tmp_path, data, said)
+
+
+def test_a_file_cut_or_changed_anywhere_is_refused_or_read_and_nothing_else(tmp_path):
+    whole = file_of(fields(), list(tensors(weights(), "llama")))
+    chance, path = random.Random(0), tmp_path / "a.gguf"
+    for _ in range(150):
+        changed = bytearray(whole[: chance.choice([len(whole), chance.randrange(1, len(whole))])])
+        changed[chance.randrange(min(len(changed), 1500))] = chance.randrange(256)
+        path.write_bytes(changed)
+        with suppress(EngineError):
+            describe(path, tmp_path)
+
+
+def blocks(kind):
+    made = np.random.default_rng(kind)
+    raw = made.integers(0, 256, (50, BLOCKS[kind].bytes), dtype=np.uint8)
+    for start in {2: [0], 6: [0], 8: [0], 14: [208]}.get(kind, [0, 2]):
+        raw[:, start : start + 2] = made.normal(0, 1, (50, 1)).astype(np.float16).view(np.uint8)
+    return raw
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_blocks_are_read_as_llama_cpp_reads_them(kind):
+    """The sums are of what its own Python package, gguf 0.19, makes of these blocks."""
+    assert zlib.crc32(dequantize(blocks(kind).reshape(-1), kind).tobytes()) == SUMS[kind]
+
+
+def test_a_truncated_file_has_no_tensors(tmp_path):
+    data = file_of(fields(), list(tensors(weights(), "llama")))
+    (tmp_path / "a.gguf").write_bytes(data[:-100])
+    with pytest.raises(ModelError, match="does not fit the file"):
+        read_gguf(tmp_path / "a.gguf")
