@@ -128,7 +128,7 @@ DIALECTS = (
     ),
     Dialect(
         name="deepseek",
-        names=r"deepseek",
+        names=r"deepseek-?(?:coder|v\d)",
         tokens=("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>", "<｜end▁of▁sentence｜>"),
         alone="<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
         among="{files}#{path}\n<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
@@ -158,7 +158,7 @@ DIALECTS = (
     ),
     Dialect(
         name="glm",
-        names=r"codegeex|glm-?4",
+        names=r"glm-?4",
         tokens=("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
         alone="<|code_prefix|>{prefix}<|code_suffix|>{suffix}<|code_middle|>",
         among="<|code_prefix|>{files}#{path}\n{prefix}<|code_suffix|>{suffix}<|code_middle|>",

@@ -6,10 +6,10 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from mercury_engine.api import EngineError, InfillRequest
+from mercury_engine.api import EngineError, InfillRequest, Window
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = ["Ask", "Asked", "EditFormat", "cursor_of", "fitting", "refuse", "too_long"]
+__all__ = ["Ask", "Asked", "EditFormat", "cursor_of", "fitting", "refuse", "too_long", "window_of"]
 
 MOST_EXTRA_LINES = 20
 """An answer that adds more has gone astray."""
@@ -54,7 +54,7 @@ def _has_gone_astray(old: str, new: str) -> bool:
 
 class Ask(Protocol):
     def __call__(self, request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
-        """A prompt of at most `budget` tokens about the request's first window."""
+        """A prompt of at most `budget` tokens about the window of the request's first span."""
         ...
 
 
@@ -64,6 +64,10 @@ class EditFormat(Struct, frozen=True):
     name: str
     names: str
     ask: Ask
+
+
+def window_of(request: InfillRequest) -> Window:
+    return request.windows[request.spans[0].window]
 
 
 def cursor_of(request: InfillRequest) -> int:
@@ -89,12 +93,12 @@ def fitting(
     room: int,
     count: Callable[[str], int],
 ) -> Sequence[Piece]:
-    """The items, the first before the others, that there is room for, rendered together; nothing if there are none."""
+    """The items, the first before the others, that there is room for, rendered together; nothing if there are none.
+    Each is counted alone, so that `count` sees the same texts again."""
     kept: list[Item] = []
-    rendered: Sequence[Piece] = ()
     for item in items:
-        tried = joined(render([*kept, item]))
-        if tokens_of(tried, count) <= room:
+        size = tokens_of(joined(render([item])), count)
+        if size <= room:
             kept.append(item)
-            rendered = tried
-    return rendered
+            room -= size
+    return joined(render(kept)) if kept else ()

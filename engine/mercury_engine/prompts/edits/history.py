@@ -1,19 +1,23 @@
 """Recent edits as the formats of next-edit models write them."""
 
+from collections.abc import Sequence
+
 from mercury_engine.api import Edit, Window
 from mercury_engine.prompts.fim import edit_lines
 
-__all__ = ["first_line", "hunk", "place_of"]
+__all__ = ["first_line", "hunk", "newest", "place_of"]
 
 CONTEXT_LINES = 3
 
 
+def newest(edits: Sequence[Edit], most: int) -> list[Edit]:
+    """The newest first, without those that are too long to be of use."""
+    return [edit for edit in reversed(edits) if edit_lines(edit)][:most]
+
+
 def hunk(edit: Edit, window: Window, context: int = CONTEXT_LINES) -> str:
-    """One hunk of a unified diff, with the lines around it where the window shows them. "" for an edit that is too long
-    to be of use."""
+    """One hunk of a unified diff, with the lines around it where the window shows them."""
     body = edit_lines(edit).splitlines()
-    if not body:
-        return ""
     place = place_of(edit, window)
     above = window.text[:place].splitlines()[-context:] if place >= 0 and context else []
     below = window.text[place + len(edit.after) :].splitlines()[:context] if place >= 0 else []
@@ -32,7 +36,7 @@ def place_of(edit: Edit, window: Window) -> int:
     return found if found == 0 or text[found - 1] == "\n" else -1
 
 
-def first_line(edits: tuple[Edit, ...], window: Window) -> int:
+def first_line(edits: Sequence[Edit], window: Window) -> int:
     """The number of the window's first line in its file, from 0, as far as the edits give it away."""
     for edit in reversed(edits):
         place = place_of(edit, window)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long
-from mercury_engine.prompts.edits.history import hunk
+from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.history import hunk, newest
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined, tokens_of
 
@@ -84,7 +84,7 @@ PREFACE = (
 
 
 def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
-    window, cursor = request.windows[0], cursor_of(request)
+    window, cursor = window_of(request), cursor_of(request)
     for radius, context in RADII:
         region = around(window.text, cursor, radius, context)
         left = budget - tokens_of(joined(_prompt(window, region, cursor, (), ())), count)
@@ -93,7 +93,7 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
     else:
         raise too_long(INSTINCT.name, budget)
     refuse((START, END, CURSOR), window.text[region.first : region.last], INSTINCT.name)
-    edits = fitting(request.edits[::-1][:MOST_EDITS], partial(_edits, window), left, count)
+    edits = fitting(newest(request.edits, MOST_EDITS), partial(_edits, window), left, count)
     files = fitting(request.snippets, _context, left - tokens_of(edits, count), count)
     old = window.text[region.start : region.end]
     prompt = Prompt(
@@ -128,7 +128,7 @@ def _prompt(
 def _edits(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
     """Newest first."""
     hunks = [(edit.path, hunk(edit, window, DIFF_CONTEXT_LINES)) for edit in edits]
-    return ["".join(f'User edited file "{path}"\n\n```diff\n{lines}```\n\n' for path, lines in hunks if lines)]
+    return ["".join(f'User edited file "{path}"\n\n```diff\n{lines}```\n\n' for path, lines in hunks)]
 
 
 def _context(snippets: Sequence[Snippet]) -> Sequence[Piece]:

@@ -6,9 +6,8 @@ from difflib import SequenceMatcher
 from functools import partial
 
 from mercury_engine.api import Edit, InfillRequest, Snippet
-from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long
-from mercury_engine.prompts.edits.history import first_line, place_of
-from mercury_engine.prompts.fim import edit_lines
+from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.history import first_line, newest, place_of
 from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined, tokens_of
 
 __all__ = ["SWEEP"]
@@ -27,7 +26,7 @@ NO_NEWLINE = " No newline at end of file"
 
 
 def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
-    window, cursor = request.windows[0], cursor_of(request)
+    window, cursor = window_of(request), cursor_of(request)
     lines = window.text.splitlines(keepends=True) or [""]
     row = min(window.text.count("\n", 0, cursor), len(lines) - 1)
     head = first_line(request.edits, window)
@@ -43,7 +42,7 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
     else:
         raise too_long(SWEEP.name, budget)
     refuse((FILE, CURSOR), old, SWEEP.name)
-    changes = fitting(request.edits[::-1][:MOST_EDITS], _changes, left // 2, count)
+    changes = fitting(newest(request.edits, MOST_EDITS), _changes, left // 2, count)
     left -= tokens_of(changes, count)
     near = next((text for n in FILE_RADII if count(text := "".join(lines[max(row - n, 0) : row + n])) <= left), "")
     left -= count(near)
@@ -82,7 +81,7 @@ def _before_last_edit(request: InfillRequest, old: str, start: int) -> str:
 
 def _last_edit(request: InfillRequest) -> tuple[Edit | None, int]:
     edit = request.edits[-1] if request.edits else None
-    place = place_of(edit, request.windows[0]) if edit else -1
+    place = place_of(edit, window_of(request)) if edit else -1
     return (edit, place) if place >= 0 else (None, -1)
 
 
@@ -91,7 +90,7 @@ def _prefill(request: InfillRequest, old: str, start: int, cursor: int) -> str:
     and the blank ones that follow."""
     above = old[: cursor - start]
     edit, place = _last_edit(request)
-    line_start = request.windows[0].text.rfind("\n", 0, cursor) + 1
+    line_start = window_of(request).text.rfind("\n", 0, cursor) + 1
     inserted = edit is not None and len(edit.after) > len(edit.before) and place + len(edit.after) <= line_start
     if not inserted:
         return above[: above.rfind("\n") + 1]
@@ -102,7 +101,7 @@ def _prefill(request: InfillRequest, old: str, start: int, cursor: int) -> str:
 def _changes(edits: Sequence[Edit]) -> Sequence[Piece]:
     """Oldest first."""
     pieces: list[Piece] = []
-    for edit in reversed([edit for edit in edits if edit_lines(edit)]):
+    for edit in reversed(edits):
         before, after = edit.before.removesuffix("\n"), edit.after.removesuffix("\n")
         last = edit.line + max(len(edit.after.splitlines()), 1)
         body = f"{edit.path}:{edit.line + 1}:{last}\noriginal:\n{before}\nupdated:\n{after}"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
-from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long
-from mercury_engine.prompts.edits.history import hunk
+from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
+from mercury_engine.prompts.edits.history import hunk, newest
 from mercury_engine.prompts.edits.markers import MARKER, offsets, rewritten, with_markers
 from mercury_engine.prompts.edits.region import Region, nearby
 from mercury_engine.prompts.pieces import Begin, Mark, Piece, Prompt, Special, joined, tokens_of
@@ -40,7 +40,7 @@ def _asked(
     request: InfillRequest, build: Build, budget: int, count: Callable[[str], int], name: str, marks: Sequence[str]
 ) -> tuple[tuple[Piece, ...], Region]:
     """The pieces of a prompt within the budget: the region first, then the newest edits, then related files."""
-    window, cursor = request.windows[0], cursor_of(request)
+    window, cursor = window_of(request), cursor_of(request)
     for scale in SCALES:
         region = nearby(window.text, cursor, EDITABLE_TOKENS // scale, CONTEXT_TOKENS // scale)
         left = budget - tokens_of(joined(build(request, region, (), ())), count)
@@ -50,7 +50,7 @@ def _asked(
         raise too_long(name, budget)
     refuse(marks, window.text[region.first : region.last], name)
     is_old = name == ZETA_1.name
-    edits = fitting(request.edits[::-1][:MOST_EDITS], partial(_events if is_old else _history, window), left, count)
+    edits = fitting(newest(request.edits, MOST_EDITS), partial(_events if is_old else _history, window), left, count)
     files = () if is_old else fitting(request.snippets, _files, left - tokens_of(edits, count), count)
     return joined(build(request, region, edits, files)), region
 
@@ -60,7 +60,7 @@ def _most(region: Region, window: Window, request: InfillRequest, count: Callabl
 
 
 def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
-    window = request.windows[0]
+    window = window_of(request)
     marks = (START, END, CURSOR_HERE)
     pieces, region = _asked(request, _instruction, budget, count, ZETA_1.name, marks)
     old = window.text[region.start : region.end]
@@ -72,7 +72,7 @@ def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) 
 def _instruction(
     request: InfillRequest, region: Region, events: Sequence[Piece], _files: Sequence[Piece]
 ) -> Sequence[Piece]:
-    window, cursor = request.windows[0], cursor_of(request)
+    window, cursor = window_of(request), cursor_of(request)
     text = window.text
     start_of_file = () if region.first else (START_OF_FILE, "\n")
     return (
@@ -84,8 +84,8 @@ def _instruction(
 
 def _events(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
     """Oldest first."""
-    hunks = [(edit.path, hunk(edit, window)) for edit in reversed(edits)]
-    return ("\n\n".join(f'User edited "{path}":\n```diff\n{lines}\n```' for path, lines in hunks if lines),)
+    hunks = [f'User edited "{edit.path}":\n```diff\n{hunk(edit, window)}\n```' for edit in reversed(edits)]
+    return ("\n\n".join(hunks),)
 
 
 def _between_marks(answer: str) -> str | None:
@@ -97,7 +97,7 @@ def _between_marks(answer: str) -> str | None:
 
 
 def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
-    window = request.windows[0]
+    window = window_of(request)
     marks = (CURSOR, CURRENT, UPDATED)
     pieces, region = _asked(request, partial(_seed, _between_conflict), budget, count, ZETA_2.name, marks)
     old = window.text[region.start : region.end]
@@ -106,7 +106,7 @@ def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) 
 
 
 def _ask_2_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
-    window = request.windows[0]
+    window = window_of(request)
     marks = (CURSOR, MARKER)
     pieces, region = _asked(request, partial(_seed, _between_markers), budget, count, ZETA_2_1.name, marks)
     old = window.text[region.start : region.end]
@@ -122,7 +122,7 @@ def _seed(
     files: Sequence[Piece],
 ) -> Sequence[Piece]:
     """Suffix first, in the tokens of Seed-Coder; everything else belongs to the prefix."""
-    window, text = request.windows[0], request.windows[0].text
+    window, text = window_of(request), window_of(request).text
     after = text[region.end : region.last]
     return (
         *(BEGIN, SUFFIX, after if after.endswith("\n") else after + "\n", PREFIX),
@@ -144,8 +144,8 @@ def _between_markers(old: str, cursor: int) -> Sequence[Piece]:
 
 def _history(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
     """Oldest first."""
-    hunks = [(edit.path, hunk(edit, window)) for edit in reversed(edits)]
-    return (FILE, "edit_history\n", *(f"--- a/{path}\n+++ b/{path}\n{lines}" for path, lines in hunks if lines))
+    hunks = [f"--- a/{edit.path}\n+++ b/{edit.path}\n{hunk(edit, window)}" for edit in reversed(edits)]
+    return (FILE, "edit_history\n", *hunks)
 
 
 def _files(snippets: Sequence[Snippet]) -> Sequence[Piece]:
