@@ -27,6 +27,11 @@ UNFINISHED = re.compile(r"(?:\\|&&|\|\||[-+*/%=<]|\band|\bor)\s*\Z")
 PREAMBLE = re.compile(r"\s*(?:@|//|/\*|\*/|\*\s|--\s|#(?!\s*(?:include|define|if|ifdef|ifndef|endif|pragma)\b))")
 """Decorators, attributes and comments: they belong to the statement below them."""
 
+TEXT_QUOTE = re.compile(r'"""|\'\'\'')
+TEXT_QUOTE_OR_TEMPLATE = re.compile(r'"""|\'\'\'|`')
+WITH_TEMPLATES = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact", "tsx", "go"})
+"""Languages whose backticks are around texts of several lines."""
+
 QUOTED = re.compile(r""""(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\\n])*`|(?<![\w<&])'(?:\\.|[^'\\\n])*'""")
 BRACKETS = re.compile(r"[()\[\]{}]")
 
@@ -72,9 +77,10 @@ class _Block(Struct):
     is_closed: bool = False
     is_preamble: bool = True
     after_blank: bool = False
+    is_quoted: bool = False
 
     def continues_with(self, line: str) -> bool:
-        if self.depth > 0 or _indent(line) > self.base:
+        if self.is_quoted or self.depth > 0 or _indent(line) > self.base:
             return True
         if _indent(line) < self.base or self.is_closed:
             return False
@@ -84,7 +90,8 @@ class _Block(Struct):
         if start[0] in ")]}":
             return False
         return (
-            (self.has_block and word in CONTINUING_WORDS)
+            (self.has_block and (word in CONTINUING_WORDS or start[0] == ">"))
+            or (word == "where" and self.language == "rust")
             or (start[0] == "{" and not self.previous.endswith((";", "}")))
             or start[0] == "."
             or self.is_preamble
@@ -104,14 +111,21 @@ class _Block(Struct):
         if not line.strip():
             self.after_blank = True
             return
-        at_base = _indent(line) <= self.base and self.depth <= 0
-        if at_base and self.closes_with(line) and not self.is_body:
-            self.is_closed = True
-        self.has_block = self.has_block or not at_base
-        self.depth = max(self.depth + _opened(line) - _closed(line), 0)
+        is_code = not self._is_in_text(line)
+        if is_code:
+            at_base = _indent(line) <= self.base and self.depth <= 0
+            self.is_closed = at_base and not self.is_body and self.closes_with(line)
+            self.has_block = self.has_block or not at_base
+            self.depth = max(self.depth + _opened(line) - _closed(line), 0)
         self.previous = line.rstrip()
-        self.is_preamble = self.is_preamble and bool(PREAMBLE.match(line))
+        self.is_preamble = self.is_preamble and is_code and bool(PREAMBLE.match(line))
         self.after_blank = False
+
+    def _is_in_text(self, line: str) -> bool:
+        """Whether a text of several lines begins, goes on or ends on it."""
+        quotes = TEXT_QUOTE_OR_TEMPLATE if self.language in WITH_TEMPLATES else TEXT_QUOTE
+        was_quoted, self.is_quoted = self.is_quoted, self.is_quoted ^ (len(quotes.findall(line)) % 2 == 1)
+        return was_quoted or self.is_quoted
 
 
 def _statement(before: str, answer: str, after: str, language: str, finished: bool) -> tuple[str, bool]:
