@@ -13,7 +13,7 @@ from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect
 from mercury_engine.prompts.edits import EditFormat
 from mercury_engine.prompts.fim import by_words, fim_prompt, whole_head
-from mercury_engine.prompts.pieces import Prompt, Special
+from mercury_engine.prompts.pieces import Mark, Prompt, Special
 from mercury_engine.redaction import mask_secrets
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.protocols import Ask, Protocol
@@ -107,7 +107,7 @@ def rewriting(
     restored = true.windows[span.window].text
 
     def show(heard: Heard) -> Filled | None:
-        if not heard.end:
+        if not heard.end and not any(end in heard.text for end in question.ends):
             return None
         read = question.read(heard.text, heard.end == "stop")
         new = None if read is None else with_secrets(old, restored, read)
@@ -144,10 +144,12 @@ def p_accept(probabilities: Sequence[float], *, is_whole: bool) -> float:
 
 
 def refuse_specials(prompt: Prompt, address: str) -> None:
-    """Servers read special tokens in a string wherever they stand, also in the user's code."""
-    specials = {piece for piece in (*prompt.pieces, *prompt.stop_tokens) if isinstance(piece, Special)}
-    for special in sorted(specials):
-        if prompt.text.count(special) > sum(type(piece) is Special and piece == special for piece in prompt.pieces):
+    """Servers read special tokens in a string wherever they stand, also in the user's code. Marks are the business of
+    their formats."""
+    specials = {piece for piece in (*prompt.pieces, *prompt.stop_tokens) if not isinstance(piece, Mark)}
+    for special in sorted(piece for piece in specials if isinstance(piece, Special)):
+        own = sum(type(piece) is Special and piece == special for piece in prompt.pieces)
+        if prompt.text.count(special) > own:
             raise EngineError(
                 f"the code around the cursor contains {special}, which the model at {address} would take for its own"
                 " sign: nothing was sent"

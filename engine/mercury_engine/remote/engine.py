@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span
-from mercury_engine.prompts.dialects import Dialect, dialect_for, dialect_named
-from mercury_engine.prompts.edits import EditFormat, edit_format
+from mercury_engine.prompts.dialects import DIALECTS, Dialect, dialect_for
+from mercury_engine.prompts.edits import FORMATS, EditFormat
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
 from mercury_engine.remote.asking import Attempt
@@ -24,6 +24,7 @@ from mercury_engine.remote.health import (
 )
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client, Exchange, LinkError, site_of
+from mercury_engine.remote.inception import INCEPTION_EDIT
 from mercury_engine.remote.keys import key_at
 from mercury_engine.remote.protocols import Ask, Events, Protocol, WrongAnswerError, body, model_names, protocol_named
 
@@ -313,16 +314,18 @@ def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
 
 def form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | None:
     """How the model is asked: as its FIM dialect or its next-edit format says, or None if the server does that."""
+    if protocol.name == "inception-edit":
+        return INCEPTION_EDIT
     if not record.prompt:
         if protocol.shape == "gap":
             return None
         raise EngineError(
             f"{record.name}: nobody said how its prompts look: `mercury-ls model add {record.address} --prompt NAME`"
         )
-    try:
-        return dialect_named(record.prompt)
-    except EngineError:
-        return edit_format(record.prompt)
+    forms = {form.name: form for form in (*DIALECTS, *FORMATS)}
+    if record.prompt not in forms:
+        raise EngineError(f"{record.name}: no such prompt as {record.prompt!r}; use one of {', '.join(forms)}")
+    return forms[record.prompt]
 
 
 def only_span(request: InfillRequest, record: ModelRecord) -> Span:

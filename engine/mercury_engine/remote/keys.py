@@ -20,7 +20,7 @@ def key_at(place: str, environ: Mapping[str, str] = os.environ) -> str:
         found = from_keyring(place, *name.split("/", 1))
         remedy = f"store it: `keyring set {name.replace('/', ' ', 1)}`"
     else:
-        raise EngineError(f"key: {place!r} is no place for a key: write env:NAME or keyring:SERVICE/NAME")
+        raise EngineError("key: write where the key is, env:NAME or keyring:SERVICE/NAME, never the key itself")
     found = found.strip()
     if not found:
         raise EngineError(f"key: there is none at {place}: {remedy}")

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.prompts.dialects import DIALECTS, dialect_for
+from mercury_engine.prompts.edits import edit_format_for
 from mercury_engine.remote.http import Client, LinkError
 from mercury_engine.remote.protocols import Ask, Events, WrongAnswerError, body, model_names, protocol_named
 
@@ -171,8 +172,8 @@ def served(name: str, context: int = 0, path: str = "") -> Served:
 
 
 def prompt_of(name: str) -> str:
-    dialect = dialect_for((), name)
-    return "" if dialect is None else dialect.name
+    form = edit_format_for(name) or dialect_for((), name)
+    return "" if form is None else form.name
 
 
 def number(value: Any) -> int:
@@ -180,7 +181,10 @@ def number(value: Any) -> int:
 
 
 def with_tokens(client: Client, found: Found, chosen: Served) -> Found:
-    """The prompt's format by the special tokens that the model really has, where the server tells."""
+    """The dialect by the special tokens that the model really has, where the server tells. Next-edit models have those
+    of the models that they were made of."""
+    if edit_format_for(chosen.name):
+        return found
     known = sorted({token for dialect in DIALECTS for token in dialect.tokens})
     text = "\n".join(known)
     asked = {

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote.engine import RemoteEngine, open_remote
+from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client
 from tests.engine.remote.servers import FakeServer, document, free_port, lines_of, serving, streamed
 
@@ -234,6 +235,39 @@ def test_only_what_it_can_do():
         assert engine.info().answers == ("line", "block")
         two = replace(request(), spans=(Span(0, 0, 0, "line"), Span(0, 5, 5, "line")))
         assert "one place at a time" in refusal(engine, two)
+
+
+def region() -> InfillRequest:
+    text = BEFORE + "w * h" + AFTER
+    return replace(request(), windows=(Window("shapes.py", "python", text),), spans=(Span(0, 0, len(text), "region"),))
+
+
+def test_a_next_edit_model_behind_a_server():
+    new = "def area(w, h):\n    return w * h  # square metres\n\nprint(area(2, 3))\n"
+    shape = streamed([{"choices": [{"text": new, "finish_reason": "stop"}]}])
+    with against({"/v1/completions": shape}, "openai", "zeta-2") as (server, engine):
+        assert engine.info().answers == ("region",)
+        last = answer(engine, region())
+        assert last.spans[0].text == new
+        assert "<[fim-suffix]>" in server.bodies[0]["prompt"]
+
+
+def test_inceptions_next_edits_are_a_chat():
+    said = f"```python\n{BEFORE}h * w{AFTER}```"
+    shape = document({"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": said}}]})
+    with against({"/v1/edit/completions": shape}, "inception-edit", "", model="mercury-edit-2") as (server, engine):
+        assert answer(engine, region()).spans[0].text == BEFORE + "h * w" + AFTER
+        (message,) = server.bodies[0]["messages"]
+        assert "<|code_to_edit|>\ndef area(w, h):" in message["content"]
+
+
+def test_what_leaves_the_machine_has_no_secrets_in_it():
+    secret = 'API_KEY = "sk-1234567890abcdef1234"\n'
+    for address, leaves in (("http://127.0.0.1:1", False), ("https://models.example.org", True)):
+        with engine_for(record(address)) as engine:
+            attempt = next(engine._attempts(request(secret + BEFORE)))
+            assert ("sk-1234" in attempt.ask.prompt) != leaves
+            assert attempt.show(Heard()).text == ""
 
 
 # What goes wrong

@@ -1,0 +1,87 @@
+"""The next-edit prompt of Inception's edit endpoint: one message of a chat, answered with a fenced block of code."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mercury_engine.api import Edit, InfillRequest, Snippet, Window
+from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long
+from mercury_engine.prompts.edits.history import hunk
+from mercury_engine.prompts.edits.region import Region, around
+from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
+
+__all__ = ["INCEPTION_EDIT"]
+
+RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
+"""Lines either side of the cursor: to rewrite, and to read."""
+
+MOST_EDITS = 5
+MOST_SNIPPETS = 5
+DIFF_CONTEXT_LINES = 0
+ROOM_TO_GROW = 128
+FENCE = "```"
+NOTHING = "None"
+
+CURSOR = "<|cursor|>"
+OPEN, CLOSE = "<|code_to_edit|>", "<|/code_to_edit|>"
+MARKS = (CURSOR, OPEN, CLOSE, "<|current_file_content|>", "<|/current_file_content|>")
+
+
+def ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+    window, cursor = request.windows[0], cursor_of(request)
+    for radius, context in RADII:
+        region = around(window.text, cursor, radius, context)
+        left = budget - tokens_of(message(window, region, cursor, (), ()), count)
+        if left >= 0:
+            break
+    else:
+        raise too_long(INCEPTION_EDIT.name, budget)
+    refuse(MARKS, window.text[region.first : region.last], INCEPTION_EDIT.name)
+    edits = fitting(request.edits[::-1][:MOST_EDITS], partial(history, window), left, count)
+    snippets = fitting(request.snippets[:MOST_SNIPPETS], viewed, left - tokens_of(edits, count), count)
+    old = window.text[region.start : region.end]
+    prompt = Prompt(
+        joined(message(window, region, cursor, snippets, edits)),
+        most_tokens=count(old) + max(request.spans[0].budget, ROOM_TO_GROW),
+        copied=old,
+    )
+    return Asked(prompt, window.text, region.start, region.end, code_in)
+
+
+def message(
+    window: Window, region: Region, cursor: int, snippets: Sequence[Piece], edits: Sequence[Piece]
+) -> tuple[Piece, ...]:
+    text = window.text
+    return (
+        *("<|recently_viewed_code_snippets|>\n", *snippets, "<|/recently_viewed_code_snippets|>\n\n"),
+        *("<|current_file_content|>\n", f"current_file_path: {window.path}\n", text[region.first : region.start]),
+        *(OPEN, "\n", text[region.start : cursor], CURSOR, text[cursor : region.end], "\n", CLOSE),
+        *(text[region.end : region.last].rstrip("\n"), "\n<|/current_file_content|>\n\n"),
+        *("<|edit_diff_history|>\n", *edits, "<|/edit_diff_history|>\n"),
+    )
+
+
+def viewed(snippets: Sequence[Snippet]) -> Sequence[Piece]:
+    name = "recently_viewed_code_snippet"
+    return [
+        f"<|{name}|>\ncode_snippet_file_path: {each.path}\n{each.text.rstrip()}\n<|/{name}|>\n" for each in snippets
+    ]
+
+
+def history(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
+    """Oldest first."""
+    hunks = [(each.path, hunk(each, window, DIFF_CONTEXT_LINES)) for each in reversed(edits)]
+    return [f"--- {path}\n+++ {path}\n{lines}\n" for path, lines in hunks if lines]
+
+
+def code_in(answer: str) -> str | None:
+    """What stands in the fence; None where the model says that nothing is due."""
+    said = answer.strip()
+    if said.strip("`\n ") == NOTHING:
+        return None
+    if not said.startswith(FENCE):
+        return said
+    body = said.partition("\n")[2]
+    return body.rpartition(f"\n{FENCE}")[0] or None
+
+
+INCEPTION_EDIT = EditFormat("mercury-edit", r"mercury-(?:edit|coder)", ask)

@@ -1,0 +1,177 @@
+"""What is asked, and what the answers mean, without any server."""
+
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
+from mercury_engine.prompts.edits import FORMATS, edit_format
+from mercury_engine.remote import asking
+from mercury_engine.remote.heard import Heard
+from mercury_engine.remote.inception import INCEPTION_EDIT
+from mercury_engine.remote.protocols import Event, protocol_named
+
+WINDOW = """\
+def area(width, height):
+    return width * height
+
+
+def volume(width, height):
+    return area(width, height)
+"""
+CURSOR = WINDOW.index("height):\n    return area")
+SECRET = 'API_KEY = "sk-1234567890abcdef1234"\n'
+
+
+def region(text=WINDOW, cursor=CURSOR, **fields) -> InfillRequest:
+    window = Window("shapes.py", "python", text)
+    return InfillRequest(
+        session="s", windows=(window,), spans=(Span(0, 0, len(text), "region"),), cursor=cursor, **fields
+    )
+
+
+def heard(text: str, end="stop") -> Heard:
+    said = Heard()
+    said.add(Event(text, end=end))
+    return said
+
+
+def rewritten(form, answer: str, asked=None, end="stop"):
+    true = asked or region()
+    (attempt,) = asking.rewriting(form, asking.masked(true), true, true.spans[0], address="", budget=8192)
+    return attempt, attempt.show(heard(answer, end))
+
+
+EDIT = Edit("shapes.py", 0, "def area(w, height):", "def area(width, height):")
+INCEPTION_PROMPT = """\
+<|recently_viewed_code_snippets|>
+<|recently_viewed_code_snippet|>
+code_snippet_file_path: units.py
+INCH = 2.54
+<|/recently_viewed_code_snippet|>
+<|/recently_viewed_code_snippets|>
+
+<|current_file_content|>
+current_file_path: shapes.py
+<|code_to_edit|>
+def area(width, height):
+    return width * height
+
+
+def volume(width, <|cursor|>height):
+    return area(width, height)
+
+<|/code_to_edit|>
+<|/current_file_content|>
+
+<|edit_diff_history|>
+--- shapes.py
++++ shapes.py
+@@ -1,1 +1,1 @@
+-def area(w, height):
++def area(width, height):
+
+<|/edit_diff_history|>
+"""
+
+
+def test_inceptions_edit_prompt():
+    attempt, _ = rewritten(
+        INCEPTION_EDIT, "None", region(snippets=(Snippet("units.py", "INCH = 2.54\n"),), edits=(EDIT,))
+    )
+    assert attempt.ask.prompt == INCEPTION_PROMPT
+
+
+@pytest.mark.parametrize(
+    ("answer", "new"),
+    [
+        (f"```python\n{WINDOW.replace('volume', 'box')}```", WINDOW.replace("volume", "box")),
+        (f"```\n{WINDOW.replace('volume', 'box')}\n```\n", WINDOW.replace("volume", "box")),
+        ("None", WINDOW),
+        ("```\nNone\n```", WINDOW),
+        (f"```python\n{WINDOW}```", WINDOW),
+    ],
+)
+def test_what_inception_answers(answer, new):
+    _, filled = rewritten(INCEPTION_EDIT, answer)
+    assert filled.text == new
+    assert filled.complete
+    assert (filled.p_accept > 0) == (new != WINDOW)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_every_format_can_be_asked(form):
+    attempt, filled = rewritten(form, "")
+    assert "volume" in attempt.ask.prompt
+    assert filled.text == WINDOW
+    assert filled.p_accept == 0
+
+
+def test_a_rewrite_means_nothing_before_its_end_and_nothing_if_it_was_cut():
+    for end in ("", "length"):
+        _, filled = rewritten(INCEPTION_EDIT, f"```\n{WINDOW.replace('volume', 'box')}", end=end)
+        assert filled is None or filled.text == WINDOW
+
+
+# Secrets
+
+
+def test_secrets_do_not_leave_the_machine_and_come_back():
+    asked = region(SECRET + WINDOW, CURSOR + len(SECRET))
+    attempt, filled = rewritten(INCEPTION_EDIT, f"```\n{masked(SECRET + WINDOW).replace('volume', 'box')}```", asked)
+    assert "sk-1234" not in attempt.ask.prompt
+    assert filled.text == SECRET + WINDOW.replace("volume", "box")
+
+
+def test_a_rewrite_of_a_secret_is_none():
+    asked = region(SECRET + WINDOW, CURSOR + len(SECRET))
+    new = masked(SECRET + WINDOW).replace("API_KEY", "KEY").replace("volume", "box")
+    _, filled = rewritten(INCEPTION_EDIT, f"```\n{new}```", asked)
+    assert (filled.text, filled.p_accept) == (SECRET + WINDOW, 0.0)
+
+
+def masked(text: str) -> str:
+    return asking.masked(region(text, 0)).windows[0].text
+
+
+def test_everything_is_masked():
+    asked = asking.masked(region(snippets=(Snippet("k.py", SECRET),), edits=(Edit("k.py", 0, SECRET, SECRET),)))
+    assert "sk-" not in repr(asked)
+
+
+def test_an_answer_that_copies_a_mask_is_none():
+    asked = replace(region(SECRET + 'KEY = "'), spans=(Span(0, len(SECRET) + 7, len(SECRET) + 7, "line"),))
+    (attempt, *_) = asking.gap(
+        protocol_named("mistral"), asking.masked(asked), asked, asked.spans[0], address="", budget=2048
+    )
+    assert attempt.show(heard("***********")).p_accept == 0
+    assert attempt.show(heard("other")).p_accept > 0
+
+
+# Prompts that the server puts together
+
+
+def test_files_stand_before_the_prompt_where_the_model_was_trained_so():
+    asked = replace(region(snippets=(Snippet("units.py", "INCH = 2.54"),)), spans=(Span(0, CURSOR, CURSOR, "line"),))
+    (attempt,) = asking.gap(protocol_named("mistral"), asked, asked, asked.spans[0], address="there", budget=2048)
+    assert attempt.ask.prompt == f"+++++ units.py\nINCH = 2.54\n\n+++++ shapes.py\n{WINDOW[:CURSOR]}"
+    assert attempt.ask.suffix == WINDOW[CURSOR:]
+    assert attempt.sent.endswith("of shapes.py and 1 snippet to there")
+
+
+def test_long_windows_are_cut_at_lines():
+    text = "".join(f"line {number}\n" for number in range(2000))
+    at = text.index("line 1000\n")
+    asked = replace(region(text, at), spans=(Span(0, at, at, "line"),))
+    (attempt,) = asking.gap(protocol_named("deepseek"), asked, asked, asked.spans[0], address="", budget=512)
+    assert len(attempt.ask.prompt) + len(attempt.ask.suffix) < 512 * 3
+    assert attempt.ask.prompt.startswith("line ")
+    assert attempt.ask.prompt.endswith("line 999\n")
+    assert attempt.ask.suffix.startswith("line 1000\n")
+    assert attempt.ask.suffix.endswith("\n")
+
+
+def test_a_format_refuses_its_own_marks():
+    with pytest.raises(EngineError, match="code_to_edit"):
+        rewritten(INCEPTION_EDIT, "", region(WINDOW + "# <|code_to_edit|>\n"))
+    with pytest.raises(EngineError, match="nothing was sent"):
+        rewritten(edit_format("sweep"), "", region(WINDOW + "# <|endoftext|>\n"))

@@ -1,0 +1,46 @@
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from mercury_engine.api import EngineError
+from mercury_engine.remote.keys import key_at
+
+KEY = "sk-1234567890abcdef"
+
+
+def refusal(place, environ=None) -> str:
+    with pytest.raises(EngineError) as raised:
+        key_at(place, environ or {})
+    assert KEY not in str(raised.value)
+    assert raised.value.__cause__ is None or KEY not in str(raised.value.__cause__)
+    return str(raised.value)
+
+
+def test_a_key_of_the_environment():
+    assert key_at("env:MISTRAL_API_KEY", {"MISTRAL_API_KEY": f" {KEY}\n"}) == KEY
+    assert key_at("", {}) == ""
+    assert "there is none at env:K: set K where your editor starts" in refusal("env:K")
+    assert "contains characters that no key has" in refusal("env:K", {"K": f"{KEY}\nX-Other: 1"})
+
+
+@pytest.mark.parametrize("place", [KEY, "env:", "keyring:service", "file:/etc/passwd"])
+def test_what_is_no_place(place):
+    assert "env:NAME or keyring:SERVICE/NAME, never the key itself" in refusal(place)
+
+
+def test_a_key_of_the_keyring(monkeypatch):
+    stored = {("mercury", "mistral"): KEY}
+    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=lambda *where: stored.get(where)))
+    assert key_at("keyring:mercury/mistral", {}) == KEY
+    assert "store it: `keyring set mercury other`" in refusal("keyring:mercury/other")
+
+
+def test_a_keyring_that_is_locked_or_missing(monkeypatch):
+    def locked(service, name):
+        raise RuntimeError(f"locked, by the way {KEY}")
+
+    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=locked))
+    assert "the keyring does not open (RuntimeError): unlock it" in refusal("keyring:a/b")
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    assert "`pip install keyring`" in refusal("keyring:a/b")
