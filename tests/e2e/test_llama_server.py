@@ -16,7 +16,7 @@ from mercury_engine.remote.engine import PROMPT_TOKENS, RemoteEngine
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client
 from mercury_engine.remote.probe import probe
-from mercury_engine.remote.protocols import Event
+from mercury_engine.remote.protocols import Event, protocol_named
 from tests.e2e.environment import home, stop_engine
 from tests.e2e.llama_server import MODEL, LlamaServer, completions, write_model
 from tests.e2e.raw import Raw
@@ -90,7 +90,8 @@ def in_process(weights: Path, request: InfillRequest) -> str:
     """What the same prompts give without any server, read as the answers of one."""
     (span,) = request.spans
     budget = min(1024, PROMPT_TOKENS)
-    for attempt in asking.filling(dialect_named("codestral"), request, request, span, address="", budget=budget):
+    spoken, dialect = protocol_named("openai"), dialect_named("codestral")
+    for attempt in asking.filling(spoken, dialect, request, request, span, address="", budget=budget):
         (said,) = completions(weights, [attempt.ask.prompt], attempt.ask.tokens)
         heard = Heard(attempt.forced)
         is_whole = len(said["tokens"]) < attempt.ask.tokens or (span.mode == "line" and "\n" in said["text"])

@@ -34,6 +34,7 @@ SHOWN = 80
 class Attempt(Struct, frozen=True):
     """A question to a server. `show` reads its answer; None as long as nothing in it can be shown."""
 
+    protocol: Protocol
     ask: Ask
     show: Callable[[Heard], Filled | None]
     sent: str
@@ -57,7 +58,14 @@ def masked(request: InfillRequest) -> InfillRequest:
 
 
 def filling(
-    dialect: Dialect, asked: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
+    protocol: Protocol,
+    dialect: Dialect,
+    asked: InfillRequest,
+    true: InfillRequest,
+    span: Span,
+    *,
+    address: str,
+    budget: int,
 ) -> Iterator[Attempt]:
     """First with the word before the cursor taken back, so that the model sees whole tokens; if it begins with another
     word, once more from the cursor. `true` is the request before secrets were masked."""
@@ -66,7 +74,7 @@ def filling(
         refuse_specials(prompt, address)
         stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
         ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=asked.seed)
-        yield Attempt(ask, filler(asked, true, span), sent_to(address, prompt.text, asked), prompt.forced)
+        yield Attempt(protocol, ask, filler(asked, true, span), sent_to(address, prompt.text, asked), prompt.forced)
         if not prompt.forced:
             return
 
@@ -94,11 +102,18 @@ def gap(
         seed=asked.seed,
     )
     everything = prefix + suffix + "".join(each.text for each in snippets if protocol.snippets)
-    yield Attempt(ask, filler(asked, true, span), sent_to(address, everything, asked))
+    yield Attempt(protocol, ask, filler(asked, true, span), sent_to(address, everything, asked))
 
 
 def rewriting(
-    form: EditFormat, asked: InfillRequest, true: InfillRequest, span: Span, *, address: str, budget: int
+    protocol: Protocol,
+    form: EditFormat,
+    asked: InfillRequest,
+    true: InfillRequest,
+    span: Span,
+    *,
+    address: str,
+    budget: int,
 ) -> Iterator[Attempt]:
     """For next-edit models, whose answer means something only when it is whole."""
     question = form.ask(asked, budget=budget, count=count)
@@ -119,7 +134,7 @@ def rewriting(
     prompt = question.prompt
     stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
     ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=asked.seed)
-    yield Attempt(ask, show, sent_to(address, prompt.text, asked), prompt.forced)
+    yield Attempt(protocol, ask, show, sent_to(address, prompt.text, asked), prompt.forced)
 
 
 def filler(asked: InfillRequest, true: InfillRequest, span: Span) -> Callable[[Heard], Filled | None]:

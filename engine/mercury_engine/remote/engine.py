@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span
+from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, SpanMode
 from mercury_engine.prompts.dialects import DIALECTS, Dialect, dialect_for
 from mercury_engine.prompts.edits import FORMATS, EditFormat
 from mercury_engine.record import ModelRecord
@@ -26,7 +26,7 @@ from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client, Exchange, LinkError, site_of
 from mercury_engine.remote.inception import INCEPTION_EDIT
 from mercury_engine.remote.keys import key_at
-from mercury_engine.remote.protocols import Ask, Events, Protocol, WrongAnswerError, body, model_names, protocol_named
+from mercury_engine.remote.protocols import Events, Protocol, WrongAnswerError, body, model_names, protocol_named
 
 __all__ = ["SLICE_SECONDS", "RemoteEngine", "open_remote"]
 
@@ -73,7 +73,7 @@ class RemoteEngine:
         self._key = key
         self._clock = clock
         self._protocol = protocol_named(record.protocol)
-        self._form = form_of(record, self._protocol)
+        self._ways = ways_of(record, self._protocol)
         self._health = Health(is_loopback=client.site.is_loopback, clock=clock)
         self._plain: bool | None = None
         """Whether it is asked without what not every server knows; None until an answer has come."""
@@ -100,14 +100,12 @@ class RemoteEngine:
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
         """Lets a server on this machine read the prompt; elsewhere that would cost money, or send code for nothing."""
-        tokens = self._protocol.warms
-        if tokens is None or self._health.rests or not self._client.site.is_loopback:
+        if self._protocol.warms is None or self._health.rests or not self._client.site.is_loopback:
             return
         try:
             for _ in self._right_model(self._slice):
                 yield
-            attempt = next(self._attempts(request))
-            yield from self._ended(self._opened(attempt.ask, tokens), self._slice)
+            yield from self._ended(self._opened(next(self._attempts(request)), self._protocol.warms), self._slice)
         except EngineError:
             return  # the next request says why
 
@@ -122,7 +120,7 @@ class RemoteEngine:
             context_tokens=min(self._context, PROMPT_TOKENS),
             batch=BATCH,
             notes=tuple(filter(None, notes)),
-            answers=("region",) if isinstance(self._form, EditFormat) else ("line", "block"),
+            answers=tuple(self._ways),
             calibrated=False,
             address=record.address,
         )
@@ -148,15 +146,21 @@ class RemoteEngine:
         return SLICE_SECONDS / max(self._open, 1)
 
     def _attempts(self, request: InfillRequest) -> Iterator[Attempt]:
-        span, form, address = only_span(request, self._record), self._form, self._record.address
+        span, address = only_span(request, self._record), self._record.address
+        protocol, form = self._way(span.mode)
         asked = request if self._client.site.is_loopback else asking.masked(request)
         if isinstance(form, EditFormat):
             budget = min(self._context, REWRITE_TOKENS)
-            return asking.rewriting(form, asked, request, span, address=address, budget=budget)
+            return asking.rewriting(protocol, form, asked, request, span, address=address, budget=budget)
         budget = min(self._context, PROMPT_TOKENS)
         if form is None:
-            return asking.gap(self._protocol, asked, request, span, address=address, budget=budget)
-        return asking.filling(form, asked, request, span, address=address, budget=budget)
+            return asking.gap(protocol, asked, request, span, address=address, budget=budget)
+        return asking.filling(protocol, form, asked, request, span, address=address, budget=budget)
+
+    def _way(self, mode: SpanMode) -> "Way":
+        if mode not in self._ways:
+            raise EngineError(f"{self._record.name} answers {', '.join(self._ways)}: it cannot be asked for {mode}")
+        return self._ways[mode]
 
     def _plain_if_need_be(
         self, attempt: Attempt, untouched: Draft, wait: Wait, due: float
@@ -181,13 +185,13 @@ class RemoteEngine:
         what the user has typed."""
         heard, events, untouched = Heard(attempt.forced), None, latest
         until = self._clock() + LONGEST_SECONDS
-        exchange = self._opened(attempt.ask, attempt.ask.tokens)
+        exchange = self._opened(attempt, attempt.ask.tokens)
         self._open += 1
         try:
             while not (heard.end or latest.spans[0].complete or self._clock() >= until):
                 data = self._taken(exchange, wait())
                 if exchange.status not in (0, 200):
-                    yield from self._refused(exchange, data, wait, latest)
+                    yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
                 if exchange.status and events is None:
                     events = Events(exchange.headers.get("content-type", ""))
                 if events is not None and self._hears(heard, events, data, exchange):
@@ -224,9 +228,9 @@ class RemoteEngine:
             heard.end = "stop"
         return before != (len(heard.text), heard.end)
 
-    def _opened(self, ask: Ask, tokens: int) -> Exchange:
-        full = replace(ask, model=self._record.model, context=self._context, tokens=tokens)
-        return self._client.open("POST", self._protocol.path, body(self._protocol, full, plain=bool(self._plain)))
+    def _opened(self, attempt: Attempt, tokens: int) -> Exchange:
+        ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=tokens)
+        return self._client.open("POST", attempt.protocol.path, body(attempt.protocol, ask, plain=bool(self._plain)))
 
     def _taken(self, exchange: Exchange, wait: float) -> bytes:
         try:
@@ -248,7 +252,7 @@ class RemoteEngine:
             self._open -= 1
             exchange.close()
 
-    def _refused(self, exchange: Exchange, data: bytes, wait: Wait, latest: Draft) -> Iterator[Draft]:
+    def _refused(self, path: str, exchange: Exchange, data: bytes, wait: Wait, latest: Draft) -> Iterator[Draft]:
         """Raises what the server says about its refusal, once all of it is here."""
         reading, rest = self._ended(exchange, wait), b""
         while True:
@@ -258,7 +262,7 @@ class RemoteEngine:
                 rest = end.value
                 break
             yield latest
-        trouble = self._trouble(self._protocol.path, exchange, data + rest)
+        trouble = self._trouble(path, exchange, data + rest)
         if self._plain is None and exchange.status in PICKY:
             raise PickyError(trouble.sentence)
         raise self._health.failed(trouble)
@@ -287,7 +291,7 @@ class RemoteEngine:
         if name in (wanted, f"{wanted}:latest"):
             return True
         dialect = dialect_for((), name) if self._protocol.one_model else None
-        return dialect is not None and dialect == self._form
+        return dialect is not None and any(form == dialect for _, form in self._ways.values())
 
 
 def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
@@ -312,10 +316,22 @@ def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
     return engine
 
 
-def form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | None:
-    """How the model is asked: as its FIM dialect or its next-edit format says, or None if the server does that."""
+Way = tuple[Protocol, Dialect | EditFormat | None]
+"""Whom to ask and how: as a dialect or a format says, or None if the server puts the prompt together."""
+
+
+def ways_of(record: ModelRecord, protocol: Protocol) -> dict[SpanMode, Way]:
+    """For each kind of span that the server can answer. Inception has an endpoint for each."""
+    rewriting: dict[SpanMode, Way] = {"region": (protocol_named("inception-edit"), INCEPTION_EDIT)}
     if protocol.name == "inception-edit":
-        return INCEPTION_EDIT
+        return rewriting
+    form = form_of(record, protocol)
+    if isinstance(form, EditFormat):
+        return {"region": (protocol, form)}
+    return {"line": (protocol, form), "block": (protocol, form), **(rewriting if protocol.name == "inception" else {})}
+
+
+def form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | None:
     if not record.prompt:
         if protocol.shape == "gap":
             return None

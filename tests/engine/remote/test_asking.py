@@ -19,6 +19,7 @@ def volume(width, height):
     return area(width, height)
 """
 CURSOR = WINDOW.index("height):\n    return area")
+CHAT = protocol_named("chat")
 SECRET = 'API_KEY = "sk-1234567890abcdef1234"\n'
 
 
@@ -37,7 +38,7 @@ def heard(text: str, end="stop") -> Heard:
 
 def rewritten(form, answer: str, asked=None, end="stop"):
     true = asked or region()
-    (attempt,) = asking.rewriting(form, asking.masked(true), true, true.spans[0], address="", budget=8192)
+    (attempt,) = asking.rewriting(CHAT, form, asking.masked(true), true, true.spans[0], address="", budget=8192)
     return attempt, attempt.show(heard(answer, end))
 
 

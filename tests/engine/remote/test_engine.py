@@ -233,6 +233,8 @@ def test_an_empty_answer_is_unlikely():
 def test_only_what_it_can_do():
     with against({}) as (_server, engine):
         assert engine.info().answers == ("line", "block")
+        edit = replace(request(), spans=(Span(0, 0, 3, "edit"),))
+        assert "theirs answers line, block: it cannot be asked for edit" in refusal(engine, edit)
         two = replace(request(), spans=(Span(0, 0, 0, "line"), Span(0, 5, 5, "line")))
         assert "one place at a time" in refusal(engine, two)
 
@@ -255,7 +257,11 @@ def test_a_next_edit_model_behind_a_server():
 def test_inceptions_next_edits_are_a_chat():
     said = f"```python\n{BEFORE}h * w{AFTER}```"
     shape = document({"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": said}}]})
-    with against({"/v1/edit/completions": shape}, "inception-edit", "", model="mercury-edit-2") as (server, engine):
+    fills = {"/v1/fim/completions": GAPS["inception"][1]}
+    with against({"/v1/edit/completions": shape, **fills}, "inception", "", model="mercury-edit-2") as (server, engine):
+        assert engine.info().answers == ("line", "block", "region")
+        assert answer(engine).spans[0].text == "w * h"
+        server.asked.clear()
         assert answer(engine, region()).spans[0].text == BEFORE + "h * w" + AFTER
         (message,) = server.bodies[0]["messages"]
         assert "<|code_to_edit|>\ndef area(w, h):" in message["content"]
