@@ -71,10 +71,10 @@ def filling(
     word, once more from the cursor. `true` is the request before secrets were masked."""
     for split in (by_words, whole_head):
         prompt = fim_prompt(dialect, asked, span, budget=budget - span.budget, count=count, split=split)
-        refuse_specials(prompt, address)
+        _refuse_specials(prompt, address)
         stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
         ask = Ask(prompt=prompt.text, tokens=prompt.most_tokens, stops=stops, seed=asked.seed)
-        yield Attempt(protocol, ask, filler(asked, true, span), sent_to(address, prompt.text, asked), prompt.forced)
+        yield Attempt(protocol, ask, _filler(asked, true, span), sent_to(address, prompt.text, asked), prompt.forced)
         if not prompt.forced:
             return
 
@@ -85,9 +85,9 @@ def gap(
     """For servers that put the prompt together themselves."""
     window = asked.windows[span.window]
     room = (budget - span.budget) * CHARACTERS_PER_TOKEN
-    suffix = whole_lines(window.text[span.end :], room // SHARE_OF_SUFFIX)
-    prefix = last_lines(window.text[: span.start], (room - len(suffix)) * 2 // 3)
-    snippets = fitting(asked.snippets, room - len(suffix) - len(prefix)) if protocol.snippets or protocol.files else ()
+    suffix = _whole_lines(window.text[span.end :], room // SHARE_OF_SUFFIX)
+    prefix = _last_lines(window.text[: span.start], (room - len(suffix)) * 2 // 3)
+    snippets = _fitting(asked.snippets, room - len(suffix) - len(prefix)) if protocol.snippets or protocol.files else ()
     if protocol.files:
         files = "".join(protocol.files.format(path=each.path, text=each.text) for each in reversed(snippets))
         prefix = files + protocol.files.partition("{text}")[0].format(path=window.path) + prefix
@@ -102,7 +102,7 @@ def gap(
         seed=asked.seed,
     )
     everything = prefix + suffix + "".join(each.text for each in snippets if protocol.snippets)
-    yield Attempt(protocol, ask, filler(asked, true, span), sent_to(address, everything, asked))
+    yield Attempt(protocol, ask, _filler(asked, true, span), sent_to(address, everything, asked))
 
 
 def rewriting(
@@ -117,7 +117,7 @@ def rewriting(
 ) -> Iterator[Attempt]:
     """For next-edit models, whose answer means something only when it is whole."""
     question = form.ask(asked, budget=budget, count=count)
-    refuse_specials(question.prompt, address)
+    _refuse_specials(question.prompt, address)
     old = asked.windows[span.window].text
     restored = true.windows[span.window].text
 
@@ -125,11 +125,11 @@ def rewriting(
         if not heard.end and not any(end in heard.text for end in question.ends):
             return None
         read = question.read(heard.text, heard.end == "stop")
-        new = None if read is None else with_secrets(old, restored, read)
+        new = None if read is None else _with_secrets(old, restored, read)
         if new is None or new == restored:
             return Filled(restored, complete=True)
         probabilities = heard.probabilities(len(heard.text))
-        return Filled(new, probabilities, p_accept(probabilities, is_whole=True), complete=True)
+        return Filled(new, probabilities, _p_accept(probabilities, is_whole=True), complete=True)
 
     prompt = question.prompt
     stops = tuple(map(str, (*prompt.stops, *prompt.stop_tokens)))
@@ -137,7 +137,7 @@ def rewriting(
     yield Attempt(protocol, ask, show, sent_to(address, prompt.text, asked), prompt.forced)
 
 
-def filler(asked: InfillRequest, true: InfillRequest, span: Span) -> Callable[[Heard], Filled | None]:
+def _filler(asked: InfillRequest, true: InfillRequest, span: Span) -> Callable[[Heard], Filled | None]:
     window = asked.windows[span.window]
     before, after = window.text[: span.start], window.text[span.end :]
     hides = asked != true
@@ -149,16 +149,16 @@ def filler(asked: InfillRequest, true: InfillRequest, span: Span) -> Callable[[H
         if hides and MASKS.search(text):
             return Filled("", complete=True)
         probabilities = heard.probabilities(len(text))
-        return Filled(text, probabilities, p_accept(probabilities, is_whole=is_whole) if text else 0.0, is_whole)
+        return Filled(text, probabilities, _p_accept(probabilities, is_whole=is_whole) if text else 0.0, is_whole)
 
     return show
 
 
-def p_accept(probabilities: Sequence[float], *, is_whole: bool) -> float:
+def _p_accept(probabilities: Sequence[float], *, is_whole: bool) -> float:
     return UNCALIBRATED.p_accept(probabilities, complete=is_whole) if probabilities else ASSUMED
 
 
-def refuse_specials(prompt: Prompt, address: str) -> None:
+def _refuse_specials(prompt: Prompt, address: str) -> None:
     """Servers read special tokens in a string wherever they stand, also in the user's code. Marks are the business of
     their formats."""
     specials = {piece for piece in (*prompt.pieces, *prompt.stop_tokens) if not isinstance(piece, Mark)}
@@ -171,7 +171,7 @@ def refuse_specials(prompt: Prompt, address: str) -> None:
             )
 
 
-def with_secrets(old: str, true: str, new: str) -> str | None:
+def _with_secrets(old: str, true: str, new: str) -> str | None:
     """The new text with the secrets that were masked in the old one; None if it rewrites lines with a secret."""
     if old == true:
         return new
@@ -184,8 +184,8 @@ def with_secrets(old: str, true: str, new: str) -> str | None:
 
 def sent_to(address: str, text: str, request: InfillRequest) -> str:
     """What of the request is in a text that goes to another program, for the user."""
-    snippets = sum(holds(text, each.text) for each in request.snippets)
-    edits = sum(holds(text, changed(each)) for each in request.edits)
+    snippets = sum(_holds(text, each.text) for each in request.snippets)
+    edits = sum(_holds(text, _changed(each)) for each in request.edits)
     parts = [
         f"{len(text):,} characters of {request.windows[request.spans[0].window].path}",
         *([f"{snippets} snippet{'s' * (snippets != 1)}"] if snippets else []),
@@ -195,23 +195,23 @@ def sent_to(address: str, text: str, request: InfillRequest) -> str:
     return f"{', '.join(most)} and {last} to {address}" if most else f"{last} to {address}"
 
 
-def changed(edit: Edit) -> str:
+def _changed(edit: Edit) -> str:
     """The first line that the edit made or removed."""
     before, after = edit.before.splitlines(), edit.after.splitlines()
     return next((line for line in (*after, *before) if (line in before) != (line in after)), "")
 
 
-def holds(text: str, part: str) -> bool:
+def _holds(text: str, part: str) -> bool:
     part = part.strip()
     return bool(part) and (part[:SHOWN] in text or part[-SHOWN:] in text)
 
 
-def whole_lines(text: str, room: int) -> str:
+def _whole_lines(text: str, room: int) -> str:
     """The beginning of a text, up to the end of a line."""
     return text if len(text) <= room else text[: text.rfind("\n", 0, room) + 1] or text[:room]
 
 
-def last_lines(text: str, room: int) -> str:
+def _last_lines(text: str, room: int) -> str:
     """The end of a text, from the start of a line."""
     if len(text) <= room:
         return text
@@ -219,7 +219,7 @@ def last_lines(text: str, room: int) -> str:
     return text[start or len(text) - room :]
 
 
-def fitting(snippets: Sequence[Snippet], room: int) -> tuple[Snippet, ...]:
+def _fitting(snippets: Sequence[Snippet], room: int) -> tuple[Snippet, ...]:
     kept = []
     for each in snippets:
         if len(each.text) <= room:

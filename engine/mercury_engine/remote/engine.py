@@ -54,7 +54,7 @@ PICKY = frozenset({400, 422, 500})
 Wait = Callable[[], float]
 
 
-class PickyError(EngineError):
+class _PickyError(EngineError):
     """A first question that was refused, and is worth another try."""
 
 
@@ -73,7 +73,7 @@ class RemoteEngine:
         self._key = key
         self._clock = clock
         self._protocol = protocol_named(record.protocol)
-        self._ways = ways_of(record, self._protocol)
+        self._ways = _ways_of(record, self._protocol)
         self._health = Health(is_loopback=client.site.is_loopback, clock=clock)
         self._plain: bool | None = None
         """Whether it is asked without what not every server knows; None until an answer has come."""
@@ -88,7 +88,7 @@ class RemoteEngine:
         """
         wait = wait or self._slice
         due = self._clock() + (math.inf if request.deadline_ms is None else request.deadline_ms / 1000)
-        untouched = latest = Draft(0, tuple(Filled(old_text(request, span)) for span in request.spans))
+        untouched = latest = Draft(0, tuple(Filled(_old_text(request, span)) for span in request.spans))
         self._health.ensure()
         for _ in self._right_model(wait):
             yield untouched
@@ -146,7 +146,7 @@ class RemoteEngine:
         return SLICE_SECONDS / max(self._open, 1)
 
     def _attempts(self, request: InfillRequest) -> Iterator[Attempt]:
-        span, address = only_span(request, self._record), self._record.address
+        span, address = _only_span(request, self._record), self._record.address
         protocol, form = self._way(span.mode)
         asked = request if self._client.site.is_loopback else asking.masked(request)
         if isinstance(form, EditFormat):
@@ -171,7 +171,7 @@ class RemoteEngine:
         try:
             latest = yield from self._answer(attempt, untouched, wait, due)
             self._plain = False
-        except PickyError:
+        except _PickyError:
             self._plain = True
             try:
                 latest = yield from self._answer(attempt, untouched, wait, due)
@@ -220,7 +220,7 @@ class RemoteEngine:
                 heard.add(event)
         except WrongAnswerError as error:
             if self._plain is None and exchange.done:
-                raise PickyError(str(error)) from None
+                raise _PickyError(str(error)) from None
             raise self._health.failed(wrong_answer(address, str(error))) from None
         if exchange.done and not heard.end:
             if not events.ended:
@@ -264,7 +264,7 @@ class RemoteEngine:
             yield latest
         trouble = self._trouble(path, exchange, data + rest)
         if self._plain is None and exchange.status in PICKY:
-            raise PickyError(trouble.sentence)
+            raise _PickyError(trouble.sentence)
         raise self._health.failed(trouble)
 
     def _trouble(self, path: str, exchange: Exchange, said: bytes) -> Trouble:
@@ -279,7 +279,7 @@ class RemoteEngine:
         said = yield from self._ended(exchange, wait)
         if exchange.status in (401, 403, 429) or exchange.status >= 500:
             raise self._health.failed(self._trouble(path, exchange, said))
-        self._has = listed(said) if exchange.status == 200 else []
+        self._has = _listed(said) if exchange.status == 200 else []
         if self._has and not any(self._serves(name) for name in self._has):
             raise self._health.failed(unknown_model(self._record, self._has))
         self._health.checked = True
@@ -320,18 +320,18 @@ Way = tuple[Protocol, Dialect | EditFormat | None]
 """Whom to ask and how: as a dialect or a format says, or None if the server puts the prompt together."""
 
 
-def ways_of(record: ModelRecord, protocol: Protocol) -> dict[SpanMode, Way]:
+def _ways_of(record: ModelRecord, protocol: Protocol) -> dict[SpanMode, Way]:
     """For each kind of span that the server can answer. Inception has an endpoint for each."""
     rewriting: dict[SpanMode, Way] = {"region": (protocol_named("inception-edit"), INCEPTION_EDIT)}
     if protocol.name == "inception-edit":
         return rewriting
-    form = form_of(record, protocol)
+    form = _form_of(record, protocol)
     if isinstance(form, EditFormat):
         return {"region": (protocol, form)}
     return {"line": (protocol, form), "block": (protocol, form), **(rewriting if protocol.name == "inception" else {})}
 
 
-def form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | None:
+def _form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | None:
     if not record.prompt:
         if protocol.shape == "gap":
             return None
@@ -344,17 +344,17 @@ def form_of(record: ModelRecord, protocol: Protocol) -> Dialect | EditFormat | N
     return forms[record.prompt]
 
 
-def only_span(request: InfillRequest, record: ModelRecord) -> Span:
+def _only_span(request: InfillRequest, record: ModelRecord) -> Span:
     if len(request.spans) != 1:
         raise EngineError(f"{record.name} answers one place at a time")
     return request.spans[0]
 
 
-def old_text(request: InfillRequest, span: Span) -> str:
+def _old_text(request: InfillRequest, span: Span) -> str:
     return request.windows[span.window].text[span.start : span.end]
 
 
-def listed(said: bytes) -> list[str]:
+def _listed(said: bytes) -> list[str]:
     try:
         return model_names(msgspec.json.decode(said))
     except msgspec.DecodeError:

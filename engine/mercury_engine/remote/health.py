@@ -101,7 +101,7 @@ def status_trouble(
     has: Sequence[str] = (),
 ) -> Trouble:
     """For an answer that is no success. What the server says is shown without the key."""
-    address, said = record.address, message_of(body, key)
+    address, said = record.address, _message_of(body, key)
     why = f": {said}" if said else ""
     match status:
         case 301 | 302 | 303 | 307 | 308:
@@ -118,33 +118,33 @@ def status_trouble(
         case 404 if has and record.model not in has:
             return unknown_model(record, has)
         case 404:
-            return Trouble(f"{address} has no {path} for {record.model or 'its model'} (404){why}; {listed(has)}")
+            return Trouble(f"{address} has no {path} for {record.model or 'its model'} (404){why}; {_listed(has)}")
         case 429:
-            return Trouble(f"{address} gets too many requests (429){why}", seconds=retry_after(headers))
+            return Trouble(f"{address} gets too many requests (429){why}", seconds=_retry_after(headers))
         case 501:
             return Trouble(
                 f"{address} cannot fill gaps with its model (501){why}; add it with --prompt, or another model"
             )
         case _ if status >= 500:
-            return Trouble(f"{address} failed ({status}){why}; see the server's log", seconds=retry_after(headers))
+            return Trouble(f"{address} failed ({status}){why}; see the server's log", seconds=_retry_after(headers))
         case _:
             return Trouble(f"{address} refuses the request ({status}){why}", rests=False)
 
 
 def unknown_model(record: ModelRecord, has: Sequence[str]) -> Trouble:
     return Trouble(
-        f"{record.address} has no model {record.model!r}; {listed(has)}: `mercury-ls model add {record.address}`"
+        f"{record.address} has no model {record.model!r}; {_listed(has)}: `mercury-ls model add {record.address}`"
     )
 
 
-def listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     if not names:
         return "check the address and the model's name"
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"it has {', '.join(names[:LISTED])}{more}"
 
 
-def message_of(body: bytes, key: str) -> str:
+def _message_of(body: bytes, key: str) -> str:
     """What the server says in the body of a refusal, without JSON or HTML around it."""
     text = body[:4096].decode(errors="replace")
     try:
@@ -162,7 +162,7 @@ def told(text: str, key: str = "") -> str:
     return mask_secrets(text.replace(key, "…") if key else text)[:SHOWN]
 
 
-def retry_after(headers: Mapping[str, str]) -> float:
+def _retry_after(headers: Mapping[str, str]) -> float:
     """In seconds or as a date; 0 if the server does not say."""
     given = headers.get("retry-after", "").strip()
     try:

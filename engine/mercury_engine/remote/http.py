@@ -228,7 +228,7 @@ class Exchange:
         error, reusable = None, False
         try:
             reusable = self._read(self._answered())
-        except CancelledError:
+        except _CancelledError:
             pass
         except ssl.SSLCertVerificationError as problem:
             error = LinkError("certificate", problem.verify_message)
@@ -273,7 +273,7 @@ class Exchange:
         with self._news:
             self._socket = connection.sock
             if self._cancelled:
-                raise CancelledError
+                raise _CancelledError
         connection.sock.settimeout(self._client.silence_seconds)
         method, path, body, headers = self._request
         connection.request(method, path, body, headers)
@@ -293,7 +293,7 @@ class Exchange:
                     raise LinkError("large", f"the answer is larger than {LARGEST >> 20} MiB")
                 with self._news:
                     if self._cancelled:
-                        raise CancelledError
+                        raise _CancelledError
                     if not self._unheard:
                         self._arrived.append(piece)
                     self._news.notify_all()
@@ -312,5 +312,5 @@ class Exchange:
             self._news.notify_all()
 
 
-class CancelledError(Exception):
+class _CancelledError(Exception):
     """Nobody wants the answer any more."""

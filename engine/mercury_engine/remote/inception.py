@@ -26,28 +26,28 @@ OPEN, CLOSE = "<|code_to_edit|>", "<|/code_to_edit|>"
 MARKS = (CURSOR, OPEN, CLOSE, "<|current_file_content|>", "<|/current_file_content|>")
 
 
-def ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
     window, cursor = request.windows[0], cursor_of(request)
     for radius, context in RADII:
         region = around(window.text, cursor, radius, context)
-        left = budget - tokens_of(message(window, region, cursor, (), ()), count)
+        left = budget - tokens_of(_message(window, region, cursor, (), ()), count)
         if left >= 0:
             break
     else:
         raise too_long(INCEPTION_EDIT.name, budget)
     refuse(MARKS, window.text[region.first : region.last], INCEPTION_EDIT.name)
-    edits = fitting(request.edits[::-1][:MOST_EDITS], partial(history, window), left, count)
-    snippets = fitting(request.snippets[:MOST_SNIPPETS], viewed, left - tokens_of(edits, count), count)
+    edits = fitting(request.edits[::-1][:MOST_EDITS], partial(_history, window), left, count)
+    snippets = fitting(request.snippets[:MOST_SNIPPETS], _viewed, left - tokens_of(edits, count), count)
     old = window.text[region.start : region.end]
     prompt = Prompt(
-        joined(message(window, region, cursor, snippets, edits)),
+        joined(_message(window, region, cursor, snippets, edits)),
         most_tokens=count(old) + max(request.spans[0].budget, ROOM_TO_GROW),
         copied=old,
     )
-    return Asked(prompt, window.text, region.start, region.end, code_in)
+    return Asked(prompt, window.text, region.start, region.end, _code_in)
 
 
-def message(
+def _message(
     window: Window, region: Region, cursor: int, snippets: Sequence[Piece], edits: Sequence[Piece]
 ) -> tuple[Piece, ...]:
     text = window.text
@@ -60,20 +60,20 @@ def message(
     )
 
 
-def viewed(snippets: Sequence[Snippet]) -> Sequence[Piece]:
+def _viewed(snippets: Sequence[Snippet]) -> Sequence[Piece]:
     name = "recently_viewed_code_snippet"
     return [
         f"<|{name}|>\ncode_snippet_file_path: {each.path}\n{each.text.rstrip()}\n<|/{name}|>\n" for each in snippets
     ]
 
 
-def history(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
+def _history(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
     """Oldest first."""
     hunks = [(each.path, hunk(each, window, DIFF_CONTEXT_LINES)) for each in reversed(edits)]
     return [f"--- {path}\n+++ {path}\n{lines}\n" for path, lines in hunks if lines]
 
 
-def code_in(answer: str) -> str | None:
+def _code_in(answer: str) -> str | None:
     """What stands in the fence; None where the model says that nothing is due."""
     said = answer.strip()
     if said.strip("`\n ") == NOTHING:
@@ -84,4 +84,4 @@ def code_in(answer: str) -> str | None:
     return body.rpartition(f"\n{FENCE}")[0] or None
 
 
-INCEPTION_EDIT = EditFormat("mercury-edit", r"mercury-(?:edit|coder)", ask)
+INCEPTION_EDIT = EditFormat("mercury-edit", r"mercury-(?:edit|coder)", _ask)

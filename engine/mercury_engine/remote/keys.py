@@ -17,7 +17,7 @@ def key_at(place: str, environ: Mapping[str, str] = os.environ) -> str:
         found = environ.get(name, "")
         remedy = f"set {name} where your editor starts, then `mercury-ls serve --stop`"
     elif kind == "keyring" and "/" in name:
-        found = from_keyring(place, *name.split("/", 1))
+        found = _from_keyring(place, *name.split("/", 1))
         remedy = f"store it: `keyring set {name.replace('/', ' ', 1)}`"
     else:
         raise EngineError("key: write where the key is, env:NAME or keyring:SERVICE/NAME, never the key itself")
@@ -29,7 +29,7 @@ def key_at(place: str, environ: Mapping[str, str] = os.environ) -> str:
     return found
 
 
-def from_keyring(place: str, service: str, name: str) -> str:
+def _from_keyring(place: str, service: str, name: str) -> str:
     try:
         import keyring
     except ImportError as error:

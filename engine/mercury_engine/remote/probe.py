@@ -52,13 +52,13 @@ def probe(address: str, *, key: str = "", model: str = "", seconds: float = ANSW
     """None if nothing that is known answers. The `model`, or the only one, is asked for one token."""
     client = Client(address, {"Authorization": f"Bearer {key}"} if key else {}, connect_seconds=seconds)
     try:
-        found = identified(client, address, seconds)
+        found = _identified(client, address, seconds)
         if found is None or found.note:
             return found
         chosen = next((each for each in found.models if each.name == model), None)
         if chosen is None and not model and len(found.models) <= 1:
             chosen = next(iter(found.models), Served(""))
-        return found if chosen is None else tried(client, with_tokens(client, found, chosen), chosen.name)
+        return found if chosen is None else _tried(client, _with_tokens(client, found, chosen), chosen.name)
     except LinkError:
         return None
     finally:
@@ -71,7 +71,7 @@ def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) ->
     def look(port: int) -> Found | None:
         client = Client(f"http://127.0.0.1:{port}", connect_seconds=seconds)
         try:
-            return identified(client, f"http://127.0.0.1:{port}", seconds)
+            return _identified(client, f"http://127.0.0.1:{port}", seconds)
         except LinkError:
             return None
         finally:
@@ -81,7 +81,7 @@ def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) ->
         return [found for found in pool.map(look, ports) if found is not None]
 
 
-def identified(client: Client, address: str, seconds: float) -> Found | None:
+def _identified(client: Client, address: str, seconds: float) -> Found | None:
     """In an order in which none is taken for another: many servers imitate OpenAI's paths."""
     until = time.monotonic() + seconds
     for path, reading in READINGS:
@@ -91,13 +91,13 @@ def identified(client: Client, address: str, seconds: float) -> Found | None:
         reply = client.fetch("GET", path, seconds=left)
         if reply.status in (401, 403) and path != "/props":
             return Found(address, "a server", "openai", note=f"it wants a key ({reply.status})")
-        said = decoded(reply.body) if reply.status == 200 else None
+        said = _decoded(reply.body) if reply.status == 200 else None
         if said is not None and (found := reading(client, address, said, max(until - time.monotonic(), 0.05))):
             return found
     return None
 
 
-def decoded(data: bytes) -> dict[str, Any] | None:
+def _decoded(data: bytes) -> dict[str, Any] | None:
     try:
         found = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -108,79 +108,79 @@ def decoded(data: bytes) -> dict[str, Any] | None:
 Reading = Callable[[Client, str, Mapping[str, Any], float], Found | None]
 
 
-def llama_server(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+def _llama_server(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
     settings = said.get("default_generation_settings")
     if not isinstance(settings, dict):
         return None
-    listed = decoded(client.fetch("GET", "/v1/models", seconds=seconds).body)
+    listed = _decoded(client.fetch("GET", "/v1/models", seconds=seconds).body)
     names = model_names(listed) or [str(said.get("model_alias") or said.get("model_path") or "")]
-    context = number(settings.get("n_ctx"))
-    models = tuple(served(name, context, str(said.get("model_path") or "")) for name in names)
+    context = _number(settings.get("n_ctx"))
+    models = tuple(_served(name, context, str(said.get("model_path") or "")) for name in names)
     return Found(address, f"llama-server {said.get('build_info') or ''}".strip(), "llama", models)
 
 
-def ollama(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+def _ollama(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
     if not isinstance(said.get("version"), str):
         return None
-    listed = decoded(client.fetch("GET", "/api/tags", seconds=seconds).body)
+    listed = _decoded(client.fetch("GET", "/api/tags", seconds=seconds).body)
     if listed is None or "models" not in listed:
         return None
-    models = tuple(served(name, OLLAMA_CONTEXT) for name in model_names(listed))
+    models = tuple(_served(name, OLLAMA_CONTEXT) for name in model_names(listed))
     return Found(address, f"Ollama {said['version']}", "ollama", models)
 
 
-def lm_studio(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+def _lm_studio(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
     listed = said.get("models")
     if not isinstance(listed, list):
         return None
     models = [each for each in listed if isinstance(each, dict) and each.get("type", "llm") == "llm"]
-    named = tuple(served(str(each.get("key")), number(each.get("max_context_length"))) for each in models)
+    named = tuple(_served(str(each.get("key")), _number(each.get("max_context_length"))) for each in models)
     return Found(address, "LM Studio", "openai", named)
 
 
-def tabby(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+def _tabby(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
     if not isinstance(said.get("model"), str):
         return None
     return Found(address, "Tabby", "tabby", (Served(said["model"]),))
 
 
-def openai(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+def _openai(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
     if not isinstance(said.get("data"), list):
         return None
-    limits = {each.get("id"): number(each.get("max_model_len")) for each in said["data"] if isinstance(each, dict)}
-    models = tuple(served(name, limits.get(name, 0)) for name in model_names(said))
+    limits = {each.get("id"): _number(each.get("max_model_len")) for each in said["data"] if isinstance(each, dict)}
+    models = tuple(_served(name, limits.get(name, 0)) for name in model_names(said))
     return Found(address, "an OpenAI-compatible server", "openai", models)
 
 
-def mercury(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
+def _mercury(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
     note = f"another engine server of mercury-ls: set engine.address = {address!r} instead of adding it"
     return Found(address, "mercury-ls serve", "mercury", note=note) if "state" in said else None
 
 
 READINGS: tuple[tuple[str, Reading], ...] = (
-    ("/props", llama_server),
-    ("/api/version", ollama),
-    ("/api/v1/models", lm_studio),
-    ("/v1/health", tabby),
-    ("/v1/models", openai),
-    ("/engine/v1/info", mercury),
+    ("/props", _llama_server),
+    ("/api/version", _ollama),
+    ("/api/v1/models", _lm_studio),
+    ("/v1/health", _tabby),
+    ("/v1/models", _openai),
+    ("/engine/v1/info", _mercury),
 )
 
 
-def served(name: str, context: int = 0, path: str = "") -> Served:
-    return Served(name, prompt_of(name) or prompt_of(path), context)
+def _served(name: str, context: int = 0, path: str = "") -> Served:
+    return Served(name, _prompt_of(name) or _prompt_of(path), context)
 
 
-def prompt_of(name: str) -> str:
+def _prompt_of(name: str) -> str:
     form = edit_format_for(name) or dialect_for((), name)
     return "" if form is None else form.name
 
 
-def number(value: Any) -> int:
+def _number(value: Any) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def with_tokens(client: Client, found: Found, chosen: Served) -> Found:
+def _with_tokens(client: Client, found: Found, chosen: Served) -> Found:
     """The dialect by the special tokens that the model really has, where the server tells. Next-edit models have those
     of the models that they were made of."""
     if edit_format_for(chosen.name):
@@ -198,7 +198,7 @@ def with_tokens(client: Client, found: Found, chosen: Served) -> Found:
         "return_token_strs": True,
     }
     reply = client.fetch("POST", "/tokenize", msgspec.json.encode(asked), seconds=ANSWER_SECONDS)
-    said = (decoded(reply.body) if reply.status == 200 else None) or {}
+    said = (_decoded(reply.body) if reply.status == 200 else None) or {}
     pieces = said.get("token_strs") or said.get("tokens") or []
     texts = {each.get("piece") if isinstance(each, dict) else each for each in pieces if isinstance(each, dict | str)}
     has = texts & set(known)
@@ -209,16 +209,16 @@ def with_tokens(client: Client, found: Found, chosen: Served) -> Found:
     return replace(found, models=better)
 
 
-def tried(client: Client, found: Found, model: str) -> Found:
+def _tried(client: Client, found: Found, model: str) -> Found:
     """With one token from the model; where nobody knows its prompts, llama-server may."""
     prompt = next((each.prompt for each in found.models if each.name == model), "")
     if found.protocol == "llama" and not prompt:
         found = replace(found, protocol="llama-infill")
-    note = completion_problem(client, found.protocol, model)
+    note = _completion_problem(client, found.protocol, model)
     return replace(found, completes=not note, note=note)
 
 
-def completion_problem(client: Client, protocol: str, model: str) -> str:
+def _completion_problem(client: Client, protocol: str, model: str) -> str:
     """Why no token comes back; "" if one does."""
     spoken = protocol_named(protocol)
     ask = Ask(prompt="x = ", suffix="\n", model=model, tokens=1, context=OLLAMA_CONTEXT, file="x.py", language="python")

@@ -188,10 +188,10 @@ def body(protocol: Protocol, ask: Ask, *, plain: bool = False) -> bytes:
             fields[f"{protocol.sampling}seed"] = ask.seed
     optional = {protocol.model, protocol.stops, protocol.file, protocol.language}
     sent = {path: value for path, value in fields.items() if path and (value or path not in optional)}
-    return msgspec.json.encode(nested(sent))
+    return msgspec.json.encode(_nested(sent))
 
 
-def nested(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _nested(fields: Mapping[str, Any]) -> dict[str, Any]:
     """`{"options.stop": …}` as `{"options": {"stop": …}}`."""
     made: dict[str, Any] = {}
     for path, value in fields.items():
@@ -274,18 +274,18 @@ def read(message: Mapping[str, Any]) -> Event | None:
     if error := message.get("error"):
         told = error.get("message", error) if isinstance(error, dict) else error
         return Event(error=str(told)[:SHOWN])
-    choice = first(message.get("choices"))
-    text, end = text_of(message, choice), end_of(message, choice)
+    choice = _first(message.get("choices"))
+    text, end = _text_of(message, choice), _end_of(message, choice)
     if text is None and not end and "choices" not in message:
         return None
-    return Event(text or "", tuple(log_probs_of(message, choice)), end)
+    return Event(text or "", tuple(_log_probs_of(message, choice)), end)
 
 
-def first(found: Any) -> Mapping[str, Any]:
+def _first(found: Any) -> Mapping[str, Any]:
     return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
 
 
-def text_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> str | None:
+def _text_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> str | None:
     for holder, name in (
         (message, "content"),
         (message, "response"),
@@ -295,18 +295,18 @@ def text_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> str | None
         (message.get("message"), "content"),
     ):
         if isinstance(holder, Mapping) and isinstance(said := holder.get(name), str | list):
-            return said if isinstance(said, str) else "".join(parts_of(said))
+            return said if isinstance(said, str) else "".join(_parts_of(said))
     return None
 
 
-def parts_of(said: Iterable[Any]) -> Iterator[str]:
+def _parts_of(said: Iterable[Any]) -> Iterator[str]:
     """The text of a message that is a list of parts."""
     for part in said:
         if isinstance(part, dict) and isinstance(part.get("text"), str):
             yield part["text"]
 
 
-def end_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Literal["", "stop", "length"]:
+def _end_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Literal["", "stop", "length"]:
     reason = choice.get("finish_reason") or message.get("done_reason") or message.get("stop_type")
     if message.get("stopped_limit"):
         reason = "limit"
@@ -315,7 +315,7 @@ def end_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Literal["",
     return "stop" if message.get("done") is True or message.get("stop") is True else ""
 
 
-def log_probs_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[float]:
+def _log_probs_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Iterator[float]:
     """Of the tokens that were chosen, in whichever of five shapes."""
     given = choice.get("logprobs") or {}
     if isinstance(given, dict):

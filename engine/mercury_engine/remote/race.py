@@ -30,9 +30,9 @@ class RaceEngine:
 
     def infill(self, request: InfillRequest) -> Generator[Draft, None, None]:
         remote = self._remote
-        if remote is None or not answers(remote, request):
+        if remote is None or not _answers(remote, request):
             return self._local.infill(request)
-        if not answers(self._local, request):
+        if not _answers(self._local, request):
             return remote.infill(request)
         return self._race(request, remote)
 
@@ -53,31 +53,31 @@ class RaceEngine:
             device=f"{remote.device}; {local.device}",
             context_tokens=max(local.context_tokens, remote.context_tokens),
             notes=(*remote.notes, *local.notes),
-            answers=union(local.answers, remote.answers),
+            answers=_union(local.answers, remote.answers),
             calibrated=False,
             address=remote.address,
             small=False,
         )
 
     def _race(self, request: InfillRequest, remote: RemoteEngine) -> Generator[Draft, None, None]:
-        here = Runner(self._local.infill(request))
-        there = Runner(remote.infill(request, wait=lambda: 0.0 if here.runs else SLICE_SECONDS))
+        here = _Runner(self._local.infill(request))
+        there = _Runner(remote.infill(request, wait=lambda: 0.0 if here.runs else SLICE_SECONDS))
         steps, shown, source = count(1), Draft(0, ()), None
         with closing(here), closing(there):
             while here.runs or there.runs:
                 if there.step().wins or here.step().wins:
                     break
-                if (best := better(there, here)) is not None:
+                if (best := _better(there, here)) is not None:
                     if best is not source:
                         shown, source = Draft(next(steps), best.spans, sent=there.sent), best
                     yield shown
-            best = better(there, here)
+            best = _better(there, here)
             if best is None:
                 raise here.error or there.error or EngineError("neither the server nor the model answered")
             yield Draft(next(steps), best.spans, final=True, sent=there.sent)
 
 
-class Runner:
+class _Runner:
     """One of the two, with the latest that it said; nothing once it has failed."""
 
     def __init__(self, drafts: Generator[Draft, None, None]) -> None:
@@ -87,7 +87,7 @@ class Runner:
         self.error: EngineError | None = None
         self._drafts = drafts
 
-    def step(self) -> "Runner":
+    def step(self) -> "_Runner":
         if self.runs:
             try:
                 self.latest = next(self._drafts)
@@ -109,15 +109,15 @@ class Runner:
         self._drafts.close()
 
 
-def better(first: Runner, second: Runner) -> Draft | None:
+def _better(first: _Runner, second: _Runner) -> Draft | None:
     """What the likelier one says; the first one's if both are as likely."""
     return first.latest if first.wins or first.chance >= second.chance else second.latest
 
 
-def answers(engine: Engine, request: InfillRequest) -> bool:
+def _answers(engine: Engine, request: InfillRequest) -> bool:
     can = engine.info().answers
     return all(span.mode in can for span in request.spans)
 
 
-def union(first: tuple[SpanMode, ...], second: tuple[SpanMode, ...]) -> tuple[SpanMode, ...]:
+def _union(first: tuple[SpanMode, ...], second: tuple[SpanMode, ...]) -> tuple[SpanMode, ...]:
     return (*first, *(mode for mode in second if mode not in first))
