@@ -44,7 +44,7 @@ SNIPPETS = (
         "    for item in items:\n"
         "        price += ‸\n"
         "    return price * (1 + TAX)\n",
-        (1, "    sum = 0.0\n", "    price = 0.0\n"),
+        (2, "    sum = 0.0\n", "    price = 0.0\n"),
     ),
     Snippet(
         "users.ts",

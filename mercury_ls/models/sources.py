@@ -69,10 +69,11 @@ def parse(text: str) -> tuple[Source, str]:
     if found := HUB_PAGE.fullmatch(text) or HUB_ID.fullmatch(text):
         return Hub(found[1]), named(found[1].partition("/")[2])
     if re.match("https?://", text):
-        parts = urlsplit(text)
-        return Server(text.rstrip("/")), named(parts.netloc.rpartition("@")[2])
+        if "@" in (site := urlsplit(text).netloc):
+            raise EngineError("a key does not belong into an address: give its place with --key env:NAME")
+        return Server(text.rstrip("/")), named(site)
     path = Path(text).expanduser()
-    if path.is_dir():
+    if text and path.is_dir():
         return Folder(path.resolve()), named(path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".gguf":
         return File(path.resolve()), named(path.stem)

@@ -1,0 +1,75 @@
+"""A model is asked three times, cold and warm, for what it can answer."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from mercury_engine.api import Draft, EngineInfo, Filled
+from mercury_ls.models import library, measure
+from mercury_ls.models.measure import SNIPPETS, described, request
+from mercury_ls.settings.schema import EngineSettings
+
+
+class Engine:
+    """Answers with the mode that it was asked for; every clock tick is a second."""
+
+    def __init__(self, *answers, **info):
+        self.answers = answers
+        self.asked = []
+        self._info = info
+
+    def info(self):
+        return EngineInfo("test", "tiny", "cpu", 2048, answers=self.answers, bytes=5_000_000, **self._info)
+
+    def infill(self, request):
+        self.asked.append(request)
+        yield Draft(0, (Filled("item"),), sent="12 characters to http://127.0.0.1:1")
+        yield Draft(1, (Filled("item.price", (0.9,), 0.5, True),), final=True)
+
+
+@pytest.mark.parametrize(
+    ("answers", "mode"), [(("line", "block"), "line"), (("block",), "block"), (("region",), "region")]
+)
+def test_a_model_is_asked_for_what_it_can_answer(answers, mode):
+    engine = Engine(*answers)
+    ticks = iter(range(100))
+    result = measure.measure(engine, 1500.0, clock=lambda: next(ticks))
+    assert {each.spans[0].mode for each in engine.asked} == {mode}
+    assert len(engine.asked) == 2 * len(SNIPPETS)
+    assert (result.measured.cold_ms, result.measured.warm_ms, result.measured.memory) == (1000.0, 1000.0, 5_000_000)
+
+
+def test_the_second_time_one_more_character_was_typed():
+    first, second = request(SNIPPETS[0], ("line",)), request(SNIPPETS[0], ("line",), "i")
+    assert len(second.windows[0].text) == len(first.windows[0].text) + 1
+    assert second.spans[0].start == second.cursor == first.cursor + 1
+    assert first.windows[0].text[: first.cursor].endswith("price += ")
+
+
+def test_the_result_says_what_was_sent_and_whether_it_is_calibrated():
+    said = "\n".join(described(measure.measure(Engine("line", calibrated=False), 1500.0)))
+    assert "tiny on cpu, loaded in 1.5 s, 5 MB of memory" in said
+    assert "item.price" in said
+    assert "sent 12 characters to http://127.0.0.1:1" in said
+    assert "P(accept) is not fitted" in said
+
+
+def test_what_was_measured_is_kept_for_the_list(tmp_path, monkeypatch):
+    monkeypatch.setattr(library, "state_file", lambda: tmp_path / "models.json")
+    result = measure.test("fake", EngineSettings(), lambda *_: None)
+    assert library.measurements()["fake"] == result.measured
+
+
+def test_snippets_have_one_cursor_and_real_edits():
+    for snippet in SNIPPETS:
+        assert snippet.text.count(measure.CURSOR) == 1
+        line, before, after = snippet.edit
+        assert before != after
+        assert snippet.text.splitlines(keepends=True)[line] == after
+
+
+def test_memory_is_the_processes_where_it_is_known(tmp_path, monkeypatch):
+    sizes = iter([1_000_000, 301_000_000])
+    monkeypatch.setattr(library, "state_file", lambda: tmp_path / "models.json")
+    monkeypatch.setattr(measure, "local", SimpleNamespace(resident_memory=lambda: next(sizes)))
+    assert measure.test("fake", EngineSettings(), lambda *_: None).measured.memory == 300_000_000

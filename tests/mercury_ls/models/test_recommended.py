@@ -1,0 +1,52 @@
+"""What is recommended fits into memory, and its time is the bytes of its weights over what memory gives."""
+
+import pytest
+
+from mercury_ls.models.recommended import Known, Machine, bandwidth, choices, described, known
+
+
+def model(millions, kind="fim"):
+    return Known(f"org/m{millions}", millions * 10**6, "Apache-2.0", kind, "completions")
+
+
+@pytest.mark.parametrize(
+    ("millions", "precision", "token_ms", "fit"),
+    [(500, "int8", 24.6, "smooth"), (1500, "int4", 42.4, "on request"), (7000, "int4", 197.9, "too slow")],
+)
+def test_a_token_takes_as_long_as_reading_the_weights(millions, precision, token_ms, fit):
+    found = choices(Machine(64 * 10**9, 30e9, 2), [model(millions)])
+    (choice,) = found.choices
+    assert (choice.precision, round(choice.token_ms, 1), choice.fit) == (precision, token_ms, fit)
+    assert choice.command == f"mercury-ls model add org/m{millions}"
+
+
+def test_what_does_not_fit_is_not_recommended():
+    found = choices(Machine(4 * 10**9, 30e9, 2), [model(500), model(7000)])
+    assert [each.known.id for each in found.choices] == ["org/m500"]
+    assert [each.id for each in found.too_large] == ["org/m7000"]
+
+
+def test_an_unknown_memory_excludes_nothing():
+    assert not choices(Machine(0, 30e9, 2), [model(7000)]).too_large
+
+
+def test_the_list_is_short_and_says_that_it_is_predicted():
+    said = "\n".join(described(choices(Machine(64 * 10**9, 30e9, 2), known())))
+    assert "64.0 GB; 2 threads read 30 GB/s (measured just now)" in said
+    assert "predicted, not measured" in said
+    assert said.count("mercury-ls model add ") <= 7
+    assert "too slow or too large here: " in said
+
+
+def test_the_bandwidth_is_the_sum_of_the_threads():
+    ticks = iter([0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
+    assert bandwidth(1, size=8000, clock=lambda: next(ticks)) == 16_000
+
+
+def test_every_known_model_is_complete():
+    for each in known():
+        assert "/" in each.id
+        assert each.parameters > 10**7
+        assert each.kind in ("fim", "next-edit", "diffusion")
+        assert each.licence
+        assert each.use

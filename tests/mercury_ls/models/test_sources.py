@@ -1,0 +1,48 @@
+"""What a source means depends on how it is written, and never on what lies in the current folder."""
+
+import pytest
+
+from mercury_engine.api import EngineError
+from mercury_ls.models.sources import HOSTED, File, Folder, Hub, Server, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "name"),
+    [
+        ("Qwen/Qwen2.5-Coder-0.5B", Hub("Qwen/Qwen2.5-Coder-0.5B"), "qwen2.5-coder-0.5b"),
+        ("hf:a/b", Hub("a/b"), "b"),
+        ("https://huggingface.co/a/B_c/", Hub("a/B_c"), "b_c"),
+        ("http://127.0.0.1:8080/", Server("http://127.0.0.1:8080"), "127.0.0.1-8080"),
+        ("https://host:8443/v1/", Server("https://host:8443/v1"), "host-8443"),
+        (
+            "ollama:qwen2.5-coder:1.5b-base",
+            Server("http://127.0.0.1:11434", "qwen2.5-coder:1.5b-base", "ollama"),
+            "ollama-qwen2.5-coder-1.5b-base",
+        ),
+        ("mistral", HOSTED["mistral"], "mistral"),
+    ],
+)
+def test_a_source_is_what_it_is_written_as(tmp_path, monkeypatch, text, source, name):
+    (tmp_path / "Qwen/Qwen2.5-Coder-0.5B").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert parse(text) == (source, name)
+
+
+def test_files_and_folders_are_found(tmp_path, monkeypatch):
+    (tmp_path / "My Model").mkdir()
+    (tmp_path / "a.Q8_0.gguf").touch()
+    monkeypatch.chdir(tmp_path)
+    assert parse("./My Model") == (Folder(tmp_path / "My Model"), "my-model")
+    assert parse("./a.Q8_0.gguf") == (File(tmp_path / "a.Q8_0.gguf"), "a.q8_0")
+
+
+@pytest.mark.parametrize("text", ["", "nowhere", "./nowhere", "a/b/c", "ftp://host", "model.bin"])
+def test_anything_else_is_refused_with_what_there_is(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EngineError, match="is no source of a model: give a hub id"):
+        parse(text)
+
+
+def test_keys_are_kept_out_of_addresses():
+    with pytest.raises(EngineError, match="--key env:NAME"):
+        parse("https://user:secret@host")
