@@ -1,7 +1,6 @@
 """Models that a user adds: what they are, from the small files of their folder, and their weights for the engine."""
 
 import json
-import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,8 +30,6 @@ __all__ = [
 
 Report = Callable[[float, str], None]
 
-NEXT_EDIT = ("zeta-?2\\.1", "zeta-?2", "zeta", "sweep", "instinct")
-"""A next-edit model has the tokens and the config of the model that it was trained from: only its name tells."""
 NEXT_EDITS, LINES = "next edits", "lines and blocks"
 QUANTISED = "{} are quantised already ({}): add the model that they were made from, and choose --int8 or --int4"
 FROM_QWEN = ("Qwen", "Dream", "SDAR", "Fast_dLLM")
@@ -102,8 +99,11 @@ def diffusion(family: "Family") -> tuple[Kind, str, str]:
 
 
 def next_edit_format(name: str) -> str:
-    found = next((pattern for pattern in NEXT_EDIT if re.search(pattern, name, re.IGNORECASE)), "")
-    return found.replace("-?", "-").replace("\\", "")
+    """A next-edit model has the tokens and the config of the model that it was trained from: only its name tells."""
+    from mercury_engine.prompts.edits import edit_format_for
+
+    found = edit_format_for(name)
+    return found.name if found else ""
 
 
 def check_architecture(path: Path, config: Mapping[str, Any]) -> None:

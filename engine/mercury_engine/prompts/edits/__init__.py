@@ -3,12 +3,12 @@
 import re
 
 from mercury_engine.api import EngineError
-from mercury_engine.prompts.edits import instinct, sweep, zeta
+from mercury_engine.prompts.edits import sweep, zeta
 from mercury_engine.prompts.edits.asked import Asked, EditFormat
 
 __all__ = ["FORMATS", "Asked", "EditFormat", "edit_format", "edit_format_for"]
 
-FORMATS = (zeta.ZETA_2_1, zeta.ZETA_2, zeta.ZETA_1, sweep.SWEEP, instinct.INSTINCT)
+FORMATS = (zeta.ZETA_2_1, zeta.ZETA_2, zeta.ZETA_1, sweep.SWEEP)
 
 
 def edit_format(name: str) -> EditFormat:

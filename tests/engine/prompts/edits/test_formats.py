@@ -75,7 +75,6 @@ def test_the_published_prompt_of_a_lone_file(known):
         ("zeta-2.1-Q4_K_M.gguf", "zeta-2.1"),
         ("zeta2_1", "zeta-2.1"),
         ("sweepai/sweep-next-edit-1.5B", "sweep"),
-        ("continuedev/instinct", "instinct"),
     ],
 )
 def test_a_format_by_the_name_of_its_model(model, name):
