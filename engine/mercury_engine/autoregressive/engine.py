@@ -166,7 +166,7 @@ class AutoregressiveEngine:
         if limit < 1:
             raise EngineError(
                 f"{self._record.name}: the prompt has {len(question.ids)} tokens, its context is "
-                f"{self._decoder.runtime.config.context}; lower limit.budget_tokens"
+                f"{self._decoder.runtime.config.context}; lower context.budget_tokens"
             )
         runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
         greedy = Decoding(
