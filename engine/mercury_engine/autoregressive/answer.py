@@ -1,7 +1,8 @@
 """One answer while it is decoded: its tokens, where it ends, what it says, and how sure the model is of it."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
 
 from msgspec import Struct
 
@@ -9,7 +10,7 @@ from mercury_engine.api import Filled, SpanMode
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration
 from mercury_engine.prompts.pieces import Prompt
-from mercury_engine.tokens.spelling import Spelling
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["Answer", "Question"]
 
@@ -38,7 +39,7 @@ class Question(Struct, frozen=True, eq=False):
 class Answer:
     """Grows token by token until the model ends it, a stop is spelled, what it says is complete, or at the limit."""
 
-    def __init__(self, tokenizer: Spelling, question: Question, limit: int) -> None:
+    def __init__(self, tokenizer: PretrainedTokenizer, question: Question, limit: int) -> None:
         self.question = question
         self.limit = limit
         self.choices: list[Choice] = []
@@ -76,12 +77,14 @@ class Answer:
         text, complete = question.read(self.text, self.ended and valid)
         if question.old and not complete:
             return Filled(question.old)
-        judged = self._judged(self.text if question.prompt.copied else text)
+        judged = self._judged(text)
         chance = calibration.p_accept(judged, complete=complete) if text != question.old else 0.0
         return Filled(text, tuple(judged), chance, complete)
 
     def is_hopeless(self, calibration: Calibration) -> bool:
         """Whether hardly anybody would accept it, however it goes on."""
+        if self.question.old:
+            return False
         certain = [1.0] * min(EXPECTED_TOKENS, self.limit - len(self.choices))
         judged = self._judged(self.text)
         return bool(judged) and calibration.p_accept([*judged, *certain], complete=True) < HOPELESS
@@ -93,18 +96,27 @@ class Answer:
         return "\n" in text and self.question.mode != "region" and self.question.read(text, False)[1]
 
     def _judged(self, shown: str) -> list[float]:
-        """The probabilities of the tokens that matter: those shown, less what they copy at both ends, and the end."""
-        text = shown.encode()
-        first, last = _own(text, self.question.prompt.copied.encode("utf-8", "replace"))
-        if self.ended and shown == self.text:
-            last += 1
+        """The probabilities of the tokens that matter: those shown and the end, or those that depart from what is
+        copied."""
+        if self.question.prompt.copied:
+            return [self.choices[at].probability for at in self._departing()]
+        last = len(shown.encode()) + (self.ended and shown == self.text)
         found, start = [], -self._forced
         for choice in self.choices:
             stop = start + len(self._tokenizer.token_bytes[choice.token])
-            if start < last and max(start + 1, stop) > first:
+            if start < last and max(start + 1, stop) > 0:
                 found.append(choice.probability)
             start = stop
         return found
+
+    def _departing(self) -> Iterator[int]:
+        """Where tokens are new, or follow something that was left out."""
+        prompt = self.question.prompt
+        ids = [choice.token for choice in self.choices]
+        matcher = SequenceMatcher(None, self._tokenizer.encode(prompt.forced + prompt.copied), ids, autojunk=False)
+        for kind, _, _, start, stop in matcher.get_opcodes():
+            if kind != "equal":
+                yield from range(start, min(max(stop, start + 1), len(ids)))
 
 
 def _valid_start(spelled: bytes) -> tuple[str, bool]:
@@ -113,19 +125,3 @@ def _valid_start(spelled: bytes) -> tuple[str, bool]:
         return spelled.decode(), True
     except UnicodeDecodeError as error:
         return spelled[: error.start].decode(), False
-
-
-def _own(text: bytes, copied: bytes) -> tuple[int, int]:
-    """The part of an answer between what it has in common with a text at the start and at the end; where that is
-    nothing, since something was left out, the byte that follows instead."""
-    if not copied:
-        return 0, len(text)
-    first = _common(text, copied)
-    common = _common(text[first:][::-1], copied[first:][::-1])
-    return first, max(len(text) - common, first + 1)
-
-
-def _common(one: bytes, other: bytes) -> int:
-    """How many leading bytes are the same."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (ours, theirs) in pairs if ours != theirs), min(len(one), len(other)))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -10,12 +9,10 @@ from mercury_engine.api import EngineError, InfillRequest, SpanMode
 from mercury_engine.autoregressive.answer import Question
 from mercury_engine.prompts.cut import cut
 from mercury_engine.prompts.dialects import Dialect, dialect_for, dialect_named
+from mercury_engine.prompts.edits import Asked, EditFormat, edit_format
 from mercury_engine.prompts.fim import fim_prompt
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
-
-if TYPE_CHECKING:
-    from mercury_engine.prompts.edits import Asked, EditFormat
 
 __all__ = ["Asking"]
 
@@ -64,10 +61,8 @@ class Asking:
         return Question(prompt, self._tokenizer.encode_prompt(prompt), span.mode, before, old, read)
 
 
-def _prompts(record: ModelRecord, tokenizer: PretrainedTokenizer) -> "tuple[EditFormat | None, Dialect | None]":
+def _prompts(record: ModelRecord, tokenizer: PretrainedTokenizer) -> tuple[EditFormat | None, Dialect | None]:
     if record.kind == "next-edit":
-        from mercury_engine.prompts.edits import edit_format
-
         edits, _, dialect = record.prompt.partition("+")
         return edit_format(edits), dialect_named(dialect) if dialect else None
     dialect = dialect_named(record.prompt) if record.prompt else dialect_for(tokenizer.added, record.name)
@@ -85,7 +80,7 @@ def _cut(before: str, after: str, language: str, mode: SpanMode, text: str, fini
     return cut(before, text, after, language=language, mode=mode, finished=finished)
 
 
-def _rewritten(asked: "Asked", old: str, text: str, finished: bool) -> tuple[str, bool]:
+def _rewritten(asked: Asked, old: str, text: str, finished: bool) -> tuple[str, bool]:
     """An answer that cannot be used leaves the window as it is."""
     new = asked.read(text, finished)
     return (old, finished) if new is None else (new, True)

@@ -32,7 +32,7 @@ __all__ = ["AutoregressiveEngine", "open_autoregressive"]
 CACHE_MEMORY = 256 << 20
 """Bytes for caches, at least: several contexts of a small model, and one of a large one."""
 
-PROMPTS = (4096, 2048, 1024, 512)
+PROMPTS = (8192, 4096, 2048, 1024, 512)
 READING_MS = 8000.0
 """The longest prompt that is read within this time, when nothing of it is cached."""
 
@@ -209,11 +209,6 @@ class AutoregressiveEngine:
 
 
 def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources) -> AutoregressiveEngine:
-    if resources.device == "gpu":
-        raise EngineError(
-            f"engine.device is 'gpu', but {record.name} runs on the CPU in this process; choose 'auto', or run it in a "
-            "server that uses the GPU, such as llama-server, and add that: `mercury-ls model add http://127.0.0.1:8080`"
-        )
     with ThreadPoolExecutor(1) as beside:  # compiling releases the GIL
         loading = beside.submit(PretrainedTokenizer, folder / TOKENIZER_FILE)
         runtime = open_decoder(folder, record, resources)

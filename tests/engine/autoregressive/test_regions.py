@@ -34,7 +34,7 @@ class Windows:
 
 @pytest.fixture(autouse=True)
 def _formats(monkeypatch):
-    monkeypatch.setattr("mercury_engine.prompts.edits.edit_format", lambda name: {"windows": Windows()}[name])
+    monkeypatch.setattr("mercury_engine.autoregressive.asking.edit_format", lambda name: {"windows": Windows()}[name])
 
 
 def final(runtime, window=WINDOW, **options):
