@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from mercury_engine.autoregressive.engine import AutoregressiveEngine
+from mercury_engine.decode.batching import run_unbatched
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
@@ -22,6 +23,15 @@ CONFIG = msgspec.structs.replace(TINY, hints=False, context=768)
 
 def engine(runtime, record=FIM, *, costs=FLAT, **options):
     return AutoregressiveEngine(runtime, TOKENIZER, record, costs=costs, **options)
+
+
+def decoded(answering, asked):
+    """The greedy answer with its tokens."""
+    decoder, session = answering._decoder, answering._session(asked)
+    (decoding,) = answering._attempts(session, answering._asking.question(asked, 0), 0)
+    for _ in run_unbatched(decoder.runtime, decoding.run()):
+        pass
+    return decoding.answer
 
 
 @cache

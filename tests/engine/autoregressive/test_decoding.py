@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.autoregressive.models import TOKENIZER, engine, random_runtime
+from tests.engine.autoregressive.models import TOKENIZER, decoded, engine, random_runtime
 from tests.engine.tiny import FLAT, STEEP, request
 
 TEXT = """\
@@ -86,17 +86,9 @@ def test_a_repeated_question_takes_fewer_forwards():
 @settings(max_examples=20)
 @given(st.sampled_from([0, 60, len(TEXT)]), st.sampled_from(["s", "sel", "self.wi", "é", "x = ", "re", "    "]))
 def test_an_answer_begins_with_what_was_forced(place, typed):
-    answering = engine(random_runtime())
-    question = answering._asking.question(ask(place, typed), 0)
-    (decoding,) = answering._attempts(answering._session(ask(place, typed)), question, 0)
-    for wanted in (passes := decoding.run()):
-        while wanted is not None:
-            try:
-                wanted = passes.send(random_runtime().forward(wanted.rows, wanted.cache))
-            except StopIteration:
-                break
-    spelled = TOKENIZER.decode_bytes(choice.token for choice in decoding.answer.choices)
-    assert question.prompt.forced
-    assert spelled.startswith(question.prompt.forced.encode())
-    shown = decoding.answer.text
-    assert spelled.decode("utf-8", "replace").startswith(question.prompt.forced + shown)
+    answer = decoded(engine(random_runtime()), ask(place, typed))
+    spelled = TOKENIZER.decode_bytes(choice.token for choice in answer.choices)
+    forced = answer.question.prompt.forced
+    assert forced
+    assert spelled.startswith(forced.encode())
+    assert spelled.decode("utf-8", "replace").startswith(forced + answer.text)

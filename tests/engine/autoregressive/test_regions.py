@@ -89,3 +89,15 @@ def test_a_model_with_both_formats_also_fills_gaps():
     assert answering.info().answers == ("line", "block", "edit", "region")
     *_, last = answering.infill(request("x = $0\n"))
     assert last.spans[0].text == "self.width"
+
+
+def test_sweep_goes_on_from_the_line_of_the_cursor(monkeypatch):
+    monkeypatch.undo()
+    text = "def area(width):\n    return width * 2\n\n\nprint(area(3))\n"
+    asked = request(f"[[{text}]]", mode="region", cursor=text.index("    return"), edits=())
+    new = "    return width * height\n\n\nprint(area(3))\n"
+    header = "updated/shapes.py:1:5\n"
+    runtime = Scripted(f"{header}{text.partition(chr(10))[0]}\n{new}", middle=TOKENIZER.special("<|file_sep|>"))
+    *_, last = engine(runtime, ModelRecord(name="tiny-sweep", kind="next-edit", prompt="sweep")).infill(asked)
+    assert last.spans[0].text == text.replace("width * 2", "width * height")
+    assert last.spans[0].complete
