@@ -22,7 +22,7 @@ from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from tests.engine.families.checkpoints import CHECKPOINTS, SIZES, as_llada, write
 from tests.engine.families.fakes import request
 
-TOLERANCE = 2e-4
+TOLERANCE = 2e-5
 CPU = Resources(device="cpu", threads=1)
 
 
@@ -70,12 +70,22 @@ def test_a_record_of_no_family(tmp_path):
         open_family(tmp_path, record("qwen"), CPU)
 
 
+def on_openvino(config, weights):
+    return OpenvinoRuntime(config, weights, threads=1, precision=ov.Type.f32)
+
+
+def on_torch(config, weights):
+    from mercury_engine.model.torch_runtime import of_weights
+
+    return of_weights(config, weights, device="cpu", precision="float32")
+
+
+@pytest.mark.parametrize("opened", [on_openvino, on_torch])
 @pytest.mark.parametrize("name", ["dream", "tiny-a2d", "llada"])
-def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, tmp_path, torch_and_transformers):
+def test_logits_of_a_gap_are_those_of_the_whole_sequence(name, opened, tmp_path, torch_and_transformers):
     """Shifted where the family shifts; reading the gap alone over cached keys and values changes nothing at first."""
     write(tmp_path, name)
-    config, weights = read_decoder(tmp_path)
-    runtime = OpenvinoRuntime(config, weights, threads=1, precision=ov.Type.f32)
+    runtime = opened(*read_decoder(tmp_path))
     model = model_of(runtime, name, tmp_path)
     before, after = [3, 9, 27, 81], [5, 25, 125]
     for encoded in (None, Encoded(runtime.cache())):
