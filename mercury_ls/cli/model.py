@@ -85,18 +85,19 @@ class Progress:
     """One line that is written over on a terminal, and a line now and then anywhere else."""
 
     def __init__(self) -> None:
-        self.shown = ""
+        self.shown = ("", 0)
         self.terminal = sys.stderr.isatty()
 
     def report(self, done: float, about: str) -> None:
-        step = f"{about} {int(done * 100) if self.terminal else int(done * 4) * 25:3}%"
+        percent = int(done * 100) if self.terminal else int(done * 4) * 25
+        step = (about.partition(" ")[0], percent)
         if step != self.shown:
             self.shown = step
-            sys.stderr.write(f"\r\033[K{step}" if self.terminal else f"{step}\n")
+            sys.stderr.write(f"\r\033[K{about} {percent:3}%" if self.terminal else f"{about} {percent:3}%\n")
             sys.stderr.flush()
 
     def end(self) -> None:
-        if self.terminal and self.shown:
+        if self.terminal and self.shown[0]:
             sys.stderr.write("\r\033[K")
 
 
@@ -170,7 +171,7 @@ def test(options: argparse.Namespace) -> int:
         return failed(options, error)
     progress.end()
     print("\n".join(measure.described(result)))
-    return 0 if any(answer.text for answer in result.answers) else 1
+    return 0 if any(answer.text.strip() for answer in result.answers) else 1
 
 
 def recommend(options: argparse.Namespace) -> int:

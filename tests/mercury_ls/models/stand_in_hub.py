@@ -25,6 +25,7 @@ class StandIn:
         self.stays = False
         self.is_gone = False
         self.asked = []
+        self.tokens = set()
         self.address = ""
 
     def info(self):
@@ -73,6 +74,7 @@ def serving(stand_in):
         def do_GET(self):
             ranged = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
             start = int(ranged[1]) if ranged else 0
+            stand_in.tokens.add(self.headers.get("Authorization", ""))
             stand_in.asked.append((self.path.partition("?")[0], start))
             if stand_in.is_gone:
                 self.close_connection = True

@@ -1,5 +1,7 @@
 """What is recommended fits into memory, and its time is the bytes of its weights over what memory gives."""
 
+import itertools
+
 import pytest
 
 from mercury_ls.models.recommended import Known, Machine, bandwidth, choices, described, known
@@ -38,9 +40,10 @@ def test_the_list_is_short_and_says_that_it_is_predicted():
     assert "too slow or too large here: " in said
 
 
-def test_the_bandwidth_is_the_sum_of_the_threads():
-    ticks = iter([0.0, 0.5, 1.0, 1.5, 2.0, 2.5])
-    assert bandwidth(1, size=8000, clock=lambda: next(ticks)) == 16_000
+@pytest.mark.parametrize(("seconds", "own_seconds", "expected"), [(0.5, 1.0, 16_000), (2.0, 1.0, 8_000)])
+def test_other_programs_do_not_make_the_machine_look_slow(seconds, own_seconds, expected):
+    wall, own = (itertools.count(0.0, step) for step in (seconds, own_seconds))
+    assert bandwidth(1, 8000, lambda: next(wall), lambda: next(own)) == expected
 
 
 def test_every_known_model_is_complete():

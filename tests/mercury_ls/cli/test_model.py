@@ -1,0 +1,169 @@
+"""`mercury-ls model` as people run it: what is printed, what is asked, and how it exits."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mercury_ls.cli import main, model
+from mercury_ls.models import library
+from mercury_ls.models import measure as measuring
+from mercury_ls.serve import added, daemon
+from mercury_ls.settings import models
+from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
+from tests.mercury_ls.models.tiny import checkpoint
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Where nothing of the user's is read and nothing is left behind, and where no server runs."""
+    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
+    monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.delenv("MERCURY_ENGINE_MODEL", raising=False)
+    monkeypatch.setattr(models, "added_home", lambda: tmp_path / "data/models")
+    monkeypatch.setattr(library, "state_file", lambda: tmp_path / "state/models.json")
+    monkeypatch.setattr(added, "running", list)
+    monkeypatch.setattr(daemon, "stop", lambda: False)
+    monkeypatch.setattr("mercury_ls.models.choose.switch", lambda name: "")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def check(capsys, command, code, *said):
+    """The exit code, and what standard error says; gives what was printed."""
+    with pytest.raises(SystemExit) as ended:
+        main(["model", *command.split()])
+    output, errors = capsys.readouterr()
+    assert ended.value.code == code, errors
+    assert "Traceback" not in errors
+    for text in said:
+        assert text in errors
+    return output
+
+
+def test_a_model_is_added_listed_chosen_and_removed(home, capsys):
+    checkpoint(home / "Tiny-Coder")
+    printed = check(capsys, "add ./Tiny-Coder --yes --int4", 0)
+    assert "added tiny-coder; `mercury-ls model use tiny-coder` chooses it" in printed
+    rows = json.loads(check(capsys, "list --json", 0))["models"]
+    assert [(row["name"], row["in_use"]) for row in rows] == [("bootstrap", True), ("tiny-coder", False)]
+    (home / "config/mercury-ls").mkdir(parents=True)
+    (home / "config/mercury-ls/config.toml").write_text("[engine]\nmodel = 'tiny-coder' # mine\n")
+    assert "* " in next(line for line in check(capsys, "list", 0).splitlines() if "tiny-coder" in line)
+    printed = check(capsys, "remove tiny-coder", 0)
+    assert "removed tiny-coder, which frees 0 MB" in printed
+    assert "it was in use: the model that ships is chosen instead" in printed
+    assert (home / "config/mercury-ls/config.toml").read_text() == '[engine]\nmodel = "auto" # mine\n'
+
+
+def test_use_writes_the_settings_file(home, capsys):
+    printed = check(capsys, "use fake", 0)
+    assert 'engine.model = "fake" in ~/config/mercury-ls/config.toml' in printed
+    assert (home / "config/mercury-ls/config.toml").read_text() == '[engine]\nmodel = "fake"\n'
+
+
+def test_use_writes_the_file_that_was_named(home, capsys):
+    (home / "mine.toml").touch()
+    check(capsys, "use fake --config mine.toml", 0)
+    assert (home / "mine.toml").read_text() == '[engine]\nmodel = "fake"\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("", 2, "VERB"),
+        ("add nowhere", 1, "'nowhere' is no source of a model"),
+        ("add ./tiny --int8 --int4", 2, "not allowed with"),
+        ("add ./tiny --key env:A", 1, "--key and --local are for servers"),
+        ("add ./tiny --revision x", 1, "--revision is for models on the hub"),
+        ("use ./tiny", 2, "`mercury-ls model add ./tiny` makes a model of it"),
+        ("use nothing", 1, "'nothing' is neither an installed model"),
+        ("use fake --set engine.model=bootstrap", 1, 'command line sets engine.model = "bootstrap", which wins'),
+        ("use fake --set engine.address=http://127.0.0.1:1", 1, "engine.address is set"),
+        ("remove nothing", 1, "nothing is no model that was added: there are none"),
+        ("remove bootstrap", 1, "it ships with mercury-ls"),
+        ("test nothing", 1, "'nothing' is neither an installed model"),
+        ("add https://example.com", 1, "set privacy.allow_network = true"),
+    ],
+)
+def test_what_is_wrong_is_said(home, capsys, command, code, said):
+    checkpoint(home / "tiny")
+    check(capsys, command, code, said)
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("YES\n", 0), ("n\n", 3), ("\n", 3), ("", 3)])
+def test_nothing_is_added_unless_the_user_agrees(home, capsys, monkeypatch, answer, code):
+    class Terminal:
+        def isatty(self):
+            return True
+
+        def readline(self):
+            return answer
+
+    checkpoint(home / "tiny")
+    monkeypatch.setattr(model.sys, "stdin", Terminal())
+    printed = check(capsys, "add ./tiny", code, "add it? [y/N]")
+    assert "licence      not stated" in printed
+    assert bool(models.added()) == (code == 0)
+
+
+def test_without_a_terminal_nobody_agrees(home, capsys):
+    checkpoint(home / "tiny")
+    check(capsys, "add ./tiny", 1, "run the command again with --yes")
+    assert models.added() == {}
+
+
+@pytest.mark.slow
+def test_test_prints_three_suggestions(home, capsys):
+    printed = check(capsys, "test", 0)
+    for snippet in measuring.SNIPPETS:
+        assert snippet.path in printed
+    assert "a suggestion takes" in printed
+    (row,) = json.loads(check(capsys, "list --json", 0))["models"]
+    assert (row["name"], row["warm_ms"] > 0, row["memory"] > 10**6) == ("bootstrap", True, True)
+
+
+def test_a_model_that_suggests_nothing_fails_the_test(home, capsys):
+    assert "(nothing)" in check(capsys, "test fake", 1)
+
+
+@pytest.mark.slow
+def test_a_model_that_was_added_suggests(home, capsys):
+    """Through its real engine, though what random weights say is nothing to show."""
+    checkpoint(home / "tiny")
+    check(capsys, "add ./tiny --yes", 0)
+    with pytest.raises(SystemExit) as ended:
+        main(["model", "test", "tiny"])
+    printed = capsys.readouterr().out
+    assert ended.value.code in (0, 1)
+    assert "tiny on cpu" in printed
+    assert "P(accept) is not fitted" in printed
+
+
+def test_recommend_names_commands(home, capsys, monkeypatch):
+    monkeypatch.setattr("mercury_ls.models.recommended.bandwidth", lambda threads: 30e9)
+    assert "mercury-ls model add Qwen/Qwen2.5-Coder-0.5B" in check(capsys, "recommend", 0)
+    found = json.loads(check(capsys, "recommend --json", 0))
+    assert found["choices"][0]["fit"] == "smooth"
+
+
+@pytest.mark.slow
+def test_the_variables_of_the_hubs_library_are_honoured(home, tmp_path):
+    """The command itself, in a process of its own, from a hub at HF_ENDPOINT, with a token and no telemetry."""
+    folder = checkpoint(tmp_path / "made")
+    hub = StandIn({path.name: path.read_bytes() for path in folder.iterdir()}, "org/Tiny")
+    with serving(hub):
+        variables = {**os.environ, "HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": "hf_secret"}
+        command = [sys.executable, "-m", "mercury_ls", "model", "add", "org/Tiny", "--yes"]
+        ran = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, "hf_secret" in ran.stdout + ran.stderr) == (0, False), ran.stderr
+    assert f"org/Tiny at {SHA[:12]}" in ran.stdout
+    assert all(path.startswith(("/api/models/org/Tiny", "/org/Tiny/resolve/")) for path, _ in hub.asked)
+    assert hub.tokens == {"Bearer hf_secret"}
+    record = json.loads((tmp_path / "data/mercury-ls/models/tiny/model.json").read_bytes())
+    assert (record["revision"], record["licence"]) == (SHA, "apache-2.0")
