@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_ls.cli.given import UsageError, chosen_file, failed, load_settings, settings_in_effect
@@ -114,7 +113,7 @@ def chosen(options: argparse.Namespace, name: str) -> int:
     settings = settings_in_effect(options)
     progress = Progress()
     try:
-        info = choose.check(name, settings.engine, progress.report)
+        info = choose.check(name, settings, progress.report)
     finally:
         progress.end()
     file = chosen_file(options) or user_file()
@@ -165,7 +164,7 @@ def test(options: argparse.Namespace) -> int:
     name = options.model or settings.engine.model
     progress = Progress()
     try:
-        result = measure.test(name, replace(settings.engine, model=name), progress.report)
+        result = measure.test(name, settings, progress.report)
     except ERRORS as error:
         progress.end()
         return failed(options, error)

@@ -4,15 +4,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from mercury_engine.api import EngineError, EngineInfo
 from mercury_ls.link.wire import Status
 from mercury_ls.models.hub import Report
 from mercury_ls.serve import added, daemon
 from mercury_ls.settings import models
 from mercury_ls.settings.assign import assign
-from mercury_ls.settings.schema import EngineSettings
+from mercury_ls.settings.schema import Settings
 
 __all__ = ["check", "switch", "write"]
 
@@ -22,10 +20,9 @@ LOADING_SECONDS = 60.0
 POLL_SECONDS = 0.1
 
 
-def check(name: str, settings: EngineSettings, report: Report) -> EngineInfo:
+def check(name: str, settings: Settings, report: Report) -> EngineInfo:
     """Loads the model once; `EngineError` says what it lacks."""
-    folder = models.resolve(name)
-    return added.open_once(folder, replace(settings, model=name), report).info()
+    return added.open_once(name, settings, report).info()
 
 
 def write(name: str, file: Path) -> None:

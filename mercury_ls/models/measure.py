@@ -14,7 +14,7 @@ from mercury_ls.models.hub import Report, megabytes
 from mercury_ls.models.library import Measured
 from mercury_ls.serve import added
 from mercury_ls.settings import models
-from mercury_ls.settings.schema import EngineSettings
+from mercury_ls.settings.schema import Settings
 
 __all__ = ["SNIPPETS", "Answer", "Result", "Snippet", "described", "measure", "test"]
 
@@ -83,11 +83,11 @@ class Result(Struct, frozen=True):
     measured: Measured
 
 
-def test(name: str, settings: EngineSettings, report: Report) -> Result:
+def test(name: str, settings: Settings, report: Report) -> Result:
     """Loads the model in this process, asks it, and keeps the times for `model list`."""
     folder = models.resolve(name)
     before, started = local.resident_memory(), time.perf_counter()
-    engine = added.open_once(folder, settings, report)
+    engine = added.open_once(name, settings, report)
     load_ms = 1000 * (time.perf_counter() - started)
     result = measure(engine, load_ms)
     used = local.resident_memory() - before

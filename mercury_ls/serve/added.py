@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.record import Kind, ModelRecord
+from mercury_ls.serve.models import loader
+from mercury_ls.settings.schema import Settings
 
 if TYPE_CHECKING:
     from mercury_engine.families.family import Family
@@ -205,8 +208,11 @@ def running() -> "list[Found]":
     return probe.running()
 
 
-def open_once(folder: Path | None, settings: Any, report: Report) -> Engine:
-    """The engine of a model, for a command that asks it a few times."""
-    from mercury_ls.serve.models import open_model
-
-    return open_model(folder, settings, report)
+def open_once(name: str, settings: Settings, report: Report) -> Engine:
+    """The engine of a model, for a command that asks it a few times. Of a server, `EngineError` says why it cannot be
+    asked."""
+    engine = loader(replace(settings, engine=replace(settings.engine, model=name)))(report)
+    info = engine.info()
+    if info.engine == "server" and info.notes:
+        raise EngineError(info.notes[0])
+    return engine

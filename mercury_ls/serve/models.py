@@ -30,11 +30,25 @@ def loader(settings: "Settings") -> "LoadEngine":
 
 def verify(folder: Path) -> None:
     """Reads everything that an engine needs of a model; `EngineError` names what is damaged or missing."""
+    if record := read_record(folder):
+        verify_added(folder, record)
+        return
     from mercury_engine.model import export
     from mercury_engine.tokens.tokenizer import Tokenizer
 
     export.read(folder)
     Tokenizer.load(folder / export.TOKENIZER_FILE)
+
+
+def verify_added(folder: Path, record: ModelRecord) -> None:
+    if record.kind == "server":
+        return
+    from mercury_engine.model.config import TOKENIZER_FILE
+    from mercury_engine.model.convert import read_converted
+    from mercury_engine.tokens.pretrained import PretrainedTokenizer
+
+    read_converted(folder)
+    PretrainedTokenizer(folder / TOKENIZER_FILE)
 
 
 def open_model(folder: Path | None, settings: "EngineSettings", report: Report, *, network: bool = False) -> Engine:

@@ -7,7 +7,7 @@ import pytest
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_ls.models import library, measure
 from mercury_ls.models.measure import SNIPPETS, described, request
-from mercury_ls.settings.schema import EngineSettings
+from mercury_ls.settings.schema import Settings
 
 
 class Engine:
@@ -56,7 +56,7 @@ def test_the_result_says_what_was_sent_and_whether_it_is_calibrated():
 
 def test_what_was_measured_is_kept_for_the_list(tmp_path, monkeypatch):
     monkeypatch.setattr(library, "state_file", lambda: tmp_path / "models.json")
-    result = measure.test("fake", EngineSettings(), lambda *_: None)
+    result = measure.test("fake", Settings(), lambda *_: None)
     assert library.measurements()["fake"] == result.measured
 
 
@@ -72,4 +72,4 @@ def test_memory_is_the_processes_where_it_is_known(tmp_path, monkeypatch):
     sizes = iter([1_000_000, 301_000_000])
     monkeypatch.setattr(library, "state_file", lambda: tmp_path / "models.json")
     monkeypatch.setattr(measure, "local", SimpleNamespace(resident_memory=lambda: next(sizes)))
-    assert measure.test("fake", EngineSettings(), lambda *_: None).measured.memory == 300_000_000
+    assert measure.test("fake", Settings(), lambda *_: None).measured.memory == 300_000_000
