@@ -9,9 +9,11 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from mercury_engine.fake import FakeEngine
+from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.serve import daemon
-from tests.e2e.environment import home
+from tests.e2e.environment import home, stop_engine
 from tests.e2e.raw import Raw
+from tests.engine.remote.servers import FakeServer, document, serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -156,6 +158,43 @@ async def test_a_next_edit_model_rewrites_around_the_cursor(rewriting, project):
         ]
         assert "only proposes next edits" in (await server.request("mercury/why", place(uri)))["reason"]
         assert "not calibrated" in (await server.request("mercury/status", {}))["remarks"][0]
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def zeta(tmp_path_factory) -> AsyncIterator[tuple[dict[str, str], FakeServer]]:
+    """A home in which the model is Zeta 2 on a server of somebody else, which rewrites what is between its markers."""
+
+    def answer(line, asked) -> None:
+        region = asked.json["prompt"].rpartition("<<<<<<< CURRENT\n")[2].partition("=======\n")[0]
+        new = region.replace("<|user_cursor|>", "").replace("width * height", "abs(width * height)")
+        logprobs = {"tokens": ["x"], "token_logprobs": [-0.01]}
+        choice = {"text": f"{new}>>>>>>> UPDATED\n", "finish_reason": "stop", "logprobs": logprobs}
+        document({"choices": [choice]})(line, asked)
+
+    folder = tmp_path_factory.mktemp("z")
+    (folder / "zeta").mkdir()
+    with serving({"/v1/completions": answer}) as server:
+        known = {"kind": "server", "prompt": "zeta-2", "protocol": "openai", "address": server.address}
+        write_record(ModelRecord(name="zeta", **known), folder / "zeta")
+        variables = home(folder, MERCURY_ENGINE_MODEL=str(folder / "zeta"))
+        yield variables, server
+        stop_engine(variables)
+
+
+async def test_a_next_edit_model_behind_a_server_of_somebody_else(zeta, project):
+    variables, theirs = zeta
+    async with Raw(variables, project) as server:
+        await server.until("ready")
+        uri = server.open("remote.py", TEXT)
+        server.replace(uri, (8, 14, 8, 15), "3")
+        answer = await server.request("mercury/nextEdit", place(uri, 2))
+        assert [edit["oldText"] + "→" + edit["newText"] for edit in answer["edits"]] == [
+            "width * height→abs(width * height)"
+        ]
+        status = await server.request("mercury/status", {})
+        assert (status["model"], status["address"]) == ("zeta", theirs.address)
+        assert status["sent"].endswith(f"to {theirs.address}")
+        assert "remote.py" in status["sent"]
 
 
 def whole() -> dict:
