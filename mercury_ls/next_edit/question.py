@@ -20,7 +20,8 @@ class NextQuestion(Question, frozen=True, kw_only=True):
 
     `rescoring` says how much the model's answers count. It is asked where they can change what is shown, or `always`,
     to learn how much they count. What follows from the last `fresh` edits comes first: the user made them instead of
-    accepting an offer.
+    accepting an offer. `refused` are edits of a next-edit model that the user rejected, as `widened` has them: its
+    answer stays the same while little else changes.
     """
 
     others: tuple[Snapshot, ...] = ()
@@ -29,6 +30,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     rescoring: RescoringWeights = RescoringWeights()
     asks: Literal["deciding", "always"] = "deciding"
     fresh: int = 0
+    refused: frozenset[tuple[str, str, str]] = frozenset()
 
     @property
     def edits(self) -> tuple[Edit, ...]:

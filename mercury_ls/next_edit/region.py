@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Filled, InfillRequest, Span, Window
 from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot, unified
-from mercury_ls.code.edits import TextEdit, same_result
+from mercury_ls.code.edits import TextEdit, same_result, widened
 from mercury_ls.code.lexemes import line_break, minimal
 from mercury_ls.completion.context import window
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
@@ -60,10 +60,12 @@ def request(question: Question, snapshot: Snapshot, offset: int, deadline_ms: fl
 def rewritten(
     question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, found: Sequence[Candidate]
 ) -> list[Candidate]:
-    """The edits that the answer makes, which belong together; none if one of them is unwelcome."""
+    """The edits that the answer makes, which belong together; none if one of them is unwelcome, or was refused."""
     if not filled.complete or without_sentinels(filled.text, snapshot.text) != filled.text:
         return []
     made = edits_of(snapshot, window(snapshot, offset, question.budget.characters), filled.text, question.offset)
+    if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in made):
+        return []
     features, chance = {"model": filled.p_accept}, question.correction(filled.p_accept)
     written = [
         Candidate(snapshot.uri, each.start, each.end, each.text, "region", None, features, chance, bound=True)

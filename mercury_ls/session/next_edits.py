@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import uuid
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from functools import lru_cache
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit, EngineError, RescoringWeights
 from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
-from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.edits import TextEdit, widened
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.gate import Fading, Gate
 from mercury_ls.completion.offers import Answer, Offer, described, with_sent
@@ -44,6 +45,7 @@ NOTHING_FOLLOWS = "nothing follows from the last edits"
 CHANGED = "the text changed while the answer was being made"
 TRIES = 3
 """While other texts change: an editor may report an accepted edit file by file, and ask in between."""
+MOST_REFUSED = 64
 MOST_RENAMED = 256
 """Files that are not open and may use what was renamed."""
 
@@ -60,6 +62,7 @@ class NextEdits:
         self._renamer = ""
         self.choose(questions.settings.suggest)
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
+        self._refused: deque[tuple[str, str, str]] = deque(maxlen=MOST_REFUSED)
         self._offer: Offer | None = None
         self._answered_at = 0
         self._has_gap = False
@@ -192,6 +195,7 @@ class NextEdits:
             self._gate.bar(self._clock()),
             invoked=invoked,
             correction=self._questions.correction("nextEdit"),
+            refused=frozenset(self._refused),
             fresh=files.history.since(self._known) if self._is_passed_over else 0,
             others=others,
             project=Project((), files.workspace.read, files.workspace.exists, self._where),
@@ -323,6 +327,9 @@ class NextEdits:
         if self._offer is None or self._offer.id != id:
             return False
         self._tally.rejected(id)
+        if self._offer.p_model:
+            texts = {uri: base.text for uri, base in self._offer.base.items()}
+            self._refused += [(each.uri, *widened(texts[each.uri], each)) for each in self._offer.edits]
         self._offer = None
         self._rejected_at = self._clock()
         self._gate.rejected(self._rejected_at)

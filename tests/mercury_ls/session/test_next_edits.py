@@ -71,6 +71,18 @@ async def test_a_next_edit_model_rewrites_what_no_rule_knows(rewriting, tmp_path
     assert (await rewriting.next_edits.ask(uri, 22)).offer is None
 
 
+async def test_what_a_next_edit_model_wrote_and_the_user_refused_comes_back_only_for_who_asks(
+    rewriting, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(next_edits, "QUIET_AFTER_REJECTION_SECONDS", 0.0)
+    uri = opened(rewriting, tmp_path / "here.py", "def area(width):\n    return width\n")
+    rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
+    rewriting.rejected((await rewriting.next_edits.ask(uri, 22)).offer.id)
+    rewriting.change(uri, 3, [((0, 22, 0, 22), ", depth")], "utf-16")
+    assert (await rewriting.next_edits.ask(uri, 29)).offer is None
+    assert (await rewriting.next_edits.ask(uri, 29, invoked=True)).offer
+
+
 async def test_a_next_edit_model_completes_nothing_and_why_says_so(rewriting, tmp_path):
     uri = opened(rewriting, tmp_path / "here.py", "value = \n")
     assert (await rewriting.why(uri, 8)).startswith("the model only proposes next edits; ")
