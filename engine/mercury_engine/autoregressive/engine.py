@@ -24,6 +24,7 @@ from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.runtime import Passes, Resources, Runtime
+from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
@@ -108,13 +109,15 @@ class AutoregressiveEngine:
 
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
         session = self._session(request)
-        yield from self._batcher.run(self._answer(request, session), session)
+        yield from self._batcher.run(self._answer(with_line_feeds(request), session), session)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
         """Reads the prompt up to its last token. With nothing left to read, it measures the costs that starting had no
         time for."""
         session = self._session(request)
-        yield from run_unbatched(self._decoder.runtime, self._read(session, self._asking.question(request, 0)))
+        yield from run_unbatched(
+            self._decoder.runtime, self._read(session, self._asking.question(with_line_feeds(request), 0))
+        )
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             yield
