@@ -18,6 +18,9 @@ __all__ = ["Asking"]
 
 COUNTED = 1 << 12
 
+LONGEST_HEAD = 256
+"""Characters of the cursor's line that may begin an answer."""
+
 
 class Asking:
     """Knows the prompts of one model. A record of a next-edit model that also fills names both: `sweep+qwen`."""
@@ -48,17 +51,22 @@ class Asking:
             asked = self._edits.ask(one, budget=self._budget, count=self._count)
             prompt, read = asked.prompt, partial(_rewritten, asked, old)
         else:
-            language = request.windows[span.window].language
-            prompt = fim_prompt(
-                self._dialect,
-                request,
-                span,
-                budget=self._budget,
-                count=self._count,
-                split=self._tokenizer.split,
-            )
-            read = partial(_cut, before, after, language, span.mode)
-        return Question(prompt, self._tokenizer.encode_prompt(prompt), span.mode, before, old, read)
+            prompt = fim_prompt(self._dialect, request, span, budget=self._budget, count=self._count, split=self._split)
+            read = partial(_cut, before, after, request.windows[span.window].language, span.mode)
+        given, forced = self._tokenizer.split(prompt.forced)
+        ids = [*self._tokenizer.encode_prompt(prompt), *self._tokenizer.encode(given)]
+        most = prompt.most_tokens - self._count(prompt.forced) + self._count(forced)
+        return Question(replace(prompt, forced=forced, most_tokens=most), ids, span.mode, before, old, read)
+
+    def _split(self, head: str) -> tuple[str, str]:
+        """What the head of the cursor's line gives the prompt, and what it gives the answer to begin with.
+
+        Where the suffix follows the prefix, the whole head begins the answer, as llama.vim does it: else the suffix
+        would have to be read again with every word that is typed.
+        """
+        if self._dialect.suffix_first or len(head) > LONGEST_HEAD:
+            return self._tokenizer.split(head)
+        return "", head
 
 
 def _prompts(record: ModelRecord, tokenizer: PretrainedTokenizer) -> tuple[EditFormat | None, Dialect | None]:

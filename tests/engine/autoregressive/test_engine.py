@@ -1,12 +1,13 @@
 """The engine for autoregressive models: where answers end, how sure they are, what is read again and what is not."""
 
 import math
+import re
 
 import pytest
 
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
-from tests.engine.autoregressive.models import FIM, TOKENIZER, Scripted, engine, random_runtime
+from tests.engine.autoregressive.models import FIM, MIDDLE, Scripted, engine, random_runtime
 from tests.engine.tiny import STEEP, request
 
 
@@ -16,49 +17,55 @@ def final(answering, asked):
     return last
 
 
+def writing(marked, says, **options):
+    """A model that writes `says` at the cursor; what it is asked for begins with the cursor's line."""
+    head = re.split(r"\$0|\[\[", marked)[0].rpartition("\n")[2]
+    return Scripted(head + says, **options)
+
+
 def check(marked, says, expected, *, complete=True, **fields):
-    """What is inserted at the cursor if the model writes `says` behind the tokens before it."""
-    filled = final(engine(Scripted(says)), request(marked, **fields)).spans[0]
+    """What is inserted at the cursor if the model writes `says` there."""
+    filled = final(engine(writing(marked, says)), request(marked, **fields)).spans[0]
     assert (filled.text, filled.complete) == (expected, complete)
     return filled
 
 
 def test_a_line_ends_where_the_model_ends_it_or_with_the_line():
-    check("x = $0\n", " self.width", "self.width")
-    check("x = $0\n", " self.width\ny = 1", "self.width")
-    check("x = $0\r\n", " self.width\r\ny = 1", "self.width")
+    check("x = $0\n", "self.width", "self.width")
+    check("x = $0\n", "self.width\ny = 1", "self.width")
+    check("x = $0\r\n", "self.width\r\ny = 1", "self.width")
 
 
 def test_a_begun_word_is_spelled_again_and_not_repeated():
-    check("x = self.wi$0\n", ".width + 1\n", "dth + 1")
-    check("    $0\n", " return 1\n", "return 1")
-    check("x = sé$0\n", " sélf\n", "lf")
+    check("x = self.wi$0\n", "dth + 1\n", "dth + 1")
+    check("    $0\n", "return 1\n", "return 1")
+    check("x = sé$0\n", "lf\n", "lf")
 
 
 def test_a_block_ends_where_its_statement_does():
-    check("def area(self):$0\n", "):\n    return self.width\n\ndef other", "\n    return self.width", mode="block")
+    check("def area(self):$0\n", "\n    return self.width\n\ndef other", "\n    return self.width", mode="block")
 
 
 def test_the_budget_ends_an_answer_unfinished():
-    filled = check("x =$0", " =" + " self.width" * 9, "", complete=False, budget=0)
+    filled = check("x =$0", " self.width" * 9, "", complete=False, budget=0)
     assert filled.p_accept == 0
-    check("x =$0", " =" + " self" * 9, " self self", complete=False, budget=2)
+    check("x =$0", " self" * 9, " self self", complete=False, budget=2)
 
 
 def test_names_of_special_tokens_in_a_file_are_text():
-    check("# <|fim_middle|>\nx = $0\n", " self", "self")
+    check("# <|fim_middle|>\nx = $0\n", "self", "self")
 
 
 def test_old_text_is_replaced_by_a_complete_answer_or_not_at_all():
-    check("x = [[self.height]]\n", " self.width", "self.width", mode="edit")
-    check("x = [[self.height]]\n", " self.width" * 40, "self.height", mode="edit", budget=8, complete=False)
-    assert check("x = [[self.height]]\n", " self.height", "self.height", mode="edit").p_accept == 0
+    check("x = [[self.height]]\n", "self.width", "self.width", mode="edit")
+    check("x = [[self.height]]\n", "self.width" * 40, "self.height", mode="edit", budget=8, complete=False)
+    assert check("x = [[self.height]]\n", "self.height", "self.height", mode="edit").p_accept == 0
 
 
 def test_several_spans_are_answered_one_after_the_other():
     asked = request("x = [[a]]\ny = [[b]]\n", mode="edit")
-    texts = [filled.text for filled in final(engine(Scripted(" self.width")), asked).spans]
-    assert texts == ["self.width", "self.width"]
+    runtime = Scripted(lambda read: "y = height" if "x = a" in read else "x = width")
+    assert [filled.text for filled in final(engine(runtime), asked).spans] == ["width", "height"]
 
 
 def test_the_mean_log_probability_decides_what_is_shown_by_default():
@@ -88,7 +95,7 @@ class Clock:
 
 
 def test_the_last_draft_comes_before_the_deadline():
-    answering = engine(Scripted(" self.width" * 40), clock=Clock(), drafting=False)
+    answering = engine(Scripted("x = self" + ".width" * 40), clock=Clock(), drafting=False)
     *drafts, last = answering.infill(request("x = $0\n", deadline_ms=12))
     assert [draft.step for draft in drafts] == list(range(1, len(drafts) + 1))
     assert 4 < len(drafts) < 12
@@ -98,7 +105,7 @@ def test_the_last_draft_comes_before_the_deadline():
 
 
 def test_what_a_deadline_left_is_read_by_the_next_request():
-    runtime = Scripted(" self")
+    runtime = Scripted("x = self")
     answering, asked = engine(runtime, clock=Clock()), request("a = 1\n" * 80 + "x = $0\n", deadline_ms=5)
     for _ in range(9):
         found = final(answering, asked)
@@ -107,7 +114,7 @@ def test_what_a_deadline_left_is_read_by_the_next_request():
 
 
 def test_warming_leaves_one_token_to_read():
-    runtime = Scripted(" self")
+    runtime = Scripted("x = self")
     answering, asked = engine(runtime), request("a = 1\n" * 80 + "x = $0\n")
     for _ in answering.warm(asked):
         pass
@@ -117,24 +124,28 @@ def test_warming_leaves_one_token_to_read():
     assert read > 200
 
 
-def test_typing_reads_only_what_changed():
-    """The rest of the line and the lines after it come behind what is typed, so that they are read again."""
-    text, typed = "import math\n\n" * 12 + "class Shape:\n    def area(self):\n        return ", "self.width"
-    runtime = Scripted(lambda read: " self.width")
-    answering = engine(runtime, drafting=False)
+def check_typing(typed, most, record=FIM, middle=MIDDLE):
+    """The rows of the first forward after each key, which reads what changed; the lines below stay read."""
+    text, below = "import math\n\n" * 12 + "class Shape:\n    def area(self):\n        return ", "\n\nx = 1\n" * 9
+    runtime = Scripted("nothing", middle=middle)
+    answering = engine(runtime, record, drafting=False)
     read = []
     for end in range(len(typed) + 1):
         before = len(runtime.reads)
-        final(answering, request(f"{text}{typed[:end]}$0\n\nx = 1\n"))
+        final(answering, request(f"{text}{typed[:end]}$0{below}", budget=1))
         read.append(runtime.reads[before])
-    suffix = len(TOKENIZER.encode("\n\nx = 1\n")) + 2
-    assert read[0] > 60
-    assert max(read[1:]) <= suffix + 3
+    assert read[0] > 80
+    assert max(read[1:]) <= most
+
+
+def test_typing_reads_only_what_changed():
+    check_typing("self.width * self.height", 3)
+    check_typing("self.width\n        y = self.height", 80)
 
 
 def test_drafts_from_the_file_save_forwards():
     text = "def area(self):\n    return self.width * self.height\n\ndef other(self):\n    return self.wi$0\n"
-    says = ".width * self.height\n"
+    says = "    return self.width * self.height\n"
     runtimes = [Scripted(says), Scripted(says), Scripted(says)]
     found = [
         final(engine(runtimes[0], drafting=False), request(text)).spans,

@@ -85,7 +85,7 @@ def test_the_old_text_is_drafted():
 
 
 def test_a_model_with_both_formats_also_fills_gaps():
-    answering = engine(Scripted(" self.width\n"), RECORD)
+    answering = engine(Scripted("x = self.width\n"), RECORD)
     assert answering.info().answers == ("line", "block", "edit", "region")
     *_, last = answering.infill(request("x = $0\n"))
     assert last.spans[0].text == "self.width"
