@@ -52,7 +52,6 @@ SETTLED_WHEN: dict[Effort, float] = {"instant": SURE, "low": SURE, "medium": SUR
 
 CONTINUES = "{} continues a text left to right and sees nothing behind the cursor: it is asked for blocks only"
 
-
 LAST_WORD = re.compile(r"\w+\Z")
 
 Result = TypeVar("Result")
@@ -107,9 +106,9 @@ class FamilyEngine:
     def warm(self, request: InfillRequest) -> Iterator[None]:
         """Encodes the text where an answer will not read it anew."""
         span = request.spans[0]
-        text, asked = self._around(request, span), self._asked(request, span)
         if span.mode not in self._model.family.answers or self._is_exact(request):
             return
+        text, asked = self._around(request, span), self._asked(request, span)
         with self._place(request, span) as encoded:
             for _ in self._timed(self._read_ahead(text, asked, encoded)):
                 yield
@@ -226,8 +225,9 @@ class FamilyEngine:
 
     def _whole_words(self, answer: str, progress: Progress) -> str:
         """Without a word at the end that probably goes on."""
-        following = self._tokens.token_bytes[progress.next] if progress.next >= 0 else b"a"
-        goes_on = following[:1].isalnum() or following[:1] == b"_" or following[:1] >= b"\x80"
+        unknown = progress.next in (-1, self._model.vocabulary.expand)
+        following = b"a" if unknown else self._tokens.token_bytes[progress.next]
+        goes_on = LAST_WORD.search(following[:1].decode("latin-1"))
         return LAST_WORD.sub("", answer) if goes_on and not progress.done else answer
 
     def _covering(self, settled: Sequence[Settled], size: int) -> tuple[float, ...]:
