@@ -154,7 +154,7 @@ class Worker:
             self._publish(Status("unavailable", describe(error)))
             return
         batch = engine.info().batch
-        while (job := self._next(batch)) is not None:
+        while (job := self._next(engine, batch)) is not None:
             job(engine)
             self._publish_notes(engine)
         with self._work:
@@ -177,9 +177,10 @@ class Worker:
         with suppress(RuntimeError):  # the loop has been closed
             self._loop.call_soon_threadsafe(self._set_status, status)
 
-    def _next(self, batch: int) -> Job | None:
+    def _next(self, engine: Engine, batch: int) -> Job | None:
         while True:
-            self._end_closed_and_late()
+            if self._end_closed_and_late():
+                self._publish_notes(engine)
             with self._work:
                 if self._stopping:
                     return None
@@ -193,13 +194,14 @@ class Worker:
                     return partial(self._encode, self._warming)
                 self._work.wait()
 
-    def _end_closed_and_late(self) -> None:
-        """A late request gets the best draft so far, or the text as it stands."""
+    def _end_closed_and_late(self) -> bool:
+        """A late request gets the best draft so far, or the text as it stands. Whether there were any."""
         with self._work:
             now = self._clock()
             over = [stream for stream in self._schedule if stream.closed or now >= stream.deadline]
         for stream in over:
             self._end(stream, final(stream.best))
+        return bool(over)
 
     def _advance(self, chosen: "list[DraftStream]", engine: Engine) -> None:
         """One draft for each; the engine batches their forwards with the first one."""

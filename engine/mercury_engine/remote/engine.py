@@ -43,6 +43,9 @@ PROMPT_TOKENS = 4096
 
 REWRITE_TOKENS = 8192
 DEFAULT_CONTEXT = 4096
+MARGIN_SECONDS = 0.05
+"""So much before the deadline it is said that a server is late, instead of nothing."""
+
 PATIENCE = 2
 """How many answers in a row may come too late before that is said."""
 
@@ -87,7 +90,7 @@ class RemoteEngine:
         `wait` says how long a step may wait for news, where the caller has something else to do.
         """
         wait = wait or self._slice
-        due = self._clock() + (math.inf if request.deadline_ms is None else request.deadline_ms / 1000)
+        due = self._clock() + (math.inf if request.deadline_ms is None else request.deadline_ms / 1000) - MARGIN_SECONDS
         untouched = latest = Draft(0, tuple(Filled(_old_text(request, span)) for span in request.spans))
         self._health.ensure()
         for _ in self._right_model(wait):
@@ -111,8 +114,7 @@ class RemoteEngine:
 
     def info(self) -> EngineInfo:
         record = self._record
-        late = f"{record.address} is slower than engine.deadline_ms allows: raise that, or use a smaller model there"
-        notes = [self._health.note, late if self._late >= PATIENCE else ""]
+        notes = [self._health.note, self._lateness if self._late >= PATIENCE else ""]
         return EngineInfo(
             engine="server",
             model=record.name,
@@ -137,6 +139,11 @@ class RemoteEngine:
 
     def close(self) -> None:
         self._client.close()
+
+    @property
+    def _lateness(self) -> str:
+        address = self._record.address
+        return f"{address} is slower than engine.deadline_ms allows: raise that, or use a smaller model there"
 
     @property
     def _context(self) -> int:
@@ -190,6 +197,8 @@ class RemoteEngine:
         try:
             while not (heard.end or latest.spans[0].complete or self._clock() >= until):
                 data = self._taken(exchange, wait())
+                if not (data or heard.text) and self._clock() >= due:
+                    raise EngineError(self._lateness)
                 if exchange.status not in (0, 200):
                     yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
                 if exchange.status and events is None:

@@ -389,6 +389,11 @@ def test_answers_that_are_none(shape, says):
         assert says in engine.info().notes[0]
 
 
+def too_late(drafts):
+    with pytest.raises(EngineError, match=r"slower than engine\.deadline_ms allows"):
+        next(drafts)
+
+
 def test_a_slow_server():
     clock = Clock()
 
@@ -396,12 +401,12 @@ def test_a_slow_server():
         server.hold(line)
 
     with serving({"/completion": slow}) as server, engine_for(record(server), clock=clock) as engine:
-        for _ in range(2):
+        for ends in (lambda drafts: drafts.close(), too_late):
             assert engine.info().notes == ()
             drafts = engine.infill(request(deadline_ms=500))
             next(drafts)
-            clock.now += 0.6
-            drafts.close()
+            clock.now += 0.46
+            ends(drafts)
         assert "slower than engine.deadline_ms allows" in engine.info().notes[0]
         server.answers["/completion"] = llama(" w")
         answer(engine)

@@ -499,6 +499,30 @@ async def test_what_is_amiss_with_an_engine_is_in_the_status_as_long_as_it_is():
             assert (status.state, status.detail, status.info.notes) == ("ready", detail, notes)
 
 
+async def test_what_shows_when_a_request_is_given_up_is_told_at_once():
+    class Slow(FakeEngine):
+        notes = ()
+
+        def infill(self, request):
+            try:
+                yield from super().infill(request)
+            finally:
+                self.notes = ("too slow",)
+
+        def info(self):
+            return replace(super().info(), notes=self.notes)
+
+    gate = Gate()
+    async with running(Slow(passes=50, pause=gate)) as worker:
+        statuses = worker.statuses()
+        await anext(statuses)
+        answers = worker.infill("a", request())
+        await gate.hold()
+        answers.close()
+        gate.let()
+        assert (await anext(statuses)).detail == "too slow"
+
+
 async def test_an_engine_that_does_not_load_says_why_to_everybody():
     def load(report):
         raise EngineError("model.safetensors is missing: run mercury-ls doctor")
