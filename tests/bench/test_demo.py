@@ -57,4 +57,4 @@ def test_the_model_that_ships_does_well_at_the_chosen_moment(tmp_path):
     assert all(line in written for line in TYPED.splitlines())
     assert written.count("▏") >= 2
     assert renamed.count(f"[{OLD_NAME}]") == renamed.count(f"[{NEW_NAME}]") == 3
-    assert "The model bootstrap answered" in renamed
+    assert "bootstrap: the model is small" in renamed
