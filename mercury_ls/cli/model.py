@@ -142,6 +142,9 @@ def report_other(message: str) -> int:
 def remove(options: argparse.Namespace) -> int:
     name = options.model
     if name not in models.added():
+        if freed := library.discard(Path(name).name):
+            print(f"removed what was downloaded of {name}, which frees {megabytes(freed)}")
+            return 0
         shipped = " (it ships with mercury-ls)" if name in models.shipped() else ""
         there = ", ".join(models.added()) or "none"
         return failed(options, f"{name} is no model that was added{shipped}: there are {there}")

@@ -22,7 +22,8 @@ POLL_SECONDS = 0.1
 
 def check(name: str, settings: Settings, report: Report) -> EngineInfo:
     """Loads the model once; `EngineError` says what it lacks."""
-    return added.open_once(name, settings, report).info()
+    with added.opened(name, settings, report) as engine:
+        return engine.info()
 
 
 def write(name: str, file: Path) -> None:

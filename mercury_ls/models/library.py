@@ -13,7 +13,7 @@ from mercury_engine.record import ModelRecord, read_record, write_record
 from mercury_ls.link import local
 from mercury_ls.settings import models
 
-__all__ = ["Measured", "finish", "forget", "measurements", "note", "records", "remove", "size", "workplace"]
+__all__ = ["Measured", "discard", "finish", "forget", "measurements", "note", "records", "remove", "size", "workplace"]
 
 
 class Measured(Struct, frozen=True, forbid_unknown_fields=False):
@@ -44,10 +44,9 @@ def records() -> dict[str, ModelRecord]:
 def workplace(name: str, source: str) -> Iterator[Path]:
     """The hidden folder in which a model is made, one at a time. What an earlier attempt left of the same source is
     there."""
-    home = models.added_home()
-    folder = home / f".{name}.adding"
+    folder = unfinished(name)
     folder.mkdir(parents=True, exist_ok=True)
-    with (home / ".lock").open("a") as lock:
+    with (folder.parent / ".lock").open("a") as lock:
         try:
             local.lock_file(lock)
         except OSError as error:
@@ -80,6 +79,18 @@ def remove(name: str) -> int:
     shutil.rmtree(gone)
     forget(name)
     return freed
+
+
+def discard(name: str) -> int:
+    """Removes what an interrupted `model add` left; the bytes that this frees, 0 if there is nothing."""
+    folder = unfinished(name)
+    freed = size(folder) if folder.exists() else 0
+    shutil.rmtree(folder, ignore_errors=True)
+    return freed
+
+
+def unfinished(name: str) -> Path:
+    return models.added_home() / f".{name}.adding"
 
 
 def size(folder: Path) -> int:

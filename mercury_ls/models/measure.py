@@ -87,9 +87,8 @@ def test(name: str, settings: Settings, report: Report) -> Result:
     """Loads the model in this process, asks it, and keeps the times for `model list`."""
     folder = models.resolve(name)
     before, started = local.resident_memory(), time.perf_counter()
-    engine = added.open_once(name, settings, report)
-    load_ms = 1000 * (time.perf_counter() - started)
-    result = measure(engine, load_ms)
+    with added.opened(name, settings, report) as engine:
+        result = measure(engine, 1000 * (time.perf_counter() - started))
     used = local.resident_memory() - before
     result = replace(result, measured=replace(result.measured, memory=max(used, 0) or result.info.bytes))
     library.note(folder.name if folder else models.FAKE, result.measured)

@@ -67,6 +67,7 @@ class Recommendation(Struct, frozen=True):
     machine: Machine
     choices: tuple[Choice, ...]
     too_large: tuple[Known, ...]
+    not_predicted: tuple[Known, ...] = ()
 
 
 def known() -> tuple[Known, ...]:
@@ -78,17 +79,24 @@ def recommend(threads: int = 0) -> Recommendation:
 
 
 def choices(machine: Machine, models: Sequence[Known]) -> Recommendation:
-    """What fits into memory, fastest first, at eight bits where a model is small and four where it is not."""
+    """What fits into memory, fastest first, at eight bits where a model is small and four where it is not.
+
+    A diffusion model reads all of its text in every pass, so that memory does not tell its time.
+    """
     room = SHARE_OF_MEMORY * machine.memory if machine.memory else float("inf")
-    fitting, too_large = [], []
+    fitting, too_large, others = [], [], []
     for model in models:
         precision: Precision = "int8" if model.parameters < SMALL_MODEL else "int4"
         memory = bytes_of(model.parameters, precision) + WORKING_MEMORY
         if memory > room:
             too_large.append(model)
+        elif model.kind == "diffusion":
+            others.append(model)
         else:
             fitting.append(choice(model, precision, memory, machine))
-    return Recommendation(machine, tuple(sorted(fitting, key=lambda each: each.line_ms)), tuple(too_large))
+    return Recommendation(
+        machine, tuple(sorted(fitting, key=lambda each: each.line_ms)), tuple(too_large), tuple(others)
+    )
 
 
 def choice(model: Known, precision: Precision, memory: int, machine: Machine) -> Choice:
@@ -143,5 +151,7 @@ def described(found: Recommendation) -> Iterator[str]:
     yield ""
     if slow or found.too_large:
         yield f"too slow or too large here: {', '.join([*slow, *(model.id for model in found.too_large)])}"
+    if found.not_predicted:
+        yield f"diffusion models, for a GPU, and not predicted: {', '.join(model.id for model in found.not_predicted)}"
     yield "`mercury-ls model test NAME` measures a model that was added. On a GPU, or behind a server, larger ones are"
     yield "fast: `mercury-ls model add ADDRESS`. Licences may have changed: `model add` shows what a model's page says."

@@ -1,7 +1,8 @@
 """Models that a user adds: what they are, from the small files of their folder, and their weights for the engine."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ __all__ = [
     "describe_gguf",
     "identify",
     "next_edit_format",
-    "open_once",
+    "opened",
     "probe",
     "running",
     "weigh",
@@ -208,11 +209,16 @@ def running() -> "list[Found]":
     return probe.running()
 
 
-def open_once(name: str, settings: Settings, report: Report) -> Engine:
+@contextmanager
+def opened(name: str, settings: Settings, report: Report) -> Iterator[Engine]:
     """The engine of a model, for a command that asks it a few times. Of a server, `EngineError` says why it cannot be
     asked."""
     engine = loader(replace(settings, engine=replace(settings.engine, model=name)))(report)
-    info = engine.info()
-    if info.engine == "server" and info.notes:
-        raise EngineError(info.notes[0])
-    return engine
+    try:
+        info = engine.info()
+        if info.engine == "server" and info.notes:
+            raise EngineError(info.notes[0])
+        yield engine
+    finally:
+        if close := getattr(engine, "close", None):
+            close()

@@ -12,6 +12,8 @@ from mercury_ls.models import library
 from mercury_ls.models import measure as measuring
 from mercury_ls.serve import added, daemon
 from mercury_ls.settings import models
+from tests.engine.remote.servers import document, free_port, streamed
+from tests.engine.remote.servers import serving as serving_answers
 from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
 from tests.mercury_ls.models.tiny import checkpoint
 
@@ -59,6 +61,13 @@ def test_a_model_is_added_listed_chosen_and_removed(home, capsys):
     assert "removed tiny-coder, which frees 0 MB" in printed
     assert "it was in use: the model that ships is chosen instead" in printed
     assert (home / "config/mercury-ls/config.toml").read_text() == '[engine]\nmodel = "auto" # mine\n'
+
+
+def test_what_an_interrupted_download_left_is_removed(home, capsys):
+    (home / "data/models/.tiny.adding").mkdir(parents=True)
+    (home / "data/models/.tiny.adding/model.safetensors.part").write_bytes(bytes(2_000_000))
+    assert "removed what was downloaded of tiny, which frees 2 MB" in check(capsys, "remove tiny", 0)
+    check(capsys, "remove tiny", 1, "is no model that was added")
 
 
 def test_use_writes_the_settings_file(home, capsys):
@@ -167,3 +176,36 @@ def test_the_variables_of_the_hubs_library_are_honoured(home, tmp_path):
     assert hub.tokens == {"Bearer hf_secret"}
     record = json.loads((tmp_path / "data/mercury-ls/models/tiny/model.json").read_bytes())
     assert (record["revision"], record["licence"]) == (SHA, "apache-2.0")
+
+
+QWEN = "qwen2.5-coder-1.5b-q8_0.gguf"
+LLAMA = {
+    "/props": document({"default_generation_settings": {"n_ctx": 8192}, "model_path": QWEN, "build_info": "b7919"}),
+    "/v1/models": document({"object": "list", "data": [{"id": QWEN}]}),
+    "/completion": streamed([{"content": "item.price", "stop": False}, {"content": "", "stop": True}], done=False),
+}
+
+
+def test_a_server_is_added_and_tested_and_chosen_while_it_answers(home, capsys):
+    with serving_answers(LLAMA) as server:
+        address = server.address
+        printed = check(capsys, f"add {server.address} --name llama --yes", 0)
+        assert f"{server.address}, spoken to as llama, model {QWEN}" in printed
+        assert "privacy" not in printed
+        printed = check(capsys, "test llama", 0)
+        assert "item.price" in printed
+        assert f"to {server.address}" in printed
+        check(capsys, "use llama", 0)
+    check(capsys, "use llama", 1, f"{address} does not answer", "start the server")
+    (row,) = [row for row in json.loads(check(capsys, "list --json", 0))["models"] if row["name"] == "llama"]
+    assert (row["in_use"], row["kind"]) == (True, "server")
+
+
+def test_a_server_that_is_not_there_is_not_added(home, capsys):
+    check(capsys, f"add http://127.0.0.1:{free_port()} --yes", 1, "nothing that can complete answers at", "start")
+    assert models.added() == {}
+
+
+def test_another_engine_server_of_ours_is_set_as_the_address(home, capsys):
+    with serving_answers({"/engine/v1/info": document({"state": "ready"})}) as server:
+        check(capsys, f"add {server.address} --yes", 1, f"set engine.address = '{server.address}' instead")

@@ -28,6 +28,12 @@ def test_what_does_not_fit_is_not_recommended():
     assert [each.id for each in found.too_large] == ["org/m7000"]
 
 
+def test_a_diffusion_model_is_not_predicted():
+    found = choices(Machine(64 * 10**9, 30e9, 2), [model(500, "diffusion")])
+    assert (found.choices, [each.id for each in found.not_predicted]) == ((), ["org/m500"])
+    assert "not predicted: org/m500" in "\n".join(described(found))
+
+
 def test_an_unknown_memory_excludes_nothing():
     assert not choices(Machine(0, 30e9, 2), [model(7000)]).too_large
 

@@ -1,10 +1,12 @@
 import pytest
 
 from mercury_engine.api import EngineError
+from mercury_engine.model.convert import convert
 from mercury_engine.record import ModelRecord, write_record
-from mercury_ls.serve.models import loader
+from mercury_ls.serve.models import loader, verify
 from mercury_ls.settings.load import load
 from tests.engine.remote.servers import free_port
+from tests.mercury_ls.models.tiny import checkpoint
 
 
 def opened(folder, *, network=False, **fields):
@@ -37,3 +39,17 @@ def test_a_local_model_answers_beside_the_server_and_instead_of_it(tmp_path):
 def test_the_local_model_is_no_server(tmp_path):
     with pytest.raises(EngineError, match="is a server too"):
         opened(tmp_path / "theirs", address="http://127.0.0.1:1", local=str(tmp_path / "theirs"))
+
+
+def test_a_model_that_was_added_is_verified_by_its_own_files(tmp_path):
+    source, target = checkpoint(tmp_path / "source"), tmp_path / "theirs"
+    target.mkdir()
+    convert(source, target, "int8")
+    write_record(ModelRecord(name="theirs", kind="fim", prompt="qwen"), target)
+    verify(target)
+    (target / "tokenizer.json").write_text("{")
+    with pytest.raises(EngineError, match=r"tokenizer\.json"):
+        verify(target)
+    (target / "weights.safetensors").write_bytes(b"12345678")
+    with pytest.raises(EngineError, match=r"weights\.safetensors"):
+        verify(target)
