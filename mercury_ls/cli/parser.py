@@ -97,7 +97,7 @@ def add_model(commands: Any) -> None:
         verbs,
         "remove",
         """Remove a model that was added, and free its disk space.
-        If it is the one in use, the one that ships is chosen instead. Also removes what an interrupted download left.""",
+        If it is the one in use, the one that ships is chosen instead. What an interrupted download left goes, too.""",
         "mercury-ls model remove qwen2.5-coder-0.5b",
         _1="there is no such model, or it could not be removed",
     )
