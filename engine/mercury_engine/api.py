@@ -33,11 +33,12 @@ class EngineError(Exception):
 
 
 class Window(Struct, frozen=True):
-    """A section of one file. Offsets into it count code points of `text`."""
+    """A section of one file, from its line `first_line` on. Offsets into it count code points of `text`."""
 
     path: str
     language: str
     text: str
+    first_line: int = 0
 
 
 SpanMode = Literal["line", "block", "edit", "region"]

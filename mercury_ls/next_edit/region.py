@@ -47,7 +47,7 @@ def request(question: Question, snapshot: Snapshot, offset: int, deadline_ms: fl
     start, end = window(snapshot, offset, question.budget.characters)
     return InfillRequest(
         session=question.session,
-        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
+        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end], snapshot.line_of(start)),),
         spans=(Span(0, 0, end - start, "region"),),
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),

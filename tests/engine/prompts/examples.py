@@ -15,7 +15,7 @@ def count(text):
     return len(WORDS.findall(text))
 
 
-def request(text, *, mode="line", path="src/cart.py", snippets=(), edits=(), budget=64):
+def request(text, *, mode="line", path="src/cart.py", snippets=(), edits=(), budget=64, first_line=0):
     """`$0` is the cursor; `«` and `»` are around the lines of a span to rewrite."""
     cursor = text.find("$0")
     text = text.replace("$0", "")
@@ -25,7 +25,7 @@ def request(text, *, mode="line", path="src/cart.py", snippets=(), edits=(), bud
         start, end = 0, len(text)
     elif start < 0:
         start = end = cursor
-    window = Window(path, "python", text)
+    window = Window(path, "python", text, first_line)
     return InfillRequest(
         session="s",
         windows=(window,),

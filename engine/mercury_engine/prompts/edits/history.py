@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mercury_engine.api import Edit, Window
 from mercury_engine.prompts.fim import edit_lines
 
-__all__ = ["first_line", "hunk", "newest", "place_of"]
+__all__ = ["hunk", "newest", "place_of"]
 
 CONTEXT_LINES = 3
 
@@ -34,12 +34,3 @@ def place_of(edit: Edit, window: Window) -> int:
         return -1
     found = text.index(after)
     return found if found == 0 or text[found - 1] == "\n" else -1
-
-
-def first_line(edits: Sequence[Edit], window: Window) -> int:
-    """The number of the window's first line in its file, from 0, as far as the edits give it away."""
-    for edit in reversed(edits):
-        place = place_of(edit, window)
-        if place >= 0:
-            return max(edit.line - window.text.count("\n", 0, place), 0)
-    return 0

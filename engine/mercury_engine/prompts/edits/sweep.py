@@ -7,7 +7,7 @@ from functools import partial
 
 from mercury_engine.api import Edit, InfillRequest, Snippet
 from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
-from mercury_engine.prompts.edits.history import first_line, newest, place_of
+from mercury_engine.prompts.edits.history import newest, place_of
 from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined, tokens_of
 
 __all__ = ["SWEEP"]
@@ -29,7 +29,7 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
     window, cursor = window_of(request), cursor_of(request)
     lines = window.text.splitlines(keepends=True) or [""]
     row = min(window.text.count("\n", 0, cursor), len(lines) - 1)
-    head = first_line(request.edits, window)
+    head = window.first_line
     for radius in RADII:
         top, bottom = max(row - radius, 0), min(row + radius + 1, len(lines))
         start = len("".join(lines[:top]))

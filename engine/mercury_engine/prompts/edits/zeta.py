@@ -74,7 +74,7 @@ def _instruction(
 ) -> Sequence[Piece]:
     window, cursor = window_of(request), cursor_of(request)
     text = window.text
-    start_of_file = () if region.first else (START_OF_FILE, "\n")
+    start_of_file = () if region.first or window.first_line else (START_OF_FILE, "\n")
     return (
         *(INSTRUCTION, *events, f"\n\n### User Excerpt:\n\n```{window.path}\n", *start_of_file),
         *(text[region.first : region.start], START, "\n", text[region.start : cursor], CURSOR_HERE),

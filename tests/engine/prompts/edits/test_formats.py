@@ -160,3 +160,8 @@ def test_edits_that_are_too_long_leave_nothing_behind(known):
 def test_a_cursor_that_is_not_known(known):
     asked = replace(request("a = 1\n$0", mode="region"), cursor=-1)
     assert known.ask(asked, budget=4000, count=count).start == 0
+
+
+def test_only_a_window_that_begins_the_file_says_so():
+    known = edit_format("zeta")
+    assert [shown(ask(known, CART, first_line=line).prompt).count("<|start_of_file|>") for line in (0, 40)] == [1, 0]

@@ -50,7 +50,7 @@ def test_after_an_insertion_above_nearly_everything_may_change():
 
 def test_the_original_is_what_stood_there_before_the_last_edit():
     text = "a = 1\nb = 2\nc = $0\n"
-    prompt = "".join(ask(text, edits=[("src/cart.py", 7, "b = 0\n", "b = 2\n")]).prompt.pieces)
+    prompt = "".join(ask(text, edits=[("src/cart.py", 7, "b = 0\n", "b = 2\n")], first_line=6).prompt.pieces)
     assert "<|file_sep|>original/src/cart.py:7:9\na = 1\nb = 0\nc = \n" in prompt
     assert "<|file_sep|>current/src/cart.py:7:9\na = 1\nb = 2\nc = <|cursor|>\n" in prompt
 
