@@ -51,7 +51,7 @@ ORDER = {
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
     "bench": (
-        *("harness", "next_edit", "replay", "decode", "quality", "report", "abuse"),
+        *("harness", "next_edit", "replay", "decode", "models", "quality", "report", "abuse"),
         *("agreement", "demo", "documents", "edit_candidates", "engine_call", "load", "own_rows", "ratchet"),
         *("renames", "rename_latency", "long_files", "server", "silence"),
     ),

@@ -14,7 +14,7 @@ from mercury_engine.model.checkpoint import Checkpoint, Weight, read_checkpoint
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig, ModelError
 from mercury_engine.model.export import SCALE, Weights, shapes
 from mercury_engine.model.quantize import quantize, quantize_groups
-from mercury_engine.model.stored import TensorWriter, stored_tensors
+from mercury_engine.model.stored import TensorWriter, forget_pages, stored_tensors
 
 __all__ = ["WEIGHTS_FILE", "Converted", "Precision", "convert", "read_converted"]
 
@@ -115,6 +115,7 @@ def _write(checkpoint: Checkpoint, layout: _Layout, writer: TensorWriter, report
                 writer.write(name + SCALE, start, scales)
             done += rows.size
             report(done / whole, f"converting {name}")
+        forget_pages([weight.tensor.raw])
 
 
 def _pieces(weight: Weight) -> Iterator[tuple[int, np.ndarray]]:

@@ -5,7 +5,6 @@ H hints of a row; V vocabulary; B = 2 · layers · key heads blocks, a layer's k
 """
 
 import math
-import mmap
 import os
 import time
 from collections.abc import Sequence
@@ -17,10 +16,11 @@ import numpy as np
 from mercury_engine.api import EngineError
 from mercury_engine.model.adapter import adapted, read_adapter
 from mercury_engine.model.config import ModelConfig
-from mercury_engine.model.export import Weights, read
+from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.openvino_graph import build
 from mercury_engine.model.runtime import Pass, Rows
 from mercury_engine.model.silent_openvino import ov
+from mercury_engine.model.stored import forget_pages
 from mercury_engine.tokens.vocabulary import PAD
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "OpenvinoCache",
     "OpenvinoForward",
     "OpenvinoRuntime",
+    "Unmoved",
     "load",
     "native_precision",
     "padded_columns",
@@ -137,6 +138,13 @@ class Contention:
             self._rest, self._next_rest = self._next_rest, min(2 * self._next_rest, self.LONGEST_REST)
 
 
+class Unmoved(Contention):
+    """For large models: compiling one for another number of threads takes seconds and all of its memory again."""
+
+    def record(self, shape: tuple[int, ...], seconds: float) -> None:
+        pass
+
+
 class OpenvinoRuntime:
     name = "openvino"
     device = "cpu"
@@ -190,7 +198,8 @@ class OpenvinoRuntime:
         return self._compiled[threads]
 
     def _compile(self, threads: int) -> "_Compiled":
-        compiled = _core().compile_model(self._model, "CPU", _properties(threads, self._type))
+        properties = _properties(threads, self._type, _quantised_together(self._weights))
+        compiled = _core().compile_model(self._model, "CPU", properties)
         return _Compiled(compiled, self._weights)
 
     def _inputs(self, rows: Rows, cache: OpenvinoCache) -> dict[str, np.ndarray]:
@@ -235,7 +244,7 @@ class _Compiled:
         self._request.set_tensor("key_values", key_values)
         self._request.infer()
         if self._unpacked is not None:
-            _forget_pages(self._unpacked)
+            forget_pages(self._unpacked.values())  # the first pass has repacked the weights
             self._unpacked = None
         return [self._request.get_output_tensor(number).data for number in range(self._outputs)]
 
@@ -281,14 +290,24 @@ def padded_columns(length: int) -> int:
     return max(1, math.ceil(length / COLUMN_STEP)) * COLUMN_STEP
 
 
-def _properties(threads: int, precision: ov.Type) -> dict[str, object]:
+def _quantised_together(weights: Weights) -> int:
+    """How many inputs share a scale: no more than weights that do, else the plugin quantises none."""
+    groups = (
+        2 * weight.shape[1] // weights[name + SCALE].shape[1]
+        for name, weight in weights.items()
+        if weight.dtype == np.uint8
+    )
+    return min(groups, default=QUANTISED_TOGETHER)
+
+
+def _properties(threads: int, precision: ov.Type, group: int) -> dict[str, object]:
     """Dynamic quantisation of the inputs of int8 matrices: without it passes take half as long again."""
     return {
         "INFERENCE_PRECISION_HINT": precision,
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
         "PERFORMANCE_HINT": "LATENCY",
-        "DYNAMIC_QUANTIZATION_GROUP_SIZE": QUANTISED_TOGETHER,
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": group,
     }
 
 
@@ -323,15 +342,6 @@ def _indices(rows: Sequence[int]) -> Sequence[int] | slice:
     if isinstance(rows, range) and rows.step == 1:
         return slice(rows.start, rows.stop)
     return list(rows)
-
-
-def _forget_pages(weights: Weights) -> None:
-    """The first pass repacks the weights, so the pages mapped from the files may leave memory."""
-    if not hasattr(mmap, "MADV_DONTNEED"):
-        return
-    maps = {id(weight._mmap): weight._mmap for weight in weights.values() if isinstance(weight, np.memmap)}
-    for mapped in maps.values():
-        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _stored_as(weights: Weights) -> str:

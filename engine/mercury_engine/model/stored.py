@@ -2,7 +2,8 @@
 parts."""
 
 import math
-from collections.abc import Mapping
+import mmap
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from mercury_engine.model.config import ModelError
 
-__all__ = ["StoredTensor", "TensorWriter", "stored_tensors"]
+__all__ = ["StoredTensor", "TensorWriter", "forget_pages", "stored_tensors"]
 
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8, "U8": np.uint8}
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items() if name != "BF16"}
@@ -72,6 +73,15 @@ def _tensor(data: np.ndarray, entry: _Entry, place: str, remedy: str) -> StoredT
     if min(entry.shape, default=0) < 0 or not 0 <= start <= stop <= len(data) or stop - start != size:
         raise ModelError(f"{place} does not fit the file, which is damaged or truncated; {remedy}")
     return StoredTensor(data[start:stop].view(dtype).reshape(entry.shape), entry.dtype)
+
+
+def forget_pages(arrays: Iterable[np.ndarray]) -> None:
+    """Let pages of mapped files leave memory; who reads them again reads the file again."""
+    if not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    maps = {id(array._mmap): array._mmap for array in arrays if isinstance(array, np.memmap)}
+    for mapped in maps.values():
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class TensorWriter:

@@ -1,0 +1,3 @@
+from bench.models.command import main
+
+main()

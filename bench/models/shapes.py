@@ -1,0 +1,136 @@
+"""Random weights in the shape of a real model, as a checkpoint, a GGUF file, and a graph for openvino-genai."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import numpy as np
+
+from mercury_engine.model.config import CONFIG_FILE, ModelConfig
+from mercury_engine.model.export import shapes
+from mercury_engine.model.stored import TensorWriter, stored_tensors
+
+__all__ = ["SHAPES", "write_checkpoint", "write_gguf"]
+
+VOCABULARY = 151_936
+QWEN = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "model_type": "qwen2",
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": 32_768,
+    "rope_theta": 1_000_000.0,
+    "rms_norm_eps": 1e-6,
+    "hidden_act": "silu",
+    "tie_word_embeddings": True,
+    "use_sliding_window": False,
+}
+
+
+def qwen(layers: int, width: int, heads: int, kv_heads: int, feed_forward: int) -> dict[str, object]:
+    return QWEN | {
+        "num_hidden_layers": layers,
+        "hidden_size": width,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "intermediate_size": feed_forward,
+    }
+
+
+SHAPES = {
+    "qwen2.5-coder-0.5b": qwen(24, 896, 14, 2, 4864),
+    "qwen2.5-coder-1.5b": qwen(28, 1536, 12, 2, 8960),
+}
+
+PARTS = {
+    "attention_norm": ("input_layernorm", "attn_norm"),
+    "attention.query": ("self_attn.q_proj", "attn_q"),
+    "attention.key": ("self_attn.k_proj", "attn_k"),
+    "attention.value": ("self_attn.v_proj", "attn_v"),
+    "attention.output": ("self_attn.o_proj", "attn_output"),
+    "feed_forward_norm": ("post_attention_layernorm", "ffn_norm"),
+    "feed_forward.gate": ("mlp.gate_proj", "ffn_gate"),
+    "feed_forward.up": ("mlp.up_proj", "ffn_up"),
+    "feed_forward.down": ("mlp.down_proj", "ffn_down"),
+    "embedding": ("model.embed_tokens", "token_embd"),
+    "norm": ("model.norm", "output_norm"),
+}
+"""What transformers and llama.cpp call a part of Qwen2."""
+
+
+def write_checkpoint(shape: str, folder: Path) -> Path:
+    """float16, as downloaded. The residual stream grows little, so that float16 could hold it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = SHAPES[shape]
+    (folder / CONFIG_FILE).write_bytes(msgspec.json.encode(found))
+    names = {their_name(name, "model.layers.", 0): size for name, size in shapes(config_of(shape)).items()}
+    generator = np.random.default_rng(0)
+    with (folder / "model.safetensors").open("wb") as file:
+        writer = TensorWriter(file, {name: (np.dtype(np.float16), size) for name, size in names.items()})
+        for name, size in names.items():
+            if "norm" in name:
+                writer.write(name, 0, np.ones(size, np.float16))
+                continue
+            for start in range(0, size[0], 8192):
+                rows = generator.standard_normal((min(8192, size[0] - start), *size[1:]), np.float32)
+                writer.write(name, start, (0.02 * rows).astype(np.float16))
+    return folder
+
+
+def config_of(shape: str) -> ModelConfig:
+    found = SimpleNamespace(**SHAPES[shape])
+    return ModelConfig(
+        name=shape,
+        width=found.hidden_size,
+        layers=found.num_hidden_layers,
+        heads=found.num_attention_heads,
+        kv_heads=found.num_key_value_heads,
+        head_width=found.hidden_size // found.num_attention_heads,
+        feed_forward=found.intermediate_size,
+        vocabulary=VOCABULARY,
+        context=found.max_position_embeddings,
+        rope_theta=found.rope_theta,
+        qk_norm=False,
+        qkv_bias=True,
+    )
+
+
+def their_name(ours: str, layer: str, whose: int) -> str:
+    part, _, kind = ours.rpartition(".")
+    if not part.startswith("layers."):
+        return f"{PARTS[part][whose]}.{kind}"
+    _, index, part = part.split(".", 2)
+    return f"{layer}{index}.{PARTS[part][whose]}.{kind}"
+
+
+def write_gguf(checkpoint: Path, shape: str, path: Path, quantisation: str) -> Path:
+    """The weights of the checkpoint as a Qwen2 model for llama.cpp."""
+    import gguf
+
+    config = config_of(shape)
+    kind = {"q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}[quantisation]
+    writer = gguf.GGUFWriter(path, "qwen2")
+    writer.add_block_count(config.layers)
+    writer.add_context_length(config.context)
+    writer.add_embedding_length(config.width)
+    writer.add_feed_forward_length(config.feed_forward)
+    writer.add_head_count(config.heads)
+    writer.add_head_count_kv(config.kv_heads)
+    writer.add_rope_freq_base(config.rope_theta)
+    writer.add_layer_norm_rms_eps(config.norm_epsilon)
+    writer.add_vocab_size(config.vocabulary)
+    writer.add_tokenizer_model("no_vocab")
+    stored = stored_tensors(checkpoint / "model.safetensors", "write it again")
+    for name in shapes(config):
+        tensor = stored[their_name(name, "model.layers.", 0)]
+        theirs = their_name(name, "blk.", 1)
+        if len(tensor.shape) == 1:
+            writer.add_tensor(theirs, tensor.floats())
+        else:
+            embedding = name == "embedding.weight" and quantisation == "q4_0"
+            own = gguf.GGMLQuantizationType.Q8_0 if embedding else kind
+            writer.add_tensor(theirs, gguf.quants.quantize(tensor.floats(), own), raw_dtype=own)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
