@@ -33,9 +33,8 @@ __all__ = ["AutoregressiveEngine", "open_autoregressive"]
 CACHE_MEMORY = 256 << 20
 """Bytes for caches, at least: several contexts of a small model, and one of a large one."""
 
-PROMPTS = (8192, 4096, 2048, 1024, 512)
-READING_MS = 8000.0
-"""The longest prompt that is read within this time, when nothing of it is cached."""
+CPU_PROMPT = 2048
+"""Tokens of the longest prompt on a CPU: two cores take four seconds for it, once, with half a billion parameters."""
 
 LONGEST_ANSWER = 1024
 """Tokens of the context that are left for the answer, but at most a quarter."""
@@ -104,7 +103,7 @@ class AutoregressiveEngine:
         costs = costs or meter.start()
         chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
         self._decoder = Decoder(runtime, tokenizer, chooser, costs, Acceptance(), self.report, drafting)
-        self._budget = _prompt_tokens(runtime.config.context, costs)
+        self._budget = _prompt_tokens(runtime)
         self._asking = Asking(record, tokenizer, self._budget)
 
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
@@ -227,10 +226,9 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
     )
 
 
-def _prompt_tokens(context: int, costs: Costs) -> int:
-    room = context - min(LONGEST_ANSWER, context // 4)
-    fast = next((tokens for tokens in PROMPTS if costs.of(tokens) <= READING_MS), PROMPTS[-1])
-    return min(room, fast)
+def _prompt_tokens(runtime: Runtime) -> int:
+    room = runtime.config.context - min(LONGEST_ANSWER, runtime.config.context // 4)
+    return min(room, CPU_PROMPT) if runtime.device == "cpu" else room
 
 
 def _old(request: InfillRequest, number: int) -> str:
