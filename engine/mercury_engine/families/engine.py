@@ -202,7 +202,9 @@ class FamilyEngine:
     def _asked(self, request: InfillRequest, span: Span) -> Asked:
         deadline, sure = request.deadline_ms, SETTLED_WHEN[request.effort]
         unhurried = deadline is None or FORWARDS * self._forward_ms < deadline
-        return Asked(span.mode, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
+        rest = request.windows[span.window].text[span.end :].partition("\n")[0]
+        what = "inside" if span.mode == "line" and rest.strip() else span.mode
+        return Asked(what, self._limit(span), sure, min(request.seed, MOST_SEEDS), compare=unhurried)
 
     def _limit(self, span: Span) -> int:
         return max(1, min(span.budget, self._context // 4))

@@ -17,9 +17,9 @@ __all__ = ["Gap", "fill", "read_ahead"]
 FIRST_SLOTS = 4
 """With how many masks a family that resizes a gap begins."""
 
-LENGTHS = {"line": (16, 32, 8, 4), "block": (32, 64, 16)}
-"""The first is where families with gaps of a fixed length answer best. The others are compared with it, the longer
-ones first."""
+LENGTHS = {"line": (16, 32, 8, 4), "inside": (8, 16, 4), "block": (32, 64, 16)}
+"""The first is where most answers fit: what is too long for a line is cut at its end. The others are compared with it,
+the longer ones first."""
 
 BYTES_A_TOKEN = 4
 """How much of a begun word a token spells, at the least if it is spelled well."""
@@ -127,7 +127,7 @@ def _lengths(model: FamilyModel, text: Around, asked: Asked) -> list[int]:
     spelled = len(text.typed) // BYTES_A_TOKEN
     if model.family.length == "expand":
         return [min(FIRST_SLOTS + spelled, asked.limit)]
-    return [length for length in LENGTHS[asked.mode] if spelled < length <= asked.limit] or [asked.limit]
+    return [length for length in LENGTHS[asked.what] if spelled < length <= asked.limit] or [asked.limit]
 
 
 def _at_best_length(

@@ -20,10 +20,11 @@ class FamilyModel(Struct, frozen=True, eq=False):
 
 
 class Asked(Struct, frozen=True):
-    """At most `limit` tokens; those `sure` are settled together; `rank` asks for another answer than the likeliest.
-    `compare`: whether there is time to look at gaps of several lengths."""
+    """The rest of a line, something `inside` one, or a block, of at most `limit` tokens; those `sure` are settled
+    together; `rank` asks for another answer than the likeliest. `compare`: whether there is time to look at gaps of
+    several lengths."""
 
-    mode: Literal["line", "block"]
+    what: Literal["line", "inside", "block"]
     limit: int
     sure: float = SURE
     rank: int = 0

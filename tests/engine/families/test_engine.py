@@ -73,6 +73,13 @@ def test_a_line_ends_at_its_end():
     assert filled.confidence == pytest.approx([0.95] * len(filled.confidence), abs=0.01)
 
 
+def test_what_is_inserted_into_a_line_is_short():
+    for marked, size in (("a(\n$0\n", 16), ("(\n$0)\n", 8)):
+        engine, runtime = engine_of("tiny-a2d", says("x"))
+        next(engine.infill(request(marked)))
+        assert runtime.sequences[0].count(runtime.ids.mask) == size
+
+
 def test_a_begun_word_is_no_part_of_the_answer():
     check("open-dcoder", "    return sel$0\n", "    return self.width\n" + "x" * 20, "f.width")
     check("sdar", "    return sel$0\n", "    return self.width", "f.width", mode="block")

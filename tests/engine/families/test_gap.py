@@ -148,14 +148,14 @@ def test_everything_is_read_again_in_the_end(family):
     seed=st.integers(0, 1 << 16),
     limit=st.integers(1, 64),
     typed=st.sampled_from([b"", b"s", b"self", b"\xff"]),
-    mode=st.sampled_from(["line", "block"]),
+    what=st.sampled_from(["line", "inside", "block"]),
     rank=st.integers(0, 3),
     exact=st.booleans(),
     sharpness=st.sampled_from([0.0, 3.0, 30.0]),
 )
-def test_random_logits_end_within_the_limit(family, seed, limit, typed, mode, rank, exact, sharpness):
+def test_random_logits_end_within_the_limit(family, seed, limit, typed, what, rank, exact, sharpness):
     text = Around(words(family, "a = "), words(family, "\n"), typed)
-    asked = Asked(mode, limit, rank=rank)
+    asked = Asked(what, limit, rank=rank)
 
     def steps(model):
         return fill(model, text, asked, encoded_of(model.runtime, exact=exact))
