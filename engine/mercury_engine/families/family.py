@@ -130,8 +130,8 @@ def family_for(config: Mapping[str, Any], added_tokens: Collection[str], name: s
     kind = "lladamoe" if kind == "llada" and config.get("num_experts") else kind
     if kind in NOT_IN_PROCESS:
         raise EngineError(
-            f"{name or kind}: {NOT_IN_PROCESS[kind]} does not run in this process; serve it with vLLM or SGLang and "
-            "add the server: `mercury-ls model add http://HOST:PORT`"
+            f"{name or kind}: {NOT_IN_PROCESS[kind]} does not run in this process; choose a model that does: "
+            "`mercury-ls model recommend`, or serve it on a GPU with vLLM or SGLang and add the server's address"
         )
     family = _of_kind(kind, config, added_tokens, name.lower())
     if family is None:

@@ -47,7 +47,7 @@ def test_no_family_by_another_name():
 
 
 def test_what_does_not_run_says_what_to_do():
-    with pytest.raises(EngineError, match=r"big: DiffusionGemma .* vLLM .*mercury-ls model add"):
+    with pytest.raises(EngineError, match=r"big: DiffusionGemma .*mercury-ls model recommend.* vLLM"):
         family_for({"model_type": "diffusion_gemma"}, (), "big")
     with pytest.raises(EngineError, match="mixture of experts"):
         family_for({"model_type": "llada", "num_experts": 64}, ())
