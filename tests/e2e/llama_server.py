@@ -93,7 +93,8 @@ class LlamaServer:
         arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
         with self._log.open("ab") as log:
             command = [python(), "-m", "llama_cpp.server", *arguments]
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=variables)
         self._await()
 
     def _await(self) -> None:
@@ -116,6 +117,9 @@ class LlamaServer:
         if code < 0:
             pytest.skip(f"llama.cpp's server died with {signal.Signals(-code).name} on this machine's processor")
         pytest.fail(f"llama.cpp's server exited with code {code}: {self._tail()}")
+
+    def says(self, text: str) -> bool:
+        return text in self._log.read_text(errors="replace")
 
     def _tail(self) -> str:
         return self._log.read_text(errors="replace")[-500:]

@@ -121,6 +121,24 @@ async def test_greedy_answers_are_the_same_as_in_process(llama, weights, name):
     assert last.spans[0].confidence, "the server gives log probabilities"
 
 
+async def test_closing_ends_the_work_on_the_server(llama):
+    before, after, _ = DOCUMENTS["start.py"]
+    window = Window("start.py", "python", before + after)
+    at = len(before)
+    long = InfillRequest(session="s", windows=(window,), spans=(Span(0, at, at, "block", 800),))
+    client = Client(llama.address)
+    try:
+        drafts = RemoteEngine(record(llama), client).infill(long)
+        while not next(drafts).step:
+            pass
+        drafts.close()
+        async with asyncio.timeout(60):
+            while not llama.says("Disconnected from client"):
+                await asyncio.sleep(0.05)
+    finally:
+        client.close()
+
+
 @pytest.fixture(scope="module")
 def environment(llama, tmp_path_factory):
     folder = tmp_path_factory.mktemp("h")

@@ -234,7 +234,7 @@ class RemoteEngine:
         if exchange.done and not heard.end:
             if not events.ended:
                 raise self._health.failed(link_trouble(address, BROKEN_OFF))
-            heard.end = "stop"
+            heard.end = "length"  # it was broken off for another request, or nobody says why
         return before != (len(heard.text), heard.end)
 
     def _opened(self, attempt: Attempt, tokens: int) -> Exchange:

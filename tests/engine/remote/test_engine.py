@@ -224,6 +224,12 @@ def test_code_with_special_tokens_is_not_sent():
         assert engine.info().notes == ()
 
 
+def test_an_answer_that_was_broken_off_for_another_is_not_whole():
+    with against({"/v1/completions": streamed(OPENAI)}, "openai") as (_, engine):
+        (filled,) = answer(engine).spans
+        assert (filled.text, filled.complete) == ("w * h", False)
+
+
 def test_an_empty_answer_is_unlikely():
     with against({"/completion": llama()}) as (_server, engine):
         (filled,) = answer(engine, request("x = 1")).spans

@@ -225,6 +225,9 @@ def test_with_tls_and_only_with_a_trusted_certificate():
             assert piece(exchange) == b"begun"
             exchange.close()
             assert server.left.wait(SECONDS)
+            exchange.join()
+            assert client.fetch("GET", "/x", seconds=SECONDS).body == b"[1]"
+            assert server.connections == 2, "the next one was opened ahead of time"
         with client_of(address) as client:
             with pytest.raises(LinkError) as raised:
                 client.fetch("GET", "/x", seconds=SECONDS)
