@@ -1,6 +1,7 @@
 """The engine whose model runs in somebody else's server: asks it, reads along, and stops it when enough is said."""
 
 import math
+import re
 import time
 from collections.abc import Callable, Generator, Iterator
 
@@ -42,7 +43,9 @@ PROMPT_TOKENS = 4096
 """More costs a server on this machine seconds before its first token, and adds little."""
 
 REWRITE_TOKENS = 8192
-DEFAULT_CONTEXT = 4096
+DEFAULT_CONTEXT = 2048
+"""That of llama-cpp-python, the one server that does not tell."""
+
 MARGIN_SECONDS = 0.05
 """So much before the deadline it is said that a server is late, instead of nothing."""
 
@@ -51,14 +54,21 @@ PATIENCE = 2
 
 BROKEN_OFF = LinkError("broken", "the connection was closed in the middle of an answer")
 
+CONTEXT = re.compile(rb"(?:context (?:length|size|window)\D{0,20}|n_ctx\W{1,4})(\d{3,7})")
+"""How servers say what their context is when a prompt is too long."""
+
 PICKY = frozenset({400, 422, 500})
 """How servers refuse a field that they do not know, or cannot honour."""
 
 Wait = Callable[[], float]
 
 
-class _PickyError(EngineError):
-    """A first question that was refused, and is worth another try."""
+class _RefusedError(Exception):
+    """A question that may be worth another try. `context`: how many tokens the server says that it can read."""
+
+    def __init__(self, trouble: Trouble, context: int = 0) -> None:
+        self.trouble = trouble
+        self.context = context
 
 
 class RemoteEngine:
@@ -78,8 +88,11 @@ class RemoteEngine:
         self._protocol = protocol_named(record.protocol)
         self._ways = _ways_of(record, self._protocol)
         self._health = Health(is_loopback=client.site.is_loopback, clock=clock)
-        self._plain: bool | None = None
-        """Whether it is asked without what not every server knows; None until an answer has come."""
+        self._context = record.context or DEFAULT_CONTEXT
+        self._plain = False
+        """Whether it is asked without what not every server knows."""
+        self._proven = False
+        """Whether an answer has ever come."""
         self._has: list[str] = []
         self._open = 0
         self._late = 0
@@ -91,14 +104,18 @@ class RemoteEngine:
         """
         wait = wait or self._slice
         due = self._clock() + (math.inf if request.deadline_ms is None else request.deadline_ms / 1000) - MARGIN_SECONDS
-        untouched = latest = Draft(0, tuple(Filled(_old_text(request, span)) for span in request.spans))
+        untouched = Draft(0, tuple(Filled(_old_text(request, span)) for span in request.spans))
         self._health.ensure()
         for _ in self._right_model(wait):
             yield untouched
-        for attempt in self._attempts(request):
-            latest = yield from self._plain_if_need_be(attempt, replace(untouched, sent=attempt.sent), wait, due)
-            if latest.step:
-                break
+        asking_again = True
+        while asking_again:
+            try:
+                latest = yield from self._asked(request, untouched, wait, due)
+                asking_again = False
+            except _RefusedError as error:
+                if not self._can_ease(error):
+                    raise self._health.failed(error.trouble) from None
         yield replace(latest, final=True)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
@@ -145,10 +162,6 @@ class RemoteEngine:
         address = self._record.address
         return f"{address} is slower than engine.deadline_ms allows: raise that, or use a smaller model there"
 
-    @property
-    def _context(self) -> int:
-        return self._record.context or DEFAULT_CONTEXT
-
     def _slice(self) -> float:
         return SLICE_SECONDS / max(self._open, 1)
 
@@ -169,23 +182,24 @@ class RemoteEngine:
             raise EngineError(f"{self._record.name} answers {', '.join(self._ways)}: it cannot be asked for {mode}")
         return self._ways[mode]
 
-    def _plain_if_need_be(
-        self, attempt: Attempt, untouched: Draft, wait: Wait, due: float
-    ) -> Generator[Draft, None, Draft]:
-        """A server that refuses its first question may not know all of its fields: it is asked again without them."""
-        if self._plain is not None:
-            return (yield from self._answer(attempt, untouched, wait, due))
-        try:
-            latest = yield from self._answer(attempt, untouched, wait, due)
-            self._plain = False
-        except _PickyError:
-            self._plain = True
-            try:
-                latest = yield from self._answer(attempt, untouched, wait, due)
-            except EngineError:
-                self._plain = None
-                raise
+    def _asked(self, request: InfillRequest, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
+        for attempt in self._attempts(request):
+            latest = yield from self._answer(attempt, replace(latest, sent=attempt.sent), wait, due)
+            if latest.step:
+                break
+        self._proven = True
         return latest
+
+    def _can_ease(self, refused: "_RefusedError") -> bool:
+        """Whether to ask again: for less text, if the context is smaller than was known; or without what not every
+        server knows, if it has never answered."""
+        if 0 < refused.context < self._context:
+            self._context = refused.context
+            return True
+        if self._proven:
+            return False
+        self._plain = not self._plain
+        return self._plain
 
     def _answer(self, attempt: Attempt, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
@@ -203,6 +217,8 @@ class RemoteEngine:
                     yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
                 if exchange.status and events is None:
                     events = Events(exchange.headers.get("content-type", ""))
+                if exchange.done and events is not None and not (data or heard.text or heard.end or events.ended):
+                    yield from self._silent(attempt, wait, latest)
                 if events is not None and self._hears(heard, events, data, exchange):
                     if heard.departs:
                         return untouched
@@ -228,8 +244,6 @@ class RemoteEngine:
                     raise self._health.failed(Trouble(f"{address} gave up: {told(event.error, self._key)}"))
                 heard.add(event)
         except WrongAnswerError as error:
-            if self._plain is None and exchange.done:
-                raise _PickyError(str(error)) from None
             raise self._health.failed(wrong_answer(address, str(error))) from None
         if exchange.done and not heard.end:
             if not events.ended:
@@ -239,7 +253,7 @@ class RemoteEngine:
 
     def _opened(self, attempt: Attempt, tokens: int) -> Exchange:
         ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=tokens)
-        return self._client.open("POST", attempt.protocol.path, body(attempt.protocol, ask, plain=bool(self._plain)))
+        return self._client.open("POST", attempt.protocol.path, body(attempt.protocol, ask, plain=self._plain))
 
     def _taken(self, exchange: Exchange, wait: float) -> bytes:
         try:
@@ -272,9 +286,25 @@ class RemoteEngine:
                 break
             yield latest
         trouble = self._trouble(path, exchange, data + rest)
-        if self._plain is None and exchange.status in PICKY:
-            raise _PickyError(trouble.sentence)
+        if exchange.status in PICKY:
+            raise _RefusedError(trouble, _context_in(data + rest))
         raise self._health.failed(trouble)
+
+    def _silent(self, attempt: Attempt, wait: Wait, latest: Draft) -> Iterator[Draft]:
+        """Raises what is behind an empty stream: some servers say it only to those who ask for no stream."""
+        ask = replace(attempt.ask, model=self._record.model, context=self._context, tokens=1)
+        question = body(replace(attempt.protocol, streams=False), ask, plain=self._plain)
+        exchange = self._client.open("POST", attempt.protocol.path, question)
+        data = b""
+        try:
+            while not exchange.status:
+                data += self._taken(exchange, wait())
+                yield latest
+            if exchange.status != 200:
+                yield from self._refused(attempt.protocol.path, exchange, data, wait, latest)
+        finally:
+            exchange.close()
+        raise _RefusedError(wrong_answer(self._record.address, "nothing at all"))
 
     def _trouble(self, path: str, exchange: Exchange, said: bytes) -> Trouble:
         return status_trouble(self._record, path, exchange.status, exchange.headers, said, key=self._key, has=self._has)
@@ -368,3 +398,8 @@ def _listed(said: bytes) -> list[str]:
         return model_names(msgspec.json.decode(said))
     except msgspec.DecodeError:
         return []
+
+
+def _context_in(said: bytes) -> int:
+    found = CONTEXT.search(said[:4096])
+    return int(found[1]) if found else 0

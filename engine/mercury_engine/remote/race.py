@@ -59,6 +59,10 @@ class RaceEngine:
             small=False,
         )
 
+    def close(self) -> None:
+        if self._remote is not None:
+            self._remote.close()
+
     def _race(self, request: InfillRequest, remote: RemoteEngine) -> Generator[Draft, None, None]:
         here = _Runner(self._local.infill(request))
         there = _Runner(remote.infill(request, wait=lambda: 0.0 if here.runs else SLICE_SECONDS))

@@ -345,8 +345,32 @@ def test_a_picky_server_is_asked_plainly(refusal):
     with against({"/v1/completions": picky}, "openai") as (server, engine):
         for _ in range(2):
             assert answer(engine).spans[0].text == "w * h"
-        assert ["logprobs" in each for each in server.bodies] == [True, False, False]
+        streamed_ones = [each for each in server.bodies if "stream" in each]
+        assert ["logprobs" in each for each in streamed_ones] == [True, False, False]
         assert engine.info().notes == ()
+
+
+LONG = "".join(f"value_{number} = compute({number})\n" for number in range(400))
+TOO_LONG = {"error": {"message": "This model's maximum context length is 1024 tokens, however you requested 2034"}}
+
+
+@pytest.mark.parametrize("tells_streams", [True, False])
+def test_a_context_that_is_smaller_than_was_known_is_learnt(tells_streams):
+    def small(line, asked):
+        if len(asked.json["prompt"]) < 3 * 1024:
+            SHAPES["openai"][1](line, asked)
+        elif tells_streams or "stream" not in asked.json:
+            document(TOO_LONG, 400)(line, asked)
+        else:
+            streamed([], done=False)(line, asked)
+
+    with against({"/v1/completions": small}, "openai") as (server, engine):
+        assert answer(engine, request(LONG + BEFORE)).spans[0].text == "w * h"
+        asked = len(server.asked)
+        assert answer(engine, request(LONG + BEFORE)).spans[0].text == "w * h"
+        assert len(server.asked) == asked + 1
+        assert "logprobs" in server.bodies[-1]
+        assert engine.info().context_tokens == 1024
 
 
 def test_no_key_where_one_is_wanted():
