@@ -43,6 +43,7 @@ PROMPT_TOKENS = 4096
 """More costs a server on this machine seconds before its first token, and adds little."""
 
 REWRITE_TOKENS = 8192
+LEAST_ROOM = 256
 DEFAULT_CONTEXT = 2048
 """That of llama-cpp-python, the one server that does not tell."""
 
@@ -89,6 +90,8 @@ class RemoteEngine:
         self._ways = _ways_of(record, self._protocol)
         self._health = Health(is_loopback=client.site.is_loopback, clock=clock)
         self._context = record.context or DEFAULT_CONTEXT
+        self._room = self._context
+        """For prompts: less than the context if one was too long, since nobody here counts the model's tokens."""
         self._plain = False
         """Whether it is asked without what not every server knows."""
         self._proven = False
@@ -136,7 +139,7 @@ class RemoteEngine:
             engine="server",
             model=record.name,
             device=f"{record.protocol} at {record.address}",
-            context_tokens=min(self._context, PROMPT_TOKENS),
+            context_tokens=min(self._room, PROMPT_TOKENS),
             batch=BATCH,
             notes=tuple(filter(None, notes)),
             answers=tuple(self._ways),
@@ -170,9 +173,9 @@ class RemoteEngine:
         protocol, form = self._way(span.mode)
         asked = request if self._client.site.is_loopback else asking.masked(request)
         if isinstance(form, EditFormat):
-            budget = min(self._context, REWRITE_TOKENS)
+            budget = min(self._room, REWRITE_TOKENS)
             return asking.rewriting(protocol, form, asked, request, span, address=address, budget=budget)
-        budget = min(self._context, PROMPT_TOKENS)
+        budget = min(self._room, PROMPT_TOKENS)
         if form is None:
             return asking.gap(protocol, asked, request, span, address=address, budget=budget)
         return asking.filling(protocol, form, asked, request, span, address=address, budget=budget)
@@ -191,10 +194,10 @@ class RemoteEngine:
         return latest
 
     def _can_ease(self, refused: "_RefusedError") -> bool:
-        """Whether to ask again: for less text, if the context is smaller than was known; or without what not every
-        server knows, if it has never answered."""
-        if 0 < refused.context < self._context:
-            self._context = refused.context
+        """Whether to ask again: with less text, if it was too long; or without what not every server knows, if it has
+        never answered."""
+        if refused.context and self._room > LEAST_ROOM:
+            self._room = max(min(refused.context, self._room * 3 // 4), LEAST_ROOM)
             return True
         if self._proven:
             return False
