@@ -86,15 +86,13 @@ def found_kind(
 def named_kind(prompt: str) -> tuple[Kind, str, str]:
     from mercury_engine.families.family import family_named
     from mercury_engine.prompts.dialects import DIALECTS
+    from mercury_engine.prompts.edits import edit_format
 
     if family := family_named(prompt):
         return diffusion(family)
-    if any(dialect.name == prompt for dialect in DIALECTS):
+    if prompt in [dialect.name for dialect in DIALECTS]:
         return "fim", prompt, LINES
-    from mercury_engine.prompts.edits import edit_format
-
-    edit_format(prompt)
-    return "next-edit", prompt, NEXT_EDITS
+    return "next-edit", edit_format(prompt).name, NEXT_EDITS
 
 
 def diffusion(family: "Family") -> tuple[Kind, str, str]:

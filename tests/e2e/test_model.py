@@ -10,6 +10,7 @@ from pytest_lsp import make_test_lsp_client
 
 from tests.e2e.conftest import Editor
 from tests.e2e.environment import COMMAND, home, stop_engine
+from tests.mercury_ls.models.tiny import checkpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
 
@@ -61,21 +62,23 @@ async def command(environment, *arguments):
     return ran.returncode, ran.stdout, ran.stderr
 
 
-async def test_a_running_editor_switches_without_a_restart(environment, editors):
+async def test_running_editors_switch_without_a_restart(environment, editors, tmp_path):
     one, other = await editors(), await editors()
     await until_model(one, "fake")
-    code, said, errors = await command(environment, "use", "bootstrap")
+    checkpoint(tmp_path / "Tiny")
+    assert (await command(environment, "add", str(tmp_path / "Tiny"), "--yes"))[0] == 0
+    code, said, errors = await command(environment, "use", "tiny")
     assert code == 0, errors
-    assert said.startswith('engine.model = "bootstrap" in ~/config/mercury-ls/config.toml: bootstrap on ')
+    assert said.startswith('engine.model = "tiny" in ~/config/mercury-ls/config.toml: tiny on ')
     file = Path(environment["XDG_CONFIG_HOME"]) / "mercury-ls/config.toml"
-    assert file.read_text() == SETTINGS.replace("fake", "bootstrap")
+    assert file.read_text() == SETTINGS.replace("fake", "tiny")
+    for editor in (one, other):
+        await until_model(editor, "tiny")
+        assert editor.statuses[-1].detail == ""
+    code, said, _ = await command(environment, "remove", "tiny")
+    assert (code, "the model that ships is chosen instead" in said) == (0, True)
     for editor in (one, other):
         await until_model(editor, "bootstrap")
-        assert editor.statuses[-1].detail == ""
-    code, said, _ = await command(environment, "use", "fake")
-    assert code == 0
-    for editor in (one, other):
-        await until_model(editor, "fake")
 
 
 async def test_an_editor_that_names_a_model_itself_is_said_to_win(environment, editors):
