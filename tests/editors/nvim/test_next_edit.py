@@ -246,3 +246,12 @@ def test_beside_the_copilot_client_another_plugin_shows_next_edits(editor, tmp_p
     editor.keys("1Gx")
     editor.asks()
     assert journal(editor, "mercury/nextEdit") == []
+
+
+def test_an_offer_for_another_file_goes_with_the_edit_that_it_followed_from(editor):
+    (editor.folder / "other.py").write_text("aera\n", encoding="utf-8")
+    offered(editor, {**edit(0, 0, 4, "area"), "file": "other.py"})
+    shows(editor, ["?", 0, "  → next edit: other.py:1"])
+    editor.keys("u")
+    reach(editor, TEXT)
+    shows(editor)

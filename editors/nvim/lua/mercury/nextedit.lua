@@ -210,12 +210,17 @@ function M.clear()
   offer = nil
 end
 
--- An offer that is on the screen already stays as it is: parts of it may be made or left out by now.
+-- An offer that is on the screen already stays as it is: parts of it may be made or left out by now. If the server has
+-- none any more, the edit that it followed from is gone.
 local function answered(client, err, answer)
   if err then
     deaf[client.id] = err.code == METHOD_NOT_FOUND or nil
-  elseif type(answer) ~= "table" or vim.api.nvim_get_mode().mode ~= "n" or preview.is_open() then
+  elseif vim.api.nvim_get_mode().mode ~= "n" or preview.is_open() then
     return
+  elseif type(answer) ~= "table" then
+    if offer and offer.made == 0 then
+      M.clear()
+    end
   elseif not (offer and offer.id == answer.id and offers.is_current(offer)) then
     M.clear()
     offer = offers.new(client, answer)
