@@ -32,11 +32,12 @@ def main() -> None:
 
 
 def timed(answer: Answer, prompt: np.ndarray, tokens: int) -> dict[str, object]:
-    started, found, first = time.perf_counter(), [], 0.0
+    started, cpu, found, first = time.perf_counter(), time.process_time(), [], 0.0
     for token in answer(prompt, tokens):
         first = first or time.perf_counter() - started
         found.append(int(token))
-    return {"first": first, "whole": time.perf_counter() - started, "tokens": found}
+    whole = time.perf_counter() - started
+    return {"first": first, "whole": whole, "cpu": time.process_time() - cpu, "tokens": found}
 
 
 def tell(**found: object) -> None:
