@@ -212,7 +212,7 @@ class AutoregressiveEngine:
 
 def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources) -> AutoregressiveEngine:
     with ThreadPoolExecutor(1) as beside:  # compiling releases the GIL
-        loading = beside.submit(PretrainedTokenizer, folder / TOKENIZER_FILE)
+        loading = beside.submit(_read_tokenizer, folder / TOKENIZER_FILE)
         runtime = open_decoder(folder, record, resources)
         tokenizer = loading.result()
     weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
@@ -224,6 +224,13 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
         memory=max(CACHE_MEMORY, resources.memory - weights),
         weights=weights,
     )
+
+
+def _read_tokenizer(path: Path) -> PretrainedTokenizer:
+    """With its vocabulary sorted, which the first begun word would wait for."""
+    tokenizer = PretrainedTokenizer(path)
+    tokenizer.allowed(b" ")
+    return tokenizer
 
 
 def _prompt_tokens(runtime: Runtime) -> int:

@@ -169,13 +169,14 @@ def _spellings(spec: dict, special: dict[str, int], path: Path) -> list[bytes]:
 
 
 BYTE_OF = byte_of_symbol()
+ALPHABET = frozenset(BYTE_OF)
+AS_LATIN = str.maketrans({symbol: chr(byte) for symbol, byte in BYTE_OF.items()})
 FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def _byte_level(symbol: str) -> bytes:
     """Nothing for the few symbols outside the alphabet, which no text reaches."""
-    known = all(character in BYTE_OF for character in symbol)
-    return bytes(BYTE_OF[character] for character in symbol) if known else b""
+    return symbol.translate(AS_LATIN).encode("latin-1") if ALPHABET.issuperset(symbol) else b""
 
 
 def _falling_back(symbol: str) -> bytes:

@@ -43,21 +43,19 @@ class Spelling:
         tokens that it starts with. The sorted vocabulary is the trie."""
         assert typed, "a slot is constrained only while typed bytes are left to spell"
         order, spelled = self._sorted
-        start = stop = bisect_left(spelled, typed)
-        while stop < len(spelled) and spelled[stop].startswith(typed):
-            stop += 1
-        found = order[start:stop]
+        behind = typed[:-1] + bytes([typed[-1] + 1])  # no character ends with the last byte of all
+        found = [order[bisect_left(spelled, typed) : bisect_left(spelled, behind)]]
         for length in range(1, len(typed)):
-            found += order[bisect_left(spelled, typed[:length]) : bisect_right(spelled, typed[:length])]
-        ids = np.array(sorted(found), np.int32)
+            found.append(order[bisect_left(spelled, typed[:length]) : bisect_right(spelled, typed[:length])])
+        ids = np.sort(np.concatenate(found))
         ids.setflags(write=False)
         return ids
 
     @cached_property
-    def _sorted(self) -> tuple[list[int], list[bytes]]:
+    def _sorted(self) -> tuple[np.ndarray, list[bytes]]:
         spelling = (token for token, spelled in enumerate(self.token_bytes) if spelled)
         order = sorted(spelling, key=self.token_bytes.__getitem__)
-        return order, [self.token_bytes[token] for token in order]
+        return np.array(order, np.int32), [self.token_bytes[token] for token in order]
 
 
 def valid(text: str) -> str:
