@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mercury_engine.api import InfillRequest, Span, Window
 from tests.engine.autoregressive.models import TOKENIZER, decoded, engine, random_runtime
 from tests.engine.tiny import FLAT, STEEP, request
 
@@ -92,3 +93,23 @@ def test_an_answer_begins_with_what_was_forced(place, typed):
     assert forced
     assert spelled.startswith(forced.encode())
     assert spelled.decode("utf-8", "replace").startswith(forced + answer.text)
+
+
+@settings(max_examples=60)
+@given(
+    st.text(max_size=80) | st.text("ab(\r\n\t \ud800é日", max_size=80),
+    st.text(max_size=40) | st.text("ab)\r\n\t \ud800é日", max_size=40),
+    st.text("x\r\n日", max_size=6),
+    st.sampled_from(["line", "block", "edit"]),
+    st.sampled_from([0, 1]),
+)
+def test_any_text_is_answered(before, after, old, mode, seed):
+    text = before + old + after
+    span = Span(0, len(before), len(before) + (len(old) if mode == "edit" else 0), mode, 5)
+    windows = (Window("shapes.py", "python", text),)
+    asked = InfillRequest(session="s", windows=windows, spans=(span,), effort="medium", seed=seed)
+    *_, last = engine(random_runtime()).infill(asked)
+    assert last.final
+    assert "\ufffd" not in last.spans[0].text.replace(old, "")
+    if old and mode == "edit" and not last.spans[0].complete:
+        assert last.spans[0].text == old.replace("\r\n", "\n")
