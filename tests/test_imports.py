@@ -32,6 +32,7 @@ HEAVY = {
     "uvicorn",
     "tokenizers",
     "pathspec",
+    "huggingface_hub",
     "hypothesis",
     "pytest",
 }
