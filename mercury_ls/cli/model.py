@@ -49,7 +49,10 @@ def add(options: argparse.Namespace) -> int:
     progress = Progress()
     try:
         record = add_model(
-            order, network=settings.privacy.allow_network, agreed=agreement(options.yes), report=progress.report
+            order,
+            network=settings.privacy.allow_network,
+            agreed=agreement(options.yes, progress),
+            report=progress.report,
         )
     except ERRORS as error:
         progress.end()
@@ -66,8 +69,9 @@ def add(options: argparse.Namespace) -> int:
     return 0
 
 
-def agreement(yes: bool) -> Callable[[Plan], bool]:
+def agreement(yes: bool, progress: "Progress") -> Callable[[Plan], bool]:
     def agreed(plan: Plan) -> bool:
+        progress.end()
         print("\n".join(described(plan)), flush=True)
         if yes:
             return True

@@ -12,7 +12,8 @@ SHA = "0123456789abcdef0123456789abcdef01234567"
 
 class StandIn:
     """`files` of the repository `id` by name. `cut`: after so many bytes of a file a connection breaks. It `stays`, or
-    is gone then. `wrong`: what to send instead of a file's content."""
+    is gone then. `elsewhere`: the
+    address of the server that has the weights. `wrong`: what to send instead of a file's content."""
 
     def __init__(self, files, id="org/tiny"):
         self.id = id
@@ -24,6 +25,7 @@ class StandIn:
         self.wrong = {}
         self.stays = False
         self.is_gone = False
+        self.elsewhere = ""
         self.asked = []
         self.tokens = set()
         self.address = ""
@@ -61,6 +63,8 @@ class StandIn:
         if found := re.fullmatch(rf"/{self.id}/resolve/{SHA}/(.+)", path):
             if not self.admitted:
                 return 403, {"X-Error-Code": "GatedRepo"}, b"{}"
+            if self.elsewhere and found[1].endswith(".safetensors"):
+                return 302, {"Location": f"{self.elsewhere}{path}"}, b""
             content = self.wrong.get(found[1], self.files[found[1]])
             if start >= len(content):
                 return 416, {}, b""

@@ -75,6 +75,17 @@ def test_a_connection_that_breaks_is_taken_up_again_at_once(stand_in, tmp_path):
     assert loaded(look("org/tiny"), tmp_path) == WEIGHTS
 
 
+def test_the_token_stays_with_the_hub_when_the_weights_lie_elsewhere(stand_in, tmp_path, monkeypatch):
+    monkeypatch.setattr(hub.library().utils, "build_hf_headers", lambda: {"authorization": "Bearer hf_secret"})
+    (tmp_path / "model.safetensors.part").write_bytes(WEIGHTS[:100])
+    with serving(StandIn(FILES)) as store:
+        stand_in.elsewhere = store.address.replace("127.0.0.1", "localhost")
+        assert loaded(look("org/tiny"), tmp_path) == WEIGHTS
+    assert "Bearer hf_secret" in stand_in.tokens
+    assert store.tokens == {""}
+    assert [start for _, start in store.asked] == [100]
+
+
 def test_a_wrong_checksum_leaves_nothing_behind(stand_in, tmp_path):
     stand_in.wrong["model.safetensors"] = WEIGHTS[:-1] + b"!"
     check_refused(["model.safetensors of org/tiny arrived damaged"], lambda: loaded(look("org/tiny"), tmp_path))
