@@ -119,6 +119,49 @@ class Box:
 """,
     ),
     Scenario(
+        "a call of another method renames no method that is still there",
+        "python",
+        """\
+class Watcher:
+    def attach(self):
+        register("copied", self.⟦remember→copy⟧$0)
+        for item in self.items:
+            self.remember(item)
+
+    def remember(self, item):
+        self.seen.append(item)
+""",
+        "- ",
+    ),
+    Scenario(
+        "a use that got another name is replaced where all around it is the same, whatever it stands for there",
+        "python",
+        """\
+def first(base):
+    if not is_valid(base):
+        return ⟦base→INVALID⟧$0
+    return base.value
+
+
+def second(base):
+    if not is_valid(base):
+        return base
+    return base.value
+""",
+        """\
+def first(base):
+    if not is_valid(base):
+        return INVALID
+    return base.value
+
+
+def second(base):
+    if not is_valid(base):
+        return «INVALID»
+    return base.value
+""",
+    ),
+    Scenario(
         "the same replacement for the third time",
         "python",
         """\

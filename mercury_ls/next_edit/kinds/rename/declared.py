@@ -9,11 +9,13 @@ from mercury_ls.code import scopes
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
-from mercury_ls.code.symbols import Symbol, declarations, namespace_of, symbol_at
+from mercury_ls.code.symbols import Symbol, declarations, namespace_of, refers_to, symbol_at
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["is_declared", "is_one_of_several", "renamed_symbol", "where_declared"]
+__all__ = ["is_declared", "is_of_a_use", "is_one_of_several", "renamed_symbol", "where_declared"]
+
+MOST_DECLARATIONS = 256
 
 
 def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
@@ -68,6 +70,22 @@ def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
     old, new = old_and_new(rule, home, project)
     spaces = [{space_at(home, at) for at in some if has_body(home, at)} for some in (old, new)]
     return not spaces[0].isdisjoint(spaces[1])
+
+
+def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
+    """Whether only a use got another name: the file still declares by the old one what it referred to."""
+    return project.once(("use", rule, home.path), lambda: refers_to_declared(rule, home))
+
+
+def refers_to_declared(rule: Rename, home: Snapshot) -> bool:
+    use, places = rule.offset(home), scopes.mentions(home, rule.before)[:MOST_DECLARATIONS]
+    edited = scopes.node_at(home, use)
+    if edited is None or scopes.declares(edited):
+        return False
+    nodes = ((at, scopes.node_at(home, at)) for at in places)
+    declared = (at for at, node in nodes if node is not None and scopes.declares(node))
+    old = (symbol_at(rule.before, rule.after, home, at, home, places) for at in declared)
+    return any(refers_to(each, home, use) for each in old)
 
 
 def space_at(snapshot: Snapshot, offset: int) -> str:

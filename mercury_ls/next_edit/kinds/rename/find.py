@@ -1,7 +1,7 @@
 """The places at which a renamed name refers to the same symbol."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -10,7 +10,12 @@ from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.modules import Project, is_exported
 from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import Symbol, is_qualified, redeclares, refers_to, symbol_at
-from mercury_ls.next_edit.kinds.rename.declared import is_declared, is_one_of_several, renamed_symbol
+from mercury_ls.next_edit.kinds.rename.declared import (
+    is_declared,
+    is_of_a_use,
+    is_one_of_several,
+    renamed_symbol,
+)
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.kinds.rename.uses import Uses, knows_imports
 from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides, with_likeness
@@ -38,6 +43,8 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     code = [span for span in spans if within(snapshot, *span) == own]
     if own is not None and home is not snapshot:
         code = [span for span in code if is_whole_text(rule, snapshot, *span)]
+    if not certain and rule.count == 1 and home is not None and is_of_a_use(rule, home, project):
+        return [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
     symbol = symbol_in(rule, snapshot, home, project, spans, certain)
     uses = Uses(rule.before, rule.after, symbol, home, snapshot, project) if home is not None and certain else None
     if uses is not None:
@@ -53,6 +60,12 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     found = [with_likeness(place, rule.left, rule.right, snapshot) for place in places]
     gone = home is snapshot and is_declaration_gone(rule, snapshot, symbol, found)
     return [replace(place, declaration_gone=gone, bound=certain, certain=certain) for place in found]
+
+
+def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[tuple[int, int]]) -> Iterator[Place]:
+    """The nearest of these places, whatever the old name stands for there."""
+    for start, end in nearest([*spans], snapshot, rule):
+        yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
 
 
 def mentioned(rule: Rename, snapshot: Snapshot) -> list[tuple[int, int]]:
