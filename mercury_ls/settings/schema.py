@@ -169,7 +169,11 @@ class PrivacySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             "but not in a project file."
         ),
     ] = ()
-    allow_network: Annotated[bool, Meta(description="Allow an engine server on another machine."), PERSONAL] = False
+    allow_network: Annotated[
+        bool,
+        Meta(description="Allow a server on another machine: an engine server, or one with a model that you added."),
+        PERSONAL,
+    ] = False
 
 
 class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
