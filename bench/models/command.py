@@ -154,7 +154,7 @@ def measured(contestants: Sequence[Contestant], threads: int, rounds: int) -> di
                 answer = {} if worker.died else worker.ask(prompt)
                 if answer:
                     kept = found[worker.name].setdefault(question, [])
-                    kept.append({name: answer[name] for name in ("first", "whole", "cpu", "tokens")})
+                    kept.append({name: answer[name] for name in ("first", "whole", "cpu_first", "cpu", "tokens")})
                     found[worker.name] |= {name: answer[name] for name in ("resident", "peak") if name in answer}
     for worker in workers:
         if worker.died:

@@ -32,12 +32,14 @@ def main() -> None:
 
 
 def timed(answer: Answer, prompt: np.ndarray, tokens: int) -> dict[str, object]:
-    started, cpu, found, first = time.perf_counter(), time.process_time(), [], 0.0
+    started, cpu, found = time.perf_counter(), time.process_time(), []
+    first = cpu_first = 0.0
     for token in answer(prompt, tokens):
-        first = first or time.perf_counter() - started
+        if not found:
+            first, cpu_first = time.perf_counter() - started, time.process_time() - cpu
         found.append(int(token))
     whole = time.perf_counter() - started
-    return {"first": first, "whole": whole, "cpu": time.process_time() - cpu, "tokens": found}
+    return {"first": first, "whole": whole, "cpu_first": cpu_first, "cpu": time.process_time() - cpu, "tokens": found}
 
 
 def tell(**found: object) -> None:
