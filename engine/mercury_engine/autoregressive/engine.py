@@ -144,6 +144,7 @@ class AutoregressiveEngine:
         so that reading a long prompt gets on."""
         started, step = self._clock(), 0
         filled = [Filled(_old(request, number)) for number in range(len(request.spans))]
+        draft = Draft(1, tuple(filled))
         found: list[Decoding] = []
         try:
             for number in range(len(request.spans)):
@@ -154,7 +155,9 @@ class AutoregressiveEngine:
                     while (not step or self._goes_on(request, decoding, started)) and (yield from until_pause(passes)):
                         step += 1
                         filled[number] = decoding.answer.filled(self._calibration)
-                        yield Draft(step, tuple(filled))
+                        if draft.spans != tuple(filled):  # the same draft again is nothing new
+                            draft = Draft(step, tuple(filled))
+                        yield draft
                     filled[number] = decoding.answer.filled(self._calibration)
             yield Draft(step + 1, tuple(filled), final=True)
         finally:

@@ -104,6 +104,12 @@ def test_the_last_draft_comes_before_the_deadline():
     assert not last.spans[0].complete
 
 
+def test_a_draft_with_nothing_new_is_the_same_again():
+    *drafts, _ = engine(Scripted("x = self.width"), drafting=False).infill(request("a = 1\n" * 150 + "x = $0\n"))
+    assert drafts[0] is drafts[1]
+    assert drafts[-2] is not drafts[-1]
+
+
 def test_what_a_deadline_left_is_read_by_the_next_request():
     runtime = Scripted("x = self")
     answering, asked = engine(runtime, clock=Clock()), request("a = 1\n" * 80 + "x = $0\n", deadline_ms=5)
