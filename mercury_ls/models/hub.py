@@ -220,6 +220,8 @@ def explained(id: str, revision: str) -> Iterator[None]:
     except errors.HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else "no status"
         raise EngineError(f"the hub refuses {id} (HTTP {status}): try again later") from error
+    except ValueError as error:
+        raise EngineError(f"{id} cannot be asked for: {str(error).splitlines()[0]}") from error
     except errors.HTTPError as error:
         raise EngineError(
             f"the hub cannot be reached ({error}): check the connection, or give a folder that has the model"

@@ -154,6 +154,11 @@ def test_an_unknown_repository_is_named(stand_in):
     check_refused(["the hub has no org/other", "HF_TOKEN"], lambda: look("org/other"))
 
 
+@pytest.mark.parametrize("id", ["org/a--b", "org/a..b", "org/" + 100 * "a"])
+def test_an_impossible_name_is_named(stand_in, id):
+    check_refused([f"{id} cannot be asked for: "], lambda: look(id))
+
+
 def test_without_a_network(stand_in, monkeypatch):
     stand_in.is_gone = True
     check_refused(["the hub cannot be reached"], lambda: look("org/tiny"))
