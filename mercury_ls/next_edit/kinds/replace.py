@@ -48,6 +48,7 @@ def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Proj
     for start, end in sorted(spans):
         misplaced = home and not rule.before and scopes.in_parameters(snapshot, start) != listed
         another = opened is not None and is_given_to_another(opened, snapshot, start)
+        another = another or (rule.count == 1 and home is not None and is_behind_another(rule, home, snapshot, start))
         if not misplaced and not another and not is_done(rule, snapshot.text, start):
             if not rule.after:
                 start, end = with_blanks(snapshot.text, start, end)
@@ -78,6 +79,16 @@ def is_given_to_another(opened: Set[int], snapshot: Snapshot, offset: int) -> bo
     return around is not None and snapshot.offset_of_byte(around.start_byte) + 1 not in opened
 
 
+def is_behind_another(rule: Replace, home: Snapshot, snapshot: Snapshot, offset: int) -> bool:
+    """Whether something was put behind a local, and this is not the same one: `name` became `name.strip()`."""
+    name = rule.left[-1] if rule.left else ""
+    if rule.before or rule.after[:1] not in (".", "[", "(") or not name.isidentifier():
+        return False
+    local = scopes.local_at(home, rule.offset(home) - 1, (name,))
+    there = scopes.local_at(snapshot, offset - 1, (name,)) if home is snapshot else None
+    return local is not None and (there is None or there.reach != local.reach)
+
+
 def is_done(rule: Replace, text: str, start: int) -> bool:
     """Whether the new text, which contains the old one, is there already."""
     at = rule.after.find(rule.before) if rule.before else -1
@@ -96,10 +107,13 @@ def patterns(rule: Replace) -> tuple[re.Pattern[str], ...]:
 
 
 def between(rule: Replace, went: list[str], on_the_left: int, on_the_right: int) -> re.Pattern[str] | None:
-    """Between so many of the old neighbours; the end of a line counts as one. None if there are not so many."""
+    """Between so many of the old neighbours; the end of a line counts as one, but does not do alone. None if there are
+    not so many."""
     left, right = rule.left[len(rule.left) - on_the_left :], (*rule.right, "")[:on_the_right]
     known = [*left, *right]
-    if len(left) < on_the_left or len(right) < on_the_right or not any(word.isidentifier() for word in (*known, *went)):
+    if len(left) < on_the_left or len(right) < on_the_right or not any(known):
+        return None
+    if not any(word.isidentifier() for word in (*known, *went)):
         return None
     before, after = sequence(left), sequence([word for word in right if word])
     after += r"[ \t]*+(?=\r?$)" if "" in right else ""

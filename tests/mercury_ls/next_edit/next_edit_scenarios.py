@@ -162,6 +162,57 @@ def second(base):
 """,
     ),
     Scenario(
+        "an attribute that its class declares as well is renamed from where it is given its value",
+        "python",
+        """\
+class Walk:
+    seen: set[str]
+
+    def __init__(self):
+        self.⟦seen→visited⟧$0 = set()
+
+    def has(self, name):
+        return name in self.seen
+""",
+        """\
+class Walk:
+    seen: set[str]
+
+    def __init__(self):
+        self.visited = set()
+
+    def has(self, name):
+        return name in self.«visited»
+""",
+    ),
+    Scenario(
+        "what is put behind a local is not put behind another function's",
+        "python",
+        """\
+def read_password(question):
+    return ask(question⟦→.strip()⟧$0, password=True)
+
+
+def confirm(path):
+    question = f"Delete {path}?"
+    return read_yes_no(question, "yes")
+""",
+        "- ",
+    ),
+    Scenario(
+        "a value is not replaced elsewhere because it ends a line there, too",
+        "python",
+        """\
+class Playlist:
+    def __init__(self):
+        self.extended = ⟦False→None⟧$0
+
+    def load(self, lines):
+        self.extended = True if lines[0] == "#EXT" else False
+""",
+        "- ",
+    ),
+    Scenario(
         "the same replacement for the third time",
         "python",
         """\

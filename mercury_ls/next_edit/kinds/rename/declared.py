@@ -11,6 +11,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.code.symbols import Symbol, declarations, namespace_of, refers_to, symbol_at
 from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.places import defines
 from mercury_ls.next_edit.rule import Rule
 
 __all__ = ["is_declared", "is_of_a_use", "is_one_of_several", "renamed_symbol", "where_declared"]
@@ -73,8 +74,10 @@ def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
 
 
 def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
-    """Whether only a use got another name: the file still declares by the old one what it referred to."""
-    return project.once(("use", rule, home.path), lambda: refers_to_declared(rule, home))
+    """Whether only a use got another name, and no target of an assignment: the file still declares by the old name what
+    it referred to."""
+    is_given = defines(rule.left, rule.right)
+    return not is_given and project.once(("use", rule, home.path), lambda: refers_to_declared(rule, home))
 
 
 def refers_to_declared(rule: Rename, home: Snapshot) -> bool:

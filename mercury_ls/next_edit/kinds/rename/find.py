@@ -43,7 +43,7 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     code = [span for span in spans if within(snapshot, *span) == own]
     if own is not None and home is not snapshot:
         code = [span for span in code if is_whole_text(rule, snapshot, *span)]
-    if not certain and rule.count == 1 and home is not None and is_of_a_use(rule, home, project):
+    if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
         return [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
     symbol = symbol_in(rule, snapshot, home, project, spans, certain)
     uses = Uses(rule.before, rule.after, symbol, home, snapshot, project) if home is not None and certain else None
