@@ -15,6 +15,7 @@ __all__ = [
     "EngineInfo",
     "Filled",
     "InfillRequest",
+    "Members",
     "RescoringWeights",
     "Snippet",
     "Span",
@@ -72,6 +73,16 @@ class Edit(Struct, frozen=True):
     after: str
 
 
+class Members(Struct, frozen=True):
+    """The names that exist behind `receiver` and a dot, and how many files of the project use each. The receiver "" is
+    whatever the dot before the cursor follows. Unless they are `complete`, others may exist."""
+
+    receiver: str
+    names: tuple[str, ...]
+    uses: tuple[int, ...]
+    complete: bool = True
+
+
 class InfillRequest(Struct, frozen=True, kw_only=True):
     """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
     offset in the first span's window, -1 where it is not known; a `region` needs it."""
@@ -81,6 +92,7 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...]
     snippets: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
+    members: tuple[Members, ...] = ()
     effort: Effort = "low"
     deadline_ms: float | None = None
     seed: int = 0

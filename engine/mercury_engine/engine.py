@@ -19,6 +19,7 @@ from mercury_engine.decode.copy_bias import CopyBias, read_copy_bias
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced
 from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
@@ -245,6 +246,8 @@ class MercuryEngine:
     ) -> Callable[..., Decoding]:
         exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed or request.effort == "high" else 0
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
+        sketched = request.effort == "instant"
+        names = None if sketched else KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
 
         def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> Decoding:
             tokenizer = self._decoder.tokenizer
@@ -258,6 +261,7 @@ class MercuryEngine:
                 forced=forced,
                 floor=HOPELESS if request.effort == "low" and self._presentation.bar else 0.0,
                 runners_up=exploring,
+                names=names,
             )
 
         return start

@@ -3,6 +3,7 @@
 Shapes: V vocabulary of the model, S slots.
 """
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,6 +15,7 @@ from mercury_engine.tokens.vocabulary import EOM
 __all__ = ["Choice", "Chooser"]
 
 SMALLEST_ODDS = 1e-9
+WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]")
 
 
 class Choice(Struct, frozen=True):
@@ -33,6 +35,8 @@ class Chooser:
         self._forbidden = np.full(vocabulary, True)
         self._forbidden[: tokenizer.vocabulary] = [not spelled for spelled in tokenizer.token_bytes]
         self._forbidden[list(ends)] = False
+        self._goes_on = np.full(vocabulary, False)
+        self._goes_on[: tokenizer.vocabulary] = [bool(WORD.match(spelled)) for spelled in tokenizer.token_bytes]
 
     def best(self, logits_V: np.ndarray, typed: bytes, runners_up: int = 0) -> Choice:
         """The likeliest token; while `typed` bytes are left to spell, among those that spell them."""
@@ -61,6 +65,21 @@ class Chooser:
         permitted_V = self._permitted(logits_V, typed)
         odds_V = np.exp(permitted_V - permitted_V.max())
         return Choice(token, float(odds_V[token] / odds_V.sum()))
+
+    def log_probabilities(self, logits_V: np.ndarray, typed: bytes) -> np.ndarray:
+        """Of all tokens; while `typed` bytes are left to spell, of those that spell them."""
+        permitted_V = self._permitted(logits_V, typed)
+        highest = permitted_V.max()
+        return permitted_V - highest - np.log(np.exp(permitted_V - highest).sum())
+
+    def log_end_of_word(self, logits_V: np.ndarray) -> float:
+        """The log probability that the next token does not continue a word."""
+        going_on = float(np.exp(self.log_probabilities(logits_V, b"")[self._goes_on]).sum())
+        return float(np.log(max(1 - going_on, SMALLEST_ODDS)))
+
+    def left(self, typed: bytes, token: int) -> bytes:
+        """The bytes of `typed` that are left to spell after `token`."""
+        return self._tokenizer.remaining(typed, token)
 
     def slots(self, logits_SV: np.ndarray, typed: bytes) -> tuple[np.ndarray, np.ndarray]:
         """The likeliest token of each slot and its probability; slots are independent but for the partial word."""

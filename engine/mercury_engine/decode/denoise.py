@@ -15,6 +15,7 @@ from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
+from mercury_engine.decode.names import KnownNames, Rivals, rivals
 from mercury_engine.decode.policy import Acceptance, Action, Decode, Report, Situation, choose, prior
 from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.sessions import EngineSession
@@ -70,6 +71,7 @@ class Decoding:
         forced: Forced = UNFORCED,
         floor: float = 0.0,
         runners_up: int = 0,
+        names: KnownNames | None = None,
     ) -> None:
         first = row.holes[0].anchor + 1
         self.row = row
@@ -83,6 +85,9 @@ class Decoding:
         self._session = session
         self._floor = floor
         self._runners_up = runners_up
+        self._names = names
+        self._rivals: Rivals | None = None
+        """The names between which the next forward decides."""
         self._texts = [list(texts) for texts in sources]
         self._hints = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
         self._prefix = self._hints.build_from(self.ids, self.positions, session.prefix)
@@ -111,7 +116,11 @@ class Decoding:
 
     def advance(self) -> Passes[None]:
         """One pass: a chunk of the context, or the best action once at most a chunk is left."""
-        if not (yield from prefill(self._session, self.prefix, self._decoder.report)):
+        if (yield from prefill(self._session, self.prefix, self._decoder.report)):
+            return
+        if self._rivals is not None:
+            yield from self._choose_name(self._rivals)
+        else:
             yield from self._act(choose(self._situation(), self._decoder.costs, self._decoder.acceptance))
 
     def sketch(self, size: int) -> Passes[bool]:
@@ -210,6 +219,20 @@ class Decoding:
         self._session.keep(forward, prefix.upto(cached + valid))
         self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=len(self.ids) - before)
 
+    def _choose_name(self, competing: Rivals) -> Passes[None]:
+        """The best name is committed as a whole; its first token stands for its worth among its rivals."""
+        cached = self._session.align(self.prefix)
+        rows = competing.rows(self.prefix, cached, self._hints)
+        forward = yield Pass(rows, self._session.cache)
+        self._session.keep(forward, self.prefix)
+        best, worth = competing.chosen(forward.logits_WV, self._decoder.chooser)
+        answer, before = self.answers[self.number], len(self.ids)
+        for token in best.path[: answer.limit - len(answer.choices)]:
+            self._commit(Choice(token, worth))
+            worth = 1.0
+        self._rivals = None
+        self._decoder.report.count("name", rows=len(rows.ids_R), settled=len(self.ids) - before)
+
     def _fused(self, cached: int, action: Action, drafted: Sequence[int]) -> tuple[HintedPrefix, Fused]:
         """The uncached end of the stream, then a draft to verify, or the other anchors and their canvases."""
         pending = len(self.ids) - cached
@@ -250,6 +273,9 @@ class Decoding:
         row = fused.first
         while True:
             choice = self._choose(fused.clean_row(logits_WV, row))
+            self._rivals = self._rivals_of(choice, fused.clean_row(logits_WV, row))
+            if self._rivals is not None:
+                return common_prefix([fed], [self.ids[cached:]])
             self._observe(draft, row - fused.first, choice.token)
             self._commit(choice)
             valid = common_prefix([fed], [self.ids[cached:]])
@@ -264,6 +290,16 @@ class Decoding:
         if self.number == self.forced.number and count < len(self.forced.ids):
             return chooser.forced(logits_V, answer.typed, self.forced.ids[count])
         return chooser.best(logits_V, answer.typed, self._runners_up)
+
+    def _rivals_of(self, choice: Choice, logits_V: np.ndarray) -> Rivals | None:
+        """The names that compete with this choice, if it begins one."""
+        answer = self.answers[self.number]
+        if self._names is None or len(answer.choices) < len(self.forced.ids):
+            return None
+        candidates = self._names.candidates(answer.ids, choice.token)
+        if not candidates:
+            return None
+        return rivals(candidates, self._apply_copy_bias(logits_V, answer), answer.typed, self._decoder.chooser)
 
     def _apply_copy_bias(self, logits_V: np.ndarray, answer: HoleAnswer) -> np.ndarray:
         """Only to insertions: copies do not tell how old text should change."""
