@@ -39,7 +39,7 @@ HEAVY = {
 BOUNDARY = {"api", "redaction", "record", "tuning_data"}
 ORDER = {
     "mercury_ls": (
-        *("wording", "code", "settings", "project", "link", "serve", "models", "completion"),
+        *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
         *("next_edit", "session", "lsp"),
         *("complete", "tuning", "doctor", "cli", "manual", "__main__"),
     ),

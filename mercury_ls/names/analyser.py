@@ -1,0 +1,124 @@
+"""An analyser in a process of its own: started when first asked, ended when it hangs, and left alone after that for a
+while."""
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from mercury_ls.names.known import Ask, Known, Project
+
+__all__ = ["JEDI", "Analyser", "AnalyserProcess", "installed_packages", "jedi_is_installed"]
+
+log = logging.getLogger(__name__)
+
+JEDI = (sys.executable, "-P", "-m", "mercury_ls.names.jedi_process")  # -P: import nothing from the current folder
+PATIENCE_SECONDS = 5.0
+FIRST_REST, LONGEST_REST = 5.0, 600.0
+LONGEST_ANSWER = 4 << 20
+ENVIRONMENTS = (".venv", "venv", "env", ".env")
+
+
+class Analyser(Protocol):
+    """Says which names may stand at a place: never wrong about time, since callers do not wait for it."""
+
+    async def ask(self, ask: Ask) -> Known: ...
+
+    async def close(self) -> None: ...
+
+
+class AnalyserProcess:
+    """Answers one question at a time; while it rests after a failure it knows nothing."""
+
+    def __init__(
+        self,
+        project: Project,
+        command: Sequence[str] = JEDI,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._project = project
+        self._command = command
+        self._patience = patience
+        self._clock = clock
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+        self._rest = FIRST_REST
+        self._resting_until = float("-inf")
+
+    async def ask(self, ask: Ask) -> Known:
+        async with self._turn:
+            if self._clock() < self._resting_until:
+                return Known()
+            try:
+                async with asyncio.timeout(self._patience):
+                    known = await self._answer(ask)
+            except (OSError, EOFError, TimeoutError, ValueError, msgspec.DecodeError) as error:
+                log.info("no names from %s, which rests for %.0f s: %r", self._command[-1], self._rest, error)
+                self._resting_until = self._clock() + self._rest
+                self._rest = min(2 * self._rest, LONGEST_REST)
+                await self.close()
+                return Known()
+            except asyncio.CancelledError:
+                await self.close()  # its answer would be taken for that to the next question
+                raise
+            self._rest = FIRST_REST
+            return known
+
+    async def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _answer(self, ask: Ask) -> Known:
+        process = self._process or await self._started()
+        assert process.stdin is not None, "it is a pipe"
+        assert process.stdout is not None, "it is a pipe"
+        process.stdin.write(msgspec.json.encode(ask) + b"\n")
+        await process.stdin.drain()
+        line = await process.stdout.readline()
+        if not line:
+            raise EOFError(f"it ended with code {await process.wait()}")
+        return msgspec.json.decode(line, type=Known)
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            cwd=os.path.abspath(os.sep),
+            limit=LONGEST_ANSWER,
+        )
+        assert self._process.stdin is not None, "it is a pipe"
+        self._process.stdin.write(msgspec.json.encode(self._project) + b"\n")
+        return self._process
+
+
+def jedi_is_installed() -> bool:
+    return find_spec("jedi") is not None
+
+
+def installed_packages(roots: Sequence[str], environ: dict[str, str] | os._Environ[str]) -> tuple[str, ...]:
+    """The packages of the projects' virtual environments, else of the active one: read, and never run."""
+    folders = [Path(root) / name for root in roots for name in ENVIRONMENTS]
+    found = [path for folder in folders if (folder / "pyvenv.cfg").is_file() for path in packages_in(folder)]
+    if not found and (active := environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")):
+        found = packages_in(Path(active))
+    return tuple(str(path) for path in found)
+
+
+def packages_in(environment: Path) -> list[Path]:
+    patterns = ("lib/python3*/site-packages", "Lib/site-packages")
+    return [path for pattern in patterns for path in sorted(environment.glob(pattern)) if path.is_dir()]

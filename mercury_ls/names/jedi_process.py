@@ -1,0 +1,158 @@
+"""The process in which jedi answers: it reads what it may, and writes, starts and connects to nothing.
+
+`python -m mercury_ls.names.jedi_process` reads a `Project`, then one `Ask` a line, and answers each with one `Known`.
+"""
+
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from mercury_ls.names.known import Ask, Known, Name, Project
+from mercury_ls.project.privacy import Privacy
+
+__all__ = ["Jedi", "main", "refusal"]
+
+MEMORY = 1 << 30
+"""Bytes of address space, where the system can limit it: a project that needs more is left without names."""
+
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+ACTING = ("os.exec", "os.fork", "os.mkdir", "os.posix_spawn", "os.remove", "os.rename", "os.rmdir", "os.spawn")
+REFUSED = (*ACTING, "os.startfile", "os.system", "pickle.", "shutil.", "socket.", "subprocess.")
+DYNAMIC = frozenset({"__getattr__"})
+
+
+def main() -> None:
+    """Ends with its input, and where memory does."""
+    given, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what jedi prints must not get into the answers
+    project = msgspec.json.decode(given.readline(), type=Project)
+    limit()
+    with suppress(MemoryError, BrokenPipeError):
+        serve(given, answers, Jedi(project))
+
+
+def limit() -> None:
+    if hasattr(os, "nice"):
+        os.nice(10)
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def serve(given: BinaryIO, answers: BinaryIO, jedi: "Jedi") -> None:
+    sys.addaudithook(refusal(jedi.why_hidden))
+    for line in given:
+        answers.write(msgspec.json.encode(jedi.known(msgspec.json.decode(line, type=Ask))) + b"\n")
+        answers.flush()
+
+
+def refusal(why_hidden: Callable[[str], str | None]) -> Callable[[str, tuple], None]:
+    """An audit hook: refuses to write, to act on the system, and to open what privacy rules hide. These read the ignore
+    files themselves."""
+    judging = False
+
+    def refuse(event: str, arguments: tuple) -> None:
+        nonlocal judging
+        if event.startswith(REFUSED):
+            raise PermissionError(f"the analyser may not do this: {event}")
+        if event != "open" or not isinstance(arguments[0], str | os.PathLike):
+            return
+        path, _, flags = arguments
+        if flags & WRITING:
+            raise PermissionError(f"{path}: the analyser writes nothing")
+        if judging:
+            return
+        judging = True
+        try:
+            reason = why_hidden(os.fspath(path))
+        finally:
+            judging = False
+        if reason:
+            raise PermissionError(f"{path} is hidden: {reason}")
+
+    return refuse
+
+
+class Jedi:
+    """Knows one project; a text that is asked about again is read once."""
+
+    def __init__(self, project: Project) -> None:
+        import jedi
+        import parso.cache
+
+        # parso keeps what it has parsed as pickles in a folder of the user's; here it keeps that in memory alone
+        for name in ("_load_from_file_system", "_save_to_file_system", "_remove_cache_and_update_lock"):
+            setattr(parso.cache, name, lambda *given, **named: None)
+        jedi.settings.auto_import_modules = []
+        self._script = jedi.Script
+        self._environment = jedi.InterpreterEnvironment()
+        self._library = tuple(standard_library())
+        own = (os.path.dirname(module.__file__) for module in (jedi, parso.cache))
+        self._trusted = tuple(path + os.sep for path in (*self._library, *own, *project.packages))
+        self._privacy = Privacy(project.privacy, project.roots, ignore_case=project.ignore_case)
+        self._packages = project.packages
+        self._roots = project.roots
+        self._projects: dict[str, Any] = {}
+        self._last: tuple[str, str, Any] = ("", "", None)
+
+    def why_hidden(self, path: str) -> str | None:
+        return None if path.startswith(self._trusted) else self._privacy.why_hidden(path)
+
+    def known(self, ask: Ask) -> Known:
+        try:
+            found = self._about(ask).complete(ask.line, ask.column)
+            names = tuple(Name(each.name, each.type, str(each.module_path or "")) for each in found)
+        except MemoryError:
+            raise
+        except Exception as error:  # jedi meets code of any kind, and may fail in any way
+            sys.stderr.write(f"{ask.path}:{ask.line}: jedi failed: {error!r}\n")
+            return Known()
+        return Known(names, DYNAMIC.isdisjoint(name.text for name in names))
+
+    def _about(self, ask: Ask) -> Any:
+        path, text, script = self._last
+        if (path, text) != (ask.path, ask.text):
+            script = self._script(
+                ask.text, path=ask.path, environment=self._environment, project=self._project(ask.path)
+            )
+            self._last = ask.path, ask.text, script
+        return script
+
+    def _project(self, path: str) -> Any:
+        """Compiled modules are loaded from the standard library alone: a project's own could do anything."""
+        import jedi
+
+        inside = [root for root in self._roots if path.startswith(root.rstrip(os.sep) + os.sep)]
+        root = max(inside, key=len, default=os.path.dirname(path))
+        if root not in self._projects:
+            added = [*source_folders(root), *self._packages]
+            self._projects[root] = jedi.Project(root, sys_path=self._library, added_sys_path=added)
+        return self._projects[root]
+
+
+def standard_library() -> Iterator[str]:
+    """The folders of this interpreter's own modules."""
+    base = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    for path in sys.path:
+        inside = any(path == each or path.startswith(each + os.sep) for each in base if each)
+        if inside and "site-packages" not in path and "dist-packages" not in path:
+            yield path
+
+
+def source_folders(root: str) -> list[str]:
+    """Folders of a project that hold packages without being one: `src`."""
+    with suppress(OSError):
+        holding = {package.parent.parent for package in Path(root).glob("[!.]*/*/__init__.py")}
+        return sorted(str(path) for path in holding if not (path / "__init__.py").exists())
+    return []
+
+
+if __name__ == "__main__":
+    main()

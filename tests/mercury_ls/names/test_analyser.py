@@ -1,0 +1,56 @@
+"""An analyser that hangs, dies or answers nonsense is left alone for a while; packages are found, not run."""
+
+import sys
+
+import pytest
+
+from mercury_ls.names.analyser import AnalyserProcess, installed_packages
+from mercury_ls.names.known import Ask, Known, Name, Project
+
+ASK = Ask("/a.py", "x.", 1, 2)
+ANSWERS = 'import sys\nnext(sys.stdin)\nfor line in sys.stdin: print(\'{"names": [{"text": "real"}]}\', flush=True)'
+HANGS = "import sys\nfor line in sys.stdin: pass"
+DIES = "raise SystemExit(3)"
+NONSENSE = "import sys\nfor line in sys.stdin: print('nonsense', flush=True)"
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def process(script, clock, patience=30.0):
+    return AnalyserProcess(Project(()), (sys.executable, "-I", "-c", script), patience=patience, clock=clock)
+
+
+async def test_it_is_asked_again_and_again():
+    analyser = process(ANSWERS, Clock())
+    assert [await analyser.ask(ASK) for _ in range(3)] == [Known((Name("real"),))] * 3
+    await analyser.close()
+
+
+@pytest.mark.parametrize(("script", "patience"), [(HANGS, 0.05), (DIES, 30.0), (NONSENSE, 30.0)])
+async def test_after_a_failure_it_rests(script, patience):
+    clock = Clock()
+    analyser = process(script, clock, patience)
+    assert await analyser.ask(ASK) == Known()
+    analyser._command = (sys.executable, "-I", "-c", ANSWERS)
+    analyser._patience = 30.0
+    assert await analyser.ask(ASK) == Known()
+    clock.now = 6.0
+    assert await analyser.ask(ASK) == Known((Name("real"),))
+    await analyser.close()
+
+
+def test_the_packages_of_a_project_come_before_those_of_the_shell(tmp_path):
+    own, other = tmp_path / "project/.venv", tmp_path / "shell"
+    for environment in (own, other):
+        (environment / "lib/python3.12/site-packages").mkdir(parents=True)
+    roots, environ = [str(tmp_path / "project")], {"VIRTUAL_ENV": str(other)}
+    assert installed_packages(roots, environ) == (str(other / "lib/python3.12/site-packages"),)
+    (own / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    assert installed_packages(roots, environ) == (str(own / "lib/python3.12/site-packages"),)
+    assert installed_packages([], {}) == ()

@@ -1,0 +1,65 @@
+"""Jedi knows what a project defines, and does nothing but read what it may."""
+
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from mercury_ls.names.jedi_process import refusal
+from mercury_ls.names.known import Ask, Known, Project
+
+pytest.importorskip("jedi")
+
+FILES = {
+    "src/shop/__init__.py": "",
+    "src/shop/cart.py": "import sys\nsys.stdout.write('run')\nclass Cart:\n    total = 0\n    def add(self): ...\n",
+    "src/shop/secret_things.py": "class Hidden:\n    password = 1\n",
+    ".gitignore": "secret_things.py\n",
+    "packages/dynamic.py": "def __getattr__(name): ...\n",
+}
+ASKED = {
+    "from shop.cart import Cart\nCart().": ({"total", "add"}, True),
+    "from shop.secret_things import Hidden\nHidden.": (set(), True),
+    "import dynamic\ndynamic.": ({"__getattr__"}, False),
+    "import os\nos.path.": ({"join"}, True),
+    "nobody.": (set(), True),
+}
+
+
+@pytest.mark.slow
+def test_what_exists_in_a_project(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    project = Project((str(tmp_path),), (str(tmp_path / "packages"),))
+    asks = [Ask(str(tmp_path / "a.py"), text, 1 + text.count("\n"), len(text.split("\n")[-1])) for text in ASKED]
+    command = [sys.executable, "-P", "-m", "mercury_ls.names.jedi_process"]
+    lines = b"".join(msgspec.json.encode(each) + b"\n" for each in (project, *asks))
+    home = {**os.environ, "HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    found = subprocess.run(command, input=lines, capture_output=True, env=home, check=True, cwd=tmp_path).stdout
+    answers = [msgspec.json.decode(line, type=Known) for line in found.splitlines()]
+    for answer, (expected, complete) in zip(answers, ASKED.values(), strict=True):
+        names = {name.text for name in answer.names}
+        assert expected <= names if expected else not names
+        assert answer.complete == complete
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("event", "arguments"),
+    [
+        ("open", ("/a", "w", os.O_WRONLY | os.O_CREAT)),
+        ("open", ("/hidden", "r", os.O_RDONLY)),
+        ("subprocess.Popen", ("sh", [], None, None)),
+        ("socket.connect", (None, "")),
+        ("os.remove", ("/a", -1)),
+        ("pickle.find_class", ("os", "system")),
+    ],
+)
+def test_it_may_only_read_what_is_not_hidden(event, arguments):
+    refuse = refusal(lambda path: "a rule" if path == "/hidden" else None)
+    refuse("open", ("/a", "r", os.O_RDONLY))
+    with pytest.raises(PermissionError):
+        refuse(event, arguments)
