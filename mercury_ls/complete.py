@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ async def asked(session: Session, file: Path, place: tuple[int, int], changed: a
     await session.engine.start()
     await read_around(session)
     await until_started(session, changed)
+    await learn_names(session, request)
     answer = Answer(silence="no answer")
     async for latest in session.inline(request):
         answer = latest
@@ -59,6 +61,15 @@ async def read_around(session: Session) -> None:
     ends = time.monotonic() + READING_SECONDS
     while session.files.workspace.step(time.monotonic()) and time.monotonic() < ends:
         await asyncio.sleep(0)
+
+
+async def learn_names(session: Session, request: InlineRequest) -> None:
+    """As an editor's session has learned them by the time that somebody asks."""
+    names = session.questions.names
+    names.look_ahead(session.files.documents[request.uri].snapshot(), request.offset)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(READING_SECONDS):
+            await names.settled()
 
 
 def opened(session: Session, file: Path) -> Snapshot:

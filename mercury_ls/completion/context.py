@@ -6,7 +6,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from mercury_engine.api import Edit, Effort, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Edit, Effort, InfillRequest, Members, Snippet, Span, Window
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.completion.target import Target
@@ -59,6 +59,7 @@ def build(
     effort: Effort,
     deadline_ms: float | None,
     seed: int = 0,
+    members: tuple[Members, ...] = (),
 ) -> InfillRequest:
     """The request for the targets in one document. The window moves in steps of 64 lines, so that caches stay valid."""
     start, end = window(snapshot, targets[0].start, budget.characters)
@@ -72,6 +73,7 @@ def build(
         effort=effort,
         deadline_ms=deadline_ms,
         seed=seed,
+        members=members,
     )
 
 

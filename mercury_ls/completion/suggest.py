@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, SpanMode
+from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, Members, SpanMode
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
 from mercury_ls.completion import context, target
@@ -53,6 +53,7 @@ class Question(Struct, frozen=True, kw_only=True):
     alternatives: int = 1
     effort: Effort = "low"
     deadline_ms: float | None = None
+    members: tuple[Members, ...] = ()
     modes: tuple[SpanMode, ...] = EVERYTHING
     correction: Correction = AS_GIVEN
 
@@ -112,6 +113,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         effort=question.effort,
         deadline_ms=question.deadline_ms,
         seed=seed,
+        members=question.members,
     )
 
 

@@ -14,6 +14,7 @@ from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Question, asked_modes
+from mercury_ls.names.members import KnownMembers
 from mercury_ls.session.open_files import OpenFiles, unfit
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.stats import Kind
@@ -30,8 +31,8 @@ Asked = TypeVar("Asked", bound=Question)
 
 
 class Questions:
-    """Owns what a question depends on besides the files: settings, engine, snooze, the snippets last chosen, and what
-    became of earlier suggestions."""
+    """Owns what a question depends on besides the files: settings, engine, known names, snooze, the snippets last
+    chosen, and what became of earlier suggestions."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Questions:
         self.clock = clock
         self.outcomes = outcomes or Outcomes()
         self.outcomes.enabled = settings.record.counts
+        self.names = KnownMembers()
         self.snoozed_until = 0.0
         self.sent = ""
         """What went to another program last, and where."""

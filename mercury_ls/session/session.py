@@ -20,6 +20,7 @@ from mercury_ls.completion.offers import Answer, Offer, with_sent
 from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import NO_DRAFT, Question, suggest
 from mercury_ls.link.client import EngineUnavailable
+from mercury_ls.names.members import KnownMembers
 from mercury_ls.session.idle import Idle
 from mercury_ls.session.next_edits import NextEdits
 from mercury_ls.session.open_files import OpenFiles
@@ -106,9 +107,16 @@ class Session:
         self.questions.adopt(settings)
         self.stats.enabled = settings.record.counts
         self.files.adopt(privacy, workspace)
+        self.questions.names.forget()
+
+    def know_names(self, names: KnownMembers) -> None:
+        """From another analyser; the one before ends in its own time."""
+        before, self.questions.names = self.questions.names, names
+        before.leave()
 
     async def end(self) -> None:
         self.next_edits.end()
+        await self.questions.names.close()
         self.recorder.close()
         self.stats.write()
         self.questions.outcomes.write()
@@ -129,6 +137,7 @@ class Session:
     def close(self, uri: str) -> None:
         self.idle.active.set()
         self.files.close(uri)
+        self.questions.names.forget(uri)
         if self._pending and uri in self._pending.base:
             self._pending = None
 
@@ -166,6 +175,7 @@ class Session:
             yield Answer(silence="the text changed before the request had its turn", final=True)
             return
         snapshot, offset = with_selected(document.snapshot(), request)
+        self.questions.names.want(snapshot, offset)
         if not request.invoked and request.selected is None and (rest := self._typed_through(snapshot, offset)):
             yield Answer((rest,), source="type-through", final=True)
             return
@@ -179,6 +189,7 @@ class Session:
     async def _answers(self, snapshot: Snapshot, offset: int, request: InlineRequest) -> AsyncGenerator[Answer, None]:
         """What the straight path says; an engine that cannot answer is a reason like any other."""
         bar, alternatives = self.gate.bar(self.clock()), self.settings.suggest.alternatives if request.invoked else 1
+        members = self.questions.names.about(snapshot, offset)
         question = self.questions.about(
             Question,
             snapshot,
@@ -186,6 +197,7 @@ class Session:
             bar,
             invoked=request.invoked,
             alternatives=alternatives,
+            members=members,
             correction=self.questions.correction("inline"),
         )
         try:

@@ -7,6 +7,9 @@ from typing import Any
 
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
+from mercury_ls.names.analyser import AnalyserProcess, installed_packages, jedi_is_installed
+from mercury_ls.names.known import Project
+from mercury_ls.names.members import KnownMembers
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.outcomes import Outcomes
@@ -73,6 +76,7 @@ class Wiring:
             outcomes=Outcomes(self._stats_file and self._stats_file.parent),
         )
         session.roots = self.roots
+        session.questions.names = self._names(settings)
         return session
 
     def user_file_changed(self) -> bool:
@@ -111,6 +115,7 @@ class Wiring:
             return
         privacy = Privacy(settings.privacy, self.roots, ignore_case=local.IGNORES_CASE)
         session.adopt(settings, privacy, Workspace(self.roots, privacy, settings.context))
+        session.know_names(self._names(settings))
 
     async def renew_engine(self, session: Session) -> None:
         """Connect to the engine that the settings name now; the old connection is closed with its requests."""
@@ -119,6 +124,12 @@ class Wiring:
             await before.close()
         finally:
             await session.engine.start()
+
+    def _names(self, settings: Settings) -> KnownMembers:
+        if not (settings.context.analysed_names and jedi_is_installed()):
+            return KnownMembers()
+        packages = installed_packages(self.roots, self._environ)
+        return KnownMembers(AnalyserProcess(Project(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE)))
 
     def _engine(self, settings: Settings) -> Any:
         engine = self._make_engine(settings, self._on_status)
@@ -138,6 +149,7 @@ class Wiring:
             self.rebuild(session)
         elif not names.isdisjoint(IGNORE_FILES):
             session.files.hide_again()
+            session.know_names(self._names(session.settings))
 
 
 def stamp(path: Path) -> int | None:

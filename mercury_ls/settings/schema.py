@@ -142,6 +142,13 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     workspace_definitions: Annotated[
         bool, Meta(description="Look up names and similar code in the other files of the workspace.")
     ] = True
+    analysed_names: Annotated[
+        bool,
+        Meta(
+            description="Ask jedi, in a process of its own, which names exist behind a dot, so that suggestions use "
+            "these. For Python."
+        ),
+    ] = True
     max_files: Annotated[
         int, Meta(description="Maximum number of files to index, most recently changed first.", ge=0, le=100_000)
     ] = 2000

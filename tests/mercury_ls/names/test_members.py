@@ -1,0 +1,137 @@
+"""What is known is answered at once; what is not is learned for the next request."""
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import Members
+from mercury_ls.code.documents import Document
+from mercury_ls.names.known import Known, Name
+from mercury_ls.names.members import KnownMembers
+
+RESPONSE = Known((Name("json"), Name("headers"), Name("_content")))
+
+
+class FakeAnalyser:
+    """Knows the members of receivers by the text before the dot; `asked` are the places in order."""
+
+    def __init__(self, known):
+        self.known = known
+        self.asked = []
+        self.answering = asyncio.Event()
+        self.answering.set()
+
+    async def ask(self, ask):
+        await self.answering.wait()
+        receiver = ask.text.split("\n")[ask.line - 1][: ask.column - 1].split()[-1]
+        self.asked.append(receiver)
+        return self.known.get(receiver, Known())
+
+    async def close(self):
+        self.closed = True
+
+
+def drawn(marked, version=1, language="python"):
+    text, offset = marked.replace("$0", ""), marked.index("$0")
+    return Document("file:///a.py", "/a.py", language, version, text).snapshot(), offset
+
+
+@pytest.fixture
+def analyser():
+    return FakeAnalyser({"response": RESPONSE})
+
+
+async def check(analyser, marked, *expected):
+    """What is known first at `$0` once it has been looked at."""
+    members = KnownMembers(analyser)
+    members.look_ahead(*drawn(marked))
+    await members.settled()
+    assert members.about(*drawn(marked))[:1] == expected
+    await members.close()
+
+
+async def test_members_at_the_cursor_and_near_it(analyser):
+    await check(analyser, "x = response.$0\n", Members("", ("json", "headers", "_content"), (0, 0, 0)))
+    near = Members("response", ("json", "headers", "_content"), (0, 0, 0))
+    await check(analyser, "def f(response):\n    $0\n", near)
+    await check(analyser, "response.json()\nx = $0\n", replace(near, uses=(1, 0, 0)))
+
+
+async def test_those_that_are_used_come_first_and_exist_even_if_the_analyser_does_not_know_them(analyser):
+    text = "response.headers\nresponse.headers\nresponse.made_up\nx = response.$0\n"
+    await check(analyser, text, Members("", ("headers", "made_up", "json", "_content"), (2, 1, 0, 0)))
+
+
+async def test_only_those_that_go_on_with_what_is_typed(analyser):
+    await check(analyser, "x = response.he$0\n", Members("", ("headers",), (0,)))
+
+
+@pytest.mark.parametrize("marked", ["x = other.$0\n", "x = $0\n"])
+async def test_nothing_is_said_where_nothing_is_known(analyser, marked):
+    await check(analyser, marked)
+
+
+@pytest.mark.parametrize(
+    ("marked", "complete"),
+    [
+        ("def __init__(self):\n    self.$0\n", False),
+        ("def __init__(self):\n    x = self.$0\n", True),
+        ("def close(self):\n    self.$0\n", True),
+    ],
+)
+async def test_an_object_is_given_new_attributes_when_it_is_made(marked, complete):
+    own = FakeAnalyser({"self": RESPONSE})
+    await check(own, marked, Members("", ("json", "headers", "_content"), (0, 0, 0), complete))
+
+
+async def test_nobody_waits_and_the_next_request_knows(analyser):
+    members = KnownMembers(analyser)
+    analyser.answering.clear()
+    members.want(*drawn("x = response.$0\n"))
+    assert members.about(*drawn("x = response.$0\n")) == ()
+    analyser.answering.set()
+    await members.settled()
+    assert members.about(*drawn("x = response.h$0\n", 2))[0] == Members("", ("headers",), (0,))
+    await members.close()
+
+
+async def test_a_place_is_asked_about_once_and_again_when_the_text_has_changed(analyser):
+    members = KnownMembers(analyser)
+    for marked in ("x = response.$0\n", "x = response.$0\n", "x = response.h$0\n"):
+        members.want(*drawn(marked))
+        await members.settled()
+    assert analyser.asked == ["response"]
+    members.look_ahead(*drawn("x = response.h$0\n", 2))
+    await members.settled()
+    assert analyser.asked == ["response", "response"]
+    await members.close()
+
+
+async def test_what_is_looked_ahead_for_gives_way_to_the_cursor(analyser):
+    members = KnownMembers(analyser)
+    members.look_ahead(*drawn("def f(one, two):\n    $0\n"))
+    members.want(*drawn("x = response.$0\n"))
+    await members.settled()
+    assert analyser.asked == ["response", "two", "one"]
+    await members.close()
+
+
+async def test_other_languages_and_forgotten_documents_are_unknown(analyser):
+    members = KnownMembers(analyser)
+    members.look_ahead(*drawn("x = response.$0\n", language="ruby"))
+    assert analyser.asked == []
+    members.look_ahead(*drawn("x = response.$0\n"))
+    await members.settled()
+    members.forget("file:///a.py")
+    assert members.about(*drawn("x = response.$0\n")) == ()
+    await members.close()
+
+
+async def test_without_an_analyser_nothing_is_known():
+    members = KnownMembers()
+    members.want(*drawn("x = response.$0\n"))
+    members.look_ahead(*drawn("x = response.$0\n"))
+    await members.settled()
+    assert members.about(*drawn("x = response.$0\n")) == ()
+    await members.close()

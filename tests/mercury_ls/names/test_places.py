@@ -1,0 +1,73 @@
+"""Receivers are found where members are written, and nowhere else."""
+
+import pytest
+
+from mercury_ls.code.documents import Document
+from mercury_ls.names.places import asked, at_cursor, near, uses
+
+
+def opened(marked):
+    text, offset = marked.replace("$0", ""), marked.index("$0")
+    return Document("file:///a.py", "/a.py", "python", 1, text).snapshot(), offset
+
+
+@pytest.mark.parametrize(
+    ("marked", "expected"),
+    [
+        ("x = response.$0\n", ("response", "", True)),
+        ("x = a.b.he$0\n", ("a.b", "he", True)),
+        ("x = load(a).he$0\n", ("x = load(a)", "he", False)),
+        ("x = rows[0].$0\n", ("x = rows[0]", "", False)),
+        ('"a".$0\n', ('"a"', "", False)),
+        ("import os.$0\n", ("import os", "", False)),
+        ("def f(self):\n    self.$0\n", ("self", "", True)),
+    ],
+)
+def test_what_stands_before_the_dot(marked, expected):
+    place = at_cursor(*opened(marked))
+    assert (place.receiver, place.typed, place.simple) == expected
+
+
+@pytest.mark.parametrize(
+    "marked", ["x = 1.$0\n", "x = 1_0.$0", "# see os.$0\n", "'os.$0'\n", "x = $0\n", "..$0", "x$0"]
+)
+def test_places_without_a_member(marked):
+    assert at_cursor(*opened(marked)) is None
+
+
+def test_a_place_belongs_to_its_function():
+    assert at_cursor(*opened("import os\nos.$0\n")).scope == ""
+    assert at_cursor(*opened("import os\nasync def f():\n    os.$0\n")).scope == "async def f():"
+
+
+FUNCTION = """\
+def f(path, other):
+    self.a.b()
+    for row in rows:
+        out.write(row)
+    with open(path) as file:
+        $0
+"""
+
+
+def test_the_nearest_receivers_come_first():
+    found = near(*opened(FUNCTION))
+    assert [place.receiver for place in found] == ["out", "self.a", "file", "path", "row", "rows", "other"]
+
+
+def test_the_cursor_is_asked_about_in_the_text_as_it_is():
+    snapshot, offset = opened("def f():\n    os.pa$0\n")
+    ask = asked(snapshot, at_cursor(snapshot, offset))
+    assert (ask.text, ask.line, ask.column) == (snapshot.text, 2, 7)
+
+
+def test_others_are_asked_about_as_if_they_were_written_above():
+    snapshot, offset = opened("def f(row):\n    x = $0\n")
+    (place,) = near(snapshot, offset)
+    ask = asked(snapshot, place)
+    assert (ask.text, ask.line, ask.column) == ("def f(row):\n    row._\n    x = \n", 2, 8)
+
+
+def test_uses_are_counted_but_for_the_one_that_is_being_written():
+    snapshot, offset = opened("os.path\nos.path\nmy.os.sep\nos.se$0\nos.name\n")
+    assert uses(snapshot.text, at_cursor(snapshot, offset)) == {"path": 2, "name": 1}
