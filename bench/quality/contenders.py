@@ -5,6 +5,7 @@
 | `fake`, `local`, a folder | an engine of this process: without a model, with the configured one, with this one |
 | `http://…`, `https://…` | an engine server of ours (`mercury-ls serve --http`); without its times |
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
+| `peer:nameless` | our engine, which is not told the names that exist |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
 | `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no copy bias |
@@ -20,13 +21,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.decode.peers import LlamaPeer, write_gguf
 from bench.quality.editor import NO_FILE, Contender, Metered
 from bench.quality.endpoints import DIALECTS, CompletionService
 from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
-from mercury_engine.api import Engine, EngineError
-from mercury_engine.engine import open_engine
+from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
+from mercury_engine.engine import MercuryEngine, open_engine
 from mercury_ls.link.client import EngineClient
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import open_model
@@ -122,6 +124,27 @@ def copying(folder: Path) -> Iterator[Engine]:
 
 
 @contextmanager
+def nameless(folder: Path) -> Iterator[Engine]:
+    yield Nameless(open_engine(folder))
+
+
+class Nameless:
+    """An engine that is not told which names exist."""
+
+    def __init__(self, engine: MercuryEngine) -> None:
+        self.told = engine
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        return self.told.infill(replace(request, members=()))
+
+    def warm(self, request: InfillRequest) -> Iterator[None]:
+        return self.told.warm(request)
+
+    def info(self) -> EngineInfo:
+        return self.told.info()
+
+
+@contextmanager
 def llama(folder: Path) -> Iterator[Engine]:
     config, weights = dense_weights(folder)
     with tempfile.TemporaryDirectory() as directory:
@@ -141,6 +164,7 @@ def transformers(folder: Path) -> Iterator[Engine]:
 WITH_OUR_WEIGHTS: dict[str, Callable[[Path], AbstractContextManager[Engine]]] = {
     "ar": autoregressive,
     "ar+copy": copying,
+    "nameless": nameless,
     "llama": llama,
     "transformers": transformers,
 }

@@ -15,6 +15,7 @@ from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.offers import Answer
+from mercury_ls.names.members import KnownMembers
 from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
@@ -92,6 +93,7 @@ class WorkDone(Struct, frozen=True):
 
 def work(engine: Engine) -> WorkDone | None:
     """None for an engine that does not report it: the number of its last draft is that of its passes."""
+    engine = getattr(engine, "told", engine)
     return WorkDone(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
 
 
@@ -126,9 +128,13 @@ class NextEditAnswer(Struct, frozen=True):
 
 
 async def complete(contender: Contender, row: FimRow, project: CheckedOutProject | None = None) -> RowAnswer:
-    """Ask while typing, then on explicit request; the second answer does not count towards the cost."""
+    """Ask while typing, when the names that exist here are known, then on explicit request; the second answer does not
+    count towards the cost."""
     session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix, project)
     place = InlineRequest(uri=uri, offset=len(row.prefix))
+    names = session.questions.names
+    names.look_ahead(session.files.documents[uri].snapshot(), place.offset)
+    await names.settled()
     typed = await last_answer(session, place)
     cost = contender.meter.taken() if contender.meter else None
     outright = await last_answer(session, replace(place, invoked=True))
@@ -167,6 +173,7 @@ async def opened(
     session.questions.settings = steady(session.settings)
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
+        session.questions.names = KnownMembers(project.analyser)
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     return session, uri

@@ -1,6 +1,7 @@
 """Rows answered through the language server's own sessions, by our engine and its peers in turn."""
 
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ from mercury_training.rows.fim_rows import FimRow, read_rows, sample
 __all__ = ["QualityRun", "Watch", "answered", "fim_set", "measure"]
 
 PASSES = 16
+
+FIRST = re.compile(r"\W*\w*")
 
 MEMORY_POINTS = 60
 
@@ -94,6 +97,8 @@ async def fim_set(path: Path, contenders: Sequence[Contender], work: QualityRun,
                 asked = await editor.complete(contender, row, projects and projects.of(row))
                 answers.append(answered(set_name(path), contender.name, row, asked, execute(row, asked.answer)))
             watch.note(set_name(path), done, len(rows))
+        if projects:
+            await projects.close()
     by_name = {each.name: [a for a in answers if a.result.by == each.name] for each in contenders}
     ours = by_name[contenders[0].name]
     return {name: figures(found) | ({} if found is ours else beside(ours, found)) for name, found in by_name.items()}
@@ -117,10 +122,17 @@ def answered(name: str, by: str, row: FimRow, asked: RowAnswer, passed: bool | N
         right=exact(asked.answer, row.middle) if asked.whole else row.middle.startswith(asked.answer),
         shown_exact=None if asked.shown is None else exact(asked.shown, row.middle),
         shown_begins=None if asked.shown is None else row.middle.startswith(asked.shown.rstrip()),
+        next_right=begins_alike(asked.answer, row.middle),
+        shown_next=None if asked.shown is None else begins_alike(asked.shown, row.middle),
         silence=asked.silence,
         cost=cost,
         curve=tuple(curve),
     )
+
+
+def begins_alike(answer: str, truth: str) -> bool:
+    """Whether the first identifier is right, and what stands before it."""
+    return FIRST.match(answer)[0] == FIRST.match(truth)[0]
 
 
 async def next_edit_set(path: Path, contender: Contender, limit: int | None, watch: Watch) -> dict[str, Any]:

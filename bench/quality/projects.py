@@ -6,6 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from mercury_ls.names.analyser import AnalyserProcess
+from mercury_ls.names.known import Project
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.settings.schema import Settings
@@ -14,12 +16,16 @@ from mercury_training.rows.fim_rows import FimRow
 
 __all__ = ["CheckedOutProject", "Projects"]
 
+PATIENCE_SECONDS = 60.0
+"""A machine that is measured on may be slow."""
+
 
 class CheckedOutProject(Struct, frozen=True, eq=False):
-    """A folder and its complete index."""
+    """A folder, its complete index, and what analyses its names."""
 
     root: str
     workspace: Workspace
+    analyser: AnalyserProcess
 
 
 class Projects:
@@ -49,4 +55,10 @@ class Projects:
         workspace = Workspace([root], Privacy(settings.privacy, [root]), settings.context)
         while workspace.step(0.0):
             pass
-        return CheckedOutProject(str(root), workspace)
+        return CheckedOutProject(
+            str(root), workspace, AnalyserProcess(Project((str(root),)), patience=PATIENCE_SECONDS)
+        )
+
+    async def close(self) -> None:
+        for project in self._known.values():
+            await project.analyser.close()
