@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from keyword import iskeyword
 
 from msgspec import Struct
 
@@ -67,7 +68,8 @@ def near(snapshot: Snapshot, offset: int) -> list[Place]:
     first = snapshot.line_start(max(0, line - NEAR_LINES) if header is None else header)
     text, above = snapshot.text[first:offset], snapshot.text[first : snapshot.line_start(line)]
     names = [*reversed(RECEIVERS.findall(text)), *reversed(BOUND.findall(above))]
-    return [Place(name, scope(snapshot, offset), offset) for name in dict.fromkeys(names)][:MOST_NEAR]
+    likely = [name for name in dict.fromkeys(names) if not iskeyword(name)]
+    return [Place(name, scope(snapshot, offset), offset) for name in likely[:MOST_NEAR]]
 
 
 def scope(snapshot: Snapshot, offset: int) -> str:
