@@ -40,7 +40,7 @@ class Idle:
             Chore("following the settings", self._follow, clock),
             Chore("writing the counts", self._count, clock),
             Chore("letting the engine encode ahead", self.warm, clock),
-            Chore("learning which names exist", self._look_ahead, clock),
+            Chore("learning which names exist", self.look_ahead, clock),
         ]
         while True:
             await self.active.wait()
@@ -67,7 +67,7 @@ class Idle:
         if self._stats.write_now_and_then():
             self._questions.outcomes.write()
 
-    async def _look_ahead(self) -> None:
+    async def look_ahead(self) -> None:
         """Only sets it going: an analyser may take long."""
         files, uri = self._files, self._files.current
         if uri is not None and not self._questions.unavailable(uri, invoked=False):

@@ -1,0 +1,101 @@
+"""The names that exist go with a request once they are known, and no request waits for them."""
+
+from contextlib import aclosing
+
+import pytest
+
+from mercury_engine.api import Members
+from mercury_engine.fake import FakeEngine
+from mercury_ls.names.known import Known, Name
+from mercury_ls.names.members import KnownMembers
+from mercury_ls.serve.in_process import InProcessClient
+from mercury_ls.session.session import InlineRequest
+from mercury_ls.session.wiring import Wiring
+from mercury_ls.settings.schema import ContextSettings
+
+URI = "file:///project/file.py"
+
+
+class Listening(FakeEngine):
+    """A fake engine that keeps the last request."""
+
+    def infill(self, request):
+        self.request = request
+        return super().infill(request)
+
+
+class Analyser:
+    def __init__(self):
+        self.closed = False
+
+    async def ask(self, ask):
+        return Known((Name("join"), Name("split")))
+
+    async def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+async def engine():
+    return Listening({".": "join(a)"})
+
+
+@pytest.fixture
+async def session(engine, tmp_path):
+    client = InProcessClient(engine)
+    await client.start()
+    wiring = Wiring(user_file=tmp_path / "none", environ={}, make_engine=lambda settings, on_status: client)
+    made = wiring.session([], {}, lambda status: None)
+    made.know_names(KnownMembers(Analyser()))
+    yield made
+    await made.end()
+
+
+async def ask(session, text):
+    if URI in session.files.documents:
+        session.change(URI, session.files.documents[URI].version + 1, [(None, text)], "utf-16")
+    else:
+        session.open(URI, "/project/file.py", "python", 1, text)
+    async with aclosing(session.inline(InlineRequest(uri=URI, offset=len(text), invoked=True))) as answers:
+        async for _ in answers:
+            pass
+
+
+async def test_the_first_request_at_a_place_goes_without_and_the_next_has_them(session, engine):
+    await ask(session, "x = path.")
+    assert engine.request.members == ()
+    await session.questions.names.settled()
+    await ask(session, "x = path.j")
+    assert engine.request.members[0] == Members("", ("join",), (0,))
+
+
+async def test_while_nobody_types_the_names_nearby_are_learned(session, engine):
+    session.open(URI, "/project/file.py", "python", 1, "def f(path):\n    x = ")
+    session.files.cursors[URI] = len("def f(path):\n    x = ")
+    await session.idle.look_ahead()
+    await session.questions.names.settled()
+    await ask(session, "def f(path):\n    x = ")
+    assert engine.request.members == (Members("path", ("join", "split"), (0, 0)),)
+
+
+async def test_other_rules_make_what_is_known_unknown_and_the_analyser_ends(session):
+    before = session.questions.names
+    session.open(URI, "/project/file.py", "python", 1, "x = path.")
+    before.look_ahead(session.files.documents[URI].snapshot(), 9)
+    await before.settled()
+    analyser = before._analyser
+    session.know_names(KnownMembers())
+    await before._closing
+    assert analyser.closed
+    assert session.questions.names.about(session.files.documents[URI].snapshot(), 9) == ()
+
+
+def test_a_setting_turns_it_off(tmp_path):
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[context]\nanalysed_names = false\n")
+    wiring = Wiring(
+        user_file=settings, environ={}, make_engine=lambda settings, on_status: InProcessClient(FakeEngine({}))
+    )
+    names = wiring.session([], {}, lambda status: None).questions.names
+    assert ContextSettings().analysed_names
+    assert names._analyser is None
