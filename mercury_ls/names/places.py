@@ -7,7 +7,7 @@ from keyword import iskeyword
 from msgspec import Struct
 
 from mercury_ls.code import syntax
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.names.known import Ask
 
 __all__ = ["Place", "asked", "at_cursor", "near", "uses"]
@@ -69,7 +69,8 @@ def near(snapshot: Snapshot, offset: int) -> list[Place]:
     text, above = snapshot.text[first:offset], snapshot.text[first : snapshot.line_start(line)]
     names = [*reversed(RECEIVERS.findall(text)), *reversed(BOUND.findall(above))]
     likely = [name for name in dict.fromkeys(names) if not iskeyword(name)]
-    return [Place(name, scope(snapshot, offset), offset) for name in likely[:MOST_NEAR]]
+    here = scope(snapshot, offset)
+    return [Place(name, here, offset) for name in likely[:MOST_NEAR]]
 
 
 def scope(snapshot: Snapshot, offset: int) -> str:
@@ -78,6 +79,7 @@ def scope(snapshot: Snapshot, offset: int) -> str:
     return "" if header is None else snapshot.line(header).strip()
 
 
+@cached
 def function_line(snapshot: Snapshot, offset: int) -> int | None:
     """The line where the function around an offset begins, by indentation: code that is being written parses badly."""
     line = snapshot.line_of(offset)
@@ -108,5 +110,6 @@ def uses(text: str, place: Place) -> Counter[str]:
     """How often each member of a simple receiver is used in a text; the one that is being written does not count."""
     if not place.simple:
         return Counter()
-    pattern = re.compile(rf"(?<![\w.]){re.escape(place.receiver)}\.([^\W\d]\w*)")
+    letters = re.escape(place.receiver)  # first in the pattern: it is found far faster than after a lookbehind
+    pattern = re.compile(rf"{letters}(?<![\w.]{letters})\.([^\W\d]\w*)")
     return Counter(found[1] for found in pattern.finditer(text) if place.at not in found.span(1))
