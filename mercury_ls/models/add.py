@@ -23,9 +23,9 @@ __all__ = ["Order", "Plan", "Precision", "add", "bytes_of", "described"]
 Precision = Literal["int8", "int4"]
 SMALL_MODEL = 1_000_000_000
 """Below so many parameters four bits cost more quality than they save time."""
-BITS = {"int8": 8.25, "int4": 4.75}
+BITS = {"int8": 8.1, "int4": 4.85}
 """With the scales of groups; embeddings keep eight bits."""
-WORKING_MEMORY = 400_000_000
+WORKING_MEMORY = 300_000_000
 """Of caches, activations and the process itself."""
 SPARE_DISK = 200_000_000
 

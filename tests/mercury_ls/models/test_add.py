@@ -204,8 +204,8 @@ def test_a_full_disk_is_known_beforehand(home, tmp_path, monkeypatch):
 
 
 def test_too_little_memory_is_known_beforehand(home, tmp_path, monkeypatch):
-    monkeypatch.setattr(adding.local, "memory", lambda: 300_000_000)
-    check_refused(["about 400 MB of memory at int8", "300 MB", "--int4"], checkpoint(tmp_path / "tiny"))
+    monkeypatch.setattr(adding.local, "memory", lambda: 200_000_000)
+    check_refused(["about 300 MB of memory at int8", "200 MB", "--int4"], checkpoint(tmp_path / "tiny"))
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".x", "auto", "fake", "bootstrap", "x" * 101])
