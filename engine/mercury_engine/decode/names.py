@@ -28,9 +28,16 @@ MODEL, USES = 0.4, 0.36
 """Weights of the log probability of a name, and of the logarithm of one more than the files that use it: a conditional
 logit fitted to the bootstrap model on 239 members in five repositories."""
 
+RIGHT = (1.02, 0.29, 1.6)
+"""How likely a chosen name is right: the bias of a logistic regression on the same members, and the weights of the log
+probability of the name and of its share among its rivals."""
+
 CAUTION = 2.0
-"""The power of a name's probability among its rivals that counts for the answer: then as large a share of what is shown
-is right as without names."""
+"""The power of that probability that counts for the answer: then as large a share of what is shown is right as without
+names."""
+
+LEAST = -30.0
+"""The lowest log probability of a name."""
 
 RECEIVER = re.compile(r"(?<![\w.])(?:[^\W\d]\w*\.)*[^\W\d]\w*\Z")
 WORD = re.compile(r"\w*\Z")
@@ -109,14 +116,16 @@ class Rivals(Struct, frozen=True, eq=False):
         return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), wanted=wanted, hints_RH=hints_RH)
 
     def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[Candidate, float]:
-        """The best candidate, and what it is worth: its probability among all of them, with caution."""
-        scores, row = [], 0
+        """The best candidate, and what it counts for in the probability of the answer."""
+        found, row = [], 0
         for candidate in self.candidates:
             branch_SV = logits_WV[row : row + len(candidate.path)]
-            scores.append(_score(candidate, self._log_probability(candidate, branch_SV, chooser)))
+            found.append(self._log_probability(candidate, branch_SV, chooser))
             row += len(candidate.path)
-        best = int(np.argmax(scores))
-        return self.candidates[best], float(_posterior(scores)[best] ** CAUTION)
+        scores = np.array([_score(*each) for each in zip(self.candidates, found, strict=True)])
+        best = int(scores.argmax())
+        among = float(scores[best] - np.logaddexp.reduce(scores))
+        return self.candidates[best], _right(found[best], among) ** CAUTION
 
     def _log_probability(self, candidate: Candidate, branch_SV: np.ndarray, chooser: Chooser) -> float:
         """Of the whole name, and of its end."""
@@ -125,7 +134,7 @@ class Rivals(Struct, frozen=True, eq=False):
         for row_V, token in zip(branch_SV[:-1], candidate.path[1:], strict=True):
             found += float(chooser.log_probabilities(row_V, typed)[token])
             typed = chooser.left(typed, token)
-        return found + chooser.log_end_of_word(branch_SV[-1])
+        return max(found + chooser.log_end_of_word(branch_SV[-1]), LEAST)
 
 
 def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:
@@ -142,9 +151,10 @@ def _score(candidate: Candidate, log_probability: float) -> float:
     return MODEL * log_probability + USES * math.log1p(candidate.uses)
 
 
-def _posterior(scores: Sequence[float]) -> np.ndarray:
-    odds = np.exp(np.array(scores) - max(scores))
-    return odds / odds.sum()
+def _right(log_probability: float, among: float) -> float:
+    """The probability that a chosen name is right."""
+    bias, own, relative = RIGHT
+    return 1 / (1 + math.exp(-(bias + own * log_probability + relative * among)))
 
 
 def _pairs(members: Members) -> zip:
