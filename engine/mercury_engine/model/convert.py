@@ -57,7 +57,7 @@ def convert(
             _write(checkpoint, layout, writer, report)
         os.replace(part, target / WEIGHTS_FILE)
     except OSError as error:
-        raise ModelError(f"{part}: cannot be written ({error}); {writer_needs(layout)}") from error
+        raise ModelError(f"{part}: cannot be written ({error}); {_needed_to_write(layout)}") from error
     finally:
         part.unlink(missing_ok=True)
     for name in COPIED:
@@ -74,7 +74,7 @@ def convert(
     )
 
 
-def writer_needs(layout: _Layout) -> str:
+def _needed_to_write(layout: _Layout) -> str:
     size = sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in layout.values())
     return f"it needs {size / 2**20:,.0f} MiB of free disk"
 
