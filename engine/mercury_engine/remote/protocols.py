@@ -18,6 +18,7 @@ __all__ = [
     "body",
     "model_names",
     "protocol_named",
+    "read",
 ]
 
 Shape = Literal["raw", "gap", "chat"]
