@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_ls.code.documents import CLOSED, Snapshot, cached
-from mercury_ls.code.lexemes import in_the_files_lines
+from mercury_ls.code.lexemes import in_the_files_lines, tokens_of
 from mercury_ls.code.modules import Project
 from mercury_ls.code.syntax import definitions
 from mercury_ls.next_edit import ranking
@@ -146,6 +146,7 @@ def following(
         around = Surroundings(snapshot, situation, lines, edited, known)
         suppress = KINDS[rule.kind].suppress
         kept = [each for each in free if not is_foreign(rule, each, around) and not suppress(rule, each, snapshot)]
+        kept = [each for each in kept if not repeats_neighbour(each, around)]
         yield [of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in kept]
 
 
@@ -182,6 +183,19 @@ def places_of(rule: Rule, snapshot: Snapshot, home: Snapshot | None, project: Pr
 def is_foreign(rule: Rule, place: Place, around: Surroundings) -> bool:
     """Whether code that was written once would bring in names that are unknown there."""
     return rule.count == 1 and rule.copies_code and foreign_names(place, around) > 0
+
+
+def repeats_neighbour(place: Place, around: Surroundings) -> bool:
+    """Whether its line would say the same as the one above or below, which differs on purpose. Where the user has just
+    written that one, both may have been the same before."""
+    snapshot, number = around.snapshot, around.snapshot.line_of(place.start)
+    if place.certain or place.text is None or "\n" in snapshot.text[place.start : place.end] + place.text:
+        return False
+    start, line = snapshot.line_start(number), snapshot.line(number)
+    after = (line[: place.start - start] + place.text + line[place.end - start :]).strip()
+    written = {line for _, line in around.edited}
+    beside = [each for each in (number - 1, number + 1) if 0 <= each < snapshot.line_count and each not in written]
+    return len(tokens_of(after)) > 1 and any(snapshot.line(each).strip() == after for each in beside)
 
 
 def overlap(place: Place, typed: tuple[int, int]) -> bool:

@@ -213,6 +213,26 @@ class Playlist:
         "- ",
     ),
     Scenario(
+        "a line does not come to say the same as its neighbour",
+        "python",
+        """\
+VERSIONS = [
+    install("⟦3.13→3.14⟧$0", group="docs"),
+    install("3.13", group="lint"),
+    install("3.13", group="test"),
+    install("3.14", group="test"),
+]
+""",
+        """\
+VERSIONS = [
+    install("3.14", group="docs"),
+    install("3.«14»", group="lint"),
+    install("3.13", group="test"),
+    install("3.14", group="test"),
+]
+""",
+    ),
+    Scenario(
         "the same replacement for the third time",
         "python",
         """\
