@@ -17,6 +17,7 @@ __all__ = [
     "NAMESPACES",
     "Symbol",
     "are_related",
+    "called_with_keyword",
     "category",
     "declarations",
     "is_capitalized",

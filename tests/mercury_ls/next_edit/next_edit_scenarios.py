@@ -213,6 +213,17 @@ class Playlist:
         "- ",
     ),
     Scenario(
+        "another method of one object says nothing of other objects",
+        "python",
+        """\
+def refresh(times, pause, disabled):
+    times.⟦hide→fade_out⟧$0()
+    pause.hide()
+    disabled.hide()
+""",
+        "- ",
+    ),
+    Scenario(
         "a line does not come to say the same as its neighbour",
         "python",
         """\

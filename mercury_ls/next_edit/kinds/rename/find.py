@@ -9,7 +9,15 @@ from mercury_ls.code import scopes, syntax
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.modules import Project, is_exported
 from mercury_ls.code.scopes import whole
-from mercury_ls.code.symbols import Symbol, is_qualified, redeclares, refers_to, symbol_at
+from mercury_ls.code.symbols import (
+    Symbol,
+    called_with_keyword,
+    is_qualified,
+    qualifier_of,
+    redeclares,
+    refers_to,
+    symbol_at,
+)
 from mercury_ls.next_edit.kinds.rename.declared import (
     is_declared,
     is_of_a_use,
@@ -23,6 +31,8 @@ from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides
 __all__ = ["find"]
 
 MOST_USES = 4096
+UNKNOWN = "?"
+"""What qualifies a member is no name."""
 QUOTES = frozenset("'\"`")
 SHORT = frozenset(
     {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
@@ -51,6 +61,8 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
         same = [span for span in code if is_same_there(uses, span[0]) and uses.is_certain(span[0])]
     else:
         same = [span for span in code if refers_to(symbol, snapshot, span[0])]
+        if rule.count == 1 and home is not None and not defines(rule.left, rule.right):
+            same = [span for span in same if not is_of_another(symbol, snapshot, span[0])]
         same = same if home is not None else [span for span in same if not is_attribute(snapshot, span[0])]
         same = nearest(same, snapshot, rule)
     imported = uses.import_sites if uses is not None else frozenset()
@@ -115,6 +127,16 @@ def has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
 def is_attribute(snapshot: Snapshot, offset: int) -> bool:
     node = scopes.node_at(snapshot, offset)
     return node is not None and is_qualified(node)
+
+
+def is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
+    """Whether a member got another name at a use, and this is a member of something else, as far as names tell."""
+    node = scopes.node_at(snapshot, offset)
+    if symbol.node is None or node is None or scopes.declares(symbol.node) or not scopes.is_member(symbol.node):
+        return False
+    if called_with_keyword(symbol.node):
+        return False
+    return UNKNOWN not in (known := {qualifier_of(symbol.node), qualifier_of(node)}) and len(known) > 1
 
 
 def is_same_there(known: Uses, offset: int) -> bool:
