@@ -213,6 +213,24 @@ class Playlist:
         "- ",
     ),
     Scenario(
+        "a local with a name that is a keyword elsewhere is renamed, too",
+        "python",
+        """\
+def seconds(text):
+    ⟦match→found⟧$0 = PATTERN.match(text)
+    if not match:
+        raise ValueError(text)
+    return int(match[1])
+""",
+        """\
+def seconds(text):
+    found = PATTERN.match(text)
+    if not «found»:
+        raise ValueError(text)
+    return int(«found»[1])
+""",
+    ),
+    Scenario(
         "another method of one object says nothing of other objects",
         "python",
         """\

@@ -32,8 +32,9 @@ def test_what_changed_places_says_nothing_by_itself():
     check([("f = open(path, 'w')\n", "f = path.open('w')\n")], silent=("argument", "replace", "rename"))
 
 
-def test_keywords_are_no_names():
-    check([("var a = 1\n", "let a = 1\n")], "replace: var → let", silent=("rename",))
+def test_a_keyword_is_replaced_or_renamed_where_a_language_has_it_as_a_name():
+    check([("var a = 1\n", "let a = 1\n")], "replace: var → let")
+    check([("match = find(a)\n", "found = find(a)\n")], "rename: match → found")
 
 
 def test_a_literal():

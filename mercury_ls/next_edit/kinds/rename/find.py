@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from mercury_ls.code import scopes, syntax
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
+from mercury_ls.code.lexemes import KEYWORDS
 from mercury_ls.code.modules import Project, is_exported
 from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import (
@@ -45,7 +46,7 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     spans = mentioned(rule, snapshot)
     is_known = bool(spans) and home is not None and is_declared(rule, home, project)
     certain = is_known and (home is snapshot or knows_imports(snapshot))
-    if not spans or (not certain and is_doubtful(rule, snapshot, home, project)):
+    if not spans or (not certain and (rule.before in KEYWORDS or is_doubtful(rule, snapshot, home, project))):
         return []
     if home is not None and project.once(("several", rule, home.path), lambda: is_one_of_several(rule, home, project)):
         return []

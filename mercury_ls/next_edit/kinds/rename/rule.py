@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from mercury_ls.code.differences import LINE
+from mercury_ls.code.differences import LINE, WORD
 from mercury_ls.code.lexemes import IMPORT
-from mercury_ls.next_edit.examples import Example, PieceRule, is_rename
+from mercury_ls.next_edit.examples import Example, PieceRule
 from mercury_ls.next_edit.rule import Rule, quoted
 
 __all__ = ["Rename", "label", "learn"]
@@ -36,7 +36,9 @@ class Rename(PieceRule, frozen=True, kw_only=True):
 
 
 def learn(example: Example) -> Iterator[Rename]:
-    yield from (Rename.of(piece) for piece in example.pieces if is_rename(piece.before, piece.after))
+    yield from (
+        Rename.of(piece) for piece in example.pieces if WORD.fullmatch(piece.before) and WORD.fullmatch(piece.after)
+    )
     yield from aliases(example.before, example.after)
 
 
