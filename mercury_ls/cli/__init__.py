@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         module, _, function = options.run.partition(".")
         code = getattr(importlib.import_module(f"mercury_ls.cli.{module}"), function)(options)
     except UsageError as error:
-        sys.stderr.write(f"{options.name}: {error}\n")
+        sys.stderr.write(f"{options.command}: {error}\n")
         code = 2
     except KeyboardInterrupt:
         code = 130

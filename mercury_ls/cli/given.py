@@ -74,7 +74,7 @@ def report(problems: Iterable[Any]) -> None:
 
 def failed(options: argparse.Namespace, error: Exception | str) -> int:
     """Reports the error; gives the exit code for it."""
-    sys.stderr.write(f"{options.name}: {error}\n")
+    sys.stderr.write(f"{options.command}: {error}\n")
     return 1
 
 

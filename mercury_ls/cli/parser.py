@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     speak.add_argument("--tcp", metavar="HOST:PORT", help="speak LSP over TCP, to any number of clients")
     speak.add_argument("--ws", metavar="HOST:PORT", help="speak LSP over WebSocket, to any number of clients")
     add_common(top)
-    top.set_defaults(run="speak.lsp", name="mercury-ls", usage=top.print_usage)
+    top.set_defaults(run="speak.lsp", command="mercury-ls", usage=top.print_usage)
     commands = top.add_subparsers(metavar="COMMAND")
     for add in (add_serve, add_complete, add_doctor, add_config, add_stats, add_record, add_model, add_tune):
         add(commands)
@@ -61,7 +61,7 @@ def add_command(commands: Any, name: str, about: str, example: str, **codes: str
     add_common(command)
     module = {"serve": "serve", "tune": "tune"}.get(name, "commands")
     run = f"model.{name}" if commands.metavar == "VERB" else f"{module}.{name}"
-    command.set_defaults(run=run, name=command.prog)
+    command.set_defaults(run=run, command=command.prog)
     return command
 
 

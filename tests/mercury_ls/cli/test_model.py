@@ -86,7 +86,7 @@ def test_use_writes_the_file_that_was_named(home, capsys):
     ("command", "code", "said"),
     [
         ("", 2, "VERB"),
-        ("add nowhere", 1, "'nowhere' is no source of a model"),
+        ("add nowhere", 1, "mercury-ls model add: 'nowhere' is no source of a model"),
         ("add ./tiny --int8 --int4", 2, "not allowed with"),
         ("add ./tiny --key env:A", 1, "--key and --local are for servers"),
         ("add ./tiny --revision x", 1, "--revision is for models on the hub"),
