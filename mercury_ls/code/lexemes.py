@@ -8,6 +8,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit, difference, is_word
 
 __all__ = [
+    "CONSTANTS",
     "FIXED",
     "IMPORT",
     "KEYWORDS",
@@ -36,6 +37,7 @@ KEYWORDS = frozenset(
     )
 )
 
+CONSTANTS = frozenset({"False", "None", "True", "false", "nil", "null", "true", "undefined"})
 FIXED = KEYWORDS - {"bool", "boolean", "char", "double", "float", "int", "long", "string", "unsigned", "void"}
 """The keywords that a shape keeps: built-in types count as names."""
 

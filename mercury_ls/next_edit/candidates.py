@@ -16,6 +16,7 @@ from mercury_ls.next_edit.features import Surroundings, features_of, foreign_nam
 from mercury_ls.next_edit.kinds import KINDS, imports
 from mercury_ls.next_edit.kinds.rename.declared import where_declared
 from mercury_ls.next_edit.learn import rules
+from mercury_ls.next_edit.once import is_about_its_place
 from mercury_ls.next_edit.places import MOST_PLACES, Place
 from mercury_ls.next_edit.renamed import Renames
 from mercury_ls.next_edit.rule import Rule
@@ -145,8 +146,14 @@ def following(
         known = ranges_of_locals(rule, snapshot, home) if free else {}
         around = Surroundings(snapshot, situation, lines, edited, known)
         suppress = KINDS[rule.kind].suppress
-        kept = [each for each in free if not is_foreign(rule, each, around) and not suppress(rule, each, snapshot)]
-        kept = [each for each in kept if not repeats_neighbour(each, around)]
+        kept = [
+            each
+            for each in free
+            if not is_foreign(rule, each, around)
+            and not suppress(rule, each, snapshot)
+            and not is_about_its_place(rule, each, snapshot)
+            and not repeats_neighbour(each, around)
+        ]
         yield [of_place(snapshot, rule, place, features_of(rule, place, around, home)) for place in kept]
 
 

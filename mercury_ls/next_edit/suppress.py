@@ -17,8 +17,8 @@ MODIFIERS = frozenset(
     re.findall(
         r"\w+",
         """
-    abstract const export extern final inline internal let mut override private protected pub public readonly sealed
-    static var virtual
+    abstract async const export extern final inline internal let mut override private protected pub public readonly
+    sealed static var virtual
     """,
     )
 )

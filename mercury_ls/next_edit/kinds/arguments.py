@@ -9,6 +9,7 @@ from mercury_ls.code import scopes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.code.scopes import whole
+from mercury_ls.code.symbols import is_qualified
 from mercury_ls.next_edit import suppress as habits
 from mercury_ls.next_edit.examples import Example, PieceRule
 from mercury_ls.next_edit.kinds.calls import (
@@ -70,6 +71,8 @@ def find(rule: Argument, snapshot: Snapshot, home: Snapshot | None, project: Pro
 
 
 def of_argument(rule: Argument, change: ArgumentChange, snapshot: Snapshot) -> Iterator[Place]:
+    if rule.count == 1 and rule.path != snapshot.path and change.symbol.node and is_qualified(change.symbol.node):
+        return  # `click.command` is no function of the file in which it was called
     for call in calls_of(rule.function, change, snapshot):
         if rule.before.strip():
             same = change.name in call.names if change.name else len(call.pieces) == change.count + 1

@@ -3,9 +3,9 @@
 from collections.abc import Hashable, Iterator
 
 from mercury_ls.code import scopes
-from mercury_ls.code.differences import TOKEN, texts_of, tokens
+from mercury_ls.code.differences import TOKEN, WORD, texts_of, tokens
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import in_the_files_lines, minimal, shape
+from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, in_the_files_lines, minimal, shape
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import Example, Hunk, is_rename
 from mercury_ls.next_edit.kinds.templates import matches
@@ -65,7 +65,10 @@ def find(rule: Clone, snapshot: Snapshot, home: Snapshot | None, project: Projec
     """The old pieces have to be there, the rest may vary. Edits of parameters do not carry over to other functions."""
     if rule.count == 1 and home is not None and scopes.in_parameters(home, rule.offset(home)):
         return
-    says_enough = rule.count > 1 or len(tokens(rule.lines_before)) >= TELLING
+    if rule.count == 1 and KEYWORDS.issuperset(WORD.findall(rule.lines_before)):
+        return
+    is_value = CONSTANTS.issuperset(WORD.findall(rule.before + rule.after))
+    says_enough = (rule.count > 1 and not is_value) or len(tokens(rule.lines_before)) >= TELLING
     for start, end, text, likeness in matches(rule.lines_before, rule.lines_after, snapshot, says_enough):
         old, text = snapshot.text[start:end], in_the_files_lines(text, snapshot)
         if text != old:

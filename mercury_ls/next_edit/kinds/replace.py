@@ -1,17 +1,17 @@
 """Replace: a piece of a line, other than a name, was changed; the same tokens may change elsewhere."""
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 
-from mercury_ls.code import scopes
+from mercury_ls.code import scopes, syntax
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import KEYWORDS, openness
+from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS, openness
 from mercury_ls.code.modules import Project
 from mercury_ls.next_edit.examples import Example, PieceRule, is_rename
 from mercury_ls.next_edit.kinds.calls import argument_of, called, changed_at, is_called
-from mercury_ls.next_edit.places import Place, nearest, sequence, with_likeness
+from mercury_ls.next_edit.places import Place, nearest, sequence, sides, with_likeness
 from mercury_ls.next_edit.rule import quoted
 from mercury_ls.next_edit.suppress import is_no_habit as suppress
 
@@ -49,6 +49,7 @@ def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Proj
         misplaced = home and not rule.before and scopes.in_parameters(snapshot, start) != listed
         another = opened is not None and is_given_to_another(opened, snapshot, start)
         another = another or (rule.count == 1 and home is not None and is_behind_another(rule, home, snapshot, start))
+        another = another or makes_neighbours(rule, snapshot, start)
         if not misplaced and not another and not is_done(rule, snapshot.text, start):
             if not rule.after:
                 start, end = with_blanks(snapshot.text, start, end)
@@ -89,10 +90,34 @@ def is_behind_another(rule: Replace, home: Snapshot, snapshot: Snapshot, offset:
     return local is not None and (there is None or there.reach != local.reach)
 
 
+def makes_neighbours(rule: Replace, snapshot: Snapshot, offset: int) -> bool:
+    """Whether what is put in would stand beside an operand without a delimiter, as it does not at the edited place."""
+    new = tokens(rule.after)
+    if rule.before or not new or syntax.inside(snapshot, offset) is not None:
+        return False
+    before, after = sides(snapshot, offset, offset)
+    edges = (new[0].text, before[-1:], rule.left[-1:]), (new[-1].text, after[:1], rule.right[:1])
+    return any(
+        is_operand(mine) and any(map(is_operand, there)) and not any(map(is_operand, known))
+        for mine, there, known in edges
+    )
+
+
+def is_operand(token: str) -> bool:
+    return token[0].isalnum() or token[0] in "_'\"`"
+
+
 def is_done(rule: Replace, text: str, start: int) -> bool:
     """Whether the new text, which contains the old one, is there already."""
     at = rule.after.find(rule.before) if rule.before else -1
     return at >= 0 and start >= at and text.startswith(rule.after, start - at)
+
+
+def tells(went: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether a word says what it is about; beside a number or constant, it has to be a name."""
+    is_value = bool(went) and CONSTANTS.issuperset(word for word in went if word.isidentifier())
+    words = [word for word in (*known, *went) if word.isidentifier()]
+    return any(word not in KEYWORDS for word in words) if is_value else bool(words)
 
 
 @lru_cache(maxsize=64)
@@ -111,9 +136,7 @@ def between(rule: Replace, went: list[str], on_the_left: int, on_the_right: int)
     not so many."""
     left, right = rule.left[len(rule.left) - on_the_left :], (*rule.right, "")[:on_the_right]
     known = [*left, *right]
-    if len(left) < on_the_left or len(right) < on_the_right or not any(known):
-        return None
-    if not any(word.isidentifier() for word in (*known, *went)):
+    if len(left) < on_the_left or len(right) < on_the_right or not any(known) or not tells(went, known):
         return None
     before, after = sequence(left), sequence([word for word in right if word])
     after += r"[ \t]*+(?=\r?$)" if "" in right else ""

@@ -1,0 +1,51 @@
+"""Where an edit that was made once is about its own place: a decision, a number in a sentence, a word of a language."""
+
+import re
+
+from mercury_ls.code import syntax
+from mercury_ls.code.differences import WORD
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.lexemes import KEYWORDS
+from mercury_ls.next_edit.places import Place
+from mercury_ls.next_edit.rule import Rule
+
+__all__ = ["is_about_its_place"]
+
+SHORT_WORD = 2
+TRUTHS = frozenset({"false", "true"})
+NUMBERS = re.compile(r"[\d.]+(?:\0[\d.]+)*")
+COMPARED = re.compile(r"(?:[=!]==?|[<>]=?|\bis(?: not)?)[ \t]*\Z")
+
+
+def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether nobody who saw the edit once would repeat it here. True or false, and what something is compared with,
+    are decided one by one; numbers and short words mean nothing in another sentence."""
+    if rule.count > 1 or place.certain or place.text is None:
+        return False
+    before, after = rule.before, rule.after
+    if {before.lower(), after.lower()} == TRUTHS or (not place.text and removes_another(place, snapshot)):
+        return True
+    numbers = NUMBERS.fullmatch(before) is not None and NUMBERS.fullmatch(after) is not None
+    if syntax.inside(snapshot, place.start) is not None:
+        is_short = WORD.fullmatch(before) is not None and len(before) <= SHORT_WORD and before.lower() != after.lower()
+        return is_short or (numbers and is_prose(snapshot, place.start))
+    head = snapshot.text[snapshot.line_start(snapshot.line_of(place.start)) : place.start]
+    return is_keyword_for_name(before, after) or (numbers and COMPARED.search(head) is not None)
+
+
+def is_keyword_for_name(before: str, after: str) -> bool:
+    """Whether a word that is a keyword in some language became a name."""
+    return before in KEYWORDS and after not in KEYWORDS and WORD.fullmatch(after) is not None
+
+
+def is_prose(snapshot: Snapshot, offset: int) -> bool:
+    """Whether it is in a comment or a documentation string."""
+    if syntax.inside(snapshot, offset) == "comment":
+        return True
+    around = syntax.ancestors(snapshot, offset)
+    return any(each.type == "string" and each.parent and each.parent.type == "expression_statement" for each in around)
+
+
+def removes_another(place: Place, snapshot: Snapshot) -> bool:
+    """Whether a definition of another name would go."""
+    return place.likeness < 1.0 and any(place.start <= each.start < place.end for each in syntax.definitions(snapshot))
