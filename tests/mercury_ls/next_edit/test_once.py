@@ -107,7 +107,12 @@ class Item:
         self.value: str = value
         self.type: str = type
 """,
-        "- ",
+        """\
+class Item:
+    def __init__(self, value, kind: str = "plain"):
+        self.value: str = value
+        self.type: str = «kind»
+""",
     ),
     Scenario(
         "a definition that goes",
