@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span
-from mercury_engine.decode.sessions import SessionPool
-from mercury_engine.engine import CROWDED, IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
+from mercury_engine.decode.sessions import CROWDED, SessionPool
+from mercury_engine.engine import IDLE_MEMORY, LEAST_MEMORY, MEMORY, MercuryEngine, Resources, open_engine
 from mercury_engine.model.config import TINY, ModelError
 from mercury_engine.model.network import create, save
 from mercury_engine.model.torch_runtime import TorchRuntime

@@ -16,7 +16,7 @@ from mercury_engine.model.runtime import Cache, Forward
 from mercury_engine.tokens.layout import Frozen
 from mercury_engine.tokens.prefix import HintedPrefix, common_prefix
 
-__all__ = ["EngineSession", "PastAnswer", "SessionPool"]
+__all__ = ["CROWDED", "EngineSession", "PastAnswer", "SessionPool"]
 
 log = logging.getLogger(__name__)
 
