@@ -262,6 +262,22 @@ VERSIONS = [
 """,
     ),
     Scenario(
+        "another type for one field says nothing of other fields",
+        "python",
+        """\
+class Moved(TypedDict):
+    item: Item
+    source: ⟦bytes→str⟧$0
+    destination: bytes
+
+
+class Written(TypedDict):
+    item: Item
+    path: bytes
+""",
+        "- ",
+    ),
+    Scenario(
         "the same replacement for the third time",
         "python",
         """\

@@ -33,8 +33,8 @@ def test_edits_and_questions_are_told_apart_by_other_features():
 
 
 def test_a_line_that_was_edited_since_has_been_seen():
-    edits = ((0, "old()\n", "new()\n"), (2, "old()\n", "old(1)\n"))
-    check("new()\nold()\nold(1)\n", *edits, kind="rename", name="visited", expected={1: 0.0, 2: 1.0})
+    edits = ((0, "a.old()\n", "a.new()\n"), (2, "a.old()\n", "a.old(1)\n"))
+    check("a.new()\na.old()\na.old(1)\n", *edits, kind="rename", name="visited", expected={1: 0.0, 2: 1.0})
 
 
 def test_lines_are_alike_by_the_words_of_their_names():

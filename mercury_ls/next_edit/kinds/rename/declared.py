@@ -8,8 +8,17 @@ from mercury_engine.api import Edit
 from mercury_ls.code import scopes
 from mercury_ls.code.differences import tokens
 from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project
-from mercury_ls.code.symbols import Symbol, declarations, namespace_of, refers_to, symbol_at
+from mercury_ls.code.symbols import (
+    Symbol,
+    called_with_keyword,
+    declarations,
+    is_qualified,
+    namespace_of,
+    refers_to,
+    symbol_at,
+)
 from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.places import defines
 from mercury_ls.next_edit.rule import Rule
@@ -17,6 +26,8 @@ from mercury_ls.next_edit.rule import Rule
 __all__ = ["is_declared", "is_of_a_use", "is_one_of_several", "renamed_symbol", "where_declared"]
 
 MOST_DECLARATIONS = 256
+EXPLICIT = frozenset({"javascript", "python", "tsx", "typescript"})
+"""Languages in which a bare name that a file neither declares nor imports is the language's own."""
 
 
 def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
@@ -75,7 +86,7 @@ def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
 
 def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
     """Whether only a use got another name, and no target of an assignment: the file still declares by the old name what
-    it referred to."""
+    it referred to, or never did, as with names that the language itself has."""
     is_given = defines(rule.left, rule.right)
     return not is_given and project.once(("use", rule, home.path), lambda: refers_to_declared(rule, home))
 
@@ -86,7 +97,10 @@ def refers_to_declared(rule: Rename, home: Snapshot) -> bool:
     if edited is None or scopes.declares(edited):
         return False
     nodes = ((at, scopes.node_at(home, at)) for at in places)
-    declared = (at for at, node in nodes if node is not None and scopes.declares(node))
+    declared = [at for at, node in nodes if node is not None and scopes.declares(node)]
+    language = find(home.language, home.path)
+    if not declared and language is not None and language.id in EXPLICIT:
+        return edited.type.endswith("identifier") and not is_qualified(edited) and not called_with_keyword(edited)
     old = (symbol_at(rule.before, rule.after, home, at, home, places) for at in declared)
     return any(refers_to(each, home, use) for each in old)
 

@@ -32,8 +32,6 @@ from mercury_ls.next_edit.places import Place, defines, matching, nearest, sides
 __all__ = ["find"]
 
 MOST_USES = 4096
-UNKNOWN = "?"
-"""What qualifies a member is no name."""
 QUOTES = frozenset("'\"`")
 SHORT = frozenset(
     {"shorthand_field_identifier", "shorthand_field_initializer", "shorthand_property_identifier"}
@@ -131,13 +129,13 @@ def is_attribute(snapshot: Snapshot, offset: int) -> bool:
 
 
 def is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
-    """Whether a member got another name at a use, and this is a member of something else, as far as names tell."""
+    """Whether a member got another name at a use, and nothing says that this is a member of the same object."""
     node = scopes.node_at(snapshot, offset)
     if symbol.node is None or node is None or scopes.declares(symbol.node) or not scopes.is_member(symbol.node):
         return False
     if called_with_keyword(symbol.node):
         return False
-    return UNKNOWN not in (known := {qualifier_of(symbol.node), qualifier_of(node)}) and len(known) > 1
+    return qualifier_of(node) != qualifier_of(symbol.node)
 
 
 def is_same_there(known: Uses, offset: int) -> bool:
