@@ -41,7 +41,7 @@ colours()
 vim.api.nvim_create_user_command("Mercury", function(given)
   require("mercury.command").run(given.fargs)
 end, {
-  nargs = "+",
+  nargs = "*",
   desc = "mercury: status, stats, why, next, toggle, snooze, sample, restart and more",
   complete = function(typed, line)
     return require("mercury.command").complete(typed, line)

@@ -35,10 +35,11 @@ def test_languages_that_are_open_are_completed(bare):
     assert bare.lua("return vim.fn.getcompletion('Mercury toggle ', 'cmdline')") == ["python"]
 
 
-def test_status_tells_engine_and_decisions(served):
+@pytest.mark.parametrize("command", ["Mercury status", "Mercury"])
+def test_status_tells_engine_and_decisions(served, command):
     served.start()
     suggested(served)
-    served.command("Mercury status")
+    served.command(command)
     served.press("<Esc>", "n")
     state = "ready · fake · copies what is already written · cpu" if served.copies else "ready · mercury · "
     assert state in served.page

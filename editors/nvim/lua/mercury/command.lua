@@ -214,7 +214,7 @@ M.names = vim.tbl_keys(commands)
 table.sort(M.names)
 
 function M.run(arguments)
-  run(commands, unpack(arguments))
+  run(commands, arguments[1] or "status", unpack(arguments, 2))
 end
 
 local function languages()
