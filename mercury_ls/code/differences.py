@@ -35,6 +35,7 @@ MIN_SIMILARITY = 0.35
 WORD = re.compile(r"[^\W\d]\w*")
 OPERATORS = r"[=!]==?|[<>:+\-*/%&|^]=|->|=>|::|&&|\|\||\?\.|\?\?|\*\*|\+\+|--|//|\.\.\.?"
 TOKEN = re.compile(rf"[^\W\d]\w*|\d[\w.]*|{OPERATORS}|[^\w\s]")
+QUOTES = frozenset("'\"")
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
@@ -152,16 +153,23 @@ def unpaired_lines(lines: list[str], known: Sequence[int]) -> Iterator[tuple[int
 
 def align_to_arguments(opcodes: Sequence[tuple], old: list[Token], new: list[Token]) -> Iterator[tuple]:
     """Shifts ambiguous insertions and deletions so that they keep together what belongs together: `f(a, c)` becomes
-    `f(a, b, c)` by `, b` and not `b, `; `g(a)` becomes `g(f(a))` by `f(` and not `(f`; brackets close early."""
+    `f(a, b, c)` by `, b` and not `b, `; `g(a)` becomes `g(f(a))` by `f(` and not `(f`; brackets close early; a string
+    comes whole."""
     for tag, i, j, k, m in opcodes:
         by = 0
         if tag in ("insert", "delete"):
             text, first, stop = (new, k, m) if tag == "insert" else (old, i, j)
-            if first > 0 and text[first - 1].text == text[stop - 1].text and text[stop - 1].text in ",)]}":
+            if first > 0 and text[first - 1].text == text[stop - 1].text and begins(text, first - 1):
                 by = -1
             elif stop < len(text) and text[first].text == text[stop].text and text[first].text in "([{":
                 by = 1
         yield tag, i + by, j + by, k + by, m + by
+
+
+def begins(found: list[Token], at: int) -> bool:
+    """Whether what comes or goes begins with such a token rather than ending with one: with a quote if it opens."""
+    text = found[at].text
+    return text in ",)]}" or (text in QUOTES and sum(each.text == text for each in found[: at + 1]) % 2 == 1)
 
 
 def gap(text: str, found: list[Token], first: int, stop: int) -> tuple[int, int]:

@@ -38,7 +38,7 @@ def learn(example: Example) -> Iterator[Replace]:
 def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Project) -> Iterator[Place]:
     """The same tokens; between the same neighbours only, if they are not distinctive."""
     listed = home and scopes.in_parameters(home, rule.offset(home))
-    if listed and rule.function and rule.count == 1:
+    if listed and rule.count == 1 and (rule.function or rule.before.strip()):
         return
     change = changed_at(rule, rule.function, snapshot, home) if home and rule.function and rule.count == 1 else None
     opened = change and {m.end() for m in called(rule.function, snapshot) if is_called(change, snapshot, m.start())}
@@ -49,7 +49,7 @@ def find(rule: Replace, snapshot: Snapshot, home: Snapshot | None, project: Proj
         misplaced = home and not rule.before and scopes.in_parameters(snapshot, start) != listed
         another = opened is not None and is_given_to_another(opened, snapshot, start)
         another = another or (rule.count == 1 and home is not None and is_behind_another(rule, home, snapshot, start))
-        another = another or makes_neighbours(rule, snapshot, start)
+        another = another or is_out_of_line(rule, snapshot, start)
         if not misplaced and not another and not is_done(rule, snapshot.text, start):
             if not rule.after:
                 start, end = with_blanks(snapshot.text, start, end)
@@ -90,17 +90,22 @@ def is_behind_another(rule: Replace, home: Snapshot, snapshot: Snapshot, offset:
     return local is not None and (there is None or there.reach != local.reach)
 
 
-def makes_neighbours(rule: Replace, snapshot: Snapshot, offset: int) -> bool:
-    """Whether what is put in would stand beside an operand without a delimiter, as it does not at the edited place."""
+def is_out_of_line(rule: Replace, snapshot: Snapshot, offset: int) -> bool:
+    """Whether what is put in would stand beside an operand without a delimiter, or would be one of a row that is none
+    here, as it is not at the edited place."""
     new = tokens(rule.after)
     if rule.before or not new or syntax.inside(snapshot, offset) is not None:
         return False
     before, after = sides(snapshot, offset, offset)
-    edges = (new[0].text, before[-1:], rule.left[-1:]), (new[-1].text, after[:1], rule.right[:1])
-    return any(
-        is_operand(mine) and any(map(is_operand, there)) and not any(map(is_operand, known))
-        for mine, there, known in edges
+    edges = (new[0].text, rule.right[:1], after[:1]), (new[-1].text, rule.left[-1:], before[-1:])
+    row = any((mine,) == known and [mine] != there for mine, known, there in edges if not is_operand(mine))
+    edges = (new[0].text, rule.left[-1:], before[-1:]), (new[-1].text, rule.right[:1], after[:1])
+    beside = (
+        any(map(is_operand, there)) and not any(map(is_operand, known))
+        for mine, known, there in edges
+        if is_operand(mine)
     )
+    return row or any(beside)
 
 
 def is_operand(token: str) -> bool:

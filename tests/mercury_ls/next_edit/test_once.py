@@ -156,6 +156,63 @@ export async function request(opts: Options) {
         "- ",
     ),
     Scenario(
+        "a word that is all of a string is none in a sentence",
+        "python",
+        '''\
+class Text(Type):
+    name = "⟦text→string⟧$0"
+
+    def describe(self):
+        """Describes the range for use in help text."""
+''',
+        "- ",
+    ),
+    Scenario(
+        "another string in a union",
+        "typescript",
+        """\
+type ColorMode = 'ansi' | 'css'⟦→ | 'html'⟧$0 | 'none';
+
+function parts(opts: { colorMode: ColorMode }) {
+  if (opts.colorMode === 'none') {
+    return [];
+  }
+  return [opts.colorMode];
+}
+""",
+        "- ",
+    ),
+    Scenario(
+        "the type and the default of one parameter",
+        "python",
+        """\
+class MissingParameter(BadParameter):
+    def __init__(self, message: ⟦str | None = None→str = ""⟧$0, ctx: Context | None = None) -> None:
+        super().__init__(message, ctx)
+
+
+class NoSuchOption(UsageError):
+    def __init__(self, name: str, message: str | None = None, ctx: Context | None = None) -> None:
+        super().__init__(message, ctx)
+""",
+        "- ",
+    ),
+    Scenario(
+        "a parameter without a default",
+        "python",
+        """\
+class UsageError(ClickException):
+    def __init__(self, message: str, ctx: ⟦Context | None = None→Context⟧$0) -> None:
+        super().__init__(message)
+
+
+class BadParameter(UsageError):
+    def __init__(self, message: str = "", ctx: Context | None = None, hint: str | None = None) -> None:
+        super().__init__(message, ctx)
+""",
+        "- ",
+    ),
+    Scenario(
         "an element in a list that was empty",
         "python",
         """\

@@ -50,7 +50,7 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
         return []
     own = origin(rule, home)
     code = [span for span in spans if within(snapshot, *span) == own]
-    if own is not None and home is not snapshot:
+    if own is not None and (home is not snapshot or is_quoted(rule.left[-1:], rule.right[:1])):
         code = [span for span in code if is_whole_text(rule, snapshot, *span)]
     if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
         return [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
@@ -107,8 +107,13 @@ def symbol_in(
 
 def is_whole_text(rule: Rename, snapshot: Snapshot, start: int, end: int) -> bool:
     """A word in a string or comment is no name in other files, unless it is all of the string in both places."""
-    around = (rule.left[-1:], rule.right[:1], snapshot.text[start - 1 : start], snapshot.text[end : end + 1])
-    return all(len(each) == 1 and each[0] in QUOTES for each in around)
+    there = snapshot.text[max(start - 1, 0) : start], snapshot.text[end : end + 1]
+    return is_quoted(rule.left[-1:], rule.right[:1]) and is_quoted(*there)
+
+
+def is_quoted(left: Sequence[str], right: Sequence[str]) -> bool:
+    """Whether the tokens beside a word make all of a string of it."""
+    return all(len(each) == 1 and each[0] in QUOTES for each in (left, right))
 
 
 def has_its_own(rule: Rename, snapshot: Snapshot, project: Project) -> bool:
