@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,6 @@ NEXT_EDITS, LINES = "next edits", "lines and blocks"
 QUANTISED = "{} are quantised already ({}): add the model that they were made from, and choose --int8 or --int4"
 FROM_QWEN = ("Qwen", "Dream", "SDAR", "Fast_dLLM")
 """Tokenizers, by the beginning of their class's name, that split texts as Qwen's does."""
-LARGEST_HEADER = 100 << 20
 
 
 class Identity(Struct, frozen=True):
@@ -56,10 +56,13 @@ def identify(folder: Path, name: str, prompt: str = "") -> Identity:
     `name` is what the model is called where it comes from: some families differ in nothing else. `prompt` is what the
     user says its prompts look like.
     """
-    config, tokens = small_file(folder / "config.json"), added_tokens(folder)
-    architecture = ", ".join(map(str, config.get("architectures") or ["not named"]))
+    config = small_file(folder / "config.json")
+    tokens = added_tokens(folder, config.get("vocab_size"))
+    named = config.get("architectures")
+    architecture = ", ".join(map(str, named)) if named and isinstance(named, list) else "not named"
     if quantised := config.get("quantization_config"):
-        raise EngineError(f"{name}: {QUANTISED.format('its weights', quantised.get('quant_method', 'unknown'))}")
+        method = quantised.get("quant_method", "unknown") if isinstance(quantised, dict) else quantised
+        raise EngineError(f"{name}: {QUANTISED.format('its weights', method)}")
     kind, prompt, answers = named_kind(prompt) if prompt else found_kind(config, tokens, name, architecture)
     check_architecture(folder / "config.json", config)
     return Identity(kind, prompt, architecture, answers)
@@ -126,9 +129,18 @@ def complete_tokenizer(folder: Path) -> None:
     from_files(folder).save(str(folder / "tokenizer.json"))
 
 
-def added_tokens(folder: Path) -> frozenset[str]:
-    tokenizer = small_file(folder / "tokenizer.json")
-    return frozenset(str(token.get("content")) for token in tokenizer.get("added_tokens") or [])
+def added_tokens(folder: Path, room: Any) -> frozenset[str]:
+    """Of a tokenizer that can be used and, where `room` is a number, has no more tokens than the model."""
+    from mercury_engine.tokens.pretrained import PretrainedTokenizer
+
+    small_file(path := folder / "tokenizer.json")
+    tokenizer = PretrainedTokenizer(path)
+    if isinstance(room, int) and tokenizer.vocabulary > room:
+        raise EngineError(
+            f"{path}: has {tokenizer.vocabulary} tokens, and config.json says {room}: they belong to different models; "
+            "get the model again"
+        )
+    return tokenizer.added
 
 
 def small_file(path: Path) -> dict[str, Any]:
@@ -146,26 +158,10 @@ def small_file(path: Path) -> dict[str, Any]:
 
 
 def weigh(files: list[Path]) -> int:
-    """The number of parameters in safetensors files, from their headers."""
-    return sum(elements(entry) for path in files for name, entry in header(path).items() if name != "__metadata__")
+    """The number of parameters in safetensors files, whose headers must fit them."""
+    from mercury_engine.model.stored import stored_tensors
 
-
-def elements(entry: Any) -> int:
-    count = 1
-    for size in entry.get("shape", ()):
-        count *= int(size)
-    return count
-
-
-def header(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if length > min(LARGEST_HEADER, path.stat().st_size):
-                raise ValueError("its header is longer than the file")
-            return json.loads(file.read(length))
-    except (OSError, ValueError, RecursionError) as error:
-        raise EngineError(f"{path}: is no safetensors file ({error}); get it again") from error
+    return sum(prod(tensor.shape) for path in files for tensor in stored_tensors(path, "get it again").values())
 
 
 def convert(source: Path, target: Path, record: ModelRecord, report: Report) -> None:

@@ -121,6 +121,8 @@ ARCHITECTURES = {
 """By the class that a config names. Diffusion models are the autoregressive one that they were made from, under another
 mask."""
 
+LARGEST = 1 << 20
+
 ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
@@ -133,7 +135,9 @@ ACTIVATIONS: dict[str, Activation] = {
 def architecture_of(path: Path, found: Mapping[str, Any]) -> tuple[str, Architecture]:
     """The architecture of a config with its name."""
     named = found.get("architectures") or []
-    name = next((kind for kind in named if kind in ARCHITECTURES), None)
+    if not isinstance(named, list):
+        raise ModelError(f"{path}: architectures is {named!r}, not a list; {DOWNLOAD}")
+    name = next((kind for kind in map(str, named) if kind in ARCHITECTURES), None)
     if name is None:
         told = ", ".join(map(str, named)) or found.get("model_type") or "not named"
         raise ModelError(f"{path}: the architecture is {told}, which cannot run in process; {ELSEWHERE}")
@@ -143,18 +147,28 @@ def architecture_of(path: Path, found: Mapping[str, Any]) -> tuple[str, Architec
 def config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[int, ...]], context: int) -> ModelConfig:
     """The config in our terms. `weights` are the shapes of the weights by our names: what there are of them says more
     than a config does. `context` bounds it, where it is not 0."""
+    try:
+        return msgspec.convert(msgspec.to_builtins(_config_of(path, found, weights, context)), ModelConfig)
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        raise ModelError(f"{path}: has a value of the wrong kind ({error}); {DOWNLOAD}") from error
+
+
+def _config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[int, ...]], context: int) -> ModelConfig:
     name, architecture = architecture_of(path, found)
     _refuse(path, found, name)
     found = architecture.defaults | found
     sizes = found | {usual: found[own] for usual, own in architecture.sizes.items() if own in found}
     heads, width = _size(path, sizes, "num_attention_heads"), _size(path, sizes, "hidden_size")
-    head_width = sizes.get("head_dim") or width // heads
+    head_width = _size(path, {"head_dim": sizes.get("head_dim") or width // heads}, "head_dim")
+    layers = _size(path, sizes, "num_hidden_layers")
+    if weights and layers > len(weights):
+        raise ModelError(f"{path}: num_hidden_layers is {layers}, and there are {len(weights)} weights; {DOWNLOAD}")
     frequencies, rope_scale = _rotation(path, sizes, head_width)
     first = "layers.0."
     return ModelConfig(
         name=path.parent.name,
         width=width,
-        layers=_size(path, sizes, "num_hidden_layers"),
+        layers=layers,
         heads=heads,
         kv_heads=sizes.get("num_key_value_heads") or heads,
         head_width=head_width,
@@ -217,8 +231,8 @@ def _refuse(path: Path, found: Mapping[str, Any], name: str) -> None:
 
 def _size(path: Path, found: Mapping[str, Any], name: str) -> int:
     value = found.get(name)
-    if not isinstance(value, int) or value < 1:
-        raise ModelError(f"{path}: {name} is {value!r}, not a number from 1 on; {DOWNLOAD}")
+    if not isinstance(value, int) or not 1 <= value <= LARGEST:
+        raise ModelError(f"{path}: {name} is {value!r}, not a number from 1 to {LARGEST}; {DOWNLOAD}")
     return value
 
 

@@ -20,6 +20,7 @@ from mercury_engine.tokens.vocabulary import MAXIMUM_PART
 __all__ = ["PretrainedTokenizer"]
 
 CACHED_PARTS = 1 << 13
+LARGEST = 1 << 22
 
 BOUNDARIES = (
     re.compile(r"(?<=[ \t\n])(?=[ \t][!-/:-~])|(?<=\S\n)(?=[!-.:-~])"),
@@ -45,13 +46,18 @@ class PretrainedTokenizer(Spelling):
 
     def __init__(self, path: Path) -> None:
         self._source = str(path)
+        try:
+            self._open(path)
+        except EngineError:
+            raise
+        except Exception as error:  # the binding raises plain Exception
+            raise EngineError(f"{path}: not a tokenizer file ({error}); add the model again") from error
+
+    def _open(self, path: Path) -> None:
         spec = _read(path)
         self._special = {token["content"]: token["id"] for token in spec["added_tokens"] if not _is_text(token)}
         spec["added_tokens"] = [token for token in spec["added_tokens"] if _is_text(token)]
-        try:
-            self._rust = tokenizers.Tokenizer.from_str(msgspec.json.encode(spec).decode())
-        except Exception as error:  # the binding raises plain Exception
-            raise EngineError(f"{path}: not a tokenizer file ({error}); add the model again") from error
+        self._rust = tokenizers.Tokenizer.from_str(msgspec.json.encode(spec).decode())
         self._byte_level = _is_byte_level(spec)
         super().__init__(_spellings(spec, self._special, path))
         self.added = frozenset(self._special)
@@ -121,8 +127,6 @@ def _read(path: Path) -> dict:
         kind = spec["model"].get("type", "BPE")
     except OSError as error:
         raise EngineError(f"{path}: cannot read the tokenizer ({error}); add the model again") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise EngineError(f"{path}: not a tokenizer file ({error}); add the model again") from error
     if kind != "BPE":
         raise EngineError(f"{path}: a tokenizer of type {kind}; BPE is the only one that mercury-ls reads")
     without = {"post_processor": None, "truncation": None, "padding": None}
@@ -154,7 +158,10 @@ def _is_text(token: dict) -> bool:
 def _spellings(spec: dict, special: dict[str, int], path: Path) -> list[bytes]:
     symbols: dict[str, int] = spec["model"]["vocab"]
     texts = {token["content"]: token["id"] for token in spec["added_tokens"]}
-    spelled = [b""] * (1 + max([*symbols.values(), *special.values(), *texts.values()], default=0))
+    last = max([*symbols.values(), *special.values(), *texts.values()], default=0)
+    if last > LARGEST:
+        raise EngineError(f"{path}: has a token of number {last}, and {LARGEST} are the most; get the model again")
+    spelled = [b""] * (1 + last)
     of_symbol = _byte_level if _is_byte_level(spec) else _falling_back if spec["model"].get("byte_fallback") else None
     if of_symbol is None:
         raise EngineError(f"{path}: neither a byte-level tokenizer nor one that falls back on bytes; it loses text")

@@ -138,6 +138,13 @@ def test_pickles_are_no_weights(home, stand_in):
         ({"specials": ("<|endoftext|>",)}, "was not trained to fill in the middle"),
         ({"architectures": ["T5ForConditionalGeneration"]}, "T5ForConditionalGeneration, which cannot run in process"),
         ({"quantization_config": {"quant_method": "awq"}}, "its weights are quantised already (awq)"),
+        ({"quantization_config": "awq"}, "its weights are quantised already (awq)"),
+        ({"architectures": 5}, "architectures is 5, not a list"),
+        ({"num_hidden_layers": 10**30}, "num_hidden_layers is 1000"),
+        ({"head_dim": 10**10}, "head_dim is 10000000000"),
+        ({"rope_theta": "x"}, "has a value of the wrong kind"),
+        ({"num_key_value_heads": "x"}, "has a value of the wrong kind"),
+        ({"vocab_size": 100}, ["has 264 tokens, and config.json says 100", "different models"]),
     ],
 )
 def test_a_model_that_cannot_be_used_is_refused_before_its_weights(home, tmp_path, changes, said):
@@ -170,6 +177,35 @@ def test_a_gguf_file_becomes_a_model(home, tmp_path):
     record, _ = made(file)
     assert (record.name, record.prompt, record.source) == ("tiny-q8_0", "qwen", str(file))
     assert {path.name for path in (home / record.name).iterdir()} == {"model.json", "weights.safetensors", *SMALL}
+
+
+def test_more_layers_than_weights_are_not_counted(home, tmp_path):
+    check_refused("num_hidden_layers is 1000000, and there are", checkpoint(tmp_path / "tiny", num_hidden_layers=10**6))
+
+
+@pytest.mark.parametrize(
+    "header", [b"", b"null", b'{"a": 1}', b'{"a": {"dtype": "F32", "shape": ["x"], "data_offsets": [0, 4]}}']
+)
+def test_a_damaged_file_of_weights_is_named(home, tmp_path, header):
+    file = checkpoint(tmp_path / "tiny") / "model.safetensors"
+    file.write_bytes(len(header).to_bytes(8, "little") + header)
+    check_refused([str(file), "get it again"], tmp_path / "tiny")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"added_tokens": 5}, "not a tokenizer file"),
+        ({"added_tokens": ["x"]}, "not a tokenizer file"),
+        ({"model": {"type": "BPE", "vocab": 5, "merges": []}}, "not a tokenizer file"),
+        ({"model": {"type": "BPE", "vocab": {"a": 10**9}, "merges": []}}, "a token of number 1000000000"),
+        ({"model": {"type": "Unigram", "vocab": []}}, "BPE is the only one"),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_used_is_refused(home, tmp_path, changes, said):
+    file = checkpoint(tmp_path / "tiny") / "tokenizer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    check_refused([str(file), said], tmp_path / "tiny")
 
 
 @pytest.mark.parametrize("name", SMALL)
