@@ -74,7 +74,7 @@ class Edit(Struct, frozen=True):
 
 
 class Members(Struct, frozen=True):
-    """The names that exist behind `receiver` and a dot, and how many files of the project use each. The receiver "" is
+    """The names that exist behind `receiver` and a dot, and how often the file uses each there. The receiver "" is
     whatever the dot before the cursor follows. Unless they are `complete`, others may exist."""
 
     receiver: str
