@@ -62,7 +62,7 @@ class AnalyserProcess:
             try:
                 async with asyncio.timeout(self._patience):
                     known = await self._answer(ask)
-            except (OSError, EOFError, TimeoutError, ValueError, msgspec.DecodeError) as error:
+            except (OSError, EOFError, NotImplementedError, TimeoutError, ValueError, msgspec.DecodeError) as error:
                 log.info("no names from %s, which rests for %.0f s: %r", self._command[-1], self._rest, error)
                 self._resting_until = self._clock() + self._rest
                 self._rest = min(2 * self._rest, LONGEST_REST)

@@ -42,10 +42,12 @@ QUOTES_AND_COMMENTS = re.compile(r"[\"'`#]|//")
 
 
 class Candidate(Struct, frozen=True):
-    """A name as the tokens by which the answer would go on, and how often it is used already."""
+    """A name as the tokens by which the answer would go on, and how often it is used already. It is not `whole` if it
+    ends in underscores, which share a token with what follows: these are left to the model."""
 
     path: tuple[int, ...]
     uses: int
+    whole: bool = True
 
 
 class KnownNames:
@@ -77,9 +79,13 @@ class KnownNames:
             names = [*_pairs(members)] if members else []
         else:
             return []
-        found = [Candidate(tuple(self._tokenizer.encode(start + name)), uses) for name, uses in names]
+        found = [self._candidate(start, name, uses) for name, uses in names]
         unlisted = members is not None and not members.complete and all(one.path[0] != token for one in found)
         return [] if unlisted else found
+
+    def _candidate(self, start: str, name: str, uses: int) -> Candidate:
+        stem = name.rstrip("_") or name
+        return Candidate(tuple(self._tokenizer.encode(start + stem)), uses, stem == name)
 
     def _behind(self, ids: Sequence[int]) -> Members | None:
         line = (self._before + self._tokenizer.decode(ids)).rpartition("\n")[2]
@@ -131,7 +137,7 @@ class Rivals(Struct, frozen=True, eq=False):
         for row_V, token in zip(branch_SV[:-1], candidate.path[1:], strict=True):
             found += float(chooser.log_probabilities(row_V, typed)[token])
             typed = chooser.left(typed, token)
-        return max(found + chooser.log_end_of_word(branch_SV[-1]), LEAST)
+        return max(found + (chooser.log_end_of_word(branch_SV[-1]) if candidate.whole else 0.0), LEAST)
 
 
 def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:

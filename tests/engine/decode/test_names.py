@@ -54,6 +54,10 @@ def test_an_answer_reaches_a_member_behind_a_known_receiver(said, following, exp
     assert candidates("return ", said, following, SHAPE) == expected
 
 
+def test_underscores_at_the_end_are_left_to_the_model():
+    assert candidates("super().", "", ".", Members("", ("__init__", "_"), (0, 0))) == ["().__init", "()._"]
+
+
 def test_a_list_that_may_lack_names_leaves_others_free():
     some = Members("self", ("width",), (0,), complete=False)
     assert candidates("return ", "self", ".width", some) == [".width"]
