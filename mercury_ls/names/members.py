@@ -1,8 +1,9 @@
 """What is known of the members around the cursor: answered at once, and learned while nobody waits."""
 
 import asyncio
+import time
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from msgspec import Struct
@@ -20,6 +21,8 @@ MOST_PLACES = 256
 MOST_NAMES = 256
 """Of one receiver, those that the file uses first."""
 LARGEST_TEXT = 1 << 18
+HOLDS_SECONDS = 60.0
+"""What is known of a receiver that is only near is not asked for again sooner, whatever is typed."""
 
 
 class Wanted(Struct, frozen=True):
@@ -30,18 +33,24 @@ class Wanted(Struct, frozen=True):
 
 
 class Learned(Struct, frozen=True):
-    """What was known of a receiver in one version of its file."""
+    """What was known of a receiver in one version of its file, and when."""
 
     known: Known
     text: str
+    at: float
+
+    def still_holds(self, wanted: Wanted, now: float) -> bool:
+        recent = now - self.at < HOLDS_SECONDS and not wanted.place.is_cursor
+        return recent or self.text == wanted.snapshot.text
 
 
 class KnownMembers:
     """Asks the analyser about one place at a time, the cursor's first. Nobody waits for an answer: it serves the next
     request there."""
 
-    def __init__(self, analyser: Analyser | None = None) -> None:
+    def __init__(self, analyser: Analyser | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._analyser = analyser
+        self._clock = clock
         self._learned: OrderedDict[tuple[str, str, str], Learned] = OrderedDict()
         self._wanted: deque[Wanted] = deque()
         self._work: asyncio.Task[None] | None = None
@@ -106,10 +115,11 @@ class KnownMembers:
             wanted = self._wanted.popleft()
             key = wanted.snapshot.uri, *wanted.place.key
             before = self._learned.get(key)
-            if before is not None and before.text == wanted.snapshot.text:
+            if before is not None and before.still_holds(wanted, self._clock()):
                 continue
             known = await self._analyser.ask(asked(wanted.snapshot, wanted.place))
-            self._learned[key] = Learned(known if known.names or before is None else before.known, wanted.snapshot.text)
+            kept = known if known.names or before is None else before.known
+            self._learned[key] = Learned(kept, wanted.snapshot.text, self._clock())
             self._learned.move_to_end(key)
             if len(self._learned) > MOST_PLACES:
                 self._learned.popitem(last=False)

@@ -108,6 +108,16 @@ async def test_a_place_is_asked_about_once_and_again_when_the_text_has_changed(a
     await members.close()
 
 
+async def test_what_is_only_near_is_asked_about_again_after_a_while(analyser):
+    now = [0.0]
+    members = KnownMembers(analyser, clock=lambda: now[0])
+    for now[0], marked in ((0.0, "response.a\n$0"), (59.0, "response.a\n$0\n"), (61.0, "response.a\n$0\n\n")):
+        members.look_ahead(*drawn(marked))
+        await members.settled()
+    assert analyser.asked == ["response", "response"]
+    await members.close()
+
+
 async def test_what_is_looked_ahead_for_gives_way_to_the_cursor(analyser):
     members = KnownMembers(analyser)
     members.look_ahead(*drawn("def f(one, two):\n    $0\n"))
