@@ -125,6 +125,7 @@ class Box:
 class Watcher:
     def attach(self):
         register("copied", self.⟦remember→copy⟧$0)
+        register("linked", self.remember)
         for item in self.items:
             self.remember(item)
 

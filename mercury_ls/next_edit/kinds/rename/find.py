@@ -74,9 +74,11 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
 
 
 def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[tuple[int, int]]) -> Iterator[Place]:
-    """The nearest of these places, whatever the old name stands for there."""
+    """The nearest of these places in lines that say the same, whatever the old name stands for there."""
+    same = {line.strip() for line in rule.lines_before.splitlines()}
     for start, end in nearest([*spans], snapshot, rule):
-        yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
+        if snapshot.line(snapshot.line_of(start)).strip() in same:
+            yield with_likeness(Place(start, end, rule.after), rule.left, rule.right, snapshot)
 
 
 def mentioned(rule: Rename, snapshot: Snapshot) -> list[tuple[int, int]]:
