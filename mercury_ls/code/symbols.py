@@ -21,6 +21,8 @@ __all__ = [
     "category",
     "declarations",
     "is_capitalized",
+    "is_of_another_self",
+    "is_of_self",
     "is_qualified",
     "last_name",
     "owner_of",
@@ -122,7 +124,7 @@ def refers_to(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
     if symbol.owner is not None:
         return is_member_of(symbol.owner, symbol, snapshot, node)
     if scopes.is_member(symbol.node):
-        return scopes.is_member(node)
+        return scopes.is_member(node) and not called_with_keyword(node) and not is_of_another_self(symbol.node, node)
     return not symbol.module_level or may_be_module_level(symbol, snapshot, node)
 
 
@@ -230,6 +232,18 @@ def is_member_of(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) ->
     if around is None or not are_related(around, owner):
         return False
     return owner_of(node) is not None or allows_bare_members(snapshot)
+
+
+def is_of_self(node: Node) -> bool:
+    return is_qualified(node) and qualifier_of(node) in SELVES
+
+
+def is_of_another_self(member: Node, node: Node) -> bool:
+    """Whether both are members of the objects whose methods use them, and these are of unrelated types."""
+    if not is_of_self(member) or not is_of_self(node):
+        return False
+    one, other = enclosing(member), enclosing(node)
+    return one is not None and other is not None and not are_related(one, other)
 
 
 def is_qualified_by_owner(owner: Node, symbol: Symbol, snapshot: Snapshot, node: Node) -> bool:

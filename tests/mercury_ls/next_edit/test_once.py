@@ -213,6 +213,54 @@ class BadParameter(UsageError):
         "- ",
     ),
     Scenario(
+        "a member of an unrelated class has the same name",
+        "python",
+        """\
+class Parser:
+    def __init__(self, option):
+        self.⟦option→choice⟧$0 = option
+
+
+class Completer:
+    def __init__(self, option):
+        self.option = option
+""",
+        "- ",
+    ),
+    Scenario(
+        "a member is no keyword of a call",
+        "python",
+        """\
+class FileError(Exception):
+    def __init__(self, filename, shown):
+        self.shown = shown
+        self.⟦filename→path⟧$0 = filename
+
+    def message(self):
+        return "{filename}: not found".format(filename=self.shown)
+""",
+        "- ",
+    ),
+    Scenario(
+        "a member whose name others have as well, of objects that may be any of them",
+        "python",
+        """\
+class Context:
+    def __init__(self):
+        self.⟦params→values⟧$0 = {}
+
+    def forward(self, other):
+        for param in other.params:
+            other.invoke(param)
+
+
+class Command:
+    def __init__(self):
+        self.params = []
+""",
+        "- ",
+    ),
+    Scenario(
         "an element in a list that was empty",
         "python",
         """\

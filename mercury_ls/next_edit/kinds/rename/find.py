@@ -13,6 +13,8 @@ from mercury_ls.code.scopes import whole
 from mercury_ls.code.symbols import (
     Symbol,
     called_with_keyword,
+    is_of_another_self,
+    is_of_self,
     is_qualified,
     qualifier_of,
     redeclares,
@@ -60,6 +62,8 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
         same = [span for span in code if is_same_there(uses, span[0]) and uses.is_certain(span[0])]
     else:
         same = [span for span in code if refers_to(symbol, snapshot, span[0])]
+        if is_anybodys(symbol, snapshot, [start for start, _ in code], [start for start, _ in same]):
+            return []
         if rule.count == 1 and home is not None and not defines(rule.left, rule.right):
             same = [span for span in same if not is_of_another(symbol, snapshot, span[0])]
         same = same if home is not None else [span for span in same if not is_attribute(snapshot, span[0])]
@@ -71,6 +75,17 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     found = [with_likeness(place, rule.left, rule.right, snapshot) for place in places]
     gone = home is snapshot and is_declaration_gone(rule, snapshot, symbol, found)
     return [replace(place, declaration_gone=gone, bound=certain, certain=certain) for place in found]
+
+
+def is_anybodys(symbol: Symbol, snapshot: Snapshot, places: Sequence[int], same: Sequence[int]) -> bool:
+    """Whether another type of the file has a member of this name, so that nobody can tell whose the others are."""
+    member = symbol.node
+    if member is None or symbol.owner is not None or not is_of_self(member):
+        return False
+    found = [(at, node) for at in places if (node := scopes.node_at(snapshot, at)) is not None]
+    return any(is_of_another_self(member, node) for _, node in found) and any(
+        at in same and not is_of_self(node) for at, node in found
+    )
 
 
 def replaced(rule: Rename, snapshot: Snapshot, spans: Sequence[tuple[int, int]]) -> Iterator[Place]:
