@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -12,6 +11,7 @@ __all__ = ["HOSTED", "File", "Folder", "Hub", "Server", "Source", "checked_name"
 
 HUB_ID = re.compile(r"(?:hf:)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)")
 HUB_PAGE = re.compile(r"https://(?:www\.)?huggingface\.co/([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)/?")
+ADDRESS = re.compile(r"https?://((?:\[[0-9a-fA-F:.]+\]|[^\s\[\]/:@?#]+)(?::[0-9]{1,5})?)(?:/[^\s@?#]*)?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 RESERVED = ("auto", "fake")
 OLLAMA = "http://127.0.0.1:11434"
@@ -68,10 +68,10 @@ def parse(text: str) -> tuple[Source, str]:
         return Server(OLLAMA, model, "ollama"), named(f"ollama-{model}")
     if found := HUB_PAGE.fullmatch(text) or HUB_ID.fullmatch(text):
         return Hub(found[1]), named(found[1].partition("/")[2])
-    if re.match("https?://", text):
-        if "@" in (site := urlsplit(text).netloc):
-            raise EngineError("a key does not belong into an address: give its place with --key env:NAME")
-        return Server(text.rstrip("/")), named(site)
+    if found := ADDRESS.fullmatch(text):
+        return Server(text.rstrip("/")), named(found[1])
+    if re.match("https?://.*[@?#]", text):
+        raise EngineError("a key does not belong into an address: give its place with --key env:NAME")
     path = Path(text).expanduser()
     if text and path.is_dir():
         return Folder(path.resolve()), named(path.resolve().name)

@@ -36,13 +36,17 @@ def test_files_and_folders_are_found(tmp_path, monkeypatch):
     assert parse("./a.Q8_0.gguf") == (File(tmp_path / "a.Q8_0.gguf"), "a.q8_0")
 
 
-@pytest.mark.parametrize("text", ["", "nowhere", "./nowhere", "a/b/c", "ftp://host", "model.bin"])
+@pytest.mark.parametrize(
+    "text", ["", "nowhere", "./nowhere", "a/b/c", "ftp://host", "model.bin", "http://", "http://[::1", "http://h:x"]
+)
 def test_anything_else_is_refused_with_what_there_is(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EngineError, match="is no source of a model: give a hub id"):
         parse(text)
 
 
-def test_keys_are_kept_out_of_addresses():
-    with pytest.raises(EngineError, match="--key env:NAME"):
-        parse("https://user:secret@host")
+@pytest.mark.parametrize("address", ["https://user:secret@host", "http://host?key=secret", "http://host/v1#secret"])
+def test_keys_are_kept_out_of_addresses(address):
+    with pytest.raises(EngineError, match="--key env:NAME") as refused:
+        parse(address)
+    assert "secret" not in str(refused.value)
