@@ -123,6 +123,7 @@ def chosen(options: argparse.Namespace, name: str) -> int:
     file = chosen_file(options) or user_file()
     choose.write(name, file)
     print(f"engine.model = {json.dumps(name)} in {abbreviated(str(file))}: {info.model} on {info.device}")
+    sys.stderr.writelines(f"{note}\n" for note in info.notes)
     loaded = load_settings(options)
     if loaded.settings.engine.address:
         return report_other(

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.cli import main, model
 from mercury_ls.models import library
 from mercury_ls.models import measure as measuring
@@ -199,6 +200,25 @@ def test_a_server_is_added_and_tested_and_chosen_while_it_answers(home, capsys):
     check(capsys, "use llama", 1, f"{address} does not answer", "start the server")
     (row,) = [row for row in json.loads(check(capsys, "list --json", 0))["models"] if row["name"] == "llama"]
     assert (row["in_use"], row["kind"]) == (True, "server")
+
+
+def test_use_says_why_only_the_model_of_this_machine_answers(home, capsys):
+    folder = home / "data/models/theirs"
+    folder.mkdir(parents=True)
+    address = f"http://127.0.0.1:{free_port()}"
+    write_record(
+        ModelRecord(
+            name="theirs",
+            kind="server",
+            prompt="qwen",
+            protocol="llama",
+            address=address,
+            key="env:NO_KEY",
+            local="auto",
+        ),
+        folder,
+    )
+    check(capsys, "use theirs", 0, "there is none at env:NO_KEY")
 
 
 def test_a_server_that_is_not_there_is_not_added(home, capsys):
