@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -114,11 +114,13 @@ def forget(name: str) -> None:
 
 
 def keep(known: dict[str, Measured]) -> None:
+    """Or not: a disk that is full or read-only costs a column of `model list`."""
     file = state_file()
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = file.with_suffix(".new")
-    draft.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=2) + b"\n")
-    draft.replace(file)
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(known), indent=2) + b"\n")
+        draft.replace(file)
 
 
 def state_file() -> Path:

@@ -272,6 +272,12 @@ def test_measurements_that_cannot_be_read_are_none(home, tmp_path):
     assert library.measurements() == {}
 
 
+def test_where_nothing_can_be_noted_a_model_is_still_added(home, tmp_path):
+    (tmp_path / "state").touch()
+    library.note("tiny", library.Measured(1, 1, 1, 1))
+    assert made(checkpoint(tmp_path / "tiny"))[0].name == "tiny"
+
+
 def test_a_damaged_record_is_shown_as_one(home, tmp_path):
     made(checkpoint(tmp_path / "tiny"))
     (home / "tiny/model.json").write_text("{")
