@@ -33,8 +33,8 @@ def open_decoder(folder: Path, record: ModelRecord, resources: Resources) -> Run
 
 
 def read_decoder(folder: Path, context: int = CONTEXT) -> tuple[ModelConfig, Weights]:
-    """Quantised weights where there are any, else the float ones of the checkpoint."""
-    if (folder / WEIGHTS_FILE).exists():
+    """The float weights of a checkpoint as it was downloaded, else the quantised ones."""
+    if (folder / WEIGHTS_FILE).exists() or not any(folder.glob("*.safetensors")):
         return read_converted(folder, context)
     checkpoint = read_checkpoint(folder, context)
     return checkpoint.config, {name: weight.rows() for name, weight in checkpoint.weights.items()}

@@ -271,6 +271,10 @@ def check_refused(folder, *words):
     assert [word for word in (str(folder), *words) if word not in str(caught.value)] == []
 
 
+def test_an_added_model_without_its_weights_is_to_be_added_again(tmp_path):
+    check_refused(tmp_path, "weights.safetensors", "add the model again")
+
+
 SERVER = "llama-server or Ollama"
 
 
