@@ -100,7 +100,13 @@ def open_server(record: ModelRecord, settings: "EngineSettings", report: Report,
 
 
 def of_this_machine(record: ModelRecord) -> Path | None:
-    folder = resolve(record.local)
+    try:
+        folder = resolve(record.local)
+    except EngineError as error:
+        raise EngineError(
+            f"{record.name}: the model {record.local} that answers until the server has is not there: add it again, or "
+            f"remove {record.name} and add it without --local"
+        ) from error
     beside = None if folder is None else read_record(folder)
     if beside is not None and beside.kind == "server":
         raise EngineError(f"{record.name}: local = {record.local!r} is a server too; name a model that runs here")

@@ -36,6 +36,13 @@ def test_a_local_model_answers_beside_the_server_and_instead_of_it(tmp_path):
     assert "privacy.allow_network" in alone.notes[0]
 
 
+def test_a_local_model_that_was_removed_is_named(tmp_path):
+    with pytest.raises(
+        EngineError, match="the model gone that answers until the server has is not there: add it again"
+    ):
+        opened(tmp_path / "theirs", address="http://127.0.0.1:1", local="gone")
+
+
 def test_the_local_model_is_no_server(tmp_path):
     with pytest.raises(EngineError, match="is a server too"):
         opened(tmp_path / "theirs", address="http://127.0.0.1:1", local=str(tmp_path / "theirs"))
