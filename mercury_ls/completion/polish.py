@@ -14,6 +14,7 @@ __all__ = ["in_the_files_style", "is_scrap", "polish", "without_sentinels"]
 
 SENTINELS = re.compile(
     r"<\|[\w▁ ]{1,40}\|>|<(?:fim_|file_sep|EOT|eom>|mask>|hole\d>|cur>|near>|suf>)\S{0,20}|</?old>|[░▒▓]+"
+    r"|[\x00-\x08\x0b\x0e-\x1f\x7f]+"
 )
 OPENERS, CLOSERS = "([{", ")]}"
 LONGEST_TAIL_LINES = 12

@@ -30,6 +30,11 @@ def test_blanks_at_the_end_and_empty_suggestions():
     check("x = $0\n", "", "- nothing is left")
 
 
+def test_control_characters_are_never_shown():
+    check("x = $0\n", "\x16\x16\x16\x16", "- nothing is left")
+    check("x = $0\n", "\x1b\x07", "- nothing is left")
+
+
 def test_a_line_ends_at_its_end():
     check("x = $0\n", "1\ny = 2", "x = «1»\n")
 
