@@ -21,8 +21,9 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 
 __all__ = ["Candidate", "KnownNames", "Rivals", "rivals"]
 
-RIVALS = 4
-"""How many names are scored in one forward: more find the right one no more often."""
+RIVALS, TIED = 4, 12
+"""How many names are scored in one forward: more find the right one no more often, unless they begin with the same
+token, as where a part of the name is typed."""
 
 MODEL, USES = 0.4, 0.36
 """Weights of the log probability of a name, and of the logarithm of one more than its uses: a conditional logit fitted
@@ -141,13 +142,13 @@ class Rivals(Struct, frozen=True, eq=False):
 
 
 def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:
-    """The candidates that are likeliest by their first token and their uses."""
+    """The candidates that are likeliest by their first token and their uses, the shortest of equals."""
     first_V = chooser.log_probabilities(logits_V, typed)
-
-    def promise(candidate: Candidate) -> float:
-        return _score(candidate, float(first_V[candidate.path[0]]))
-
-    return Rivals(tuple(sorted(candidates, key=promise, reverse=True)[:RIVALS]), first_V, typed)
+    promises = [_score(candidate, float(first_V[candidate.path[0]])) for candidate in candidates]
+    order = sorted(range(len(candidates)), key=lambda at: (-promises[at], len(candidates[at].path)))
+    least = promises[order[:RIVALS][-1]]
+    chosen = [candidates[at] for at in order[:TIED] if promises[at] >= least]
+    return Rivals(tuple(chosen), first_V, typed)
 
 
 def _score(candidate: Candidate, log_probability: float) -> float:

@@ -85,6 +85,14 @@ def test_without_names_and_for_sketches_nothing_changes():
     assert answered((HERE,), "instant") == answered((), "instant")
 
 
+def test_names_that_begin_alike_all_compete():
+    chooser, logits = Chooser(TOKENIZER, TINY.vocabulary), np.zeros(TINY.vocabulary, np.float32)
+    alike = [Candidate((300, 301 + number), 0) for number in range(9)]
+    others = [Candidate((400 + number % 5,), number) for number in range(9)]
+    assert len(rivals(alike, logits, b"", chooser).candidates) == 9
+    assert [each.uses for each in rivals(others, logits, b"", chooser).candidates] == [8, 7, 6, 5]
+
+
 def test_names_side_by_side_have_the_probabilities_that_each_has_alone():
     asked, runtime = request("return self.$0\n"), random_runtime()
     row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
