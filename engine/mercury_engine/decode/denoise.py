@@ -15,7 +15,7 @@ from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
-from mercury_engine.decode.names import KnownNames, Rivals, rivals
+from mercury_engine.decode.names import KnownNames, Rivals, is_settled, rivals
 from mercury_engine.decode.policy import Acceptance, Action, Decode, Report, Situation, choose, prior
 from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.sessions import EngineSession
@@ -297,7 +297,7 @@ class Decoding:
         if self._names is None or len(answer.choices) < len(self.forced.ids):
             return None
         candidates = self._names.candidates(answer.ids, choice.token)
-        if not candidates:
+        if not candidates or is_settled(candidates, choice):
             return None
         return rivals(candidates, self._apply_copy_bias(logits_V, answer), answer.typed, self._decoder.chooser)
 

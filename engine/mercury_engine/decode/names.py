@@ -13,13 +13,13 @@ import numpy as np
 from msgspec import Struct
 
 from mercury_engine.api import InfillRequest, Members
-from mercury_engine.decode.choice import Chooser
+from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.model.runtime import Rows
 from mercury_engine.tokens.blocks import Block, canvas_mask
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.tokenizer import Tokenizer
 
-__all__ = ["Candidate", "KnownNames", "Rivals", "rivals"]
+__all__ = ["Candidate", "KnownNames", "Rivals", "is_settled", "rivals"]
 
 RIVALS, TIED = 4, 12
 """How many names are scored in one forward: more find the right one no more often, unless they begin with the same
@@ -32,6 +32,9 @@ to the bootstrap model on 138 members in four repositories."""
 RIGHT = (1.02, 0.29, 1.6)
 """How likely a chosen name is right: the bias of a logistic regression on the same members, and the weights of the log
 probability of the name and of its share among its rivals."""
+
+SURE = 0.9
+"""A first token of this probability needs no comparison if it begins one name alone."""
 
 LEAST = -30.0
 """The lowest log probability of a name."""
@@ -139,6 +142,11 @@ class Rivals(Struct, frozen=True, eq=False):
             found += float(chooser.log_probabilities(row_V, typed)[token])
             typed = chooser.left(typed, token)
         return max(found + (chooser.log_end_of_word(branch_SV[-1]) if candidate.whole else 0.0), LEAST)
+
+
+def is_settled(candidates: Sequence[Candidate], choice: Choice) -> bool:
+    """Whether the model is sure of one of the names."""
+    return choice.probability >= SURE and sum(one.path[0] == choice.token for one in candidates) == 1
 
 
 def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mercury_engine.api import Members
-from mercury_engine.decode.choice import Chooser
-from mercury_engine.decode.names import Candidate, KnownNames, Rivals, rivals
+from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.names import Candidate, KnownNames, Rivals, is_settled, rivals
 from mercury_engine.model.config import TINY
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder
@@ -91,6 +91,14 @@ def test_names_that_begin_alike_all_compete():
     others = [Candidate((400 + number % 5,), number) for number in range(9)]
     assert len(rivals(alike, logits, b"", chooser).candidates) == 9
     assert [each.uses for each in rivals(others, logits, b"", chooser).candidates] == [8, 7, 6, 5]
+
+
+def test_a_name_that_the_model_is_sure_of_needs_no_comparison():
+    names = [Candidate((300, 1), 0), Candidate((300, 2), 0), Candidate((400,), 0)]
+    assert is_settled(names, Choice(400, 0.95))
+    assert not is_settled(names, Choice(400, 0.5))
+    assert not is_settled(names, Choice(300, 0.95))
+    assert not is_settled(names, Choice(500, 0.95))
 
 
 def test_names_side_by_side_have_the_probabilities_that_each_has_alone():
