@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from mercury_engine.api import EngineInfo
 
-__all__ = ["STRONGER", "abbreviated", "counted", "decoded", "readable", "remarks"]
+__all__ = ["STRONGER", "abbreviated", "counted", "decoded", "millions", "readable", "remarks"]
 
 STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
 
@@ -22,6 +22,14 @@ def counted(number: int, noun: str) -> str:
     if number != 1:
         noun = f"{noun[:-1]}ies" if re.search("[^aeiou]y$", noun) else f"{noun}s"
     return f"{number:,} {noun}"
+
+
+def millions(number: int) -> str:
+    """
+    >>> millions(1_540_000_000), millions(6_200_000), millions(57_000), millions(9)
+    ('1,540', '6', '0.1', '0.0')
+    """
+    return f"{number / 1e6:,.{0 if number >= 1e6 else 1}f}"
 
 
 def remarks(info: EngineInfo) -> tuple[str, ...]:

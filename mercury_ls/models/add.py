@@ -16,7 +16,7 @@ from mercury_ls.models.sources import File, Folder, Hub, Server, Source, checked
 from mercury_ls.serve import added
 from mercury_ls.settings import models
 from mercury_ls.settings.load import is_local
-from mercury_ls.wording import counted, readable
+from mercury_ls.wording import counted, millions, readable
 
 __all__ = ["Order", "Plan", "Precision", "add", "bytes_of", "described"]
 
@@ -236,7 +236,7 @@ def described(plan: Plan) -> Iterator[str]:
             yield f"  privacy      text around your cursor will be sent to {record.address}"
         return
     yield f"  licence      {record.licence or 'not stated: see where the model comes from'}"
-    yield f"  parameters   {record.parameters / 1e6:,.0f} million ({record.architecture})"
+    yield f"  parameters   {millions(record.parameters)} million ({record.architecture})"
     yield f"  suggests     {plan.answers} (prompt format {record.prompt})"
     if plan.loads:
         yield f"  download     {megabytes(plan.loads)} in {counted(plan.files, 'file')}"

@@ -148,6 +148,6 @@ def described(result: Result) -> Iterator[str]:
         yield f"  {answer.path:9} {times}, P {answer.p_accept:.2f}  {shown}"
         if answer.sent:
             yield f"            sent {answer.sent}"
-    fitted = "fitted to what users accept" if info.calibrated else "not fitted: shown by the mean log-probability"
     yield f"a suggestion takes {measured.cold_ms:,.0f} ms cold and {measured.warm_ms:,.0f} ms warm (median)"
-    yield f"P(accept) is {fitted}"
+    if not info.calibrated:
+        yield "how likely it is to be accepted is a guess until you have taken or refused some"

@@ -11,11 +11,13 @@ from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
+from mercury_ls.wording import millions
 
 __all__ = ["Row", "rows", "table"]
 
 UNKNOWN = "–"
 COLUMNS = ("", "model", "kind", "parameters", "licence", "precision", "memory", "suggestion", "from")
+KINDS = {"fim": "completions", "next-edit": "next edits"}
 OURS = {"kind": "diffusion", "licence": "Apache-2.0", "precision": "int8", "source": "ships with mercury-ls"}
 
 
@@ -97,8 +99,8 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         "*" if row.in_use else " ",
         row.name,
-        row.kind,
-        f"{row.parameters / 1e6:,.0f} M" if row.parameters else UNKNOWN,
+        KINDS.get(row.kind, row.kind),
+        f"{millions(row.parameters)} M" if row.parameters else UNKNOWN,
         row.licence or UNKNOWN,
         row.precision or UNKNOWN,
         megabytes(row.memory) if row.memory else UNKNOWN,

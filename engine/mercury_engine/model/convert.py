@@ -115,7 +115,7 @@ def _write(checkpoint: Checkpoint, layout: _Layout, writer: TensorWriter, report
                 writer.write(name, start, values)
                 writer.write(name + SCALE, start, scales)
             done += rows.size
-            report(done / whole, f"converting {name}")
+            report(done / whole, "converting")
         forget_pages([weight.tensor.raw])
 
 

@@ -372,7 +372,7 @@ def write_weights(path: Path, target: Path, report: Report = lambda share, doing
             for start, rows in _pieces(file, tensor):
                 writer.write(published[name], start, rows)
             done += len(tensor.raw)
-            report(done / whole, f"reading {name}")
+            report(done / whole, f"reading {path.name}")
     part.replace(target / WEIGHTS_FILE)
 
 

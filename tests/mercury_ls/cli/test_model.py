@@ -64,6 +64,15 @@ def test_a_model_is_added_listed_chosen_and_removed(home, capsys):
     assert (home / "config/mercury-ls/config.toml").read_text() == '[engine]\nmodel = "auto" # mine\n'
 
 
+def test_without_a_terminal_progress_is_a_line_now_and_then(home, capsys):
+    checkpoint(home / "tiny")
+    with pytest.raises(SystemExit):
+        main(["model", "add", "./tiny", "--yes"])
+    lines = capsys.readouterr().err.splitlines()
+    assert {line.split()[0] for line in lines} == {"converting"}
+    assert len(lines) <= 5
+
+
 def test_what_an_interrupted_download_left_is_removed(home, capsys):
     (home / "data/models/.tiny.adding").mkdir(parents=True)
     (home / "data/models/.tiny.adding/model.safetensors.part").write_bytes(bytes(2_000_000))
@@ -152,7 +161,7 @@ def test_a_model_that_was_added_suggests(home, capsys):
     printed = capsys.readouterr().out
     assert ended.value.code in (0, 1)
     assert "tiny on cpu" in printed
-    assert "P(accept) is not fitted" in printed
+    assert "is a guess until you have taken or refused some" in printed
 
 
 def test_recommend_names_commands(home, capsys, monkeypatch):

@@ -51,7 +51,7 @@ def test_the_result_says_what_was_sent_and_whether_it_is_calibrated():
     assert "tiny on cpu, loaded in 1.5 s, 5 MB of memory" in said
     assert "item.price" in said
     assert "sent 12 characters to http://127.0.0.1:1" in said
-    assert "P(accept) is not fitted" in said
+    assert "is a guess until you have taken or refused some" in said
 
 
 def test_what_was_measured_is_kept_for_the_list(tmp_path, monkeypatch):

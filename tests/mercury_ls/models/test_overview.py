@@ -57,7 +57,7 @@ def test_what_was_added_is_shown_with_what_was_measured(home):
     assert [row.name for row in found if row.in_use] == ["qwen"]
     line = next(line for line in table(found).splitlines() if "qwen" in line)
     assert line.split("  ")[0] == "*"
-    for part in ("fim", "494 M", "apache-2.0", "int8", "900 MB", "234 ms", "Qwen/Qwen2.5-Coder-0.5B"):
+    for part in ("completions", "494 M", "apache-2.0", "int8", "900 MB", "234 ms", "Qwen/Qwen2.5-Coder-0.5B"):
         assert part in line
     assert "http://127.0.0.1:8080" in table(found)
     assert "recommend" not in table(found)
