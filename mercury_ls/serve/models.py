@@ -1,5 +1,8 @@
 """Opens the engine that the setting `engine.model` names."""
 
+import json
+import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +36,7 @@ def verify(folder: Path) -> None:
     if record := read_record(folder):
         verify_added(folder, record)
         return
+    check_layout(folder)
     from mercury_engine.model import export
     from mercury_engine.tokens.tokenizer import Tokenizer
 
@@ -66,12 +70,27 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report, 
         if record.kind == "server":
             return open_server(record, settings, report, network=network)
         return open_added(folder, record, resources)
+    check_layout(folder)
     plain = open_engine(folder, resources)
 
     def open_tuned(adapter: Path) -> Engine:
         return open_engine(folder, resources, adapter=adapter, costs=plain.costs)
 
     return TunedEngine(plain, open_tuned, home(), resources.memory)
+
+
+def check_layout(folder: Path) -> None:
+    """Refuses a checkpoint as others publish it. What is damaged is left to the engine, which names it."""
+    try:
+        published = "architectures" in json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError, TypeError, RecursionError):
+        return
+    if published:
+        shown = os.path.join(os.curdir, folder)
+        raise EngineError(
+            f"{shown} is a checkpoint as it was published: `mercury-ls model add {shlex.quote(shown)}` makes a model "
+            "of it"
+        )
 
 
 def open_added(folder: Path, record: ModelRecord, resources: "Resources") -> Engine:
