@@ -110,7 +110,7 @@ def described_supply(source: Source, order: Order, place: Path, report: Report) 
 
 
 def from_hub(source: Hub, revision: str, place: Path, report: Report) -> Supply:
-    repository = hub.look(source.id, revision)
+    repository = looked(source.id, revision)
     if repository.folder:
         found = from_folder(repository.folder, place)
         return Supply(found.folder, repository.id, found.weights, found.parameters, repository.revision)
@@ -145,6 +145,15 @@ def from_hub(source: Hub, revision: str, place: Path, report: Report) -> Supply:
         writes=loads,
         notes=(*renamed, *gated),
     )
+
+
+def looked(id: str, revision: str) -> hub.Repository:
+    try:
+        return hub.look(id, revision)
+    except EngineError as error:
+        if not Path(id).is_dir():
+            raise
+        raise EngineError(f"{error}; for the folder that is here write ./{id}") from error
 
 
 def from_folder(folder: Path, place: Path) -> Supply:

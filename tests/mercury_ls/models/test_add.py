@@ -127,6 +127,12 @@ def test_gated_weights_are_said_to_be_so(home, stand_in):
     assert models.added() == {}
 
 
+def test_a_folder_that_was_written_as_a_name_of_the_hub_is_mentioned(home, stand_in, tmp_path, monkeypatch):
+    checkpoint(tmp_path / "models/alpha")
+    monkeypatch.chdir(tmp_path)
+    check_refused(["the hub has no models/alpha", "write ./models/alpha"], "models/alpha")
+
+
 def test_pickles_are_no_weights(home, stand_in):
     stand_in.files = {"config.json": b"{}", "pytorch_model.bin": b"", "model.gguf": b""}
     check_refused(["no .safetensors weights", ".gguf"], "org/Tiny-Coder")
