@@ -261,6 +261,8 @@ def add_server(
             f"{order.source} is a server and chooses its model's precision: leave out --int8 and --revision"
         )
     check_address(server.address, network)
+    if order.prompt:
+        added.named_kind(order.prompt)
     record = asked_server(server, name, order, checked_key(order.key or server.key))
     if not agreed(Plan(record=record, answers="what its model can")):
         return None

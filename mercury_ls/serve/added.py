@@ -25,6 +25,7 @@ __all__ = [
     "convert",
     "describe_gguf",
     "identify",
+    "named_kind",
     "next_edit_format",
     "opened",
     "probe",
@@ -87,15 +88,19 @@ def found_kind(
 
 
 def named_kind(prompt: str) -> tuple[Kind, str, str]:
-    from mercury_engine.families.family import family_named
+    """What a model is whose prompts have this format, which must be known."""
+    from mercury_engine.families.family import FAMILIES, family_named
     from mercury_engine.prompts.dialects import DIALECTS
-    from mercury_engine.prompts.edits import edit_format
+    from mercury_engine.prompts.edits import FORMATS
 
     if family := family_named(prompt):
         return diffusion(family)
-    if prompt in [dialect.name for dialect in DIALECTS]:
+    if prompt in (dialects := [dialect.name for dialect in DIALECTS]):
         return "fim", prompt, LINES
-    return "next-edit", edit_format(prompt).name, NEXT_EDITS
+    if prompt in (formats := [known.name for known in FORMATS]):
+        return "next-edit", prompt, NEXT_EDITS
+    names = ", ".join([*dialects, *formats, *(family.name for family in FAMILIES)])
+    raise EngineError(f"--prompt: no such format as {prompt!r}; use one of {names}")
 
 
 def diffusion(family: "Family") -> tuple[Kind, str, str]:

@@ -304,6 +304,7 @@ def test_what_ships_is_not_a_model_that_was_added(home):
         ("mistral", {}, "privacy.allow_network"),
         ("mistral", {"network": True, "key": "sk-123"}, "not the key"),
         ("mistral", {"network": True, "precision": "int8"}, "is a server"),
+        ("mistral", {"network": True, "prompt": "x"}, "no such format as 'x'; use one of qwen, "),
     ],
 )
 def test_servers_that_may_not_be_asked(home, source, order, said):
