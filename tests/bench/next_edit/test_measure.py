@@ -161,15 +161,25 @@ def test_a_window_of_history_knows_the_edits_beside_it():
 
 
 def drawn_case() -> Case:
-    history, before = History(), "a = old_name(1)\n\n\nb = old_name(2)\nc = old_name(3)\n"
-    now = before.replace("old", "new", 1)
-    history.record("a.py", before, difference(before, now), 0.0)
+    history, before = History(), "a = old_name(1)\n\n\nb = old_name(2)\nc = old_name(3)\n\n\nd = old_name(4)\n"
+    once = before.replace("old", "new", 1)
+    now = once.replace("d = old", "d = new")
+    history.record("a.py", before, difference(before, once), 0.0)
+    history.record("a.py", once, difference(once, now), 9.0)
     snapshot = Document("file:///a.py", "a.py", "python", 1, now).snapshot()
     return Case("repeat", snapshot, 12, history, (TextEdit(18, 34, "b = new_name(2)\n"),), ())
 
 
+def renamed_case() -> Case:
+    history, before = History(), "def old_name(x):\n    return x\n\n\nb = old_name(2)\n"
+    now = before.replace("old", "new", 1)
+    history.record("a.py", before, difference(before, now), 0.0)
+    snapshot = Document("file:///a.py", "a.py", "python", 1, now).snapshot()
+    return Case("rename", snapshot, 12, history, (TextEdit(32, 48, "b = new_name(2)\n"),), ())
+
+
 async def test_each_part_answers_alone_and_both_together():
-    outcomes = await measure_parts([drawn_case()] * 4, Local(FakeEngine()), 0.25)
+    outcomes = await measure_parts([renamed_case()] * 4, Local(FakeEngine()), 0.25)
     found = parted(outcomes)
     assert found["n"] == 4
     assert found["rules"]["show"] == 100.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from mercury_engine.model.checkpoint import read_checkpoint
 from mercury_engine.model.config import ModelError
 from mercury_engine.model.convert import convert
 from mercury_engine.model.decoder import open_decoder, read_decoder
@@ -309,10 +310,13 @@ def test_damaged_and_missing_files_are_named_with_a_remedy(saved, tmp_path):
     check_refused(tmp_path, "model.safetensors", "damaged or truncated", "download")
     weights.write_bytes(b"\x08" + bytes(7) + b"no json!")
     check_refused(tmp_path, "model.safetensors", "damaged header", "download")
-    weights.rename(tmp_path / "pytorch_model.bin")
-    check_refused(tmp_path, "model.safetensors", "only .safetensors are read")
-    (tmp_path / "config.json").unlink()
+    (tmp_path / "config.json").rename(tmp_path / "no.json")
     check_refused(tmp_path, "config.json", "name the folder of a checkpoint")
+    (tmp_path / "no.json").rename(tmp_path / "config.json")
+    weights.rename(tmp_path / "pytorch_model.bin")
+    check_refused(tmp_path, "weights.safetensors", "mercury-ls model add")
+    with pytest.raises(ModelError, match=r"only \.safetensors are read"):
+        read_checkpoint(tmp_path, 64)
 
 
 def test_a_damaged_converted_folder_says_to_add_the_model_again(saved, tmp_path):
