@@ -145,7 +145,13 @@ def report_other(message: str) -> int:
 
 
 def remove(options: argparse.Namespace) -> int:
-    name = options.model
+    try:
+        return removed(options, options.model)
+    except ERRORS as error:
+        return failed(options, error)
+
+
+def removed(options: argparse.Namespace, name: str) -> int:
     if name not in models.added():
         if freed := library.discard(Path(name).name):
             print(f"removed what was downloaded of {name}, which frees {megabytes(freed)}")
@@ -153,17 +159,14 @@ def remove(options: argparse.Namespace) -> int:
         shipped = " (it ships with mercury-ls)" if name in models.shipped() else ""
         there = ", ".join(models.added()) or "none"
         return failed(options, f"{name} is no model that was added{shipped}: there are {there}")
-    try:
-        in_use = load_settings(options).settings.engine.model == name
-        if in_use:
-            choose.write(models.AUTO, chosen_file(options) or user_file())
-        freed = library.remove(name)
-        print(f"removed {name}, which frees {megabytes(freed)}")
-        if in_use:
-            print("it was in use: the model that ships is chosen instead (engine.model = auto)")
-            choose.switch(models.AUTO)
-    except ERRORS as error:
-        return failed(options, error)
+    in_use = load_settings(options).settings.engine.model == name
+    if in_use:
+        choose.write(models.AUTO, chosen_file(options) or user_file())
+    freed = library.remove(name)
+    print(f"removed {name}, which frees {megabytes(freed)}")
+    if in_use:
+        print("it was in use: the model that ships is chosen instead (engine.model = auto)")
+        choose.switch(models.AUTO)
     return 0
 
 

@@ -88,7 +88,7 @@ def add(order: Order, *, network: bool, agreed: Callable[[Plan], bool], report: 
             shutil.rmtree(place)
             return None
         supply.weights(report)
-        made = place / "model"
+        made = place / library.MADE
         shutil.rmtree(made, ignore_errors=True)
         made.mkdir()
         added.convert(supply.folder, made, plan.record, report)
@@ -267,7 +267,7 @@ def add_server(
     if not agreed(Plan(record=record, answers="what its model can")):
         return None
     with library.workplace(name, order.source) as place:
-        made = place / "model"
+        made = place / library.MADE
         made.mkdir(exist_ok=True)
         library.finish(record, made, place)
     return record

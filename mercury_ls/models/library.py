@@ -13,7 +13,22 @@ from mercury_engine.record import ModelRecord, read_record, write_record
 from mercury_ls.link import local
 from mercury_ls.settings import models
 
-__all__ = ["Measured", "discard", "finish", "forget", "measurements", "note", "records", "remove", "size", "workplace"]
+__all__ = [
+    "MADE",
+    "Measured",
+    "discard",
+    "finish",
+    "forget",
+    "measurements",
+    "note",
+    "records",
+    "remove",
+    "size",
+    "workplace",
+]
+
+MADE = "model"
+"""Where in its hidden folder a model is made."""
 
 
 class Measured(Struct, frozen=True, forbid_unknown_fields=False):
@@ -43,20 +58,36 @@ def records() -> dict[str, ModelRecord]:
 @contextmanager
 def workplace(name: str, source: str) -> Iterator[Path]:
     """The hidden folder in which a model is made, one at a time. What an earlier attempt left of the same source is
-    there."""
+    there, and what this one leaves stays if weights have begun to arrive."""
     folder = unfinished(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / ".lock").open("a") as lock:
+    with locked():
+        mark = folder / "source"
+        if not mark.exists() or mark.read_text(encoding="utf-8") != source:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            mark.write_text(source, encoding="utf-8")
+        try:
+            yield folder
+        finally:
+            if not has_weights(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    home = models.added_home()
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / ".lock").open("a") as lock:
         try:
             local.lock_file(lock)
         except OSError as error:
             raise EngineError("another process is adding a model: wait for it, or end it") from error
-        mark = folder / "source"
-        if not mark.exists() or mark.read_text(encoding="utf-8") != source:
-            shutil.rmtree(folder)
-            folder.mkdir()
-            mark.write_text(source, encoding="utf-8")
-        yield folder
+        yield
+
+
+def has_weights(folder: Path) -> bool:
+    """That were loaded or read, not linked to where they lie or converted."""
+    return any(not path.is_symlink() and path.parent.name != MADE for path in folder.rglob("*.safetensors*"))
 
 
 def finish(record: ModelRecord, made: Path, place: Path) -> Path:
@@ -84,8 +115,11 @@ def remove(name: str) -> int:
 def discard(name: str) -> int:
     """Removes what an interrupted `model add` left; the bytes that this frees, 0 if there is nothing."""
     folder = unfinished(name)
-    freed = size(folder) if folder.exists() else 0
-    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return 0
+    with locked():
+        freed = size(folder)
+        shutil.rmtree(folder, ignore_errors=True)
     return freed
 
 

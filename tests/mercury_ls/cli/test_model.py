@@ -80,6 +80,12 @@ def test_what_an_interrupted_download_left_is_removed(home, capsys):
     check(capsys, "remove tiny", 1, "is no model that was added")
 
 
+def test_what_is_being_added_is_not_removed(home, capsys):
+    with library.workplace("tiny", "x") as place:
+        check(capsys, "remove tiny", 1, "another process is adding a model")
+        assert place.exists()
+
+
 def test_use_writes_the_settings_file(home, capsys):
     printed = check(capsys, "use fake", 0)
     assert 'engine.model = "fake" in ~/config/mercury-ls/config.toml' in printed

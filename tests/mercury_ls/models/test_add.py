@@ -53,6 +53,10 @@ def made(source, *, agree=True, network=False, **order):
     return record, "\n".join(shown)
 
 
+def left():
+    return [path.name for path in models.added_home().glob(".*.adding")]
+
+
 def check_refused(said, source, **order):
     with pytest.raises(EngineError) as refused:
         made(source, **order)
@@ -89,6 +93,7 @@ def test_no_byte_of_the_weights_is_loaded_before_the_user_agrees(home, stand_in)
 def test_what_was_interrupted_is_not_visible_and_goes_on(home, stand_in):
     stand_in.cut["model.safetensors"] = 5000
     check_refused("interrupted after", "org/Tiny-Coder")
+    assert left() == [".tiny-coder.adding"]
     assert models.installed().keys() == models.shipped().keys()
     stand_in.is_gone, asked = False, len(stand_in.asked)
     made("org/Tiny-Coder")
@@ -111,7 +116,7 @@ def test_a_conversion_that_fails_leaves_no_model(home, tmp_path, monkeypatch):
 
     monkeypatch.setattr(added, "convert", fail)
     check_refused("damaged", checkpoint(tmp_path / "tiny"))
-    assert models.added() == {}
+    assert (models.added(), left()) == ({}, [])
 
 
 def test_a_renamed_repository_is_said_to_be_one(home, stand_in):
@@ -124,7 +129,7 @@ def test_a_renamed_repository_is_said_to_be_one(home, stand_in):
 def test_gated_weights_are_said_to_be_so(home, stand_in):
     stand_in.gated, stand_in.admitted = True, False
     check_refused(["accept its terms", "HF_TOKEN"], "org/Tiny-Coder")
-    assert models.added() == {}
+    assert (models.added(), left()) == ({}, [])
 
 
 def test_a_folder_that_was_written_as_a_name_of_the_hub_is_mentioned(home, stand_in, tmp_path, monkeypatch):
@@ -155,6 +160,7 @@ def test_pickles_are_no_weights(home, stand_in):
 )
 def test_a_model_that_cannot_be_used_is_refused_before_its_weights(home, tmp_path, changes, said):
     check_refused(said, checkpoint(tmp_path / "tiny", **changes))
+    assert left() == []
 
 
 def test_a_tokenizer_in_parts_is_put_together(home, tmp_path):
@@ -262,6 +268,7 @@ def test_one_model_is_added_at_a_time(home, tmp_path):
     folder = checkpoint(tmp_path / "tiny")
     with library.workplace("other", "x"):
         check_refused("another process is adding a model", folder)
+        assert left() == [".other.adding"]
 
 
 def test_a_model_is_removed_with_what_was_measured_of_it(home, tmp_path):
