@@ -4,6 +4,7 @@ An architecture is data. Constant factors of a family are multiplied into its we
 """
 
 import math
+import reprlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,10 @@ def config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[int
     """The config in our terms. `weights` are the shapes of the weights by our names: what there are of them says more
     than a config does. `context` bounds it, where it is not 0."""
     try:
-        return msgspec.convert(msgspec.to_builtins(_config_of(path, found, weights, context)), ModelConfig)
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            config = _config_of(path, found, weights, context)
+            factors(found, config.head_width)
+            return msgspec.convert(msgspec.to_builtins(config), ModelConfig)
     except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: has a value of the wrong kind ({error}); {DOWNLOAD}") from error
 
@@ -160,6 +164,11 @@ def _config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[in
     sizes = found | {usual: found[own] for usual, own in architecture.sizes.items() if own in found}
     heads, width = _size(path, sizes, "num_attention_heads"), _size(path, sizes, "hidden_size")
     head_width = _size(path, {"head_dim": sizes.get("head_dim") or width // heads}, "head_dim")
+    kv_heads = _size(path, {"num_key_value_heads": sizes.get("num_key_value_heads") or heads}, "num_key_value_heads")
+    if heads % kv_heads:
+        raise ModelError(f"{path}: {heads} attention heads cannot share {kv_heads} of keys and values; {DOWNLOAD}")
+    if head_width % 2:
+        raise ModelError(f"{path}: head_dim is {head_width}, and halves of a head are rotated; {DOWNLOAD}")
     layers = _size(path, sizes, "num_hidden_layers")
     if weights and layers > len(weights):
         raise ModelError(f"{path}: num_hidden_layers is {layers}, and there are {len(weights)} weights; {DOWNLOAD}")
@@ -170,7 +179,7 @@ def _config_of(path: Path, found: dict[str, Any], weights: Mapping[str, tuple[in
         width=width,
         layers=layers,
         heads=heads,
-        kv_heads=sizes.get("num_key_value_heads") or heads,
+        kv_heads=kv_heads,
         head_width=head_width,
         feed_forward=_size(path, sizes, "intermediate_size"),
         vocabulary=weights.get("embedding.weight", (0,))[0],
@@ -231,16 +240,18 @@ def _refuse(path: Path, found: Mapping[str, Any], name: str) -> None:
 
 def _size(path: Path, found: Mapping[str, Any], name: str) -> int:
     value = found.get(name)
-    if not isinstance(value, int) or not 1 <= value <= LARGEST:
-        raise ModelError(f"{path}: {name} is {value!r}, not a number from 1 to {LARGEST}; {DOWNLOAD}")
+    if type(value) is not int or not 1 <= value <= LARGEST:
+        raise ModelError(f"{path}: {name} is {reprlib.repr(value)}, not a number from 1 to {LARGEST}; {DOWNLOAD}")
     return value
 
 
 def _context(found: Mapping[str, Any], most: int) -> int:
     """Rows see everything before them, so that a sliding window is the end of the context."""
     slides = found.get("use_sliding_window", True) and found.get("sliding_window")
-    known = [size for size in (found.get("max_position_embeddings"), slides, most) if size]
-    return min(known, default=2048)
+    known = min([size for size in (found.get("max_position_embeddings"), slides, most) if size], default=2048)
+    if known < 1:
+        raise ValueError(f"a context of {known}")
+    return known
 
 
 def _activation(path: Path, found: Mapping[str, Any]) -> Activation:
