@@ -271,6 +271,24 @@ def pieces(self, ctx):
 """,
         "- ",
     ),
+    Scenario(
+        "an assignment to a name that nothing declares, while the old one is declared",
+        "typescript",
+        """\
+let isDone = false;
+
+export function step(line: string) {
+  if (line === "") {
+    ⟦isDone→done⟧$0 = true;
+  }
+  if (isDone) {
+    return;
+  }
+  next(isDone);
+}
+""",
+        "- ",
+    ),
 )
 
 REPEATED = (

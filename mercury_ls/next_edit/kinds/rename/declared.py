@@ -28,6 +28,8 @@ __all__ = ["is_declared", "is_of_a_use", "is_one_of_several", "renamed_symbol", 
 MOST_DECLARATIONS = 256
 EXPLICIT = frozenset({"javascript", "python", "tsx", "typescript"})
 """Languages in which a bare name that a file neither declares nor imports is the language's own."""
+DECLARATIVE = frozenset({"c", "cpp", "csharp", "go", "java", "javascript", "rust", "tsx", "typescript"})
+"""Languages in which an assignment declares no variable."""
 
 
 def is_declared(rule: Rename, home: Snapshot, project: Project) -> bool:
@@ -85,10 +87,9 @@ def is_one_of_several(rule: Rename, home: Snapshot, project: Project) -> bool:
 
 
 def is_of_a_use(rule: Rename, home: Snapshot, project: Project) -> bool:
-    """Whether only a use got another name, and no target of an assignment: the file still declares by the old name what
-    it referred to, or never did, as with names that the language itself has."""
-    is_given = defines(rule.left, rule.right)
-    return not is_given and project.once(("use", rule, home.path), lambda: refers_to_declared(rule, home))
+    """Whether only a use got another name, and no target of an assignment that may declare it: the file still declares
+    by the old name what it referred to, or never did, as with names that the language itself has."""
+    return project.once(("use", rule, home.path), lambda: refers_to_declared(rule, home))
 
 
 def refers_to_declared(rule: Rename, home: Snapshot) -> bool:
@@ -96,10 +97,12 @@ def refers_to_declared(rule: Rename, home: Snapshot) -> bool:
     edited = scopes.node_at(home, use)
     if edited is None or scopes.declares(edited):
         return False
+    language, is_given = find(home.language, home.path), defines(rule.left, rule.right)
+    if is_given and (language is None or language.id not in DECLARATIVE or is_qualified(edited)):
+        return False
     nodes = ((at, scopes.node_at(home, at)) for at in places)
     declared = [at for at, node in nodes if node is not None and scopes.declares(node)]
-    language = find(home.language, home.path)
-    if not declared and language is not None and language.id in EXPLICIT:
+    if not declared and not is_given and language is not None and language.id in EXPLICIT:
         return edited.type.endswith("identifier") and not is_qualified(edited) and not called_with_keyword(edited)
     old = (symbol_at(rule.before, rule.after, home, at, home, places) for at in declared)
     return any(refers_to(each, home, use) for each in old)

@@ -55,7 +55,8 @@ def find(rule: Rename, snapshot: Snapshot, home: Snapshot | None, project: Proje
     if own is not None and (home is not snapshot or is_quoted(rule.left[-1:], rule.right[:1])):
         code = [span for span in code if is_whole_text(rule, snapshot, *span)]
     if home is not None and not certain and rule.count == 1 and is_of_a_use(rule, home, project):
-        return [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
+        is_given = defines(rule.left, rule.right)
+        return [] if is_given else [place for place in replaced(rule, snapshot, code) if place.likeness == 1]
     symbol = symbol_in(rule, snapshot, home, project, spans, certain)
     uses = Uses(rule.before, rule.after, symbol, home, snapshot, project) if home is not None and certain else None
     if uses is not None:
