@@ -145,8 +145,8 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     analysed_names: Annotated[
         bool,
         Meta(
-            description="Ask jedi, in a process of its own, which names exist behind a dot, so that suggestions use "
-            "these. For Python."
+            description="Ask jedi, in a process of its own, which names exist behind a dot, so that suggestions on "
+            "request use these. For Python, if the extra `names` is installed."
         ),
     ] = True
     max_files: Annotated[
