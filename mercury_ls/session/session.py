@@ -189,7 +189,7 @@ class Session:
     async def _answers(self, snapshot: Snapshot, offset: int, request: InlineRequest) -> AsyncGenerator[Answer, None]:
         """What the straight path says; an engine that cannot answer is a reason like any other.
 
-        Names that exist take part on request only: while typing they were measured to raise what is shown, not what is right.
+        Names that exist take part on request only: while typing they make more be shown, but not more of it right.
         """
         bar, alternatives = self.gate.bar(self.clock()), self.settings.suggest.alternatives if request.invoked else 1
         members = self.questions.names.about(snapshot, offset) if request.invoked else ()
