@@ -5,6 +5,7 @@ used to read anything.
 """
 
 import math
+import reprlib
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.api import EngineError
+from mercury_engine.model.architectures import config_of
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelError
 from mercury_engine.model.stored import TensorWriter
 from mercury_engine.tokens.byte_level import byte_level
@@ -23,7 +26,9 @@ __all__ = ["GgufFile", "GgufTensor", "dequantize", "describe", "read_gguf", "wri
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MOST_ENTRIES = 1 << 20
-LONGEST_ARRAY = 1 << 22
+MOST_VALUES = 1 << 22
+"""In all lists of a header together."""
+LONGEST_HEADER = 1 << 28
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 AGAIN = "download the file again"
@@ -70,12 +75,15 @@ class _Cursor:
     def __init__(self, path: Path, data: np.ndarray) -> None:
         self._path = path
         self._data = data
+        self._values = MOST_VALUES
         self.at = 0
 
     def take(self, size: int) -> bytes:
         if not 0 <= size <= len(self._data) - self.at:
             raise ModelError(f"{self._path}: ends at byte {len(self._data)} in the middle of its header; {AGAIN}")
         self.at += size
+        if self.at > LONGEST_HEADER:
+            raise ModelError(f"{self._path}: its header has more than {LONGEST_HEADER:,} bytes; {AGAIN}")
         return self._data[self.at - size : self.at].tobytes()
 
     def number(self, code: str) -> Any:
@@ -93,7 +101,8 @@ class _Cursor:
         if kind == STRING:
             return self.text()
         if kind == ARRAY and depth < 2:
-            inner, count = self.number("I"), self.count(LONGEST_ARRAY, "entries in a list")
+            inner, count = self.number("I"), self.count(self._values, "entries in a list")
+            self._values -= count
             return [self.value(inner, depth + 1) for _ in range(count)]
         if kind not in SCALARS:
             raise ModelError(f"{self._path}: has a field of the unknown kind {kind}; {AGAIN}")
@@ -116,9 +125,12 @@ def read_gguf(path: Path) -> GgufFile:
     places = [_place(cursor, path) for _ in range(count)]
     alignment = fields.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise ModelError(f"{path}: general.alignment is {alignment!r}, not a power of two; {AGAIN}")
+        raise ModelError(f"{path}: general.alignment is {reprlib.repr(alignment)}, not a power of two; {AGAIN}")
     start = -(-cursor.at // alignment) * alignment
-    return GgufFile(path, fields, {each[0]: _tensor(path, data[start:], *each) for each in places})
+    tensors = {each[0]: _tensor(path, data[start:], *each) for each in places}
+    if sum(len(tensor.raw) for tensor in tensors.values()) > len(data):
+        raise ModelError(f"{path}: its tensors overlap; {AGAIN}")
+    return GgufFile(path, fields, tensors)
 
 
 def _place(cursor: _Cursor, path: Path) -> tuple[str, tuple[int, ...], int, int]:
@@ -284,15 +296,25 @@ HALF = float(np.finfo(np.float16).max)
 def describe(path: Path, target: Path) -> int:
     """Writes config and tokenizer into a folder; the number of parameters."""
     file = read_gguf(path)
-    config = _config_of(file)
-    _names(file)
+    config = _checked(file, _names(file), _config_of(file))
+    tokenizer = _tokenizer_of(file)
     (target / CONFIG_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2))
-    _tokenizer_of(file).save(str(target / TOKENIZER_FILE))
+    tokenizer.save(str(target / TOKENIZER_FILE))
     return sum(math.prod(tensor.shape) for tensor in file.tensors.values())
 
 
+def _checked(file: GgufFile, published: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
+    """The config, which is one that can be computed and that the tensors' shapes fit."""
+    config_of(file.path, config, {published[name]: tensor.shape for name, tensor in file.tensors.items()}, 0)
+    for name, tensor in file.tensors.items():
+        heads = _turned_heads(config, name)
+        if len(tensor.shape) > 2 or (heads and (len(tensor.shape) != 2 or tensor.shape[0] % (2 * heads))):
+            raise ModelError(f"{file.path}: {name} has the shape {tensor.shape}, which does not fit the model; {AGAIN}")
+    return config
+
+
 def _config_of(file: GgufFile) -> dict[str, Any]:
-    kind = str(file.fields.get("general.architecture"))
+    kind = _word(file, "general.architecture")
     if kind not in CLASSES:
         raise ModelError(
             f"{file.path}: the architecture is {kind}, and GGUF files are read of {', '.join(CLASSES)}: run it in "
@@ -300,7 +322,7 @@ def _config_of(file: GgufFile) -> dict[str, Any]:
         )
     architecture, model_type = CLASSES[kind]
     found = {name: file.fields[f"{kind}.{key}"] for name, key in SIZES.items() if f"{kind}.{key}" in file.fields}
-    scaling = file.fields.get(f"{kind}.rope.scaling.type", "none")
+    scaling = _word(file, f"{kind}.rope.scaling.type", "none")
     if scaling == "linear":
         found["rope_scaling"] = {"rope_type": "linear", "factor": file.fields.get(f"{kind}.rope.scaling.factor", 1.0)}
     elif scaling != "none" or "rope_freqs.weight" in file.tensors:
@@ -313,25 +335,35 @@ def _config_of(file: GgufFile) -> dict[str, Any]:
         "hidden_act": "gelu_pytorch_tanh" if kind == "starcoder2" else "silu",
         "use_sliding_window": False,
         "tie_word_embeddings": "output.weight" not in file.tensors,
-        "_name_or_path": file.fields.get("general.name", ""),
+        "_name_or_path": _word(file, "general.name", ""),
         **found,
     }
 
 
+def _word(file: GgufFile, name: str, default: str = "not named") -> str:
+    """A field as text, short enough for a message."""
+    found = file.fields.get(name, default)
+    return found[:100] if isinstance(found, str) else reprlib.repr(found)
+
+
 def _tokenizer_of(file: GgufFile) -> Any:
-    fields = file.fields
-    kind = fields.get("tokenizer.ggml.model")
+    kind = _word(file, "tokenizer.ggml.model")
     if kind != "gpt2":
         raise ModelError(
             f"{file.path}: its tokenizer is of the kind {kind}: add the model from its published checkpoint"
         )
-    tokens, kinds = _strings(file, "tokens"), fields.get("tokenizer.ggml.token_type") or []
+    tokens, kinds = _strings(file, "tokens"), file.fields.get("tokenizer.ggml.token_type", [])
+    if not isinstance(kinds, list) or len(kinds) not in (0, len(tokens)):
+        raise ModelError(f"{file.path}: tokenizer.ggml.token_type does not say what each of the tokens is; {AGAIN}")
     merges = [tuple(merge.split(" ", 1)) for merge in _strings(file, "merges")]
     if any(len(merge) != 2 for merge in merges):
         raise ModelError(f"{file.path}: has a merge that is no pair of tokens; {AGAIN}")
     special = [token for token, kind in zip(tokens, kinds, strict=False) if kind in (CONTROL, USER_DEFINED)]
     vocabulary = {token: number for number, token in enumerate(tokens)}
-    return byte_level(vocabulary, merges, special, str(fields.get("tokenizer.ggml.pre", "gpt-2")))
+    try:
+        return byte_level(vocabulary, merges, special, _word(file, "tokenizer.ggml.pre", "gpt-2"))
+    except EngineError as error:
+        raise ModelError(f"{file.path}: {error}; or add the model from its published checkpoint") from error
 
 
 def _strings(file: GgufFile, name: str) -> list[str]:
@@ -361,6 +393,7 @@ def write_weights(path: Path, target: Path, report: Report = lambda share, doing
     """Writes `model.safetensors`: matrices as float16, everything else as float32."""
     file = read_gguf(path)
     published = _names(file)
+    config = _checked(file, published, _config_of(file))
     layout = {
         published[name]: (np.dtype(np.float16 if len(tensor.shape) == 2 else np.float32), tensor.shape)
         for name, tensor in file.tensors.items()
@@ -369,31 +402,30 @@ def write_weights(path: Path, target: Path, report: Report = lambda share, doing
     with part.open("wb") as written:
         writer = TensorWriter(written, layout)
         for name, tensor in file.tensors.items():
-            for start, rows in _pieces(file, tensor):
+            for start, rows in _pieces(tensor, _turned_heads(config, name)):
                 writer.write(published[name], start, rows)
             done += len(tensor.raw)
             report(done / whole, f"reading {path.name}")
     part.replace(target / WEIGHTS_FILE)
 
 
-def _pieces(file: GgufFile, tensor: GgufTensor) -> Iterator[tuple[int, np.ndarray]]:
+def _pieces(tensor: GgufTensor, heads: int) -> Iterator[tuple[int, np.ndarray]]:
     if len(tensor.shape) == 1:
         yield 0, dequantize(tensor.raw, tensor.kind)
         return
-    heads = _turned_heads(file.fields, tensor.name)
     step = tensor.shape[0] if heads else ROWS
     for start in range(0, tensor.shape[0], step):
         rows = tensor.rows(start, min(start + step, tensor.shape[0]))
         yield start, np.clip(_turned_back(rows, heads) if heads else rows, -HALF, HALF).astype(np.float16)
 
 
-def _turned_heads(fields: Mapping[str, Any], name: str) -> int:
+def _turned_heads(config: Mapping[str, Any], name: str) -> int:
     """The heads of queries and keys whose rows llama.cpp reorders, of this architecture only."""
     kind = name.rpartition(".")[0].rpartition(".")[2]
-    if fields["general.architecture"] != "llama" or kind not in ("attn_q", "attn_k"):
+    if config["model_type"] != "llama" or kind not in ("attn_q", "attn_k"):
         return 0
-    heads = fields["llama.attention.head_count"]
-    return heads if kind == "attn_q" else fields.get("llama.attention.head_count_kv", heads)
+    heads = config["num_attention_heads"]
+    return heads if kind == "attn_q" else config.get("num_key_value_heads") or heads
 
 
 def _turned_back(rows: np.ndarray, heads: int) -> np.ndarray:

@@ -148,6 +148,19 @@ def check_refused(tmp_path, data, said):
         ({"tokenizer.ggml.tokens": [1]}, "has no tokens of a tokenizer"),
         ({"tokenizer.ggml.merges": ["ab"]}, "no pair of tokens"),
         ({"general.alignment": 3}, "not a power of two"),
+        ({"general.architecture": [1]}, r"the architecture is \[1\]"),
+        ({"tokenizer.ggml.token_type": 5}, "token_type does not say what each"),
+        ({"tokenizer.ggml.token_type": [1]}, "token_type does not say what each"),
+        ({"tokenizer.ggml.pre": "x"}, r"a\.gguf: the tokenizer splits texts by 'x'"),
+        ({"llama.attention.head_count": 0}, r"a\.gguf: num_attention_heads is 0"),
+        ({"llama.attention.head_count": [4] * 1000}, r"num_attention_heads is \[4, 4, 4, 4, 4, 4, \.\.\.\]"),
+        ({"llama.attention.head_count": 1 << 30}, "num_attention_heads is 1073741824"),
+        ({"llama.attention.head_count_kv": 3}, "4 attention heads cannot share 3"),
+        ({"llama.attention.head_count_kv": "x"}, "num_key_value_heads is 'x'"),
+        ({"llama.attention.key_length": 7}, "head_dim is 7"),
+        ({"llama.attention.head_count": 32, "llama.attention.key_length": 2}, "has the shape"),
+        ({"llama.block_count": 1000}, "num_hidden_layers is 1000, and there are"),
+        ({"llama.rope.scaling.type": "linear", "llama.rope.scaling.factor": 0.0}, "a value of the wrong kind"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path, changes, said):
@@ -164,6 +177,8 @@ def test_what_cannot_be_read_is_named(tmp_path, changes, said):
         (file_of({"a": "b"}, [("x", 99, (4,), b"")]), "stored as type 99"),
         (file_of({"a": "b"}, [("x", 0, (1 << 40,), b"")]), "does not fit the file"),
         (file_of({"a": "b"}, [("x", 8, (31,), bytes(34))]), "does not fit the file"),
+        (file_of({"a": "b"}, [("x", 0, (1 << 63, 2), b"")]), "does not fit the file"),
+        (file_of(fields(), [("token_embd.weight", 0, (2, 2, 2), bytes(32))]), "num_hidden_layers|has the shape"),
         (file_of(fields(), [("odd.weight", 0, (4,), bytes(16))]), "odd.weight is no weight"),
     ],
 )
