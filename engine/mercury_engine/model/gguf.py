@@ -296,21 +296,21 @@ HALF = float(np.finfo(np.float16).max)
 def describe(path: Path, target: Path) -> int:
     """Writes config and tokenizer into a folder; the number of parameters."""
     file = read_gguf(path)
-    config = _checked(file, _names(file), _config_of(file))
+    config = _config_of(file)
+    _check_fit(file, _names(file), config)
     tokenizer = _tokenizer_of(file)
     (target / CONFIG_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2))
     tokenizer.save(str(target / TOKENIZER_FILE))
     return sum(math.prod(tensor.shape) for tensor in file.tensors.values())
 
 
-def _checked(file: GgufFile, published: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
-    """The config, which is one that can be computed and that the tensors' shapes fit."""
+def _check_fit(file: GgufFile, published: Mapping[str, str], config: dict[str, Any]) -> None:
+    """Refuses a config that cannot be computed, or that the tensors' shapes do not fit."""
     config_of(file.path, config, {published[name]: tensor.shape for name, tensor in file.tensors.items()}, 0)
     for name, tensor in file.tensors.items():
         heads = _turned_heads(config, name)
         if len(tensor.shape) > 2 or (heads and (len(tensor.shape) != 2 or tensor.shape[0] % (2 * heads))):
             raise ModelError(f"{file.path}: {name} has the shape {tensor.shape}, which does not fit the model; {AGAIN}")
-    return config
 
 
 def _config_of(file: GgufFile) -> dict[str, Any]:
@@ -392,8 +392,9 @@ def _names(file: GgufFile) -> dict[str, str]:
 def write_weights(path: Path, target: Path, report: Report = lambda share, doing: None) -> None:
     """Writes `model.safetensors`: matrices as float16, everything else as float32."""
     file = read_gguf(path)
+    config = _config_of(file)
     published = _names(file)
-    config = _checked(file, published, _config_of(file))
+    _check_fit(file, published, config)
     layout = {
         published[name]: (np.dtype(np.float16 if len(tensor.shape) == 2 else np.float32), tensor.shape)
         for name, tensor in file.tensors.items()

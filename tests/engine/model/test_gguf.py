@@ -197,6 +197,17 @@ def test_a_file_cut_or_changed_anywhere_is_refused_or_read_and_nothing_else(tmp_
             describe(path, tmp_path)
 
 
+def test_any_field_may_be_of_any_kind_or_missing(tmp_path):
+    whole, stored, path = fields(), list(tensors(weights(), "llama")), tmp_path / "a.gguf"
+    hostile = (0, 1, 7, (1 << 32) - 1, True, 0.0, float("inf"), float("nan"), "", "x" * 1000, [], [3], ["a b"])
+    made = [whole | {name: found} for name in whole for found in hostile]
+    for changed in [*made, *({k: v for k, v in whole.items() if k != name} for name in whole)]:
+        path.write_bytes(file_of(changed, stored))
+        with suppress(EngineError):
+            describe(path, tmp_path)
+            write_weights(path, tmp_path)
+
+
 def blocks(kind):
     made = np.random.default_rng(kind)
     raw = made.integers(0, 256, (50, BLOCKS[kind].bytes), dtype=np.uint8)
