@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from mercury_engine.api import EngineInfo
 
-__all__ = ["STRONGER", "abbreviated", "counted", "decoded", "millions", "readable", "remarks"]
+__all__ = ["STRONGER", "abbreviated", "counted", "decoded", "harmless", "millions", "readable", "remarks"]
 
 STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
 
@@ -22,6 +22,19 @@ def counted(number: int, noun: str) -> str:
     if number != 1:
         noun = f"{noun[:-1]}ies" if re.search("[^aeiou]y$", noun) else f"{noun}s"
     return f"{number:,} {noun}"
+
+
+def harmless(text: str) -> str:
+    """The text without control characters, with which a terminal could be told to do things.
+
+    >>> harmless("a\\x1b[31mb\\tc\\nd\\x9be")
+    'a\\\\x1b[31mb\\tc\\nd\\\\x9be'
+    """
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", escaped, text)
+
+
+def escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def millions(number: int) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from mercury_ls.settings.load import Loaded, Problem, load, project_files, user_file
 from mercury_ls.settings.schema import Settings
+from mercury_ls.wording import harmless
 
 __all__ = [
     "UsageError",
@@ -69,12 +70,12 @@ def missing_file(options: argparse.Namespace) -> list[Problem]:
 
 def report(problems: Iterable[Any]) -> None:
     for problem in problems:
-        sys.stderr.write(f"{problem}\n")
+        sys.stderr.write(f"{harmless(str(problem))}\n")
 
 
 def failed(options: argparse.Namespace, error: Exception | str) -> int:
     """Reports the error; gives the exit code for it."""
-    sys.stderr.write(f"{options.command}: {error}\n")
+    sys.stderr.write(f"{options.command}: {harmless(str(error))}\n")
     return 1
 
 

@@ -18,7 +18,7 @@ from mercury_ls.models.add import add as add_model
 from mercury_ls.models.hub import megabytes
 from mercury_ls.settings import models, toml
 from mercury_ls.settings.load import user_file
-from mercury_ls.wording import abbreviated
+from mercury_ls.wording import abbreviated, harmless
 
 __all__ = ["add", "list", "recommend", "remove", "test", "use"]
 
@@ -30,7 +30,7 @@ def list(options: argparse.Namespace) -> int:  # noqa: A001  the verb
     if options.json:
         print(msgspec.json.encode({"models": rows}).decode())
     else:
-        print(overview.table(rows))
+        print(harmless(overview.table(rows)))
     return 0
 
 
@@ -72,7 +72,7 @@ def add(options: argparse.Namespace) -> int:
 def agreement(yes: bool, progress: "Progress") -> Callable[[Plan], bool]:
     def agreed(plan: Plan) -> bool:
         progress.end()
-        print("\n".join(described(plan)), flush=True)
+        print(harmless("\n".join(described(plan))), flush=True)
         if yes:
             return True
         if not sys.stdin.isatty():
@@ -180,7 +180,7 @@ def test(options: argparse.Namespace) -> int:
         progress.end()
         return failed(options, error)
     progress.end()
-    print("\n".join(measure.described(result)))
+    print(harmless("\n".join(measure.described(result))))
     return 0 if any(answer.text.strip() for answer in result.answers) else 1
 
 

@@ -174,6 +174,18 @@ def test_a_model_that_was_added_suggests(home, capsys):
     assert "is a guess until you have taken or refused some" in printed
 
 
+def test_what_a_server_writes_does_not_reach_the_terminal_as_commands(home, capsys):
+    answer = streamed(
+        [{"content": "item\x1b]0;x\x07\x9b31m", "stop": False}, {"content": "", "stop": True}], done=False
+    )
+    with serving_answers({**LLAMA, "/completion": answer}) as server:
+        check(capsys, f"add {server.address} --name llama --yes", 0)
+        with pytest.raises(SystemExit):
+            main(["model", "test", "llama"])
+    said = "".join(capsys.readouterr())
+    assert not {"\x1b", "\x07", "\x9b"} & set(said)
+
+
 def test_recommend_names_commands(home, capsys, monkeypatch):
     monkeypatch.setattr("mercury_ls.models.recommended.bandwidth", lambda threads: 30e9)
     assert "mercury-ls model add Qwen/Qwen2.5-Coder-0.5B" in check(capsys, "recommend", 0)
