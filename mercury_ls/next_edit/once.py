@@ -5,7 +5,7 @@ import re
 from mercury_ls.code import syntax
 from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import KEYWORDS
+from mercury_ls.code.lexemes import CONSTANTS, KEYWORDS
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
@@ -14,6 +14,8 @@ __all__ = ["is_about_its_place"]
 SHORT_WORD = 2
 TRUTHS = frozenset({"false", "true"})
 NUMBERS = re.compile(r"[\d.]+(?:\0[\d.]+)*")
+STRING = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
+OPERAND = re.compile(r"[\w.$]+[ \t]*\Z")
 COMPARED = re.compile(r"(?:[=!]==?|[<>]=?|\bis(?: not)?)[ \t]*\Z")
 
 
@@ -24,6 +26,8 @@ def is_about_its_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
         return False
     before, after = rule.before, rule.after
     if {before.lower(), after.lower()} == TRUTHS or (not place.text and removes_another(place, snapshot)):
+        return True
+    if (not before.strip() and STRING.fullmatch(after.strip(" ,\t"))) or removes_from_another(rule, place, snapshot):
         return True
     numbers = NUMBERS.fullmatch(before) is not None and NUMBERS.fullmatch(after) is not None
     if syntax.inside(snapshot, place.start) is not None:
@@ -44,6 +48,17 @@ def is_prose(snapshot: Snapshot, offset: int) -> bool:
         return True
     around = syntax.ancestors(snapshot, offset)
     return any(each.type == "string" and each.parent and each.parent.type == "expression_statement" for each in around)
+
+
+def removes_from_another(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
+    """Whether words of the language would go from behind another operand: `a is not None` became `a`."""
+    words = re.findall(r"\w+", rule.before)
+    if not words or rule.after.strip() or not (KEYWORDS | CONSTANTS).issuperset(words):
+        return False
+    first = OPERAND.search(rule.lines_before.partition(rule.before)[0])
+    line = snapshot.text[snapshot.line_start(snapshot.line_of(place.start)) : place.start]
+    other = OPERAND.search(line)
+    return (first and first.group().strip()) != (other and other.group().strip())
 
 
 def removes_another(place: Place, snapshot: Snapshot) -> bool:

@@ -289,6 +289,42 @@ export function step(line: string) {
 """,
         "- ",
     ),
+    Scenario(
+        "a string that is given to one call of a module's function",
+        "python",
+        """\
+import click
+
+
+def command(name):
+    return name
+
+
+@click.command(⟦→"cli"⟧$0)
+def cli():
+    pass
+
+
+@click.command()
+def other():
+    pass
+""",
+        "- ",
+    ),
+    Scenario(
+        "what another operand is compared with",
+        "python",
+        """\
+def show(self, ctx):
+    if self.prompt⟦ is not None→⟧$0:
+        return 1
+    if ctx.default is not None:
+        return 2
+    if value is not None:
+        return 3
+""",
+        "- ",
+    ),
 )
 
 REPEATED = (
