@@ -1,15 +1,22 @@
 """A real server of somebody else behind the real language server: llama.cpp's, with the weights that we ship."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
 
+import msgspec
+import numpy as np
 import pytest
 import pytest_asyncio
 
 import mercury_engine
+from bench.quality.left_to_right import dense_weights
 from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.model.openvino_runtime import OpenvinoRuntime
+from mercury_engine.model.runtime import Rows
+from mercury_engine.model.silent_openvino import ov
 from mercury_engine.prompts.dialects import dialect_named
 from mercury_engine.record import ModelRecord, write_record
 from mercury_engine.remote import asking
@@ -18,6 +25,7 @@ from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client
 from mercury_engine.remote.probe import probe
 from mercury_engine.remote.protocols import Event, protocol_named
+from mercury_engine.tokens.tokenizer import Tokenizer
 from tests.e2e.environment import home, stop_engine
 from tests.e2e.llama_server import MODEL, LlamaServer, completions, write_model
 from tests.e2e.raw import Raw
@@ -239,3 +247,43 @@ async def test_another_model_at_the_same_address_is_not_taken_for_the_right_one(
     llama.kill()
     llama.start()
     assert await until_suggested(editor, "return.py", "right")
+
+
+@pytest.fixture(scope="module")
+def ours():
+    config, weights = dense_weights(SHIPPED)
+    plain = msgspec.structs.replace(config, hints=False)
+    return OpenvinoRuntime(plain, weights, threads=2, precision=ov.Type.f32), Tokenizer.load(SHIPPED / "tokenizer.json")
+
+
+def decoded(ours, prompt: str, most: int) -> list[int]:
+    """What our own graph says greedily, token by token, to the prompt of a server."""
+    runtime, tokenizer = ours
+    _, suffix, prefix = re.split(r"\[SUFFIX\]|\[PREFIX\]", prompt)
+    ids, cache = [0, 4, *tokenizer.encode(suffix), 5, *tokenizer.encode(prefix)], runtime.cache()
+    said: list[int] = []
+    while len(said) < most:
+        rows = Rows(np.array(ids, np.int32), np.arange(cache.length, cache.length + len(ids)), wanted=[len(ids) - 1])
+        forward = runtime.forward(rows, cache)
+        cache.append(forward, range(len(ids)))
+        ids = [int(forward.logits_WV[0].argmax())]
+        if ids == [3]:
+            break
+        said += ids
+    return said
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+async def test_our_own_graph_says_the_same_tokens(ours, weights, name):
+    request = asked(name)
+    for attempt in asking.filling(
+        protocol_named("openai"),
+        dialect_named("codestral"),
+        request,
+        request,
+        request.spans[0],
+        address="",
+        budget=1024,
+    ):
+        (said,) = completions(weights, [attempt.ask.prompt], TOKENS)
+        assert decoded(ours, attempt.ask.prompt, TOKENS)[: len(said["tokens"])] == said["tokens"]
