@@ -325,6 +325,21 @@ def show(self, ctx):
 """,
         "- ",
     ),
+    Scenario(
+        "a function at one call, and a method of the same name",
+        "typescript",
+        """\
+function close() {
+  ⟦unsubscribe→stop⟧$0();
+}
+function more() {
+  const unsubscribe = listen(queue);
+  unsubscribe();
+  sub.unsubscribe();
+}
+""",
+        "- ",
+    ),
 )
 
 REPEATED = (

@@ -152,12 +152,12 @@ def is_attribute(snapshot: Snapshot, offset: int) -> bool:
 
 
 def is_of_another(symbol: Symbol, snapshot: Snapshot, offset: int) -> bool:
-    """Whether a member got another name at a use, and nothing says that this is a member of the same object."""
+    """Whether a name was changed at a use, and nothing says that this is a member of the same object, or of none."""
     node = scopes.node_at(snapshot, offset)
-    if symbol.node is None or node is None or scopes.declares(symbol.node) or not scopes.is_member(symbol.node):
+    if symbol.node is None or node is None or scopes.declares(symbol.node) or called_with_keyword(symbol.node):
         return False
-    if called_with_keyword(symbol.node):
-        return False
+    if not scopes.is_member(symbol.node):
+        return scopes.is_member(node)
     return qualifier_of(node) != qualifier_of(symbol.node)
 
 
