@@ -99,6 +99,10 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     root: str = ""
     cursor: int = -1
 
+    def old(self, span: Span) -> str:
+        """The text that a span replaces."""
+        return self.windows[span.window].text[span.start : span.end]
+
 
 class Filled(Struct, frozen=True):
     """The current text of one span; `confidence` has one entry per token, `complete` says that the model ended it."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count, product, repeat
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Searc
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
-from mercury_engine.model.runtime import Passes, Resources, Runtime, on_gpu
+from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, on_gpu, opened_with, weight_bytes
 from mercury_engine.tokens.layout import (
     Hole,
     LayoutError,
@@ -100,7 +100,7 @@ class MercuryEngine:
         self._rescoring = rescoring
         self._budget = budget_for(runtime.config.context)
         self._presentation = Presentation(tokenizer, calibration or Calibration(), bar)
-        self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if _on_cpu(runtime) else memory, memory)
+        self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
         self._batcher = ForwardBatcher[Draft](runtime)
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
@@ -112,7 +112,7 @@ class MercuryEngine:
             Acceptance(),
             self.report,
             decode,
-            not _on_cpu(runtime) if redraft is None else redraft,
+            not on_cpu(runtime) if redraft is None else redraft,
             copy_bias,
         )
 
@@ -208,7 +208,7 @@ class MercuryEngine:
 
     def _text_and_left(self, part: "_Part", number: int) -> tuple[str, str | None]:
         """The text in place of a span, and the part of its old text that is left to rewrite; None if it is all done."""
-        answer, old = part.search.best.answers[number], _old(part.request, number)
+        answer, old = part.search.best.answers[number], part.request.old(part.request.spans[number])
         text = self._presentation.text(answer, answer.ids)
         if _is_cut(answer):
             return text, left_to_rewrite(self._decoder.tokenizer, answer.hole, old, answer.ids)
@@ -292,7 +292,7 @@ class MercuryEngine:
     def _show(self, part: "_Part", asked: InfillRequest, filled: list[Filled]) -> None:
         best = part.search.best
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
-            old = _old(asked, number)
+            old = asked.old(asked.spans[number])
             filled[number] = self._presentation.show(answer, best.decoded(at), old, part.search.departure)
 
     def _past_answers(self, parts: Sequence["_Part"], asked: InfillRequest) -> Iterator[PastAnswer]:
@@ -326,11 +326,10 @@ def open_engine(
 
     `costs` may come from the same model without the adapter, so that they need not be measured again.
     """
-    with ThreadPoolExecutor(1) as beside:  # compiling releases the GIL
-        loading = beside.submit(Tokenizer.load, folder / TOKENIZER_FILE)
-        runtime = open_runtime(folder, resources, adapter)
-        tokenizer = loading.result()
-    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    runtime, tokenizer = opened_with(
+        partial(Tokenizer.load, folder / TOKENIZER_FILE), partial(open_runtime, folder, resources, adapter)
+    )
+    weights = weight_bytes(folder)
     return MercuryEngine(
         runtime,
         tokenizer,
@@ -360,10 +359,6 @@ def open_runtime(
     return openvino_runtime.load(folder, threads=resources.threads or None, adapter=adapter)
 
 
-def _on_cpu(runtime: Runtime) -> bool:
-    return runtime.device.lower().startswith("cpu")
-
-
 def _is_insertion(span: Span) -> bool:
     return span.start == span.end
 
@@ -376,11 +371,6 @@ def _inserts(request: InfillRequest) -> bool:
 def _before(request: InfillRequest, number: int) -> str:
     span = request.spans[number]
     return request.windows[span.window].text[: span.start]
-
-
-def _old(request: InfillRequest, number: int) -> str:
-    span = request.spans[number]
-    return request.windows[span.window].text[span.start : span.end]
 
 
 def _is_cut(answer: HoleAnswer) -> bool:

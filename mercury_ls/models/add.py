@@ -11,9 +11,10 @@ from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_ls.link import local
 from mercury_ls.models import hub, library
-from mercury_ls.models.hub import Report, megabytes
+from mercury_ls.models.hub import megabytes
 from mercury_ls.models.sources import File, Folder, Hub, Server, Source, checked_name, parse
 from mercury_ls.serve import added
+from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.settings.load import is_local
 from mercury_ls.wording import counted, millions, readable

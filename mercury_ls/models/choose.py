@@ -6,8 +6,8 @@ from pathlib import Path
 
 from mercury_engine.api import EngineError, EngineInfo
 from mercury_ls.link.wire import Status
-from mercury_ls.models.hub import Report
 from mercury_ls.serve import added, daemon
+from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.settings.assign import assign
 from mercury_ls.settings.schema import Settings

@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,9 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
+from mercury_ls.serve.models import Report
 
-__all__ = ["Report", "Repository", "RepositoryFile", "fetch", "look", "megabytes", "present"]
-
-Report = Callable[[float, str], None]
-"""How far a piece of work is, from 0 to 1, and what it is."""
+__all__ = ["Repository", "RepositoryFile", "fetch", "look", "megabytes", "present"]
 
 INDEX = "model.safetensors.index.json"
 SMALL = (".json", "merges.txt")

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit, Engine, EngineInfo, Filled, InfillRequest, Span, Window
 from mercury_ls.link import local
 from mercury_ls.models import library
-from mercury_ls.models.hub import Report, megabytes
+from mercury_ls.models.hub import megabytes
 from mercury_ls.models.library import Measured
 from mercury_ls.serve import added
+from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
 

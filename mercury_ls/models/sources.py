@@ -6,6 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
+from mercury_ls.settings import models
 
 __all__ = ["HOSTED", "File", "Folder", "Hub", "Server", "Source", "checked_name", "parse"]
 
@@ -13,7 +14,6 @@ HUB_ID = re.compile(r"(?:hf:)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)")
 HUB_PAGE = re.compile(r"https://(?:www\.)?huggingface\.co/([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)/?")
 ADDRESS = re.compile(r"https?://((?:\[[0-9a-fA-F:.]+\]|[^\s\[\]/:@?#]+)(?::[0-9]{1,5})?)(?:/[^\s@?#]*)?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-RESERVED = ("auto", "fake")
 OLLAMA = "http://127.0.0.1:11434"
 FORMS = (
     "a hub id such as Qwen/Qwen2.5-Coder-0.5B, a folder (./model), a .gguf file, the address of a server "
@@ -88,7 +88,7 @@ def named(text: str) -> str:
 def checked_name(name: str, taken: set[str]) -> str:
     if not NAME.fullmatch(name):
         raise EngineError(f"{name!r} is no name for a model: use letters, digits, `.`, `_` and `-`, at most 100")
-    if name in (*RESERVED, *taken):
+    if name in (models.AUTO, models.FAKE, *taken):
         raise EngineError(
             f"{name} is the name of an installed model: give another one with --name, or remove it first with "
             f"`mercury-ls model remove {name}`"

@@ -1,7 +1,7 @@
 """Models that a user adds: what they are, from the small files of their folder, and their weights for the engine."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.record import Kind, ModelRecord
-from mercury_ls.serve.models import loader
+from mercury_ls.serve.models import Report, loader
 from mercury_ls.settings.schema import Settings
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ __all__ = [
     "weigh",
     "write_gguf",
 ]
-
-Report = Callable[[float, str], None]
 
 NEXT_EDITS, LINES = "next edits", "lines and blocks"
 QUANTISED = "{} are quantised already ({}): add the model that they were made from, and choose --int8 or --int4"

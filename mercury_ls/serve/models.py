@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from mercury_ls.serve.worker import LoadEngine
     from mercury_ls.settings.schema import EngineSettings, Settings
 
-__all__ = ["loader", "verify"]
+__all__ = ["Report", "loader", "verify"]
 
 Report = Callable[[float, str], None]
+"""How far a piece of work is, from 0 to 1, and what it is."""
 
 
 def loader(settings: "Settings") -> "LoadEngine":

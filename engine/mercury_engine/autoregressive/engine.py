@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPoo
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
-from mercury_engine.model.runtime import Passes, Resources, Runtime
+from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, opened_with, weight_bytes
 from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -143,7 +143,7 @@ class AutoregressiveEngine:
         """One span after the other, each as if it were the only one. At least one forward runs, whatever the deadline,
         so that reading a long prompt gets on."""
         started, step = self._clock(), 0
-        filled = [Filled(_old(request, number)) for number in range(len(request.spans))]
+        filled = [Filled(request.old(span)) for span in request.spans]
         draft = Draft(1, tuple(filled))
         found: list[Decoding] = []
         try:
@@ -214,11 +214,10 @@ class AutoregressiveEngine:
 
 
 def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources) -> AutoregressiveEngine:
-    with ThreadPoolExecutor(1) as beside:  # compiling releases the GIL
-        loading = beside.submit(_read_tokenizer, folder / TOKENIZER_FILE)
-        runtime = open_decoder(folder, record, resources)
-        tokenizer = loading.result()
-    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    runtime, tokenizer = opened_with(
+        partial(_read_tokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
+    )
+    weights = weight_bytes(folder)
     return AutoregressiveEngine(
         runtime,
         tokenizer,
@@ -238,12 +237,7 @@ def _read_tokenizer(path: Path) -> PretrainedTokenizer:
 
 def _prompt_tokens(runtime: Runtime) -> int:
     room = runtime.config.context - min(LONGEST_ANSWER, runtime.config.context // 4)
-    return min(room, CPU_PROMPT) if runtime.device == "cpu" else room
-
-
-def _old(request: InfillRequest, number: int) -> str:
-    span = request.spans[number]
-    return request.windows[span.window].text[span.start : span.end]
+    return min(room, CPU_PROMPT) if on_cpu(runtime) else room
 
 
 def _past_answer(decoding: Decoding) -> PastAnswer:

@@ -4,8 +4,8 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
-from mercury_engine.model.runtime import Resources, Runtime
+from mercury_engine.model.runtime import Resources, Runtime, on_cpu, opened_with, weight_bytes
 from mercury_engine.prompts.cut import cut
 from mercury_engine.record import RECORD_FILE, ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -94,7 +94,7 @@ class FamilyEngine:
 
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
         started, step = self._clock(), 0
-        filled = [Filled(_old(request, span)) for span in request.spans]
+        filled = [Filled(request.old(span)) for span in request.spans]
         for number, span in enumerate(request.spans):
             if span.mode not in self._model.family.answers or span.start != span.end:
                 continue
@@ -164,7 +164,7 @@ class FamilyEngine:
     def _is_exact(self, request: InfillRequest) -> bool:
         """Whether each forward reads everything. Blocks are encoded exactly anyway, and on a GPU a few hundred rows
         more cost little."""
-        on_gpu = not _on_cpu(self._model.runtime)
+        on_gpu = not on_cpu(self._model.runtime)
         return self._model.family.length != "continue" and (on_gpu or request.effort == "high")
 
     def _timed(self, passes: Iterator[Result]) -> Iterator[Result]:
@@ -243,14 +243,6 @@ class FamilyEngine:
         return tuple(shown)
 
 
-def _old(request: InfillRequest, span: Span) -> str:
-    return request.windows[span.window].text[span.start : span.end]
-
-
-def _on_cpu(runtime: Runtime) -> bool:
-    return runtime.device.lower().startswith("cpu")
-
-
 def open_family(folder: Path, record: ModelRecord, resources: Resources) -> FamilyEngine:
     """The diffusion model in a folder, whose record names its family."""
     family = family_named(record.prompt)
@@ -260,10 +252,9 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
             f"{folder / RECORD_FILE}: prompt is {record.prompt!r}, none of the families {known}; "
             "add the model again: `mercury-ls model add`"
         )
-    with ThreadPoolExecutor(1) as beside:
-        loading = beside.submit(PretrainedTokenizer, folder / TOKENIZER_FILE)
-        runtime = open_decoder(folder, record, resources)
-        tokenizer = loading.result()
+    runtime, tokenizer = opened_with(
+        partial(PretrainedTokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
+    )
     at_once = READ_ONWARD if family.length == "continue" else READ_AT_ONCE
     return FamilyEngine(
         runtime,
@@ -271,6 +262,6 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
         record,
         family,
         calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
-        context=at_once if _on_cpu(runtime) else 0,
-        weights=sum(path.stat().st_size for path in folder.glob("*.safetensors")),
+        context=at_once if on_cpu(runtime) else 0,
+        weights=weight_bytes(folder),
     )

@@ -18,6 +18,7 @@ from msgspec import Struct
 from mercury_engine.api import EngineError
 from mercury_engine.model.architectures import config_of
 from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelError
+from mercury_engine.model.convert import Report
 from mercury_engine.model.stored import TensorWriter
 from mercury_engine.tokens.byte_level import byte_level
 
@@ -35,8 +36,6 @@ AGAIN = "download the file again"
 CONTROL, USER_DEFINED = 3, 4
 ROWS = 4096
 WEIGHTS_FILE = "model.safetensors"
-
-Report = Callable[[float, str], None]
 
 
 class GgufTensor(Struct, frozen=True, eq=False):

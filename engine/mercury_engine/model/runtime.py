@@ -1,8 +1,10 @@
 """What decoding needs from a runtime: one forward over a few rows on top of a cache."""
 
 import shutil
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
@@ -13,7 +15,19 @@ from mercury_engine.model.config import ModelConfig
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
-__all__ = ["Cache", "Forward", "Pass", "Passes", "Resources", "Rows", "Runtime", "on_gpu"]
+__all__ = [
+    "Cache",
+    "Forward",
+    "Pass",
+    "Passes",
+    "Resources",
+    "Rows",
+    "Runtime",
+    "on_cpu",
+    "on_gpu",
+    "opened_with",
+    "weight_bytes",
+]
 
 
 class Resources(Struct, frozen=True):
@@ -129,3 +143,18 @@ class Runtime(Protocol):
     def forwards(self, passes: Sequence[Pass]) -> list[Forward]:
         """The same for several passes on different caches, batched where the device gains by it."""
         ...
+
+
+def on_cpu(runtime: Runtime) -> bool:
+    return runtime.device.lower().startswith("cpu")
+
+
+def opened_with(load: Callable[[], Result], open_runtime: Callable[[], Runtime]) -> tuple[Runtime, Result]:
+    """A runtime, and what is loaded meanwhile: compiling releases the GIL."""
+    with ThreadPoolExecutor(1) as beside:
+        loading = beside.submit(load)
+        return open_runtime(), loading.result()
+
+
+def weight_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.safetensors"))

@@ -107,7 +107,7 @@ class RemoteEngine:
         """
         wait = wait or self._slice
         due = self._clock() + (math.inf if request.deadline_ms is None else request.deadline_ms / 1000) - MARGIN_SECONDS
-        untouched = Draft(0, tuple(Filled(_old_text(request, span)) for span in request.spans))
+        untouched = Draft(0, tuple(Filled(request.old(span)) for span in request.spans))
         self._health.ensure()
         for _ in self._right_model(wait):
             yield untouched
@@ -390,10 +390,6 @@ def _only_span(request: InfillRequest, record: ModelRecord) -> Span:
     if len(request.spans) != 1:
         raise EngineError(f"{record.name} answers one place at a time")
     return request.spans[0]
-
-
-def _old_text(request: InfillRequest, span: Span) -> str:
-    return request.windows[span.window].text[span.start : span.end]
 
 
 def _listed(said: bytes) -> list[str]:

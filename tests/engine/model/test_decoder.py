@@ -14,6 +14,7 @@ from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import Resources, Rows
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.record import ModelRecord
+from tests.engine.families.checkpoints import as_llada
 
 TOLERANCE = 2e-4
 VOCABULARY = 300
@@ -92,19 +93,6 @@ LLADA_CONFIG = {
     "embedding_size": VOCABULARY,
     "weight_tying": False,
 }
-LLADA_NAMES = (
-    ("model.embed_tokens.", "model.transformer.wte."),
-    ("model.norm.", "model.transformer.ln_f."),
-    ("lm_head.", "model.transformer.ff_out."),
-    ("model.layers.", "model.transformer.blocks."),
-    ("input_layernorm.", "attn_norm."),
-    ("post_attention_layernorm.", "ff_norm."),
-    ("self_attn.o_proj.", "attn_out."),
-    ("self_attn.", ""),
-    ("mlp.gate_proj.", "ff_proj."),
-    ("mlp.up_proj.", "up_proj."),
-    ("mlp.down_proj.", "ff_out."),
-)
 
 
 @pytest.fixture(scope="module")
@@ -192,9 +180,7 @@ def test_llada_is_a_llama_with_other_names(saved, torch_and_transformers, tmp_pa
     model, folder = saved("llama")
     weights = {}
     for name, weight in load_file(folder / "model.safetensors").items():
-        for their_part, its_part in LLADA_NAMES:
-            name = name.replace(their_part, its_part)
-        weights[name] = weight
+        weights[as_llada(name)] = weight
     save_file(weights, tmp_path / "model.safetensors")
     (tmp_path / "config.json").write_text(json.dumps(LLADA_CONFIG))
     ids = ids_of(60)
