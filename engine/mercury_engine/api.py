@@ -7,6 +7,8 @@ from msgspec import Struct, field
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "ChatEngine",
+    "ChatRequest",
     "Draft",
     "Edit",
     "Effort",
@@ -16,10 +18,15 @@ __all__ = [
     "Filled",
     "InfillRequest",
     "Members",
+    "Message",
     "RescoringWeights",
+    "Said",
+    "Slot",
     "Snippet",
     "Span",
     "SpanMode",
+    "Tool",
+    "ToolCall",
     "Window",
 ]
 
@@ -73,19 +80,31 @@ class Edit(Struct, frozen=True):
     after: str
 
 
+NameRole = Literal["member", "scope", "keyword", "import"]
+NameKind = Literal["", "function", "class", "module", "property", "variable", "parameter", "constant", "keyword"]
+
+
 class Members(Struct, frozen=True):
-    """The names that exist behind `receiver` and a dot, and how often the file uses each there. The receiver "" is
-    whatever the dot before the cursor follows. Unless they are `complete`, others may exist."""
+    """The names that exist at a place of one `role`, and how often the file uses each there. Unless they are
+    `complete`, others may exist.
+
+    Of a `member` the `receiver` is what stands before the dot, of a `keyword` the function that is called, of an
+    `import` the module; the receiver "" is whatever stands before the cursor. A `scope` name may begin an expression;
+    it has no receiver. `kinds` are one for each name, where they are known.
+    """
 
     receiver: str
     names: tuple[str, ...]
     uses: tuple[int, ...]
     complete: bool = True
+    role: NameRole = "member"
+    kinds: tuple[NameKind, ...] = ()
 
 
 class InfillRequest(Struct, frozen=True, kw_only=True):
     """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
-    offset in the first span's window, -1 where it is not known; a `region` needs it."""
+    offset in the first span's window, -1 where it is not known; a `region` needs it. `proposals` are texts that the
+    first span's answer may well be, for the model to verify. `slots`: say what every slot of the draft holds."""
 
     session: str
     windows: tuple[Window, ...]
@@ -93,6 +112,8 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     snippets: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
     members: tuple[Members, ...] = ()
+    proposals: tuple[str, ...] = ()
+    slots: bool = False
     effort: Effort = "low"
     deadline_ms: float | None = None
     seed: int = 0
@@ -104,13 +125,26 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
         return self.windows[span.window].text[span.start : span.end]
 
 
+class Slot(Struct, frozen=True):
+    """What one position of a draft holds after a forward: the text of its token, "" while it is masked, and the model's
+    probability of it. It is `settled` once no later forward changes it; `revised` says that an earlier forward had
+    another token there."""
+
+    text: str
+    probability: float = 0.0
+    settled: bool = False
+    revised: bool = False
+
+
 class Filled(Struct, frozen=True):
-    """The current text of one span; `confidence` has one entry per token, `complete` says that the model ended it."""
+    """The current text of one span; `confidence` has one entry per token, `complete` says that the model ended it.
+    `slots` are given where the request asks for them."""
 
     text: str
     confidence: tuple[float, ...] = ()
     p_accept: float = 0.0
     complete: bool = False
+    slots: tuple[Slot, ...] = ()
 
 
 class Draft(Struct, frozen=True):
@@ -120,6 +154,65 @@ class Draft(Struct, frozen=True):
     spans: tuple[Filled, ...]
     final: bool = False
     sent: str = ""
+
+
+class ToolCall(Struct, frozen=True):
+    """A call of a tool; the `arguments` are JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class Tool(Struct, frozen=True):
+    """What a model may call; `parameters` is a JSON schema, as JSON."""
+
+    name: str
+    description: str = ""
+    parameters: str = '{"type": "object"}'
+
+
+class Message(Struct, frozen=True):
+    """One message of a conversation; one of the role "tool" answers the call `answers`."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    answers: str = ""
+
+
+class ChatRequest(Struct, frozen=True, kw_only=True):
+    """What comes next in a conversation. `tool_choice` is "auto", "none", "required" or the name of a tool. With a
+    `schema`, which is JSON schema as JSON, the answer is JSON that matches it; "{}" is any JSON. The text ends before
+    the first of `stops`."""
+
+    session: str
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = "auto"
+    schema: str = ""
+    stops: tuple[str, ...] = ()
+    most_tokens: int = 512
+    temperature: float = 0.0
+    effort: Effort = "medium"
+    deadline_ms: float | None = None
+    seed: int = 0
+    slots: bool = False
+
+
+class Said(Struct, frozen=True):
+    """The whole answer as it stands after one forward: replace what came before, since any of it may have been revised.
+    The text is `settled` up to that offset. `finish` says why the final answer ends."""
+
+    step: int
+    text: str
+    settled: int = 0
+    calls: tuple[ToolCall, ...] = ()
+    final: bool = False
+    finish: Literal["", "stop", "length", "tool_calls"] = ""
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    slots: tuple[Slot, ...] = ()
 
 
 class RescoringWeights(Struct, frozen=True, forbid_unknown_fields=True):
@@ -148,6 +241,7 @@ class EngineInfo(Struct, frozen=True):
     the remedy. `bytes`: the memory of weights and caches. `rescoring`: None where the model has none fitted. `answers`:
     the spans that it can answer. `calibrated`: whether `p_accept` was fitted to what users accept. `address`: of the
     program that prompts are sent to, "" if they stay in this process. `small`: whether a larger model would be of use.
+    `chats`: whether it answers a `ChatRequest`.
     """
 
     engine: str
@@ -164,6 +258,7 @@ class EngineInfo(Struct, frozen=True):
     calibrated: bool = True
     address: str = ""
     small: bool = False
+    chats: bool = False
 
 
 class Engine(Protocol):
@@ -179,3 +274,11 @@ class Engine(Protocol):
         ...
 
     def info(self) -> EngineInfo: ...
+
+
+class ChatEngine(Engine, Protocol):
+    """An engine whose `info` says that it `chats`."""
+
+    def chat(self, request: ChatRequest) -> Iterator[Said]:
+        """Growing and revised answers, the last one `final`. Each yield is a cancel point after at most one forward."""
+        ...
