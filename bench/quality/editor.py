@@ -10,12 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.next_edit.cases import Case
-from bench.quality.projects import CheckedOutProject
+from bench.quality.projects import PATIENCE_SECONDS, CheckedOutProject
 from mercury_engine.api import Draft, Engine, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.offers import Answer
-from mercury_ls.names.members import KnownMembers
+from mercury_ls.names.members import KnownNames
 from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
@@ -173,7 +173,7 @@ async def opened(
     session.questions.settings = steady(session.settings)
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
-        session.questions.names = KnownMembers(project.analyser)
+        session.questions.names = KnownNames([project.analyser], patience=PATIENCE_SECONDS)
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     return session, uri

@@ -14,7 +14,7 @@ from mercury_ls.settings.schema import Settings
 from mercury_training.corpus.sources import git
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["CheckedOutProject", "Projects"]
+__all__ = ["PATIENCE_SECONDS", "CheckedOutProject", "Projects"]
 
 PATIENCE_SECONDS = 60.0
 """A machine that is measured on may be slow."""
@@ -55,9 +55,7 @@ class Projects:
         workspace = Workspace([root], Privacy(settings.privacy, [root]), settings.context)
         while workspace.step(0.0):
             pass
-        return CheckedOutProject(
-            str(root), workspace, AnalyserProcess(Project((str(root),)), patience=PATIENCE_SECONDS)
-        )
+        return CheckedOutProject(str(root), workspace, AnalyserProcess(Project((str(root),))))
 
     async def close(self) -> None:
         for project in self._known.values():

@@ -1,12 +1,9 @@
-"""An analyser in a process of its own: started when first asked, ended when it hangs, and left alone after that for a
-while."""
+"""What says which names exist: an analyser, which may have a process of its own, started when it is first asked."""
 
 import asyncio
-import logging
 import os
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,17 +15,22 @@ from mercury_ls.names.known import Ask, Known, Project
 
 __all__ = ["JEDI", "Analyser", "AnalyserProcess", "installed_packages", "jedi_is_installed"]
 
-log = logging.getLogger(__name__)
-
 JEDI = (sys.executable, "-P", "-m", "mercury_ls.names.jedi_process")  # -P: import nothing from the current folder
-PATIENCE_SECONDS = 5.0
-FIRST_REST, LONGEST_REST = 5.0, 600.0
+PYTHON = frozenset({"python"})
 LONGEST_ANSWER = 4 << 20
 ENVIRONMENTS = (".venv", "venv", "env", ".env")
 
 
 class Analyser(Protocol):
-    """Says which names may stand at a place: never wrong about time, since callers do not wait for it."""
+    """Says which names may stand at a place of these `languages`, of any if it is None. One that is `only_cursor` can
+    say so of the text as it is, and nothing of receivers that are only near.
+
+    It is asked one question at a time, and may be cancelled; one that fails, or takes too long, is left alone for a
+    while.
+    """
+
+    languages: frozenset[str] | None
+    only_cursor: bool
 
     async def ask(self, ask: Ask) -> Known: ...
 
@@ -36,43 +38,26 @@ class Analyser(Protocol):
 
 
 class AnalyserProcess:
-    """Answers one question at a time; while it rests after a failure it knows nothing."""
+    """Answers one question at a time; after a failure the next one starts it again."""
+
+    only_cursor = False
 
     def __init__(
-        self,
-        project: Project,
-        command: Sequence[str] = JEDI,
-        *,
-        patience: float = PATIENCE_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
+        self, project: Project, command: Sequence[str] = JEDI, *, languages: frozenset[str] | None = PYTHON
     ) -> None:
+        self.languages = languages
         self._project = project
         self._command = command
-        self._patience = patience
-        self._clock = clock
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
-        self._rest = FIRST_REST
-        self._resting_until = float("-inf")
 
     async def ask(self, ask: Ask) -> Known:
         async with self._turn:
-            if self._clock() < self._resting_until:
-                return Known()
             try:
-                async with asyncio.timeout(self._patience):
-                    known = await self._answer(ask)
-            except (OSError, EOFError, NotImplementedError, TimeoutError, ValueError, msgspec.DecodeError) as error:
-                log.info("no names from %s, which rests for %.0f s: %r", self._command[-1], self._rest, error)
-                self._resting_until = self._clock() + self._rest
-                self._rest = min(2 * self._rest, LONGEST_REST)
-                await self.close()
-                return Known()
-            except asyncio.CancelledError:
-                await self.close()  # its answer would be taken for that to the next question
+                return await self._answer(ask)
+            except BaseException:
+                await self.close()  # a late answer would be taken for that to the next question
                 raise
-            self._rest = FIRST_REST
-            return known
 
     async def close(self) -> None:
         process, self._process = self._process, None

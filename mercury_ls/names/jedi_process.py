@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from mercury_engine.api import NameKind
 from mercury_ls.names.known import Ask, Known, Name, Project
 from mercury_ls.project.privacy import Privacy
 
@@ -24,7 +25,17 @@ MEMORY = 1 << 30
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 ACTING = ("os.exec", "os.fork", "os.mkdir", "os.posix_spawn", "os.remove", "os.rename", "os.rmdir", "os.spawn")
 REFUSED = (*ACTING, "os.startfile", "os.system", "pickle.", "shutil.", "socket.", "subprocess.")
-DYNAMIC = frozenset({"__getattr__"})
+KINDS: dict[str, NameKind] = {
+    "class": "class",
+    "function": "function",
+    "instance": "variable",
+    "keyword": "keyword",
+    "module": "module",
+    "namespace": "module",
+    "param": "parameter",
+    "property": "property",
+    "statement": "variable",
+}
 
 
 def main() -> None:
@@ -108,13 +119,13 @@ class Jedi:
     def known(self, ask: Ask) -> Known:
         try:
             found = self._about(ask).complete(ask.line, ask.column)
-            names = tuple(Name(each.name, each.type, str(each.module_path or "")) for each in found)
+            names = tuple(Name(each.name, KINDS.get(each.type, ""), str(each.module_path or "")) for each in found)
         except MemoryError:
             raise
         except Exception as error:  # jedi meets code of any kind, and may fail in any way
             sys.stderr.write(f"{ask.path}:{ask.line}: jedi failed: {error!r}\n")
             return Known()
-        return Known(names, DYNAMIC.isdisjoint(name.text for name in names))
+        return Known(names)
 
     def _about(self, ask: Ask) -> Any:
         path, text, script = self._last

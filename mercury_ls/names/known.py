@@ -2,18 +2,22 @@
 
 from msgspec import Struct
 
+from mercury_engine.api import NameKind, NameRole
 from mercury_ls.settings.schema import PrivacySettings
 
 __all__ = ["Ask", "Known", "Name", "Project"]
 
 
 class Name(Struct, frozen=True):
-    """A name that exists. `kind` is jedi's: function, instance, property, module, ...; `defined_in` is a path, "" if it
-    is built in."""
+    """A name that exists. `signature` is what is written between the parentheses of its definition, `type` what it
+    holds or returns, as written in its language; `defined_in` is a path. Each is "" where it is not known, the path
+    also of what is built in."""
 
     text: str
-    kind: str = ""
+    kind: NameKind = ""
     defined_in: str = ""
+    signature: str = ""
+    type: str = ""
 
 
 class Project(Struct, frozen=True):
@@ -27,12 +31,17 @@ class Project(Struct, frozen=True):
 
 
 class Ask(Struct, frozen=True):
-    """What may stand at a place, which is right behind a dot; lines are counted from 1, columns from 0."""
+    """What may stand at a place; lines are counted from 1, columns from 0 in code points. A `member` is asked for right
+    behind the dot. The text is that of the document `uri` in this `version`, unless the place is only near the cursor:
+    then a line is added to it."""
 
     path: str
     text: str
     line: int
     column: int
+    role: NameRole = "member"
+    uri: str = ""
+    version: int = 0
 
 
 class Known(Struct, frozen=True):

@@ -100,10 +100,14 @@ def asked(snapshot: Snapshot, place: Place) -> Ask:
     line = snapshot.line_of(place.at)
     start, own = snapshot.line_start(line), snapshot.line(line)
     if place.is_cursor:
-        return Ask(snapshot.path, snapshot.text, line + 1, place.at - start)
+        return asking(snapshot, snapshot.text, line, place.at - start)
     indent = own[: len(own) - len(own.lstrip())]
     text = f"{snapshot.text[:start]}{indent}{place.receiver}._\n{snapshot.text[start:]}"
-    return Ask(snapshot.path, text, line + 1, len(indent) + len(place.receiver) + 1)
+    return asking(snapshot, text, line, len(indent) + len(place.receiver) + 1)
+
+
+def asking(snapshot: Snapshot, text: str, line: int, column: int) -> Ask:
+    return Ask(snapshot.path, text, line + 1, column, uri=snapshot.uri, version=snapshot.version)
 
 
 def uses(text: str, place: Place) -> Counter[str]:

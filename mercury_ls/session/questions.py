@@ -14,7 +14,7 @@ from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Question, asked_modes
-from mercury_ls.names.members import KnownMembers
+from mercury_ls.names.members import KnownNames
 from mercury_ls.session.open_files import OpenFiles, unfit
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.session.stats import Kind
@@ -49,7 +49,7 @@ class Questions:
         self.clock = clock
         self.outcomes = outcomes or Outcomes()
         self.outcomes.enabled = settings.record.counts
-        self.names = KnownMembers()
+        self.names = KnownNames()
         self.snoozed_until = 0.0
         self.sent = ""
         """What went to another program last, and where."""

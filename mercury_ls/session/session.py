@@ -20,7 +20,7 @@ from mercury_ls.completion.offers import Answer, Offer, with_sent
 from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import NO_DRAFT, Question, suggest
 from mercury_ls.link.client import EngineUnavailable
-from mercury_ls.names.members import KnownMembers
+from mercury_ls.names.members import KnownNames
 from mercury_ls.session.idle import Idle
 from mercury_ls.session.next_edits import NextEdits
 from mercury_ls.session.open_files import OpenFiles
@@ -109,7 +109,7 @@ class Session:
         self.files.adopt(privacy, workspace)
         self.questions.names.forget()
 
-    def know_names(self, names: KnownMembers) -> None:
+    def know_names(self, names: KnownNames) -> None:
         """From another analyser; the one before ends in its own time."""
         before, self.questions.names = self.questions.names, names
         before.leave()

@@ -1,15 +1,15 @@
 """Builds sessions: settings from all their sources, and the parts that depend on them."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
-from mercury_ls.names.analyser import AnalyserProcess, installed_packages, jedi_is_installed
+from mercury_ls.names.analyser import Analyser, AnalyserProcess, installed_packages, jedi_is_installed
 from mercury_ls.names.known import Project
-from mercury_ls.names.members import KnownMembers
+from mercury_ls.names.members import KnownNames
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.outcomes import Outcomes
@@ -125,11 +125,13 @@ class Wiring:
         finally:
             await session.engine.start()
 
-    def _names(self, settings: Settings) -> KnownMembers:
-        if not (settings.context.analysed_names and jedi_is_installed()):
-            return KnownMembers()
-        packages = installed_packages(self.roots, self._environ)
-        return KnownMembers(AnalyserProcess(Project(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE)))
+    def _names(self, settings: Settings) -> KnownNames:
+        return KnownNames([*self._analysers(settings)] if settings.context.analysed_names else [])
+
+    def _analysers(self, settings: Settings) -> Iterator[Analyser]:
+        if jedi_is_installed():
+            packages = installed_packages(self.roots, self._environ)
+            yield AnalyserProcess(Project(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE))
 
     def _engine(self, settings: Settings) -> Any:
         engine = self._make_engine(settings, self._on_status)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Members
 from mercury_ls.code.documents import Document
 from mercury_ls.names.known import Known, Name
-from mercury_ls.names.members import KnownMembers
+from mercury_ls.names.members import KnownNames
 
 RESPONSE = Known((Name("json"), Name("headers"), Name("_content")))
 
@@ -16,8 +16,10 @@ RESPONSE = Known((Name("json"), Name("headers"), Name("_content")))
 class FakeAnalyser:
     """Knows the members of receivers by the text before the dot; `asked` are the places in order."""
 
-    def __init__(self, known):
+    def __init__(self, known, languages=frozenset({"python"}), only_cursor=False):
         self.known = known
+        self.languages = languages
+        self.only_cursor = only_cursor
         self.asked = []
         self.answering = asyncio.Event()
         self.answering.set()
@@ -44,7 +46,7 @@ def analyser():
 
 async def check(analyser, marked, *expected):
     """What is known first at `$0` once it has been looked at."""
-    members = KnownMembers(analyser)
+    members = KnownNames([analyser])
     members.look_ahead(*drawn(marked))
     await members.settled()
     assert members.about(*drawn(marked))[:1] == expected
@@ -86,7 +88,7 @@ async def test_an_object_is_given_new_attributes_when_it_is_made(marked, complet
 
 
 async def test_nobody_waits_and_the_next_request_knows(analyser):
-    members = KnownMembers(analyser)
+    members = KnownNames([analyser])
     analyser.answering.clear()
     members.want(*drawn("x = response.$0\n"))
     assert members.about(*drawn("x = response.$0\n")) == ()
@@ -97,7 +99,7 @@ async def test_nobody_waits_and_the_next_request_knows(analyser):
 
 
 async def test_a_place_is_asked_about_once_and_again_when_the_text_has_changed(analyser):
-    members = KnownMembers(analyser)
+    members = KnownNames([analyser])
     for marked in ("x = response.$0\n", "x = response.$0\n", "x = response.h$0\n"):
         members.want(*drawn(marked))
         await members.settled()
@@ -110,7 +112,7 @@ async def test_a_place_is_asked_about_once_and_again_when_the_text_has_changed(a
 
 async def test_what_is_only_near_is_asked_about_again_after_a_while(analyser):
     now = [0.0]
-    members = KnownMembers(analyser, clock=lambda: now[0])
+    members = KnownNames([analyser], clock=lambda: now[0])
     for now[0], marked in ((0.0, "response.a\n$0"), (59.0, "response.a\n$0\n"), (61.0, "response.a\n$0\n\n")):
         members.look_ahead(*drawn(marked))
         await members.settled()
@@ -119,7 +121,7 @@ async def test_what_is_only_near_is_asked_about_again_after_a_while(analyser):
 
 
 async def test_what_is_looked_ahead_for_gives_way_to_the_cursor(analyser):
-    members = KnownMembers(analyser)
+    members = KnownNames([analyser])
     members.look_ahead(*drawn("def f(one, two):\n    $0\n"))
     members.want(*drawn("x = response.$0\n"))
     await members.settled()
@@ -128,7 +130,7 @@ async def test_what_is_looked_ahead_for_gives_way_to_the_cursor(analyser):
 
 
 async def test_other_languages_and_forgotten_documents_are_unknown(analyser):
-    members = KnownMembers(analyser)
+    members = KnownNames([analyser])
     members.look_ahead(*drawn("x = response.$0\n", language="ruby"))
     assert analyser.asked == []
     members.look_ahead(*drawn("x = response.$0\n"))
@@ -139,9 +141,28 @@ async def test_other_languages_and_forgotten_documents_are_unknown(analyser):
 
 
 async def test_without_an_analyser_nothing_is_known():
-    members = KnownMembers()
+    members = KnownNames()
     members.want(*drawn("x = response.$0\n"))
     members.look_ahead(*drawn("x = response.$0\n"))
     await members.settled()
     assert members.about(*drawn("x = response.$0\n")) == ()
     await members.close()
+
+
+async def test_what_several_analysers_know_is_one_answer():
+    jedi = FakeAnalyser({"response": Known((Name("json", "function"), Name("text")))})
+    editor = FakeAnalyser({"response": Known((Name("json"), Name("url", "property")), complete=False)}, None, True)
+    names = KnownNames([jedi, editor])
+    names.look_ahead(*drawn("x = response.$0\n"))
+    await names.settled()
+    found = Members("", ("json", "text", "url"), (0, 0, 0), kinds=("function", "", "property"))
+    assert names.about(*drawn("x = response.$0\n"))[0] == found
+    names.look_ahead(*drawn("x = other.$0\n", language="ruby"))
+    await names.settled()
+    assert (jedi.asked, editor.asked) == (["response"], ["response", "other"])
+    await names.close()
+
+
+async def test_a_receiver_that_makes_members_up_is_never_known_completely():
+    own = FakeAnalyser({"response": Known((Name("__getattr__"), Name("json")))})
+    await check(own, "x = response.$0\n", Members("", ("json", "__getattr__"), (0, 0), complete=False))

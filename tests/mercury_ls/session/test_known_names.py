@@ -7,7 +7,7 @@ import pytest
 from mercury_engine.api import Members
 from mercury_engine.fake import FakeEngine
 from mercury_ls.names.known import Known, Name
-from mercury_ls.names.members import KnownMembers
+from mercury_ls.names.members import KnownNames
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.session import InlineRequest
 from mercury_ls.session.wiring import Wiring
@@ -25,6 +25,8 @@ class Listening(FakeEngine):
 
 
 class Analyser:
+    languages, only_cursor = None, False
+
     def __init__(self):
         self.closed = False
 
@@ -46,7 +48,7 @@ async def session(engine, tmp_path):
     await client.start()
     wiring = Wiring(user_file=tmp_path / "none", environ={}, make_engine=lambda settings, on_status: client)
     made = wiring.session([], {}, lambda status: None)
-    made.know_names(KnownMembers(Analyser()))
+    made.know_names(KnownNames([Analyser()]))
     yield made
     await made.end()
 
@@ -83,8 +85,8 @@ async def test_other_rules_make_what_is_known_unknown_and_the_analyser_ends(sess
     session.open(URI, "/project/file.py", "python", 1, "x = path.")
     before.look_ahead(session.files.documents[URI].snapshot(), 9)
     await before.settled()
-    analyser = before._analyser
-    session.know_names(KnownMembers())
+    (analyser,) = before.analysers
+    session.know_names(KnownNames())
     await before._closing
     assert analyser.closed
     assert session.questions.names.about(session.files.documents[URI].snapshot(), 9) == ()
@@ -98,4 +100,4 @@ def test_a_setting_turns_it_off(tmp_path):
     )
     names = wiring.session([], {}, lambda status: None).questions.names
     assert ContextSettings().analysed_names
-    assert names._analyser is None
+    assert names.analysers == ()

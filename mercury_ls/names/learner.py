@@ -1,0 +1,154 @@
+"""What one analyser has said: it is asked about one place at a time while nobody waits, and rests after a failure."""
+
+import asyncio
+import logging
+import re
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.languages import find
+from mercury_ls.names.analyser import Analyser
+from mercury_ls.names.known import Known
+from mercury_ls.names.places import Place, asked
+
+__all__ = ["Learner", "Wanted"]
+
+log = logging.getLogger(__name__)
+
+PATIENCE_SECONDS = 5.0
+FIRST_REST, LONGEST_REST = 5.0, 600.0
+MOST_PLACES = 256
+MOST_NAMES = 2048
+HOLDS_SECONDS = 60.0
+"""What is known of a place that is only near is not asked for again sooner, whatever is typed."""
+NAME = re.compile(r"[#$]?[^\W\d][\w$]*[!?]?")
+"""In any language."""
+
+
+class Wanted(Struct, frozen=True):
+    """A place in one version of a text."""
+
+    snapshot: Snapshot
+    place: Place
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.snapshot.uri, *self.place.key
+
+
+class Learned(Struct, frozen=True):
+    """What was known of a place in one version of its file, and when."""
+
+    known: Known
+    text: str
+    at: float
+
+    def still_holds(self, wanted: Wanted, now: float) -> bool:
+        recent = now - self.at < HOLDS_SECONDS and not wanted.place.is_cursor
+        return recent or self.text == wanted.snapshot.text
+
+
+class Learner:
+    """Nobody waits for an answer of the analyser: it serves the next request at that place."""
+
+    def __init__(
+        self, analyser: Analyser, clock: Callable[[], float] = time.monotonic, patience: float = PATIENCE_SECONDS
+    ) -> None:
+        self.analyser = analyser
+        self._clock = clock
+        self._patience = patience
+        self._learned: OrderedDict[tuple[str, ...], Learned] = OrderedDict()
+        self._wanted: deque[Wanted] = deque()
+        self._work: asyncio.Task[None] | None = None
+        self._rest = FIRST_REST
+        self._resting_until = float("-inf")
+
+    @property
+    def was_asked(self) -> bool:
+        return self._work is not None
+
+    def known(self, wanted: Wanted) -> Known | None:
+        """What is known now, if anything is."""
+        learned = self._learned.get(wanted.key)
+        return learned.known if learned is not None and learned.known.names else None
+
+    def want(self, wanted: Iterable[Wanted]) -> None:
+        """Learn what is unknown of these places, before anything else."""
+        unknown = [each for each in wanted if self._covers(each) and each.key not in self._learned]
+        self._wanted.extendleft(reversed(unknown))
+        self._go_on()
+
+    def look_ahead(self, wanted: Iterable[Wanted]) -> None:
+        """Learn what is unknown of these places or has changed, instead of what was wanted before."""
+        self._wanted = deque(each for each in wanted if self._covers(each))
+        self._go_on()
+
+    async def settled(self) -> None:
+        """Wait until nothing more is wanted."""
+        if self._work is not None:
+            await self._work
+
+    def forget(self, uri: str = "") -> None:
+        """What was learned in one document, or all of it."""
+        for key in [key for key in self._learned if uri in ("", key[0])]:
+            del self._learned[key]
+
+    async def close(self) -> None:
+        self._wanted.clear()
+        if self._work is not None:
+            self._work.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._work
+        await self.analyser.close()
+
+    def _covers(self, wanted: Wanted) -> bool:
+        if self.analyser.only_cursor and not wanted.place.is_cursor:
+            return False
+        language = find(wanted.snapshot.language, wanted.snapshot.path)
+        return self.analyser.languages is None or (language is not None and language.id in self.analyser.languages)
+
+    def _go_on(self) -> None:
+        if self._wanted and (self._work is None or self._work.done()):
+            self._work = asyncio.get_running_loop().create_task(self._learn_wanted())
+
+    async def _learn_wanted(self) -> None:
+        while self._wanted and self._clock() >= self._resting_until:
+            wanted = self._wanted.popleft()
+            before = self._learned.get(wanted.key)
+            if before is not None and before.still_holds(wanted, self._clock()):
+                continue
+            known = await self._asked(wanted)
+            if known is None:
+                break
+            kept = known if known.names or before is None else before.known
+            self._learned[wanted.key] = Learned(kept, wanted.snapshot.text, self._clock())
+            self._learned.move_to_end(wanted.key)
+            if len(self._learned) > MOST_PLACES:
+                self._learned.popitem(last=False)
+        self._wanted.clear()
+
+    async def _asked(self, wanted: Wanted) -> Known | None:
+        """None if it fails, in whatever way: an analyser may be a program of somebody else."""
+        try:
+            async with asyncio.timeout(self._patience):
+                known = await self.analyser.ask(asked(wanted.snapshot, wanted.place))
+        except Exception as error:
+            log.info("no names from %s, which rests for %.0f s: %r", type(self.analyser).__name__, self._rest, error)
+            self._resting_until = self._clock() + self._rest
+            self._rest = min(2 * self._rest, LONGEST_REST)
+            return None
+        self._rest = FIRST_REST
+        return cleaned(known)
+
+
+def cleaned(known: Known) -> Known:
+    """Without what is no name, and not too many."""
+    names = [name for name in known.names if NAME.fullmatch(name.text)]
+    is_whole = len(names) == len(known.names) and len(names) <= MOST_NAMES
+    return replace(known, names=tuple(names[:MOST_NAMES]), complete=known.complete and is_whole)
