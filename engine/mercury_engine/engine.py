@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, RescoringWeights, Span
+from mercury_engine.api import Draft, EngineInfo, Filled, InfillRequest, RescoringWeights, Slot, Span
 from mercury_engine.decode.answer import NOTHING_CARRIED, Carried, HoleAnswer, Presentation
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Chooser
@@ -19,10 +19,11 @@ from mercury_engine.decode.copy_bias import CopyBias, read_copy_bias
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced
 from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.frames import Frames, slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Decode, Report
 from mercury_engine.decode.prefill import prefill
-from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, Search
+from mercury_engine.decode.search import HOPELESS, LOW_TOKENS, RUNNERS_UP, SKETCH, Search
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.fitted import RESCORING_FILE, read_fitted
@@ -160,13 +161,18 @@ class MercuryEngine:
         """Part after part: each may be continued by another."""
         started, steps = self._clock(), count(1)
         parts, filled = [self._first(asked, session)], [Filled("") for _ in asked.spans]
+        frames = Frames() if asked.slots else None
         try:
             for part in parts:
                 passes = part.search.run(part.request.effort, part.request.seed)
                 while self._has_time(asked.deadline_ms, started) and (yield from until_pause(passes)):
                     self._show(part, asked, filled)
+                    if frames:
+                        self._draw(part, part.search.current, frames, filled)
                     yield Draft(next(steps), tuple(filled))
                 self._show(part, asked, filled)
+                if frames:
+                    self._draw(part, part.search.best, frames, filled)
                 if self._has_time(asked.deadline_ms, started) and (following := self._following(part)):
                     parts.append(following)
                     yield Draft(next(steps), tuple(filled))
@@ -247,6 +253,7 @@ class MercuryEngine:
         exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed or request.effort == "high" else 0
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
         sketched = request.effort == "instant"
+        watched = max(SKETCH[span.mode] for span in request.spans) if request.slots else 0
         names = None if sketched else KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
 
         def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> Decoding:
@@ -262,6 +269,7 @@ class MercuryEngine:
                 floor=HOPELESS if request.effort == "low" and self._presentation.bar else 0.0,
                 runners_up=exploring,
                 names=names,
+                watched=watched,
             )
 
         return start
@@ -294,6 +302,13 @@ class MercuryEngine:
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
             old = asked.old(asked.spans[number])
             filled[number] = self._presentation.show(answer, best.decoded(at), old, part.search.departure)
+
+    def _draw(self, part: "_Part", decoding: Decoding, frames: Frames, filled: list[Filled]) -> None:
+        for at, (number, answer) in enumerate(zip(part.numbers, decoding.answers, strict=True)):
+            carried = [Slot(answer.carried.text, 1.0, settled=True)] if answer.carried.text else []
+            typed = answer.hole.part.encode("utf-8", "replace")
+            slots = frames.next(number, [*carried, *slots_of(decoding.slots(at), typed)])
+            filled[number] = replace(filled[number], slots=slots)
 
     def _past_answers(self, parts: Sequence["_Part"], asked: InfillRequest) -> Iterator[PastAnswer]:
         """The current answer to each span, from the last part with that span, to be remembered."""

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import takewhile
 
-from mercury_engine.api import Draft, Edit, Effort, EngineInfo, Filled, InfillRequest, Span
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, Edit, Effort, EngineInfo, Filled, InfillRequest, Slot, Span
 
 __all__ = ["MASK", "PASSES", "FakeEngine"]
 
@@ -61,7 +63,7 @@ class FakeEngine:
             passes = self._passes(request.effort)
             for step in range(1, passes + 1):
                 self._forward(step)
-                spans = tuple(_draw(filled, step, passes, request.seed) for filled in answers)
+                spans = tuple(_draw(filled, step, passes, request) for filled in answers)
                 yield Draft(step, spans, final=step == passes, sent=sent)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
@@ -229,24 +231,30 @@ def _changed_words(edit: Edit) -> tuple[str, str]:
     return "".join(before[start : len(before) - end]), "".join(after[start : len(after) - end])
 
 
-def _draw(answer: Filled, step: int, passes: int, seed: int) -> Filled:
+def _draw(answer: Filled, step: int, passes: int, request: InfillRequest) -> Filled:
     """The answer after `step` of `passes`: some tokens masked, some wrong and revised later."""
+    slots = tuple(_slots(answer.text, step, passes, request.seed))
     if step == passes:
-        return answer
-    words = WORD.findall(answer.text)
-    drawn = []
-    for index, token in enumerate(TOKEN.findall(answer.text)):
+        return replace(answer, slots=slots) if request.slots else answer
+    text = "".join(slot.text or MASK for slot in slots)
+    confidence = tuple(slot.probability for slot in slots)
+    return Filled(text, confidence, answer.p_accept * step / passes, slots=slots if request.slots else ())
+
+
+def _slots(text: str, step: int, passes: int, seed: int) -> Iterator[Slot]:
+    """Each token of a text as it is after `step` of `passes`. White space appears at once; in the last pass all is
+    settled."""
+    words = WORD.findall(text)
+    for index, token in enumerate(TOKEN.findall(text)):
         age = step - 1 - (index * 7 + seed) % passes
-        wrong = words[(index + 1) % len(words)] if age == 0 and index % 4 == 0 and WORD.match(token) else None
-        drawn.append(_appear(token, age, wrong))
-    text = "".join(token for token, _ in drawn)
-    return Filled(text, tuple(sure for _, sure in drawn), answer.p_accept * step / passes)
-
-
-def _appear(token: str, age: int, wrong: str | None) -> tuple[str, float]:
-    """A token and its confidence `age` passes after it was drafted. White space appears at once."""
-    if token.isspace():
-        return token, 0.9
-    if age < 0:
-        return MASK, 0.0
-    return (wrong, 0.3) if wrong is not None else (token, min(0.98, 0.6 + 0.12 * age))
+        wrong = words[(index + 1) % len(words)] if index % 4 == 0 and WORD.match(token) else token
+        if token.isspace():
+            yield Slot(token, 0.9, settled=True)
+        elif step == passes:
+            yield Slot(token, 0.98, True, wrong != token and age > 0)
+        elif age < 0:
+            yield Slot("")
+        elif age == 0 and wrong != token:
+            yield Slot(wrong, 0.3)
+        else:
+            yield Slot(token, min(0.98, 0.6 + 0.12 * age), age > 0, wrong != token and age > 0)

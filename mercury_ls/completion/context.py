@@ -60,6 +60,7 @@ def build(
     deadline_ms: float | None,
     seed: int = 0,
     members: tuple[Members, ...] = (),
+    slots: bool = False,
 ) -> InfillRequest:
     """The request for the targets in one document. The window moves in steps of 64 lines, so that caches stay valid."""
     start, end = window(snapshot, targets[0].start, budget.characters)
@@ -74,6 +75,7 @@ def build(
         deadline_ms=deadline_ms,
         seed=seed,
         members=members,
+        slots=slots,
     )
 
 

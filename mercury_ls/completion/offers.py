@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine.api import Slot
 from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.code.edits import TextEdit, inserted, rebase, widened
 from mercury_ls.wording import decoded
@@ -69,7 +70,7 @@ class Offer(Struct, frozen=True):
 
 class Answer(Struct, frozen=True):
     """Offers, best first; or none, and why. `draft` is the raw text of `tokens` tokens that they were made from, `sent`
-    says what went to another program for it."""
+    says what went to another program for it, `slots` are the draft's, for those who watch it."""
 
     offers: tuple[Offer, ...] = ()
     silence: str = ""
@@ -79,6 +80,7 @@ class Answer(Struct, frozen=True):
     tokens: int = 0
     final: bool = False
     sent: str = ""
+    slots: tuple[Slot, ...] = ()
 
     @property
     def offer(self) -> Offer | None:

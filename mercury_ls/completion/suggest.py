@@ -37,8 +37,8 @@ class Infill(Protocol):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `correction` is how its
-    probabilities are corrected."""
+    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `slots` is for those who
+    watch the draft, `correction` is how the engine's probabilities are corrected."""
 
     snapshot: Snapshot
     offset: int
@@ -55,6 +55,7 @@ class Question(Struct, frozen=True, kw_only=True):
     deadline_ms: float | None = None
     members: tuple[Members, ...] = ()
     modes: tuple[SpanMode, ...] = EVERYTHING
+    slots: bool = False
     correction: Correction = AS_GIVEN
 
 
@@ -114,6 +115,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         deadline_ms=question.deadline_ms,
         seed=seed,
         members=question.members,
+        slots=question.slots,
     )
 
 
@@ -122,7 +124,7 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     filled = draft.spans[0]
     p_accept = question.correction(filled.p_accept)
     known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}
-    known["sent"] = draft.sent
+    known |= {"sent": draft.sent, "slots": filled.slots}
     if not question.invoked and p_accept < question.bar:
         return Answer(
             silence=f"unsure: {p_accept:.0%} likely to be accepted, under the bar of {question.bar:.0%}", **known

@@ -145,3 +145,21 @@ def test_a_region_is_rewritten_by_the_script():
 
 def test_it_says_that_it_is_no_model():
     assert FakeEngine().info().engine == "fake"
+
+
+def test_those_who_watch_see_masks_wrong_tokens_and_how_they_are_revised():
+    copied = "def a(x):\n    if x:\n        return one(x)\n    return two(x)\n\ndef c(x):$0"
+    asked = request(copied, "block", effort="high", slots=True)
+    frames = [draft.spans[0].slots for draft in FakeEngine().infill(asked)]
+    first, last = frames[0], frames[-1]
+    assert any(slot.text == "" and not slot.settled for slot in first)
+    assert all(slot.settled for slot in last)
+    assert "".join(slot.text for slot in last) == final(FakeEngine(), asked).text
+    for at, slot in enumerate(last):
+        held = {frame[at].text for frame in frames} - {""}
+        assert slot.revised == (len(held) > 1)
+    assert any(slot.revised for slot in last)
+
+
+def test_nobody_watches_unless_asked():
+    assert all(not draft.spans[0].slots for draft in FakeEngine().infill(request(AREA)))

@@ -6,9 +6,10 @@ from difflib import SequenceMatcher
 
 from msgspec import Struct
 
-from mercury_engine.api import Filled, SpanMode
+from mercury_engine.api import Filled, Slot, SpanMode
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration
+from mercury_engine.decode.frames import slots_of
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
@@ -80,6 +81,13 @@ class Answer:
         judged = self._judged(text)
         chance = calibration.p_accept(judged, complete=complete) if text != question.old else 0.0
         return Filled(text, tuple(judged), chance, complete)
+
+    @property
+    def slots(self) -> Iterator[Slot]:
+        """What each token behind the forced start spells; all are settled."""
+        spelled = self._tokenizer.token_bytes
+        held = [(spelled[choice.token], choice.probability, True) for choice in self.choices]
+        return slots_of(held, bytes(self._forced))
 
     def is_hopeless(self, calibration: Calibration) -> bool:
         """Whether hardly anybody would accept it, however it goes on."""

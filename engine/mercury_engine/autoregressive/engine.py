@@ -154,15 +154,20 @@ class AutoregressiveEngine:
                     passes = decoding.run()
                     while (not step or self._goes_on(request, decoding, started)) and (yield from until_pause(passes)):
                         step += 1
-                        filled[number] = decoding.answer.filled(self._calibration)
+                        filled[number] = self._filled(decoding, request)
                         if draft.spans != tuple(filled):  # the same draft again is nothing new
                             draft = Draft(step, tuple(filled))
                         yield draft
-                    filled[number] = decoding.answer.filled(self._calibration)
+                    filled[number] = self._filled(decoding, request)
             yield Draft(step + 1, tuple(filled), final=True)
         finally:
             session.remember(map(_past_answer, found))
             self._sessions.trim()
+
+    def _filled(self, decoding: Decoding, request: InfillRequest) -> Filled:
+        answer = decoding.answer
+        filled = answer.filled(self._calibration)
+        return replace(filled, slots=tuple(answer.slots)) if request.slots else filled
 
     def _attempts(self, session: EngineSession, question: Question, seed: int) -> Iterator[Decoding]:
         """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,

@@ -4,7 +4,8 @@ Drafts of a masked-diffusion canvas and of other sources are verified as in spec
 Leviathan et al. 2023), so that the answer is exactly that of greedy autoregression.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 from msgspec import Struct
@@ -15,6 +16,7 @@ from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
+from mercury_engine.decode.frames import Held
 from mercury_engine.decode.names import KnownNames, Rivals, is_settled, rivals
 from mercury_engine.decode.policy import Acceptance, Action, Decode, Report, Situation, choose, prior
 from mercury_engine.decode.prefill import prefill
@@ -57,7 +59,8 @@ class Decoding:
 
     They form a stream behind the first anchor, in which each answer is followed by the next anchor. A drafted token is
     committed only if a clean row behind exactly this stream predicts it, as in plain autoregression. The session's
-    cache always holds a prefix of the stream.
+    cache always holds a prefix of the stream. While it is `watched`, all that is missing is drafted on a canvas of so
+    many slots whenever the answer has left the last one, even if that takes longer.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Decoding:
         floor: float = 0.0,
         runners_up: int = 0,
         names: KnownNames | None = None,
+        watched: int = 0,
     ) -> None:
         first = row.holes[0].anchor + 1
         self.row = row
@@ -86,6 +90,7 @@ class Decoding:
         self._floor = floor
         self._runners_up = runners_up
         self._names = names
+        self._watched = watched
         self._rivals: Rivals | None = None
         """The names between which the next forward decides."""
         self._texts = [list(texts) for texts in sources]
@@ -121,7 +126,7 @@ class Decoding:
         if self._rivals is not None:
             yield from self._choose_name(self._rivals)
         else:
-            yield from self._act(choose(self._situation(), self._decoder.costs, self._decoder.acceptance))
+            yield from self._act(self._visible_action() or self._best_action())
 
     def sketch(self, size: int) -> Passes[bool]:
         """The same, but the action is a canvas on every anchor, or behind the forced start; whether that was it."""
@@ -140,10 +145,35 @@ class Decoding:
         committed = answer.decoded()
         if answer.done:
             return committed
-        rest = max(self._proposals(number), key=_first_probability, default=Proposal("none"))
+        rest = self._shown_proposal(number)
         ids = [*committed.ids, *rest.ids]
         complete = bool(rest.ids) and answer.ends(rest.ids[-1])
         return DecodedAnswer(ids, [*committed.probabilities, *_probabilities(rest)], complete)
+
+    def slots(self, number: int) -> Iterator[Held | None]:
+        """What the slots of an answer hold: its committed tokens, then the draft of the rest, masks before there is
+        any."""
+        answer, spelled = self.answers[number], self._decoder.tokenizer.token_bytes
+        decoded, committed = self.decoded(number), len(answer.choices)
+        for at, (token, probability) in enumerate(zip(decoded.ids, decoded.probabilities, strict=True)):
+            if answer.ends(token):
+                yield spelled[token].partition(b"\n")[0], probability, at < committed
+                return
+            yield spelled[token], probability, at < committed
+        if not decoded.ids:
+            yield from repeat(None, min(self._watched, answer.limit))
+
+    def _best_action(self) -> Action:
+        return choose(self._situation(), self._decoder.costs, self._decoder.acceptance)
+
+    def _visible_action(self) -> Action | None:
+        """A canvas, or the verification of all that one drafted; None unless somebody watches."""
+        if not self._watched or self._decoder.decode != "policy":
+            return None
+        if self._has_fresh_canvas():
+            return Action("verify", 0.0, self._chained(self._shown_proposal(self.number)))
+        size = max((size for size in self._sizes() if size <= self._watched), default=0)
+        return Action("canvas", 0.0, size=size) if size else None
 
     def _situation(self) -> Situation:
         answer = self.answers[self.number]
@@ -165,6 +195,13 @@ class Decoding:
         sources = self._sources(number) if self._decoder.decode == "policy" else []
         room = answer.limit - len(answer.choices)
         return [proposal.head(room) for proposal in (*(source.proposal() for source in sources), copied)]
+
+    def _shown_proposal(self, number: int) -> Proposal:
+        """The likeliest one; to those who watch, that of the canvas."""
+        canvas = self._canvases[number] if self._watched else None
+        if canvas is not None:
+            return canvas.proposal().head(self.answers[number].limit - len(self.answers[number].choices))
+        return max(self._proposals(number), key=_first_probability, default=Proposal("none"))
 
     def _sources(self, number: int) -> list[DraftSource]:
         canvas = self._canvases[number]

@@ -16,7 +16,7 @@ from mercury_engine.tokens.layout import until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK
 
-__all__ = ["HOPELESS", "LOW_TOKENS", "RUNNERS_UP", "Search", "branches"]
+__all__ = ["HOPELESS", "LOW_TOKENS", "RUNNERS_UP", "SKETCH", "Search", "branches"]
 
 LOW_TOKENS = 32
 """The longest insertion of *low*: as much as one canvas holds on any device."""
@@ -40,13 +40,14 @@ Start = Callable[..., Decoding]
 
 
 class Search:
-    """The decodings of one request; `best` is the one to show at any time, `run` pauses between forwards.
+    """The decodings of one request; `best` is the one to show at any time, `current` the one at work, `run` pauses
+    between forwards.
 
     `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown.
     """
 
     def __init__(self, decoder: Decoder, session: EngineSession, start: Start) -> None:
-        self.best = start()
+        self.best = self.current = start()
         self.departure = 0
         self._decoder = decoder
         self._session = session
@@ -78,7 +79,7 @@ class Search:
             return
         forced = options[(seed - 1) % len(options)]
         yield
-        self.best = self._departing(forced)
+        self.best = self.current = self._departing(forced)
         self.departure = len(forced.ids)
         yield from explore(self.best)
 
@@ -95,12 +96,13 @@ class Search:
                 yield from self._compete(forced, "revision")
 
     def _compete(self, forced: Forced, kind: str) -> Passes[None]:
-        rival = self._departing(forced)
+        rival = self.current = self._departing(forced)
         yield from self._decode(rival)
         won = _rank(rival) > _rank(self.best)
         self._decoder.report.competed(kind, won)
         if won:
             self.best = rival
+        self.current = self.best
 
     def _departing(self, forced: Forced) -> Decoding:
         """Another decoding, which drafts from the best one behind the forced start."""

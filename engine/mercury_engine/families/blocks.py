@@ -60,7 +60,8 @@ def _until_end(before: Sequence[Settled], slots: Slots, ends: frozenset[int], li
     settled = [*before, *slots.leading][:limit]
     end = next((at for at, (token, _) in enumerate(settled) if token in ends), None)
     at_best = [*(probability for _, probability in before), *slots.at_best]
-    return Progress(settled[:end], end is not None, slots.next, at_best)
+    drafted = [*before, *slots.all][: limit if end is None else end]
+    return Progress(settled[:end], end is not None, slots.next, at_best, drafted)
 
 
 def read_block(model: FamilyModel, encoded: Encoded, begun: Sequence[int], slots: Slots) -> np.ndarray:

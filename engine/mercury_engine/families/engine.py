@@ -9,8 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from mercury_engine.api import Draft, Effort, EngineError, EngineInfo, Filled, InfillRequest, Span
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, Effort, EngineError, EngineInfo, Filled, InfillRequest, Slot, Span
 from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
+from mercury_engine.decode.frames import slots_of
 from mercury_engine.families.blocks import encode, proceed
 from mercury_engine.families.context import Around, around
 from mercury_engine.families.family import FAMILIES, Family, family_named
@@ -133,6 +136,8 @@ class FamilyEngine:
         text, asked = self._around(request, span), self._asked(request, span)
         for progress in self._passes(request, span, text, asked):
             filled = self._present(request, span, text, progress)
+            if request.slots:
+                filled = replace(filled, slots=tuple(self._slots(text, progress)))
             yield filled
             if filled.complete or (request.effort == "instant" and filled.text):
                 return
@@ -224,6 +229,11 @@ class FamilyEngine:
         )
         shown = self._covering(progress.settled, len(text.typed) + len(kept.encode())) if kept else ()
         return Filled(kept, shown, self._judge.p_accept(shown, complete=complete), complete)
+
+    def _slots(self, text: Around, progress: Progress) -> Iterator[Slot]:
+        """A token is never masked again, so that all are settled; those that resize a gap are gone by now."""
+        spelled = self._tokens.token_bytes
+        return slots_of([held and (spelled[held[0]], held[1], True) for held in progress.slots], text.typed)
 
     def _whole_words(self, answer: str, progress: Progress) -> str:
         """Without a word at the end that probably goes on."""

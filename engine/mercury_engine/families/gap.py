@@ -104,7 +104,7 @@ def fill(model: FamilyModel, text: Around, asked: Asked, encoded: Encoded | None
         logits_OV = yield from _at_best_length(model, text, asked, gap, logits_OV)
     while True:
         gap.slots.settle(logits_OV, asked.sure)
-        yield Progress(gap.slots.leading, not gap.slots.open, gap.slots.next, gap.slots.at_best)
+        yield Progress(gap.slots.leading, not gap.slots.open, gap.slots.next, gap.slots.at_best, gap.slots.all)
         if not gap.slots.open:
             return
         logits_OV = gap.read()

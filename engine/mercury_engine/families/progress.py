@@ -34,12 +34,13 @@ class Asked(Struct, frozen=True):
 class Progress(Struct, frozen=True):
     """After a forward: the tokens that are settled from the left on, whether they are the whole answer, and the token
     that probably follows them, -1 if that is not known. `at_best` are the probabilities of all tokens of the answer if
-    those that are open turn out certain."""
+    those that are open turn out certain; `slots` are the tokens of all slots, None where one is open."""
 
     settled: Sequence[Settled] = ()
     done: bool = False
     next: int = -1
     at_best: Sequence[float] = ()
+    slots: Sequence[Settled | None] = ()
 
 
 NOTHING_YET = Progress()

@@ -61,6 +61,11 @@ class Slots:
         return [number for number, slot in enumerate(self._slots) if slot is None]
 
     @property
+    def all(self) -> tuple[Settled | None, ...]:
+        """What each slot holds, None while it is open."""
+        return tuple(self._slots)
+
+    @property
     def leading(self) -> list[Settled]:
         """The settled tokens before the first open slot."""
         first = self._slots.index(None) if None in self._slots else len(self._slots)

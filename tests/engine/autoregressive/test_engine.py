@@ -4,6 +4,7 @@ import math
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
@@ -169,6 +170,17 @@ def test_a_seed_asks_for_another_answer():
     asked = [final(answering, request("x = $0\n", seed=seed, effort="medium")).spans[0].text for seed in range(4)]
     assert len(set(asked)) == 4
     assert asked[0] == final(answering, request("x = $0\n", effort="medium")).spans[0].text
+
+
+def test_those_who_watch_see_tokens_come_one_by_one():
+    asked = request("x = self.wi$0\n")
+    drafts = list(engine(Scripted("x = self.width"), drafting=False).infill(replace(asked, slots=True)))
+    counts = [len(draft.spans[0].slots) for draft in drafts]
+    assert counts == sorted(counts)
+    last = drafts[-1].spans[0]
+    assert "".join(slot.text for slot in last.slots).startswith(last.text)
+    assert all(slot.settled for slot in last.slots)
+    assert last.text == final(engine(Scripted("x = self.width")), asked).spans[0].text == "dth"
 
 
 def test_what_a_model_cannot_answer_is_refused_with_a_remedy():

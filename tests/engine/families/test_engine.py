@@ -206,6 +206,19 @@ def test_another_answer():
     assert drafts[0].spans[0].text != drafts[1].spans[0].text
 
 
+@pytest.mark.parametrize(("name", "mode"), [("dream", "line"), ("dreamon", "line"), ("sdar", "block")])
+def test_those_who_watch_see_which_slots_are_still_masked(name, mode):
+    engine, _ = engine_of(name, says("return self.width\n", 0.6))
+    drafts = list(engine.infill(request("return sel$0\n", mode=mode, budget=16, effort="medium", slots=True)))
+    frames = [draft.spans[0].slots for draft in drafts]
+    assert any(not slot.text for frame in frames for slot in frame)
+    assert drafts[-1].spans[0].text == "f.width"
+    assert "".join(slot.text for slot in frames[-1]).startswith("f.width")
+    assert all(slot.settled == bool(slot.text) for frame in frames for slot in frame)
+    for draft in engine.infill(request("return sel$0\n", mode=mode, budget=16)):
+        assert not draft.spans[0].slots
+
+
 def test_the_text_around_a_gap_is_encoded_ahead():
     engine, runtime = engine_of("dream", says("a =\n" + "x" * 99))
     assert len(list(engine.warm(request("a =\n" * 20 + "$0\n")))) == 1

@@ -1,0 +1,53 @@
+"""What every slot of a draft holds after a forward, for those who watch it being denoised."""
+
+from codecs import getincrementaldecoder
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from mercury_engine.api import Slot
+
+__all__ = ["Frames", "Held", "slots_of"]
+
+Held = tuple[bytes, float, bool]
+"""What a token of a slot spells, its probability, and whether it is settled."""
+
+MASKED = Slot("")
+
+Decoder = getincrementaldecoder("utf-8")
+
+
+def slots_of(held: Iterable[Held | None], typed: bytes = b"") -> Iterator[Slot]:
+    """The slots of tokens, None where one is masked. Tokens that only spell what is `typed` already have no slot; one
+    that does not complete a character has the text ""."""
+    skipped, decoder = len(typed), Decoder("replace")
+    for token in held:
+        if token is None:
+            decoder.reset()
+            yield MASKED
+            continue
+        spelled, probability, settled = token
+        new, skipped = spelled[skipped:], max(0, skipped - len(spelled))
+        if new:
+            yield Slot(decoder.decode(new), probability, settled)
+
+
+class Frames:
+    """The slots of several answers after each forward; remembers what they held before."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, Sequence[Slot]] = {}
+
+    def next(self, number: int, slots: Iterable[Slot]) -> tuple[Slot, ...]:
+        """The slots of an answer, with those marked that have held another token."""
+        before = self._before.get(number, ())
+        frame = tuple(
+            replace(slot, revised=_is_revised(slot, before[at])) if at < len(before) else slot
+            for at, slot in enumerate(slots)
+        )
+        self._before[number] = (*frame, *before[len(frame) :])
+        return frame
+
+
+def _is_revised(slot: Slot, before: Slot) -> bool:
+    return before.revised or bool(before.text and before.text != slot.text)

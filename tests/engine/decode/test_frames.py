@@ -1,0 +1,76 @@
+"""What those see who watch a draft: the text of each token, what is typed already left out, and what was revised."""
+
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import Slot
+from mercury_engine.decode.frames import Frames, slots_of
+from tests.engine.tiny import asked_by_heart, engine, final, learnt_runtime, random_runtime, request
+
+
+def check(spellings, expected, typed=b""):
+    """Of tokens with these spellings, None for a mask."""
+    held = [spelled and (spelled, 0.5, True) for spelled in spellings]
+    assert [slot.text for slot in slots_of(held, typed)] == expected
+
+
+def test_a_slot_has_the_text_of_its_token_or_nothing_while_it_is_masked():
+    check([b"a", None, b" = 1"], ["a", "", " = 1"])
+    assert [slot.settled for slot in slots_of([(b"a", 0.5, True), None])] == [True, False]
+
+
+def test_what_is_typed_already_has_no_slot():
+    check([b"se", b"lf", b"."], ["f", "."], typed=b"sel")
+    check([b"self"], [], typed=b"self")
+
+
+def test_a_character_stands_where_its_last_byte_is():
+    check([b"\xc3", b"\xa4", b"x"], ["", "ä", "x"])
+    check([b"\xc3", None, b"x"], ["", "", "x"])
+
+
+def test_a_slot_that_held_another_token_was_revised():
+    frames = Frames()
+    texts = [("a", ""), ("b", "c"), ("b", "c"), ("b",), ("b", "d")]
+    seen = [[slot.revised for slot in frames.next(0, map(Slot, each))] for each in texts]
+    assert seen == [[False, False], [True, False], [True, False], [True], [True, True]]
+    assert not frames.next(1, [Slot("x")])[0].revised
+
+
+@pytest.mark.parametrize("effort", ["instant", "low", "medium", "high"])
+@pytest.mark.parametrize("mode", ["line", "block"])
+def test_watching_changes_no_answer_and_the_settled_slots_are_the_answer(effort, mode):
+    marked = "a = 1\nreturn self.wi$0\n"
+    asked = request(marked, mode=mode, budget=12, effort=effort)
+    drafts = list(engine(random_runtime()).infill(replace(asked, slots=True)))
+    unwatched = final(engine(random_runtime()), asked).spans[0]
+    assert not unwatched.slots
+    last = drafts[-1].spans[0]
+    assert last.text == unwatched.text
+    shown = "".join(slot.text for slot in last.slots)
+    assert shown.partition("\ufffd")[0].startswith(last.text)
+    if effort != "instant":
+        assert all(slot.settled for slot in last.slots)
+    settled = [sum(slot.settled for slot in draft.spans[0].slots) for draft in drafts]
+    assert effort == "high" or settled == sorted(settled)
+
+
+def test_masks_stand_for_what_is_to_be_drafted_while_the_context_is_read():
+    first = next(engine(random_runtime()).infill(request("x = 1\n" * 90 + "y$0", slots=True)))
+    assert [slot.text for slot in first.spans[0].slots] == [""] * 16
+
+
+@pytest.mark.slow
+def test_those_who_watch_see_every_slot_of_a_canvas_before_it_is_verified():
+    asked, (answer,) = asked_by_heart()[0]
+    first, *_, last = engine(learnt_runtime()).infill(replace(asked, slots=True))
+    drafted = first.spans[0].slots
+    assert sum(slot.settled for slot in drafted) == 1 < len(drafted)
+    assert "".join(slot.text for slot in drafted) == answer
+    assert all(slot.settled for slot in last.spans[0].slots)
+
+
+def test_each_of_several_answers_has_its_slots():
+    last = final(engine(random_runtime()), request("a = [[]]\nb = [[]]\n", effort="medium", budget=12, slots=True))
+    for filled in last.spans:
+        assert "".join(slot.text for slot in filled.slots).startswith(filled.text)
