@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import inspect
 import json
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import msgspec
@@ -309,6 +310,13 @@ class Protocol(LanguageServerProtocol):
                 future.cancel()
         self._shutdown = True
 
+    @lsp_method(lsp.WORKSPACE_EXECUTE_COMMAND)
+    def lsp_workspace__execute_command(self, params: lsp.ExecuteCommandParams) -> Generator[Any, Any, Any]:
+        """pygls wants all arguments of a command where there is a list of them, even those that have a default."""
+        if params.command in self.fm.commands and params.arguments is not None:
+            params.arguments = completed(self.fm.commands[params.command], params.arguments)
+        return (yield from super().lsp_workspace__execute_command(params))
+
     @lsp_method(lsp.EXIT)
     def lsp_exit(self, *_: Any) -> None:
         self.exit_code = 0 if self._shutdown else 1
@@ -344,6 +352,12 @@ class Protocol(LanguageServerProtocol):
 
 
 NO_PARAMS = {lsp.SHUTDOWN, lsp.EXIT}
+
+
+def completed(command: Callable[..., Any], given: Sequence[Any]) -> list[Any]:
+    """The arguments of a command, the first of which is the server, with the defaults of those that are missing."""
+    _, *named = inspect.signature(getattr(command, "func", command)).parameters.values()
+    return [*given, *(each.default for each in named[len(given) :] if each.default is not each.empty)]
 
 
 class Outlet:

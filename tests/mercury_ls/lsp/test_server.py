@@ -344,6 +344,19 @@ async def test_why_is_asked_without_naming_a_place(client):
     assert named.endswith("; next edits: nothing has been edited yet")
 
 
+@pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": []}])
+@pytest.mark.parametrize("command", ["mercury.why", "mercury.status", "mercury.snooze", "mercury.applyNextEdit"])
+async def test_a_command_does_without_the_arguments_that_have_a_default(client, command, arguments):
+    await client.initialize(INLINE)
+    assert "result" in await client.request("workspace/executeCommand", {"command": command, **arguments})
+
+
+async def test_a_document_is_place_enough_to_ask_why(client):
+    await client.initialize(INLINE)
+    command = {"command": "mercury.why", "arguments": [client.open("a.py", TEXT)]}
+    assert "next edits" in (await client.request("workspace/executeCommand", command))["result"]
+
+
 async def test_the_end_of_a_session_stops_what_waits_for_the_client(client):
     """The client was asked to apply an edit, and asks its user."""
     await client.initialize({**INLINE, "workspace": {"applyEdit": True}})
