@@ -52,7 +52,7 @@ def test_a_row_without_a_distribution_is_an_error(bad):
         greedy_confidence(np.array([[0.0, 1.0], bad]))
 
 
-def slow_attention(q, prefix_k, prefix_v, canvas_k, canvas_v, causal_rows):
+def slow_attention(q, prefix_k, prefix_v, canvas_k, canvas_v, seen):
     heads, rows, width = q.shape
     group = heads // len(prefix_k)
     out = np.zeros_like(q)
@@ -61,7 +61,7 @@ def slow_attention(q, prefix_k, prefix_v, canvas_k, canvas_v, causal_rows):
             keys = list(prefix_k[head // group])
             values = list(prefix_v[head // group])
             for other in range(rows):
-                if row >= causal_rows or other <= row:
+                if seen[row, other]:
                     keys.append(canvas_k[head // group, other])
                     values.append(canvas_v[head // group, other])
             weights = [math.exp(float(q[head, row] @ key) / math.sqrt(width)) for key in keys]
@@ -77,18 +77,19 @@ def test_attention_equals_the_definition(heads, key_heads, prefix, causal_rows):
     q = random.normal(size=(heads, 5, 16))
     prefix_k, prefix_v = random.normal(size=(2, key_heads, prefix, 16))
     canvas_k, canvas_v = random.normal(size=(2, key_heads, 5, 16))
-    arguments = (q, prefix_k, prefix_v, canvas_k, canvas_v, causal_rows)
+    seen = np.tri(5, dtype=bool) | (np.arange(5) >= causal_rows)[:, None]
+    arguments = (q, prefix_k, prefix_v, canvas_k, canvas_v, seen)
     np.testing.assert_allclose(canvas_attention(*arguments), slow_attention(*arguments), rtol=1e-10, atol=1e-12)
 
 
 def test_attention_answers_in_the_precision_of_the_queries():
     ones = np.ones((1, 2, 4), np.float32)
-    assert canvas_attention(ones, ones, ones, ones, ones).dtype == np.float32
+    assert canvas_attention(ones, ones, ones, ones, ones, np.ones((2, 2), bool)).dtype == np.float32
 
 
 def test_large_scores_overflow_nothing():
     q = np.full((1, 2, 4), 1e3)
     k = np.concatenate([q, -q], 1)[:, 1:3]
-    found = canvas_attention(q, k, k, k, k)
+    found = canvas_attention(q, k, k, k, k, np.ones((2, 2), bool))
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, np.full((1, 2, 4), 1e3))

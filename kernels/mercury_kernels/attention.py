@@ -1,0 +1,212 @@
+"""Attention of a few rows over a paged cache and over each other, in Triton: reading, drafting and verifying alike.
+
+Shapes: B sequences, T rows of each, H query heads, K key heads, E head width, S slots of the cache, P pages of a
+sequence, W words of 32 rows, C splits of the columns.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+__all__ = ["PAGE", "attend", "attend_kernel", "merge_kernel", "row_tile", "splits_for"]
+
+PAGE = 64
+"""Slots of a page, and columns of a tile."""
+
+LARGEST_TILE = 64
+SMALLEST_TILE = 16
+
+PROGRAMS_A_PROCESSOR = 2
+MOST_SPLITS = 32
+
+LOG2_E = 1.4426950408889634
+
+
+@triton.jit
+def attend_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    pages_ptr,
+    lengths_ptr,
+    counts_ptr,
+    bits_ptr,
+    out_ptr,
+    log_sums_ptr,
+    rows,
+    most_pages,
+    words,
+    scale,
+    SPLITS: tl.constexpr,
+    GROUP: tl.constexpr,
+    KEY_HEADS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    WIDTH_TILE: tl.constexpr,
+    ROW_TILE: tl.constexpr,
+    PAGE: tl.constexpr,
+):
+    """One tile of rows, with all query heads of one key head packed into it, over a part of the columns.
+
+    Columns are the cached rows, which every row sees, then those of this pass, of which `bits` says who sees whom.
+    """
+    tiles = tl.cdiv(rows * GROUP, ROW_TILE)
+    sequence = tl.program_id(0) // tiles
+    key_head, split = tl.program_id(1), tl.program_id(2)
+    packed = (tl.program_id(0) % tiles) * ROW_TILE + tl.arange(0, ROW_TILE)
+    row = packed // GROUP
+    head = key_head * GROUP + packed % GROUP
+    is_row = row < rows
+    at = sequence * rows + row
+    dims = tl.arange(0, WIDTH_TILE)
+    is_dim = dims < WIDTH
+    heads = KEY_HEADS * GROUP
+
+    q = tl.load(
+        q_ptr + (at * heads + head)[:, None] * WIDTH + dims[None, :], mask=is_row[:, None] & is_dim[None, :], other=0.0
+    )
+    length = tl.load(lengths_ptr + sequence)
+    total = length + tl.load(counts_ptr + sequence)
+    used = tl.cdiv(total, PAGE)
+    share = tl.cdiv(used, SPLITS)
+    highest = tl.full([ROW_TILE], float("-inf"), tl.float32)
+    weight = tl.zeros([ROW_TILE], tl.float32)
+    mixed = tl.zeros([ROW_TILE, WIDTH_TILE], tl.float32)
+    for page in range(split * share, tl.minimum((split + 1) * share, used)):
+        column = page * PAGE + tl.arange(0, PAGE)
+        slot = tl.load(pages_ptr + sequence * most_pages + page).to(tl.int64) * PAGE + tl.arange(0, PAGE)
+        stored = (slot * KEY_HEADS + key_head)[:, None] * WIDTH + dims[None, :]
+        # What lies behind the last column was never written: zero times NaN is NaN.
+        written = (column < total)[:, None] & is_dim[None, :]
+        k = tl.load(k_ptr + stored, mask=written, other=0.0)
+        v = tl.load(v_ptr + stored, mask=written, other=0.0)
+        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        seen = is_row[:, None] & (column < length)[None, :]
+        if (page + 1) * PAGE > length:
+            fresh = column - length
+            is_fresh = (fresh >= 0) & (column < total)
+            word = tl.load(
+                bits_ptr + at[:, None] * words + fresh[None, :] // 32, mask=is_row[:, None] & is_fresh[None, :], other=0
+            )
+            seen = seen | (((word >> (fresh[None, :] % 32)) & 1) != 0)
+        scores = tl.where(seen, scores, float("-inf"))
+        raised = tl.maximum(highest, tl.max(scores, 1))
+        # A row that has seen nothing yet has no highest score to subtract.
+        base = tl.where(raised == float("-inf"), 0.0, raised)
+        shrunk = tl.exp2(highest - base)
+        weights = tl.exp2(scores - base[:, None])
+        weight = weight * shrunk + tl.sum(weights, 1)
+        mixed = tl.dot(weights.to(v.dtype), v, mixed * shrunk[:, None], input_precision="ieee")
+        highest = raised
+    mixed = mixed / tl.where(weight == 0, 1.0, weight)[:, None]
+    total_rows = tl.num_programs(0) // tiles * rows
+    place = (split * total_rows + at) * heads + head
+    tl.store(
+        out_ptr + place[:, None] * WIDTH + dims[None, :],
+        mixed.to(out_ptr.dtype.element_ty),
+        mask=is_row[:, None] & is_dim[None, :],
+    )
+    if SPLITS > 1:
+        tl.store(log_sums_ptr + place, highest + tl.log2(weight), mask=is_row)
+
+
+@triton.jit
+def merge_kernel(
+    parts_ptr,
+    log_sums_ptr,
+    out_ptr,
+    rows_heads,
+    SPLITS: tl.constexpr,
+    SPLITS_TILE: tl.constexpr,
+    WIDTH: tl.constexpr,
+    WIDTH_TILE: tl.constexpr,
+):
+    """One head of one row: the mean of its parts, each weighted by what it has seen."""
+    at = tl.program_id(0)
+    split, dims = tl.arange(0, SPLITS_TILE), tl.arange(0, WIDTH_TILE)
+    place = split * rows_heads + at
+    log_sums = tl.load(log_sums_ptr + place, mask=split < SPLITS, other=float("-inf"))
+    highest = tl.max(log_sums, 0)
+    weights = tl.exp2(log_sums - tl.where(highest == float("-inf"), 0.0, highest))
+    total = tl.sum(weights, 0)
+    parts = tl.load(
+        parts_ptr + place[:, None] * WIDTH + dims[None, :],
+        mask=(split < SPLITS)[:, None] & (dims < WIDTH)[None, :],
+        other=0.0,
+    )
+    mixed = tl.sum(parts * weights[:, None], 0) / tl.where(total == 0, 1.0, total)
+    tl.store(out_ptr + at * WIDTH + dims, mixed.to(out_ptr.dtype.element_ty), mask=dims < WIDTH)
+
+
+def attend(
+    q_BTHE: Tensor,
+    k_SKE: Tensor,
+    v_SKE: Tensor,
+    pages_BP: Tensor,
+    lengths_B: Tensor,
+    counts_B: Tensor,
+    bits_BTW: Tensor,
+    *,
+    splits: int = 1,
+) -> Tensor:
+    """Each row sees its sequence's first `lengths_B` columns, and of the `counts_B` behind them those whose bit is set.
+
+    Column c of sequence b is in slot `pages_BP[b, c // PAGE] * PAGE + c % PAGE`. Rows that see nothing become zero.
+    """
+    batch, rows, heads, width = q_BTHE.shape
+    key_heads = k_SKE.shape[1]
+    group, tile = heads // key_heads, row_tile(rows * (heads // key_heads))
+    out = torch.empty_like(q_BTHE)
+    parts, log_sums = out, out
+    if splits > 1:
+        parts = torch.empty(splits, *q_BTHE.shape, dtype=torch.float32, device=q_BTHE.device)
+        log_sums = torch.empty(splits, batch, rows, heads, dtype=torch.float32, device=q_BTHE.device)
+    width_tile = max(16, triton.next_power_of_2(width))
+    attend_kernel[(batch * triton.cdiv(rows * group, tile), key_heads, splits)](
+        q_BTHE,
+        k_SKE,
+        v_SKE,
+        pages_BP,
+        lengths_B,
+        counts_B,
+        bits_BTW,
+        parts,
+        log_sums,
+        rows,
+        pages_BP.shape[1],
+        bits_BTW.shape[2],
+        width**-0.5 * LOG2_E,
+        SPLITS=splits,
+        GROUP=group,
+        KEY_HEADS=key_heads,
+        WIDTH=width,
+        WIDTH_TILE=width_tile,
+        ROW_TILE=tile,
+        PAGE=PAGE,
+        num_warps=4,
+        num_stages=2,
+    )
+    if splits > 1:
+        merge_kernel[(batch * rows * heads,)](
+            parts,
+            log_sums,
+            out,
+            batch * rows * heads,
+            SPLITS=splits,
+            SPLITS_TILE=triton.next_power_of_2(splits),
+            WIDTH=width,
+            WIDTH_TILE=width_tile,
+            num_warps=1,
+        )
+    return out
+
+
+def row_tile(packed: int) -> int:
+    """The rows that one program computes together: all of them, if a tile holds so many."""
+    return min(LARGEST_TILE, max(SMALLEST_TILE, triton.next_power_of_2(packed)))
+
+
+def splits_for(programs: int, columns: int, processors: int) -> int:
+    """Into how many parts to split the columns so that every processor has work, and each part at least two pages."""
+    wanted = -(-processors * PROGRAMS_A_PROCESSOR // programs)
+    return max(1, min(wanted, MOST_SPLITS, -(-columns // (2 * PAGE))))

@@ -1,0 +1,272 @@
+"""The last norm, the product with the vocabulary, and the choice of a token, in Triton: no logits in memory.
+
+Shapes: N rows of a pass, W wanted rows, D width, V vocabulary, H hints of a row, P parts of the vocabulary, U words of
+32 tokens.
+"""
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from mercury_kernels.linear import Weight, kind
+
+__all__ = ["Chosen", "Head", "choose", "choose_kernel", "logits", "parts", "summary_kernel"]
+
+MOMENTS = 4
+"""Of a part of the vocabulary: the highest logit, the second highest, the weights' sum, and their first moment."""
+
+HINTS_TILE = 16
+
+
+class Head(NamedTuple):
+    """What turns a row of the stream into logits: `trust_HD` gives what each hint adds to its token, none of it for the
+    token `pad`."""
+
+    norm_D: Tensor
+    weight: Weight
+    trust_HD: Tensor | None
+    epsilon: float
+    softcap: float | None = None
+    pad: int = -1
+
+
+class Chosen(NamedTuple):
+    """For each wanted row the likeliest of the allowed tokens, the lowest of equals; its probability; the entropy in
+    nats; and how much more probable it is than the next. A row without a distribution has token -1 and NaN."""
+
+    ids_W: Tensor
+    probability_W: Tensor
+    entropy_W: Tensor
+    margin_W: Tensor
+
+
+@triton.jit
+def choose_kernel(
+    stream_ptr,
+    norm_ptr,
+    weight_ptr,
+    scales_ptr,
+    trust_ptr,
+    hints_ptr,
+    wanted_ptr,
+    allowed_ptr,
+    best_ptr,
+    moments_ptr,
+    logits_ptr,
+    wanted_rows,
+    inner,
+    vocabulary,
+    epsilon,
+    softcap,
+    pad,
+    INT8: tl.constexpr,
+    HINTS: tl.constexpr,
+    SOFTCAP: tl.constexpr,
+    ALLOWED: tl.constexpr,
+    LOGITS: tl.constexpr,
+    HINTS_TILE: tl.constexpr,
+    ROW_TILE: tl.constexpr,
+    OUT_TILE: tl.constexpr,
+    INNER_TILE: tl.constexpr,
+    KIND: tl.constexpr,
+):
+    """A part of the vocabulary for a tile of wanted rows: its logits, or what is needed of them."""
+    place = tl.program_id(0) * ROW_TILE + tl.arange(0, ROW_TILE)
+    part = tl.program_id(1)
+    token = part * OUT_TILE + tl.arange(0, OUT_TILE)
+    is_token = token < vocabulary
+    row = tl.load(wanted_ptr + place, mask=place < wanted_rows, other=-1)
+    is_row = row >= 0
+    values = tl.zeros([ROW_TILE, OUT_TILE], tl.float32)
+    amounts = tl.zeros([ROW_TILE, HINTS_TILE], tl.float32)
+    squares = tl.zeros([ROW_TILE], tl.float32)
+    hint = tl.arange(0, HINTS_TILE)
+    for start in range(0, inner, INNER_TILE):
+        column = start + tl.arange(0, INNER_TILE)
+        is_column = column < inner
+        x = tl.load(
+            stream_ptr + row[:, None] * inner + column[None, :], mask=is_row[:, None] & is_column[None, :], other=0.0
+        )
+        squares += tl.sum(x * x, 1)
+        x = x * tl.load(norm_ptr + column, mask=is_column, other=0.0).to(tl.float32)[None, :]
+        x = x.to(KIND)
+        w = tl.load(
+            weight_ptr + token[:, None].to(tl.int64) * inner + column[None, :],
+            mask=is_token[:, None] & is_column[None, :],
+            other=0,
+        )
+        values = tl.dot(x, tl.trans(w.to(KIND)), values, input_precision="ieee")
+        if HINTS > 0:
+            t = tl.load(
+                trust_ptr + hint[:, None] * inner + column[None, :],
+                mask=(hint < HINTS)[:, None] & is_column[None, :],
+                other=0.0,
+            )
+            amounts = tl.dot(x, tl.trans(t.to(KIND)), amounts, input_precision="ieee")
+    length = tl.rsqrt(squares / inner + epsilon)
+    values = values * length[:, None]
+    if INT8:
+        values = values * tl.load(scales_ptr + token, mask=is_token, other=0.0)[None, :]
+    for number in tl.static_range(HINTS):
+        hinted = tl.load(hints_ptr + row * HINTS + number, mask=is_row, other=-1)
+        amount = tl.sum(tl.where(hint[None, :] == number, amounts, 0.0), 1) * length
+        amount = tl.where(hinted == pad, 0.0, amount)
+        values += tl.where(token[None, :] == hinted[:, None], amount[:, None], 0.0)
+    if SOFTCAP:
+        # tanh(x) = 1 - 2 / (exp(2 x) + 1), which overflows to the right limits
+        values = softcap * (1 - 2 / (tl.exp(2 * values / softcap) + 1))
+    if LOGITS:
+        inside = (place < wanted_rows)[:, None] & is_token[None, :]
+        tl.store(logits_ptr + place[:, None].to(tl.int64) * vocabulary + token[None, :], values, mask=inside)
+    else:
+        permitted = is_token
+        if ALLOWED:
+            word = tl.load(allowed_ptr + token // 32, mask=is_token, other=0)
+            permitted = permitted & (((word >> (token % 32)) & 1) != 0)
+        values = tl.where(permitted[None, :], values, float("-inf"))
+        broken = tl.max((values != values).to(tl.int32), 1)
+        values = tl.where(values != values, float("-inf"), values)
+        highest, at = tl.max(values, 1, return_indices=True, return_indices_tie_break_left=True)
+        rest = tl.where(tl.arange(0, OUT_TILE)[None, :] == at[:, None], float("-inf"), values)
+        second = tl.max(rest, 1)
+        below = values - tl.where(highest == float("-inf"), 0.0, highest)[:, None]
+        weights = tl.exp(below)
+        moment = tl.sum(tl.where(weights > 0, weights * below, 0.0), 1)
+        highest = tl.where(broken != 0, float("nan"), highest)
+        at_moments = moments_ptr + (place * tl.num_programs(1) + part) * 4
+        is_place = place < wanted_rows
+        tl.store(best_ptr + place * tl.num_programs(1) + part, part * OUT_TILE + at, mask=is_place)
+        tl.store(at_moments, highest, mask=is_place)
+        tl.store(at_moments + 1, second, mask=is_place)
+        tl.store(at_moments + 2, tl.sum(weights, 1), mask=is_place)
+        tl.store(at_moments + 3, moment, mask=is_place)
+
+
+@triton.jit
+def summary_kernel(
+    best_ptr,
+    moments_ptr,
+    ids_ptr,
+    figures_ptr,
+    wanted_rows,
+    parts,
+    PARTS_TILE: tl.constexpr,
+):
+    """The choice of one row from all parts of the vocabulary."""
+    place = tl.program_id(0)
+    part = tl.arange(0, PARTS_TILE)
+    is_part = part < parts
+    at = moments_ptr + (place * parts + part) * 4
+    highest = tl.load(at, mask=is_part, other=float("-inf"))
+    broken = tl.max((highest != highest).to(tl.int32), 0) != 0
+    highest = tl.where(highest != highest, float("-inf"), highest)
+    top, winner = tl.max(highest, 0, return_indices=True, return_indices_tie_break_left=True)
+    # neither a logit of infinity nor a row without an allowed token leaves a distribution
+    broken = broken | (top == float("-inf")) | (top == float("inf"))
+    top = tl.where(broken, 0.0, top)
+    second = tl.load(at + 1, mask=is_part, other=float("-inf"))
+    second = tl.max(tl.where(part == winner, second, highest), 0)
+    below = tl.where(highest == float("-inf"), 0.0, highest - top)
+    shrunk = tl.where(highest == float("-inf"), 0.0, tl.exp(below))
+    sums = tl.load(at + 2, mask=is_part, other=0.0)
+    total = tl.sum(shrunk * sums, 0)
+    moment = tl.sum(shrunk * (tl.load(at + 3, mask=is_part, other=0.0) + sums * below), 0)
+    best = tl.sum(tl.where(part == winner, tl.load(best_ptr + place * parts + part, mask=is_part, other=0), 0), 0)
+    nan = float("nan")
+    tl.store(ids_ptr + place, tl.where(broken, -1, best))
+    tl.store(figures_ptr + place, tl.where(broken, nan, 1 / total))
+    tl.store(figures_ptr + wanted_rows + place, tl.where(broken, nan, tl.log(total) - moment / total))
+    tl.store(figures_ptr + 2 * wanted_rows + place, tl.where(broken, nan, (1 - tl.exp(second - top)) / total))
+
+
+def choose(
+    head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None, allowed_U: Tensor | None = None
+) -> Chosen:
+    """The choices of the rows `wanted_W`; those numbered -1 are fillers. `allowed_U` has a bit for each token."""
+    count, vocabulary = len(wanted_W), head.weight[0].shape[0]
+    number = parts(vocabulary)
+    best_WP = torch.empty(count, number, dtype=torch.int32, device=stream_ND.device)
+    moments_WP4 = torch.empty(count, number, MOMENTS, dtype=torch.float32, device=stream_ND.device)
+    _launch(head, stream_ND, wanted_W, hints_NH, allowed_U, best_WP, moments_WP4, None)
+    ids_W = torch.empty(count, dtype=torch.int32, device=stream_ND.device)
+    figures_3W = torch.empty(3, count, dtype=torch.float32, device=stream_ND.device)
+    summary_kernel[(count,)](
+        best_WP,
+        moments_WP4,
+        ids_W,
+        figures_3W,
+        count,
+        number,
+        PARTS_TILE=triton.next_power_of_2(number),
+        num_warps=4,
+    )
+    return Chosen(ids_W, *figures_3W)
+
+
+def logits(head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None) -> Tensor:
+    """The float32 logits themselves, from which `choose` would choose."""
+    logits_WV = torch.empty(len(wanted_W), head.weight[0].shape[0], dtype=torch.float32, device=stream_ND.device)
+    _launch(head, stream_ND, wanted_W, hints_NH, None, None, None, logits_WV)
+    return logits_WV
+
+
+def parts(vocabulary: int) -> int:
+    """Into how many parts the vocabulary is split."""
+    return triton.cdiv(vocabulary, _part(vocabulary))
+
+
+LARGE = 65_536
+
+
+def _part(vocabulary: int) -> int:
+    return 128 if vocabulary >= LARGE else 64
+
+
+def _launch(
+    head: Head,
+    stream_ND: Tensor,
+    wanted_W: Tensor,
+    hints_NH: Tensor | None,
+    allowed_U: Tensor | None,
+    best_WP: Tensor | None,
+    moments_WP4: Tensor | None,
+    logits_WV: Tensor | None,
+) -> None:
+    weight_VD, scales_V = head.weight
+    vocabulary, inner = weight_VD.shape
+    row_tile = min(64, max(16, triton.next_power_of_2(len(wanted_W))))
+    hints = 0 if hints_NH is None or head.trust_HD is None else head.trust_HD.shape[0]
+    choose_kernel[(triton.cdiv(len(wanted_W), row_tile), parts(vocabulary))](
+        stream_ND,
+        head.norm_D,
+        weight_VD,
+        scales_V,
+        head.trust_HD,
+        hints_NH,
+        wanted_W,
+        allowed_U,
+        best_WP,
+        moments_WP4,
+        logits_WV,
+        len(wanted_W),
+        inner,
+        vocabulary,
+        head.epsilon,
+        head.softcap or 0.0,
+        head.pad,
+        INT8=scales_V is not None,
+        HINTS=hints,
+        SOFTCAP=head.softcap is not None,
+        ALLOWED=allowed_U is not None,
+        LOGITS=logits_WV is not None,
+        HINTS_TILE=HINTS_TILE,
+        ROW_TILE=row_tile,
+        OUT_TILE=_part(vocabulary),
+        INNER_TILE=min(64, max(16, triton.next_power_of_2(inner))),
+        KIND=kind(head.norm_D.dtype),
+        num_warps=4,
+        num_stages=3,
+    )

@@ -1,0 +1,132 @@
+"""The choice of tokens against the specification: odd vocabularies, ties, forbidden tokens, hints, rows without a
+distribution."""
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from mercury_engine.model.quantize import dequantize, quantize
+from mercury_kernels.head import Head, choose, logits
+from mercury_kernels.reference import greedy_confidence, rms_normed
+from tests.kernels.on_device import DEVICE, PRECISIONS, bits, check_close, exact, random, whole
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numpy computes in the interpreter
+
+EPSILON = 1e-6
+PAD = 1
+
+
+def headed(vocabulary, width, *, dtype=torch.float32, hints=0, int8=False, softcap=None):
+    weight, scales = random(vocabulary, width, seed=1, dtype=dtype), None
+    if int8:
+        values, row_scales = quantize(exact(weight).astype(np.float32))
+        weight, scales = torch.tensor(values, device=DEVICE), torch.tensor(row_scales[:, 0], device=DEVICE)
+    trust = random(hints, width, seed=2, dtype=dtype) if hints else None
+    return Head(random(width, seed=3, dtype=dtype), (weight, scales), trust, EPSILON, softcap, PAD)
+
+
+def plain(head, stream, hints=None):
+    """The logits of all rows in double precision."""
+    weight, scales = head.weight
+    full = exact(weight) if scales is None else dequantize(exact(weight), exact(scales)[:, None])
+    normed = rms_normed(exact(stream), exact(head.norm_D), EPSILON)
+    found = normed @ full.T
+    if hints is not None:
+        amounts = normed @ exact(head.trust_HD).T
+        for row, column in np.ndindex(*hints.shape):
+            if hints[row, column] != PAD:
+                found[row, hints[row, column]] += amounts[row, column]
+    return found if head.softcap is None else head.softcap * np.tanh(found / head.softcap)
+
+
+def check_chosen(found, expected, dtype=torch.float32):
+    wanted = greedy_confidence(expected)
+    np.testing.assert_array_equal(found.ids_W.cpu(), wanted.ids)
+    for name in ("probability", "entropy", "margin"):
+        check_close(getattr(found, f"{name}_W"), getattr(wanted, name), dtype)
+
+
+def check(head, rows=6, *, wanted=None, hints=None, allowed=None, dtype=torch.float32):
+    stream = random(rows, head.norm_D.shape[0], scale=0.3)
+    wanted = list(range(rows)) if wanted is None else wanted
+    given = None if hints is None else whole(hints)
+    everything = plain(head, stream, hints)[wanted]
+    check_close(logits(head, stream, whole(wanted), given), everything, dtype)
+    if allowed is not None:
+        everything = np.where(allowed, everything, -np.inf)
+    check_chosen(
+        choose(head, stream, whole(wanted), given, None if allowed is None else bits(allowed)), everything, dtype
+    )
+
+
+@pytest.mark.parametrize(("rows", "width", "vocabulary"), [(1, 16, 1), (5, 63, 100), (3, 48, 2000)])
+def test_choices_of_any_shape(rows, width, vocabulary):
+    check(headed(vocabulary, width), rows)
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS[1:])
+def test_lower_precisions(dtype):
+    check(headed(200, 64, dtype=dtype), dtype=dtype)
+
+
+def test_int8_and_a_softcap():
+    check(headed(100, 32, int8=True))
+    check(headed(100, 32, softcap=3.0))
+
+
+def test_only_wanted_rows_are_chosen_for():
+    check(headed(150, 32), rows=20, wanted=[19, 3, 3, 7])
+
+
+def test_hints_add_to_their_tokens_and_to_the_same_one_twice():
+    hints = np.array([[5, 5, 130, PAD], [PAD] * 4, [PAD, 0, 149, 64], [1, 2, 3, 4]], np.int32)
+    check(headed(150, 32, hints=4), rows=4, hints=hints)
+
+
+def test_a_token_that_is_not_allowed_has_no_weight():
+    check(headed(150, 32), allowed=np.arange(150) % 3 == 1)
+
+
+def one_row(values, **given):
+    """Choices among logits that are exactly these."""
+    width = len(values)
+    values = torch.tensor(values, dtype=torch.float32, device=DEVICE)
+    head = Head(torch.ones(width, device=DEVICE), (torch.diag(values), None), None, 0.0)
+    return choose(head, torch.ones(1, width, device=DEVICE), whole([0]), **given)
+
+
+def test_equal_logits_go_to_the_lowest_id():
+    values = [0.0] * 200
+    values[70] = values[71] = values[140] = 5.0
+    found = one_row(values)
+    assert found.ids_W.tolist() == [70]
+    assert found.margin_W.tolist() == [0]
+    check_chosen(found, np.array([values]))
+
+
+def test_huge_logits_overflow_nothing():
+    values = np.full(130, -1e4)
+    values[[3, 129]] = 1e4
+    check_chosen(one_row(values.tolist()), values[None])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_row_without_a_distribution_chooses_nothing(bad):
+    stream = torch.ones(3, 16, device=DEVICE)
+    head = headed(100, 16)
+    stream[1, 2] = bad
+    found = choose(head, stream, whole([0, 1, 2]))
+    assert (found.ids_W >= 0).tolist() == [True, False, True]
+    assert torch.isnan(found.probability_W).tolist() == [False, True, False]
+    assert torch.isnan(found.entropy_W).tolist() == [False, True, False]
+
+
+def test_nothing_allowed_and_fillers_choose_nothing():
+    found = one_row([1.0] * 40, allowed_U=bits(np.zeros(40)))
+    assert found.ids_W.tolist() == [-1]
+    head = headed(100, 16)
+    filled = choose(head, random(2, 16), whole([1, -1]))
+    assert filled.ids_W[0] >= 0
+    assert filled.probability_W[0] > 0
