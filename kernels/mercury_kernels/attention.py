@@ -1,7 +1,7 @@
 """Attention of a few rows over a paged cache and over each other, in Triton: reading, drafting and verifying alike.
 
 Shapes: B sequences, T rows of each, H query heads, K key heads, E head width, S slots of the cache, P pages of a
-sequence, W words of 32 rows, C splits of the columns.
+sequence, W words of 32 rows, a whole number of pages.
 """
 
 import torch
@@ -17,10 +17,25 @@ PAGE = 64
 LARGEST_TILE = 64
 SMALLEST_TILE = 16
 
+WIDTH_OF_FOUR_WARPS = 64
+
 PROGRAMS_A_PROCESSOR = 2
 MOST_SPLITS = 32
 
 LOG2_E = 1.4426950408889634
+
+
+@triton.jit
+def _mixed_in(mixed, weight, highest, q, k, v, seen, scale):
+    """The online softmax after one more tile of columns: values mixed so far, their weight, and the highest score."""
+    scores = tl.where(seen, tl.dot(q, tl.trans(k), input_precision="ieee") * scale, float("-inf"))
+    raised = tl.maximum(highest, tl.max(scores, 1))
+    # A row that has seen nothing yet has no highest score to subtract.
+    base = tl.where(raised == float("-inf"), 0.0, raised)
+    shrunk = tl.exp2(highest - base)
+    weights = tl.exp2(scores - base[:, None])
+    mixed = tl.dot(weights.to(v.dtype), v, mixed * shrunk[:, None], input_precision="ieee")
+    return mixed, weight * shrunk + tl.sum(weights, 1), raised
 
 
 @triton.jit
@@ -49,6 +64,7 @@ def attend_kernel(
     """One tile of rows, with all query heads of one key head packed into it, over a part of the columns.
 
     Columns are the cached rows, which every row sees, then those of this pass, of which `bits` says who sees whom.
+    Memory behind the last column of a tile was never written, and zero times NaN is NaN: loads are masked.
     """
     tiles = tl.cdiv(rows * GROUP, ROW_TILE)
     sequence = tl.program_id(0) // tiles
@@ -61,43 +77,42 @@ def attend_kernel(
     dims = tl.arange(0, WIDTH_TILE)
     is_dim = dims < WIDTH
     heads = KEY_HEADS * GROUP
-
     q = tl.load(
         q_ptr + (at * heads + head)[:, None] * WIDTH + dims[None, :], mask=is_row[:, None] & is_dim[None, :], other=0.0
     )
-    length = tl.load(lengths_ptr + sequence)
-    total = length + tl.load(counts_ptr + sequence)
-    used = tl.cdiv(total, PAGE)
-    share = tl.cdiv(used, SPLITS)
+    length, count = tl.load(lengths_ptr + sequence), tl.load(counts_ptr + sequence)
+    own_pages = pages_ptr + sequence * most_pages
+    cached_tiles = tl.cdiv(length, PAGE)
+    all_tiles = cached_tiles + tl.cdiv(count, PAGE)
+    share = tl.cdiv(all_tiles, SPLITS)
+    first, last = split * share, tl.minimum((split + 1) * share, all_tiles)
+    inside = tl.arange(0, PAGE)
     highest = tl.full([ROW_TILE], float("-inf"), tl.float32)
     weight = tl.zeros([ROW_TILE], tl.float32)
     mixed = tl.zeros([ROW_TILE, WIDTH_TILE], tl.float32)
-    for page in range(split * share, tl.minimum((split + 1) * share, used)):
-        column = page * PAGE + tl.arange(0, PAGE)
-        slot = tl.load(pages_ptr + sequence * most_pages + page).to(tl.int64) * PAGE + tl.arange(0, PAGE)
+    for tile in range(first, tl.minimum(last, cached_tiles)):
+        is_column = tile * PAGE + inside < length
+        slot = tl.load(own_pages + tile).to(tl.int64) * PAGE + inside
         stored = (slot * KEY_HEADS + key_head)[:, None] * WIDTH + dims[None, :]
-        # What lies behind the last column was never written: zero times NaN is NaN.
-        written = (column < total)[:, None] & is_dim[None, :]
+        written = is_column[:, None] & is_dim[None, :]
         k = tl.load(k_ptr + stored, mask=written, other=0.0)
         v = tl.load(v_ptr + stored, mask=written, other=0.0)
-        scores = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-        seen = is_row[:, None] & (column < length)[None, :]
-        if (page + 1) * PAGE > length:
-            fresh = column - length
-            is_fresh = (fresh >= 0) & (column < total)
-            word = tl.load(
-                bits_ptr + at[:, None] * words + fresh[None, :] // 32, mask=is_row[:, None] & is_fresh[None, :], other=0
-            )
-            seen = seen | (((word >> (fresh[None, :] % 32)) & 1) != 0)
-        scores = tl.where(seen, scores, float("-inf"))
-        raised = tl.maximum(highest, tl.max(scores, 1))
-        # A row that has seen nothing yet has no highest score to subtract.
-        base = tl.where(raised == float("-inf"), 0.0, raised)
-        shrunk = tl.exp2(highest - base)
-        weights = tl.exp2(scores - base[:, None])
-        weight = weight * shrunk + tl.sum(weights, 1)
-        mixed = tl.dot(weights.to(v.dtype), v, mixed * shrunk[:, None], input_precision="ieee")
-        highest = raised
+        mixed, weight, highest = _mixed_in(mixed, weight, highest, q, k, v, is_column[None, :], scale)
+    for tile in range(tl.maximum(first, cached_tiles), last):
+        fresh = (tile - cached_tiles) * PAGE + inside
+        is_column = fresh < count
+        column = length + fresh
+        page = tl.load(own_pages + column // PAGE, mask=is_column, other=0).to(tl.int64)
+        stored = ((page * PAGE + column % PAGE) * KEY_HEADS + key_head)[:, None] * WIDTH + dims[None, :]
+        written = is_column[:, None] & is_dim[None, :]
+        k = tl.load(k_ptr + stored, mask=written, other=0.0)
+        v = tl.load(v_ptr + stored, mask=written, other=0.0)
+        word = (tile - cached_tiles) * (PAGE // 32)
+        low = tl.load(bits_ptr + at * words + word, mask=is_row, other=0)
+        high = tl.load(bits_ptr + at * words + word + 1, mask=is_row, other=0)
+        seen = tl.where(inside[None, :] < 32, low[:, None], high[:, None])
+        seen = (((seen >> (inside[None, :] % 32)) & 1) != 0) & is_column[None, :]
+        mixed, weight, highest = _mixed_in(mixed, weight, highest, q, k, v, seen, scale)
     mixed = mixed / tl.where(weight == 0, 1.0, weight)[:, None]
     total_rows = tl.num_programs(0) // tiles * rows
     place = (split * total_rows + at) * heads + head
@@ -183,7 +198,7 @@ def attend(
         WIDTH_TILE=width_tile,
         ROW_TILE=tile,
         PAGE=PAGE,
-        num_warps=4,
+        num_warps=8 if width_tile > WIDTH_OF_FOUR_WARPS else 4,
         num_stages=2,
     )
     if splits > 1:

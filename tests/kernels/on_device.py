@@ -25,9 +25,9 @@ def whole(values):
 
 
 def bits(mask):
-    """A boolean mask over its last axis in words of 32, as the kernels read it."""
+    """A boolean mask over its last axis in pairs of words of 32, as the kernels read it."""
     mask = np.asarray(mask, bool)
-    padded = np.pad(mask, [(0, 0)] * (mask.ndim - 1) + [(0, -mask.shape[-1] % 32)])
+    padded = np.pad(mask, [(0, 0)] * (mask.ndim - 1) + [(0, -mask.shape[-1] % 64)])
     return whole(np.packbits(padded, -1, bitorder="little").view("<i4"))
 
 

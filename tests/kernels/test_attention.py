@@ -23,9 +23,7 @@ LONG = [Block(33), Block(7, parent=32, causal=False)]
 
 def check(sequences, *, heads=4, key_heads=2, width=16, dtype=torch.float32, splits=1, rows=None):
     """Sequences of a cached length and the blocks of a pass, together in one launch."""
-    masks = [
-        canvas_mask([Block(cached)] * bool(cached) + moved(blocks, cached), cached) for cached, blocks in sequences
-    ]
+    masks = [canvas_mask(behind(blocks, cached), cached) for cached, blocks in sequences]
     counts = [len(mask) for mask in masks]
     rows = rows or max(counts)
     most = max(-(-(mask.shape[1]) // PAGE) for mask in masks)
