@@ -29,6 +29,7 @@ HEAVY = {
     "openvino",
     "torch",
     "transformers",
+    "starlette",
     "uvicorn",
     "tokenizers",
     "pathspec",
@@ -40,7 +41,7 @@ BOUNDARY = {"api", "redaction", "record", "tuning_data"}
 ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
-        *("next_edit", "session", "lsp"),
+        *("next_edit", "session", "lsp", "web"),
         *("complete", "tuning", "doctor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": (

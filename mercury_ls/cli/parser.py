@@ -187,6 +187,9 @@ def add_serve(commands: Any) -> None:
     serve.add_argument(
         "--host-name", metavar="NAME", action="append", help="a host name by which clients reach --http; repeatable"
     )
+    serve.add_argument(
+        "--without-token", action="store_true", help="let every program on this machine use --http, without its token"
+    )
     serve.add_argument("--certificate", metavar="FILE", help="TLS certificate for --http, in PEM format")
     serve.add_argument("--key", metavar="FILE", help="TLS private key for --http, in PEM format")
     serve.add_argument("--stop", action="store_true", help="stop the running engine server")

@@ -1,6 +1,9 @@
 """`mercury-ls serve`: run, stop or inspect the engine server."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from mercury_ls.cli.given import UsageError, failed, settings_in_effect, start_log
 from mercury_ls.cli.speak import split_address
@@ -8,6 +11,11 @@ from mercury_ls.link import local
 from mercury_ls.link.wire import Status, WireError
 from mercury_ls.serve import daemon
 from mercury_ls.serve.models import loader
+from mercury_ls.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from mercury_ls.serve.app import Handler
+    from mercury_ls.serve.worker import Worker
 
 __all__ = ["serve"]
 
@@ -29,19 +37,44 @@ def serve(options: argparse.Namespace) -> int:
     start_log(options)
     settings = settings_in_effect(options)
     listening = daemon.Options(
-        idle_minutes=settings.engine.idle_exit_minutes,
+        idle_minutes=0 if options.http else settings.engine.idle_exit_minutes,
         http=options.http or "",
         certificate=options.certificate or "",
         key=options.key or "",
         hosts=tuple(options.host_name or ()),
+        open=options.without_token,
     )
-    return daemon.run(listening, loader(settings))
+    return daemon.run(listening, loader(settings), face(settings) if options.http else None)
+
+
+def face(settings: Settings) -> daemon.Face:
+    """What other programs are answered, beside the engine protocol."""
+
+    @contextmanager
+    def opened(worker: "Worker", listening: daemon.Options, token: str) -> "Iterator[Handler]":
+        from mercury_ls.serve.in_process import WorkerClient
+        from mercury_ls.session.outcomes import Outcomes
+        from mercury_ls.session.stats import Stats, default_file
+        from mercury_ls.web.access import Access
+        from mercury_ls.web.app import application
+        from mercury_ls.web.service import Service
+
+        file = default_file()
+        engine = WorkerClient(worker)
+        service = Service(engine, settings, stats=Stats(file), outcomes=Outcomes(file and file.parent))
+        access = Access("" if listening.open else token, listening.hosts, listening.origins)
+        try:
+            yield application(service, access)
+        finally:
+            service.close()
+
+    return opened
 
 
 def misplaced(options: argparse.Namespace) -> str:
     """Options without the option that they belong to."""
-    if (options.certificate or options.key or options.host_name) and not options.http:
-        return "--certificate, --key and --host-name belong to --http: add --http HOST:PORT"
+    if (options.certificate or options.key or options.host_name or options.without_token) and not options.http:
+        return "--certificate, --key, --host-name and --without-token belong to --http: add --http HOST:PORT"
     if options.key and not options.certificate:
         return f"--key {options.key} has no effect alone: add --certificate FILE"
     return ""

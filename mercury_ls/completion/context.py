@@ -61,10 +61,11 @@ def build(
     seed: int = 0,
     members: tuple[Members, ...] = (),
     slots: bool = False,
+    most_tokens: int = 64,
 ) -> InfillRequest:
     """The request for the targets in one document. The window moves in steps of 64 lines, so that caches stay valid."""
     start, end = window(snapshot, targets[0].start, budget.characters)
-    spans = tuple(Span(0, t.start - start, t.end - start, t.mode) for t in targets)
+    spans = tuple(Span(0, t.start - start, t.end - start, t.mode, most_tokens) for t in targets)
     return InfillRequest(
         session=session,
         windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),

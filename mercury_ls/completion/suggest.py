@@ -18,7 +18,7 @@ from mercury_ls.completion.polish import polish
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 
-__all__ = ["EVERYTHING", "NO_DRAFT", "Infill", "Question", "asked_modes", "suggest"]
+__all__ = ["EVERYTHING", "NO_DRAFT", "Infill", "Question", "asked_modes", "request", "suggest", "where"]
 
 NO_DRAFT = Answer(silence="the engine returned no draft")
 
@@ -38,7 +38,8 @@ class Infill(Protocol):
 
 class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `slots` is for those who
-    watch the draft, `correction` is how the engine's probabilities are corrected."""
+    watch the draft, `correction` is how the engine's probabilities are corrected, `most_tokens` how long a suggestion
+    may become."""
 
     snapshot: Snapshot
     offset: int
@@ -57,6 +58,7 @@ class Question(Struct, frozen=True, kw_only=True):
     modes: tuple[SpanMode, ...] = EVERYTHING
     slots: bool = False
     correction: Correction = AS_GIVEN
+    most_tokens: int = 64
 
 
 def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
@@ -116,6 +118,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         seed=seed,
         members=question.members,
         slots=question.slots,
+        most_tokens=question.most_tokens,
     )
 
 

@@ -26,7 +26,18 @@ from mercury_ls.link.wire import (
 )
 from mercury_ls.serve.worker import DraftStream, Worker
 
-__all__ = ["Activity", "App", "RefusedError", "guarded"]
+__all__ = [
+    "Activity",
+    "App",
+    "Handler",
+    "RefusedError",
+    "check_host",
+    "check_origin",
+    "check_token",
+    "guarded",
+    "header",
+    "until_disconnected",
+]
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]

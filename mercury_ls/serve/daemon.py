@@ -7,9 +7,9 @@ import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -22,10 +22,10 @@ from mercury_ls.link.wire import PREFIX, Status, WireError
 if TYPE_CHECKING:
     from uvicorn import Server
 
-    from mercury_ls.serve.app import Activity, App
+    from mercury_ls.serve.app import Activity, Handler
     from mercury_ls.serve.worker import LoadEngine, Worker
 
-__all__ = ["FAILED", "Options", "run", "status", "stop"]
+__all__ = ["FAILED", "HTTP_PORT", "Face", "Options", "run", "status", "stop"]
 
 FAILED = 1
 LINGER_SECONDS = 10.0
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 class Options(Struct, frozen=True):
     """`idle_minutes` 0 means for ever. `http` "HOST:PORT" is listened on besides the local socket; clients reach it by
-    its address, or by one of the names in `hosts`."""
+    its address, or by one of the names in `hosts`. `open`: programs on this machine need no token there."""
 
     directory: str = ""
     idle_minutes: float = 10.0
@@ -54,6 +54,12 @@ class Options(Struct, frozen=True):
     key: str = ""
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    open: bool = False
+
+
+Face = Callable[["Worker", Options, str], "AbstractContextManager[Handler]"]
+"""What answers beside the engine protocol where `http` is listened on. It checks who asks: the last argument is the
+token that clients must send."""
 
 
 class Endpoint(Struct, frozen=True):
@@ -66,12 +72,12 @@ class Endpoint(Struct, frozen=True):
     claim: Claim | None = None
 
 
-def run(options: Options, load_engine: "LoadEngine") -> int:
+def run(options: Options, load_engine: "LoadEngine", face: Face | None = None) -> int:
     """Serves until it is stopped or idle; returns the exit code of the process."""
     try:
         directory = local.runtime_directory(options.directory)
         with endpoints(options, directory) as opened:
-            return asyncio.run(serve(options, opened, load_engine))
+            return asyncio.run(serve(options, opened, load_engine, face))
     except local.AlreadyRunningError as error:
         return reported(error, local.ALREADY_RUNNING)
     except (local.PlacementError, OSError, ValueError) as error:
@@ -159,6 +165,8 @@ def endpoints(options: Options, directory: Path) -> Iterator[list[Endpoint]]:
 
 def bind_http(options: Options) -> socket.socket:
     host, port = split_address(options.http)
+    if options.open and host not in local.LOOPBACK:
+        raise ValueError(f"{options.http} can be reached from other machines: --without-token is for 127.0.0.1 only")
     if not options.certificate and host not in local.LOOPBACK:
         raise ValueError(
             f"{options.http} can be reached from other machines, and the token would be sent unencrypted:"
@@ -197,15 +205,22 @@ def http_token(options: Options) -> str:
     return token
 
 
-async def serve(options: Options, opened: list[Endpoint], load_engine: "LoadEngine") -> int:
-    from mercury_ls.serve.app import Activity, App
+async def serve(options: Options, opened: list[Endpoint], load_engine: "LoadEngine", face: Face | None = None) -> int:
+    from mercury_ls.serve.app import Activity, App, guarded
     from mercury_ls.serve.worker import Worker
 
     stopped, activity = asyncio.Event(), Activity()
-    with stopping_signals(stopped):
+    with stopping_signals(stopped), ExitStack() as stack:
         worker = Worker(load_engine)
         app = App(worker, activity, stopped.set)
-        servers = [web_server(endpoint, app, options) for endpoint in opened]
+        handlers: list[Handler] = []
+        for endpoint in opened:
+            handler = guarded(app, endpoint.token, options.hosts, options.origins) if endpoint.token else app
+            if face is not None and endpoint.claim is None:
+                beside = stack.enter_context(face(worker, options, endpoint.token))
+                handler = with_face(handler, beside, activity)
+            handlers.append(handler)
+        servers = [web_server(*each) for each in zip(opened, handlers, strict=True)]
         async with asyncio.TaskGroup() as group:
             for server, endpoint in zip(servers, opened, strict=True):
                 group.create_task(server.serve(sockets=[endpoint.socket]))
@@ -218,15 +233,27 @@ async def serve(options: Options, opened: list[Endpoint], load_engine: "LoadEngi
     return FAILED if worker.status.state == "unavailable" else 0
 
 
-def web_server(endpoint: Endpoint, app: "App", options: Options) -> "Server":
+def with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Handler":
+    """The engine protocol has its own paths; everything else is the face's, whose requests keep the server alive."""
+
+    async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["path"].startswith("/engine/"):
+            await engine(scope, receive, send)
+            return
+        with activity.active():
+            await face(scope, receive, send)
+
+    return application
+
+
+def web_server(endpoint: Endpoint, handler: "Handler") -> "Server":
     import uvicorn
 
-    from mercury_ls.serve.app import guarded
     from mercury_ls.serve.limits import LimitedConnection
 
     server = uvicorn.Server(
         uvicorn.Config(
-            guarded(app, endpoint.token, options.hosts, options.origins) if endpoint.token else app,
+            handler,
             http=LimitedConnection,
             interface="asgi3",
             ws="none",

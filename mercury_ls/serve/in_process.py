@@ -9,7 +9,7 @@ from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import Failure, Status, check
 from mercury_ls.serve.worker import Worker
 
-__all__ = ["InProcessClient"]
+__all__ = ["InProcessClient", "WorkerClient"]
 
 
 class InProcessClient:
@@ -54,3 +54,34 @@ class InProcessClient:
         if self._worker is None or self.status.state != "ready":
             raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
         return self._worker
+
+
+class WorkerClient:
+    """One client's way to a worker of this process, which others use too."""
+
+    def __init__(self, worker: Worker, name: str = "") -> None:
+        self.roots: Sequence[str] = ()
+        self._worker = worker
+        self._name = name
+
+    @property
+    def status(self) -> Status:
+        return self._worker.status
+
+    def for_client(self, name: str) -> "WorkerClient":
+        return WorkerClient(self._worker, name)
+
+    async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+        check(request)
+        stream = self._worker.infill(self._name, normalized(request, self.roots))
+        try:
+            async for answer in stream:
+                if isinstance(answer, Failure):
+                    raise failed(answer)
+                yield answer
+        finally:
+            stream.close()
+
+    async def warm(self, request: InfillRequest) -> None:
+        check(request)
+        self._worker.warm(self._name, normalized(request, self.roots))

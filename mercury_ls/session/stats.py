@@ -166,15 +166,16 @@ class Offer:
 class Tally:
     """What became of each offer of one session: each counts once, whatever a client reports and how often."""
 
-    def __init__(self, stats: Stats):
+    def __init__(self, stats: Stats, most: int = REMEMBERED_OFFERS):
         self.stats = stats
+        self._most = most
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self._reporting: set[Kind] = set()
 
     def offered(self, id: str, language: str, kind: Kind, learn: Callable[[bool], None] | None = None) -> None:
         """`learn` is told whether the user took it, once that is known of an offer that was shown."""
         self._offers[id] = Offer(language, kind, learn)
-        while len(self._offers) > REMEMBERED_OFFERS:
+        while len(self._offers) > self._most:
             self._offers.popitem(last=False)
 
     def answered(self, id: str) -> None:

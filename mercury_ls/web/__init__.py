@@ -1,0 +1,1 @@
+"""The HTTP face: what editors and programs that know no LSP ask, answered as LSP's clients are."""

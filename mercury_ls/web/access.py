@@ -1,0 +1,77 @@
+"""Who may ask: programs that show the token, under a name that is this server's, and no web page of others."""
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+
+from msgspec import Struct
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mercury_ls.serve.app import RefusedError, check_host, check_origin, check_token, header
+from mercury_ls.web.errors import ApiError, problem
+
+__all__ = ["Access", "Guard", "user_of"]
+
+
+class Access(Struct, frozen=True):
+    """`token` is the bearer token that clients must send; `users` are names by the SHA-256 of their own tokens. Without
+    either, everybody who can connect may ask. `hosts` are the names by which clients reach the server, `origins` the
+    pages of others that may ask. Everybody may read what is `public`."""
+
+    token: str = ""
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    users: Mapping[str, str] = {}
+    public: tuple[str, ...] = ("/", "/health", "/openapi.json", "/static")
+
+    def is_public(self, path: str) -> bool:
+        return path in self.public or path.startswith("/static/")
+
+
+class Guard:
+    """Checks every request before anything of it is read. A refused connection is closed: nobody occupies one without
+    the token."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self.app = app
+        self.access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            scope["user"] = self.admitted(scope)
+        except RefusedError as refused:
+            error = ApiError(refused.status, f"{refused}: {refused.body['remedy']}", code=CODES.get(refused.status))
+            await problem(error, {"connection": "close"})(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def admitted(self, scope: Scope) -> str:
+        """The name of the user, "" if the token is everybody's."""
+        access, host, origin = self.access, header(scope, "host"), header(scope, "origin")
+        check_host(host, access.hosts)
+        if origin != f"{scope['scheme']}://{host}":  # the server's own page; its name was checked above
+            check_origin(origin, access.origins)
+        if access.is_public(scope["path"]) or not (access.token or access.users):
+            return ""
+        given = header(scope, "authorization")
+        if user := access.users.get(digest(given)):
+            return user
+        check_token(given, access.token or UNGUESSABLE)
+        return ""
+
+
+CODES = {401: "invalid_api_key", 403: "forbidden"}
+UNGUESSABLE = secrets.token_hex()
+"""Where users have tokens of their own, there is no token for all."""
+
+
+def digest(authorization: str) -> str:
+    """Of the token. Looking a digest up takes no time that tells anything about a token."""
+    scheme, _, token = authorization.partition(" ")
+    return hashlib.sha256(token.strip().encode()).hexdigest() if scheme.lower() == "bearer" else ""
+
+
+def user_of(scope: Scope) -> str:
+    return scope.get("user", "")

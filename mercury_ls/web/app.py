@@ -1,0 +1,92 @@
+"""The application of the HTTP port: endpoints, the document that describes them, and the page at `/`."""
+
+import logging
+from importlib import resources
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from mercury_ls.web import completions, status
+from mercury_ls.web.access import Access, Guard
+from mercury_ls.web.endpoints import Endpoint, routes
+from mercury_ls.web.errors import ApiError, problem
+from mercury_ls.web.openapi import document
+from mercury_ls.web.schemas import CompletionRequest, CompletionResponse, Health, ModelList
+from mercury_ls.web.service import Service
+
+__all__ = ["ENDPOINTS", "application"]
+
+STATIC = resources.files(__package__) / "static"
+
+log = logging.getLogger(__name__)
+
+ENDPOINTS = (
+    Endpoint(method="GET", path="/health", about="Whether the engine answers.", handler=status.health, gives=Health),
+    Endpoint(
+        method="GET",
+        path="/v1/models",
+        also=tuple(f"/v1/{kind}/completions/models" for kind in ("chat", "fim", "edit")),
+        about="The model that answers.",
+        handler=status.models,
+        gives=ModelList,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/completions",
+        also=("/v1/fim/completions",),
+        about="Fill a gap.",
+        handler=completions.complete,
+        takes=CompletionRequest,
+        gives=CompletionResponse,
+    ),
+)
+
+
+def application(service: Service, access: Access) -> Starlette:
+    """It needs no lifespan; who makes it closes the service."""
+    described = msgspec.json.encode(document(ENDPOINTS))
+
+    async def openapi(request: Request) -> Response:
+        return Response(described, media_type="application/json")
+
+    async def page(request: Request) -> Response:
+        return Response((STATIC / "index.html").read_bytes(), media_type="text/html", headers=PAGE_HEADERS)
+
+    return Starlette(
+        routes=[
+            *routes(ENDPOINTS, service),
+            Route("/openapi.json", openapi),
+            Route("/", page),
+            Mount("/static", StaticFiles(directory=str(STATIC))),
+        ],
+        middleware=[Middleware(Guard, access=access)],
+        exception_handlers={404: missing, 405: missing, 500: broken},
+    )
+
+
+PAGE_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self' 'unsafe-inline'; img-src 'self' data:;"
+    " style-src 'self' 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none';"
+    " frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+async def missing(request: Request, error: Exception) -> Response:
+    path, status = request.url.path[:200], getattr(error, "status_code", 404)
+    if status == 405:
+        allowed = (getattr(error, "headers", None) or {}).get("Allow", "")
+        return problem(ApiError(405, f"{path} does not support {request.method}: use {allowed}"), {"allow": allowed})
+    known = ", ".join(endpoint.path for endpoint in ENDPOINTS)
+    return problem(ApiError(404, f"{path} does not exist: use one of {known}", code="unknown_url"))
+
+
+async def broken(request: Request, error: Exception) -> Response:
+    return problem(ApiError(500, "the server failed: its log says how", code="server_error"))

@@ -1,0 +1,187 @@
+"""One endpoint: where it is, what it takes and gives, what answers it; limits and cancelling are the same for all."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from mercury_engine.api import EngineError
+from mercury_ls.link.client import EngineUnavailable
+from mercury_ls.serve.app import until_disconnected
+from mercury_ls.web.access import user_of
+from mercury_ls.web.errors import ApiError, Problem, problem, refusal_of
+from mercury_ls.web.service import Client, Service
+
+__all__ = ["BODY_SECONDS", "MOST_BODY", "Call", "Endpoint", "Events", "routes"]
+
+MOST_BODY = 2 << 20
+"""Bytes: more than the largest text in which anything is suggested, with its other files."""
+BODY_SECONDS = 10.0
+"""How long a client may take to send a body of that size."""
+MOST_AT_ONCE = 64
+"""Requests that are being answered; the engine works on a few, and the others would only wait."""
+RETRY_SECONDS = 1
+
+log = logging.getLogger(__name__)
+
+
+class Call(Struct, frozen=True):
+    """A request that was admitted: its body as data, and who asks."""
+
+    service: Service
+    client: Client
+    body: Any
+
+
+Answer = Struct | Response | AsyncGenerator[Struct] | list
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """`takes` and `gives` are types; `takes` None is for what has no body. `also` are other paths."""
+
+    method: str
+    path: str
+    about: str
+    handler: Handler
+    gives: Any
+    takes: Any = None
+    also: tuple[str, ...] = ()
+
+
+class Crowd:
+    """How many are being answered."""
+
+    def __init__(self, most: int = MOST_AT_ONCE) -> None:
+        self.most = most
+        self.now = 0
+
+    def __enter__(self) -> None:
+        if self.now >= self.most:
+            raise ApiError(429, f"{self.most} requests are being answered: ask again in a moment", code="busy")
+        self.now += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.now -= 1
+
+
+def routes(endpoints: tuple[Endpoint, ...], service: Service) -> list[Route]:
+    crowd = Crowd()
+    return [
+        Route(path, Answering(endpoint, service, crowd), methods=[endpoint.method])
+        for endpoint in endpoints
+        for path in (endpoint.path, *endpoint.also)
+    ]
+
+
+class Answering:
+    """The ASGI application of one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, service: Service, crowd: Crowd) -> None:
+        self.endpoint = endpoint
+        self.service = service
+        self.crowd = crowd
+        self._decode = msgspec.json.Decoder(endpoint.takes).decode if endpoint.takes is not None else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if self._decode is None:
+                await self._answered(Call(self.service, client_of(scope), None), scope, receive, send)
+                return
+            body = await read(Request(scope, receive))
+            with self.crowd:
+                call = Call(self.service, client_of(scope), self._decode(body))
+                await until_disconnected(receive, self._answered(call, scope, receive, send))
+        except ClientDisconnect:
+            return
+        except msgspec.MsgspecError as error:
+            await problem(refusal_of(error))(scope, receive, send)
+        except ApiError as error:
+            headers = {"retry-after": str(RETRY_SECONDS)} if error.status in (429, 503) else {}
+            closes = {"connection": "close"} if error.status in (408, 413) else {}
+            await problem(error, headers | closes)(scope, receive, send)
+
+    async def _answered(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            answer = await self.endpoint.handler(call)
+            if isinstance(answer, AsyncGenerator):
+                answer = Events(answer, await anext(answer))
+        except EngineError as error:
+            raise failure_of(error) from error
+        except EngineUnavailable as error:
+            raise failure_of(error) from error
+        if not isinstance(answer, Response):
+            answer = Response(msgspec.json.encode(answer), media_type="application/json")
+        await answer(scope, receive, send)
+
+
+def failure_of(error: Exception) -> ApiError:
+    if isinstance(error, EngineUnavailable):
+        return ApiError(503, f"the engine is not available: {error}", code="engine_unavailable")
+    return ApiError(500, f"the engine could not answer: {error}", code="engine_error")
+
+
+class Events(Response):
+    """A stream of events, the first of which is known already, so that what fails before it has a status."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncGenerator[Struct], first: Struct) -> None:
+        super().__init__(headers={"cache-control": "no-store"})
+        del self.headers["content-length"]
+        self._events = events
+        self._first = first
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with aclosing(self._events):
+            await self._send(send, msgspec.json.encode(self._first))
+            try:
+                async for event in self._events:
+                    await self._send(send, msgspec.json.encode(event))
+            except (EngineError, EngineUnavailable) as error:
+                await self._send(send, msgspec.json.encode(Problem(failure_of(error).body)))
+        await self._send(send, b"[DONE]", more=False)
+
+    async def _send(self, send: Send, data: bytes, more: bool = True) -> None:
+        await send({"type": "http.response.body", "body": b"data: " + data + b"\n\n", "more_body": more})
+        await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
+
+
+async def read(request: Request) -> bytes:
+    """The body, if it is of a size, and comes in a time, that a client needs."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > MOST_BODY:
+        raise TOO_LARGE
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > MOST_BODY:
+                    raise TOO_LARGE
+    except TimeoutError as error:
+        raise ApiError(408, f"the body took longer than {BODY_SECONDS:.0f} s: send it at once", code="slow") from error
+    return bytes(body)
+
+
+TOO_LARGE = ApiError(
+    413, f"the body is larger than {MOST_BODY} bytes: send the text around the cursor", code="too_large"
+)
+
+
+def client_of(scope: Scope) -> Client:
+    """A connection is a client, unless its user has a name: a program has one request at a time on each. Caches outlive
+    a connection: some programs open one for each request."""
+    host, port = scope["client"] or ("", 0)
+    user = user_of(scope)
+    program = next((value for name, value in scope["headers"] if name == b"user-agent"), b"").decode("latin-1")
+    return Client(user or f"{host}:{port}", f"http {user or host} {program[:80]}")

@@ -1,0 +1,61 @@
+"""Refused requests, answered in OpenAI's form: a status, what is wrong, where in the request, and what to do."""
+
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import msgspec
+from msgspec import Struct
+from starlette.responses import Response
+
+__all__ = ["ApiError", "ErrorBody", "Problem", "problem", "refusal_of"]
+
+FIELD = re.compile(r" - at `\$\.?(.*)`\Z")
+
+
+class ErrorBody(Struct, frozen=True):
+    """What is wrong, in words; `param` names the part of the request, `code` is for programs."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class Problem(Struct, frozen=True):
+    """The body of every answer that is not a success."""
+
+    error: ErrorBody
+
+
+KINDS: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "server_error",
+}
+
+
+class ApiError(Exception):
+    """A refused request."""
+
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = ErrorBody(message, KINDS.get(status, "invalid_request_error"), param, code)
+
+
+def problem(error: ApiError, headers: Mapping[str, str] | None = None) -> Response:
+    body = msgspec.json.encode(Problem(error.body))
+    return Response(body, error.status, headers, media_type="application/json")
+
+
+def refusal_of(error: msgspec.MsgspecError) -> ApiError:
+    """What a body that is not of its type is answered with."""
+    said = str(error)
+    where = FIELD.search(said)
+    message = FIELD.sub("", said) if where else said
+    status = HTTPStatus.UNPROCESSABLE_ENTITY if isinstance(error, msgspec.ValidationError) else HTTPStatus.BAD_REQUEST
+    return ApiError(status, f"the body does not fit: {message}", (where and where[1]) or None, "invalid_body")

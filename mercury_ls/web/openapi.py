@@ -1,0 +1,64 @@
+"""The OpenAPI document, made from the endpoints and the types that they take and give."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from mercury_ls import __version__
+from mercury_ls.web.endpoints import Endpoint
+from mercury_ls.web.errors import Problem
+
+__all__ = ["document"]
+
+TEMPLATE = "#/components/schemas/{name}"
+ERRORS = {
+    "400": "The body is not JSON, or cannot be answered.",
+    "401": "The token is missing or wrong.",
+    "403": "The Host header or the origin is not accepted.",
+    "413": "The body is too large.",
+    "422": "The body is not of its type.",
+    "429": "Too many requests at once.",
+    "503": "The engine is not available.",
+}
+
+
+def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    endpoints = list(endpoints)
+    types = [kind for each in endpoints for kind in (each.takes, each.gives) if kind is not None]
+    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=TEMPLATE)
+    known = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for each in endpoints:
+        for path in (each.path, *each.also):
+            paths.setdefault(path, {})[each.method.lower()] = operation(each, path, known)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "mercury-ls", "version": __version__, "description": (__doc__ or "").strip()},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def operation(endpoint: Endpoint, path: str, known: dict[str, Any]) -> dict[str, Any]:
+    given = {"application/json": {"schema": known[str(endpoint.gives)]}}
+    problem = {"application/json": {"schema": known[str(Problem)]}}
+    statuses = ERRORS if endpoint.takes is not None else {}
+    found: dict[str, Any] = {
+        "summary": endpoint.about,
+        "operationId": f"{endpoint.method.lower()}{path.replace('/', '_')}",
+        "responses": {
+            "200": {"description": "The answer.", "content": given},
+            **{status: {"description": said, "content": problem} for status, said in statuses.items()},
+        },
+    }
+    if endpoint.takes is not None:
+        found["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": known[str(endpoint.takes)]}},
+        }
+    return found

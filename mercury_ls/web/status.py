@@ -1,0 +1,19 @@
+"""What the server says of itself: its health, its models, and the document that describes it."""
+
+from mercury_engine.api import PROTOCOL_VERSION
+from mercury_ls import __version__
+from mercury_ls.web.endpoints import Call
+from mercury_ls.web.schemas import Health, ModelCard, ModelList
+
+__all__ = ["health", "models"]
+
+HEALTH = {"ready": "ok", "unavailable": "error"}
+
+
+async def health(call: Call) -> Health:
+    state = call.service.engine.status.state
+    return Health(HEALTH.get(state, "loading"), state, PROTOCOL_VERSION, __version__)
+
+
+async def models(call: Call) -> ModelList:
+    return ModelList(data=[ModelCard(id=call.service.model)])

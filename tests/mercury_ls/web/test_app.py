@@ -1,0 +1,54 @@
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from tests.mercury_ls.web.serving import TOKEN, client, served
+
+AREA = {"path": "a.py", "prompt": "def area(w, h):\n    ", "suffix": "\n"}
+
+
+@pytest.fixture
+async def asking():
+    async with served(FakeEngine({"def area": "return w * h"})) as (_, app), client(app) as found:
+        yield found
+
+
+async def test_health_is_open_and_says_whether_the_engine_answers(asking):
+    answer = await asking.get("/health", headers={"authorization": ""})
+    assert answer.json() == {"status": "ok", "state": "ready", "protocol": 1, "version": "0.1.0"}
+
+
+async def test_the_model_has_the_same_name_everywhere(asking):
+    for kind in ("", "/chat/completions", "/fim/completions", "/edit/completions"):
+        (model,) = (await asking.get(f"/v1{kind}/models")).json()["data"]
+        assert model["id"] == "copies what is already written"
+
+
+async def test_a_gap_is_filled(asking):
+    answer = (await asking.post("/v1/completions", json=AREA)).json()
+    assert answer["object"] == "text_completion"
+    assert answer["choices"][0]["text"] == "return w * h"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({"authorization": f"Bearer {TOKEN}"}, 200, None),
+        ({"authorization": ""}, 401, "invalid_api_key"),
+        ({"authorization": "Bearer wrong"}, 401, "invalid_api_key"),
+        ({"host": "attacker.example.com"}, 403, "forbidden"),
+        ({"origin": "https://attacker.example.com"}, 403, "forbidden"),
+        ({"origin": "null"}, 403, "forbidden"),
+        ({"origin": "http://127.0.0.1:8391"}, 200, None),
+    ],
+)
+async def test_who_may_ask(asking, headers, status, code):
+    answer = await asking.get("/v1/models", headers=headers)
+    assert answer.status_code == status
+    if code:
+        assert answer.json()["error"]["code"] == code
+
+
+async def test_the_page_is_there_without_a_token(asking):
+    answer = await asking.get("/", headers={"authorization": ""})
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
