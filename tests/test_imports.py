@@ -37,7 +37,7 @@ HEAVY = {
     "hypothesis",
     "pytest",
 }
-BOUNDARY = {"api", "redaction", "record", "tuning_data"}
+BOUNDARY = {"api", "prompts", "redaction", "record", "tuning_data"}
 ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),

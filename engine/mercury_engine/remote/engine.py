@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, SpanMode
 from mercury_engine.prompts.dialects import DIALECTS, Dialect, dialect_for
 from mercury_engine.prompts.edits import FORMATS, EditFormat
+from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
 from mercury_engine.remote.asking import Attempt
@@ -25,7 +26,6 @@ from mercury_engine.remote.health import (
 )
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client, Exchange, LinkError, site_of
-from mercury_engine.remote.inception import INCEPTION_EDIT
 from mercury_engine.remote.keys import key_at
 from mercury_engine.remote.protocols import Events, Protocol, WrongAnswerError, body, model_names, protocol_named
 

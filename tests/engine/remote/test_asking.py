@@ -5,9 +5,9 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
 from mercury_engine.prompts.edits import FORMATS, edit_format
+from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.remote import asking
 from mercury_engine.remote.heard import Heard
-from mercury_engine.remote.inception import INCEPTION_EDIT
 from mercury_engine.remote.protocols import Event, protocol_named
 
 WINDOW = """\

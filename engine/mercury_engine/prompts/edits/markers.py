@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from mercury_engine.prompts.pieces import Mark, Piece
 
-__all__ = ["MARKER", "offsets", "rewritten", "with_markers"]
+__all__ = ["MARKER", "TAG", "offsets", "rewritten", "with_markers"]
 
 MARKER = "<|marker_"
 TAG = re.compile(r"<\|marker_(\d+)\|>")

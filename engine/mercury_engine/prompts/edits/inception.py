@@ -9,7 +9,7 @@ from mercury_engine.prompts.edits.history import hunk
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = ["INCEPTION_EDIT"]
+__all__ = ["CLOSE", "CURSOR", "FENCE", "FILE", "INCEPTION_EDIT", "NOTHING", "OPEN"]
 
 RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
 """Lines either side of the cursor: to rewrite, and to read."""
@@ -23,7 +23,8 @@ NOTHING = "None"
 
 CURSOR = "<|cursor|>"
 OPEN, CLOSE = "<|code_to_edit|>", "<|/code_to_edit|>"
-MARKS = (CURSOR, OPEN, CLOSE, "<|current_file_content|>", "<|/current_file_content|>")
+FILE = "<|/current_file_content|>"
+MARKS = (CURSOR, OPEN, CLOSE, "<|current_file_content|>", FILE)
 
 
 def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:

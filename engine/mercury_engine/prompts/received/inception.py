@@ -1,0 +1,41 @@
+"""The region in a message to Inception's edit endpoint."""
+
+import re
+
+from mercury_engine.api import Snippet
+from mercury_engine.prompts.edits.inception import CLOSE, CURSOR, FENCE, FILE, NOTHING, OPEN
+from mercury_engine.prompts.received.parts import Region, edits_in, marked
+
+__all__ = ["edit_in"]
+
+PATH = re.compile(r"<\|current_file_content\|>\s*current_file_path: ([^\n]*)\n")
+SNIPPET = re.compile(
+    r"<\|(recently_viewed_code_snippet)\|>\ncode_snippet_file_path: (?P<path>[^\n]*)\n(?P<text>.*?)\n?<\|/\1\|>",
+    re.DOTALL,
+)
+HISTORY = re.compile(r"<\|edit_diff_history\|>\n(.*?)\n?<\|/edit_diff_history\|>", re.DOTALL)
+
+
+def edit_in(message: str) -> Region | None:
+    """None if the message has no code to edit."""
+    head, opened, rest = message.partition(OPEN)
+    inside, closed, tail = rest.partition(CLOSE)
+    if not (opened and closed):
+        return None
+    path = PATH.search(head)
+    before = head[path.end() :] if path else ""
+    old, cursor = marked(inside.removeprefix("\n").removesuffix("\n"), CURSOR)
+    after = tail.partition(FILE)[0].removeprefix("\n").removesuffix("\n")
+    if after and not after.startswith("\n"):
+        after = "\n" + after  # some write a line feed of their own after the region, and some do not
+    history = HISTORY.search(message)
+    return Region(
+        path[1] if path else "",
+        before + old + after,
+        len(before),
+        len(before) + len(old),
+        len(before) + cursor,
+        lambda new: NOTHING if new == old else f"{FENCE}\n{new}\n{FENCE}",
+        tuple(Snippet(found["path"], found["text"]) for found in SNIPPET.finditer(message)),
+        tuple(edits_in(history[1])) if history else (),
+    )

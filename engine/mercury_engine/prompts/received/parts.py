@@ -1,0 +1,72 @@
+"""What a prompt asks for: to fill a gap, or to rewrite what should change in a region."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from mercury_engine.api import Edit, Snippet
+
+__all__ = ["Gap", "Region", "edits_in", "marked"]
+
+HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+PATH = re.compile(r"(?:--- |\+\+\+ )(?:[ab]/)?(.*)")
+
+
+class Gap(Struct, frozen=True):
+    """A text with a gap in it, and other files. The answer is what fills the gap."""
+
+    prefix: str
+    suffix: str
+    path: str = ""
+    snippets: tuple[Snippet, ...] = ()
+
+
+class Region(Struct, frozen=True):
+    """A part of a file, of which `text[start:end]` is to be rewritten, and the last edits, oldest first. `answer` makes
+    of the region's new text what the program expects, also where nothing is new."""
+
+    path: str
+    text: str
+    start: int
+    end: int
+    cursor: int
+    answer: Callable[[str], str]
+    snippets: tuple[Snippet, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+
+def marked(text: str, mark: str) -> tuple[str, int]:
+    """A text without the mark, and where it stood; at its start if there is none."""
+    before, found, after = text.partition(mark)
+    return (before + after, len(before)) if found else (text, 0)
+
+
+def edits_in(diff: str, path: str = "") -> Iterator[Edit]:
+    """The hunks of unified diffs, each as whole lines without the context around what changed; `path` is that of a diff
+    without a head."""
+    before: list[str] = []
+    after: list[str] = []
+    line = -1
+    for row in [*diff.split("\n"), "@@ -1 +1 @@"]:
+        head, named = HEAD.match(row), PATH.match(row)
+        if head or named:
+            if line >= 0 and (edit := _trimmed(path, line, before, after)):
+                yield edit
+            path = named[1] if named else path
+            before, after, line = [], [], max(int(head[2]) - 1, 0) if head else -1
+        elif line >= 0 and row[:1] in (" ", "-", "+"):
+            if row[0] in " -":
+                before.append(row[1:])
+            if row[0] in " +":
+                after.append(row[1:])
+
+
+def _trimmed(path: str, line: int, before: list[str], after: list[str]) -> Edit | None:
+    if before == after:
+        return None
+    shared = min(len(before), len(after))
+    head = next((n for n in range(shared) if before[n] != after[n]), shared)
+    tail = next((n for n in range(shared - head) if before[-n - 1] != after[-n - 1]), shared - head)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    return Edit(path, line + head, "".join(f"{each}\n" for each in old), "".join(f"{each}\n" for each in new))

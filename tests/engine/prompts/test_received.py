@@ -1,0 +1,114 @@
+import pytest
+
+from mercury_engine.api import Edit, Snippet
+from mercury_engine.prompts.dialects import DIALECTS
+from mercury_engine.prompts.edits import FORMATS
+from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
+from mercury_engine.prompts.fim import fim_prompt, whole_head
+from mercury_engine.prompts.received import Gap, Region, edit_in, received
+from mercury_engine.prompts.received.parts import edits_in
+from tests.engine.prompts.examples import count, request
+
+WRITTEN = [each for each in FORMATS if each.name != "sweep"] + [INCEPTION_EDIT]
+TEXTS = [
+    "import os\n\n\ndef total(items):\n    s = 0\n    for i in items:\n        s$0 += i\n    return s\n",
+    "total$0",
+    "\n\ntotal = $01\n\n\nprint(total)\n",
+    "x\n" * 60 + "total = $0\n" + "z\n\n" * 60,
+    "    # total\n" * 40 + "$0",
+]
+EDIT = Edit("src/cart.py", 3, "def total(xs):\n", "def total(items):\n")
+TOKENLESS = {"granite", "starcoder1", "deepseek", "seed", "glm", "falcon-tiny", "codellama"}
+"""Dialects that write other files as comments, which stay a part of the text."""
+
+
+def named(value):
+    return getattr(value, "name", None)
+
+
+@pytest.mark.parametrize("form", WRITTEN, ids=named)
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_region_is_read_as_it_was_written_and_answered_as_its_model_would(form, text):
+    asked = form.ask(request(text, mode="region", edits=[("b.py", 7, "x\n", "")]), budget=4000, count=count)
+    found = (edit_in if form is INCEPTION_EDIT else received)(asked.prompt.text)
+    assert isinstance(found, Region)
+    assert found.path == "src/cart.py"
+    assert found.edits == (Edit("b.py", 7, "x\n", ""),)
+    old = asked.window[asked.start : asked.end]
+    assert found.text[found.start : found.end].rstrip("\n") == old.rstrip("\n")
+    assert found.text[: found.cursor].endswith(text.partition("$0")[0][-20:])
+    now = found.text[found.start : found.end]
+    assert asked.read(found.answer(now), True) is None
+    new = asked.window[: asked.start] + old.replace("total", "sum_of") + asked.window[asked.end :]
+    assert asked.read(found.answer(now.replace("total", "sum_of")), True) == (new if "total" in old else None)
+
+
+@pytest.mark.parametrize("form", [each for each in WRITTEN if each.name != "zeta"], ids=named)
+def test_related_files_are_read(form):
+    wanted = Snippet("util.py", "def a():\n    pass")
+    asked = form.ask(request("x = $0\n", mode="region", snippets=[("util.py", wanted.text)]), budget=4000, count=count)
+    assert (edit_in if form is INCEPTION_EDIT else received)(asked.prompt.text).snippets == (wanted,)
+
+
+@pytest.mark.parametrize(("new", "old"), [("\nx = 1\n", "x = 1\n"), ("x = 1\n\n", "x = 1\n"), ("", "x = 1\n")])
+def test_what_begins_and_ends_with_blank_lines_keeps_them(new, old):
+    asked = FORMATS[0].ask(request(old + "$0y\n", mode="region"), budget=4000, count=count)
+    assert asked.read(received(asked.prompt.text).answer(new + "y\n"), True) == new + "y\n"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=named)
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_gap_is_read_as_it_was_written(dialect, text):
+    asked = request(text, path="")
+    prompt = fim_prompt(dialect, asked, asked.spans[0], budget=4000, count=count, split=whole_head)
+    prefix, _, suffix = text.partition("$0")
+    found = received(prompt.text)
+    assert prefix.endswith(found.prefix)
+    assert len(found.prefix) >= min(len(prefix), 100)
+    assert suffix.startswith(found.suffix)
+
+
+@pytest.mark.parametrize("dialect", [each for each in DIALECTS if each.name not in TOKENLESS], ids=named)
+def test_files_beside_a_gap_are_read(dialect):
+    snippets = [("util.py", "def a():\n    pass"), ("other.py", "def b():\n    pass")]
+    asked = request("x = $0\n", snippets=snippets)
+    prompt = fim_prompt(dialect, asked, asked.spans[0], budget=4000, count=count, split=whole_head)
+    found = received(prompt.text)
+    assert (found.path, found.prefix, found.suffix) == ("src/cart.py", "x = ", "\n")
+    assert [(each.path, each.text.strip()) for each in found.snippets] == snippets[::-1]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "prefix", "suffix"),
+    [
+        ("<PRE> a <SUF>b <MID>", "a", "b"),
+        ("[SUFFIX]b[PREFIX]a", "a", "b"),
+        ("<|code_prefix|>a<|code_suffix|>b<|code_middle|>", "a", "b"),
+        ("<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>", "a", "b"),
+    ],
+)
+def test_prompts_of_one_file(prompt, prefix, suffix):
+    assert received(prompt) == Gap(prefix, suffix)
+
+
+@pytest.mark.parametrize("prompt", ["", "def f():\n    ", "<|fim_prefix|> is a token", "<|editable_region_start|>"])
+def test_plain_text_asks_for_nothing_else(prompt):
+    assert received(prompt) is None
+    assert edit_in(prompt) is None
+
+
+@pytest.mark.parametrize(
+    ("diff", "edits"),
+    [
+        (
+            "--- a/src/a.py\n+++ b/src/a.py\n@@ -3,3 +3,4 @@\n x\n-old\n+new\n+more\n y\n",
+            [Edit("src/a.py", 3, "old\n", "new\nmore\n")],
+        ),
+        ("@@ -1,1 +1,1 @@\n-a\n+b\n@@ -9,1 +9,0 @@\n-c\n", [Edit("p", 0, "a\n", "b\n"), Edit("p", 8, "c\n", "")]),
+        ("--- x\n+++ x\n@@ -1 +1 @@\n a\n", []),
+        ("nothing of a diff\n-x\n", []),
+        ("@@ -99999999999999999999 +1 @@\n-a\n", [Edit("p", 0, "a\n", "")]),
+    ],
+)
+def test_edits_of_diffs(diff, edits):
+    assert list(edits_in(diff, "p")) == edits
