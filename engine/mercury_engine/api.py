@@ -19,6 +19,7 @@ __all__ = [
     "InfillRequest",
     "Members",
     "Message",
+    "RequestError",
     "RescoringWeights",
     "Said",
     "Slot",
@@ -38,6 +39,10 @@ Effort = Literal["instant", "low", "medium", "high"]
 
 class EngineError(Exception):
     """The request cannot be answered. The message says what is wrong and what to do about it."""
+
+
+class RequestError(EngineError):
+    """The request itself is at fault: nobody could answer it, now or later."""
 
 
 class Window(Struct, frozen=True):

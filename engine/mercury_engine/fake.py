@@ -7,7 +7,8 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Edit, Effort, EngineInfo, Filled, InfillRequest, Slot, Span
+from mercury_engine.api import ChatRequest, Draft, Edit, Effort, EngineInfo, Filled, InfillRequest, Said, Slot, Span
+from mercury_engine.fake_chat import Says, conversation
 
 __all__ = ["MASK", "PASSES", "FakeEngine"]
 
@@ -24,7 +25,7 @@ BLOCK_LINES = 8
 
 Answers = Callable[[str], str | None] | Mapping[str, str]
 
-INFO = EngineInfo(engine="fake", model="copies what is already written", device="cpu", context_tokens=2048)
+INFO = EngineInfo(engine="fake", model="copies what is already written", device="cpu", context_tokens=2048, chats=True)
 
 
 class FakeEngine:
@@ -33,24 +34,29 @@ class FakeEngine:
     >>> FakeEngine(answers={"def area": "return width * height"}, passes=2)
 
     `answers` is called with the text before the span, or maps a marker in that text to the answer; of a region, which
-    is a whole window, it maps pieces to what they become, or is called with all of it. `passes` replaces the number of
-    drafts of every effort but *instant*. `pause` is called before each forward, so that a test can count them or hold
-    one open. `info` is what the engine says of itself.
+    is a whole window, it maps pieces to what they become, or is called with all of it. `says` is called with a
+    conversation, or maps a marker in its last message to a text or to calls of tools; else JSON has the schema's shape,
+    a tool that must be called or that the last message names is called, and anything else is an echo. `passes`
+    replaces the number of drafts of every effort but *instant*. `pause` is called before each forward, so that a test
+    can count them or hold one open. `info` is what the engine says of itself.
     """
 
     def __init__(
         self,
         answers: Answers | None = None,
         *,
+        says: Says | None = None,
         passes: int | None = None,
         pause: Callable[[int], None] = lambda step: None,
         info: EngineInfo = INFO,
     ) -> None:
         self.answers = answers
+        self.says = says
         self._info = info
         self.passes = passes
         self.pause = pause
         self.infills = 0
+        self.chats = 0
         self.warms = 0
         self.forwards = 0
         self.open = 0
@@ -65,6 +71,14 @@ class FakeEngine:
                 self._forward(step)
                 spans = tuple(_draw(filled, step, passes, request) for filled in answers)
                 yield Draft(step, spans, final=step == passes, sent=sent)
+
+    def chat(self, request: ChatRequest) -> Iterator[Said]:
+        self.chats += 1
+        with self._running():
+            drafts = conversation(request, self.says, passes := self._passes(request.effort))
+            for step in range(1, passes + 1):
+                self._forward(step)
+                yield next(drafts)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
         self.warms += 1

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from mercury_engine.api import Draft, EngineError, InfillRequest
+from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, RequestError, Said
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
 from mercury_ls.link.requests import normalized
-from mercury_ls.link.wire import CLIENT_HEADER, PREFIX, Answer, Failure, Frames, Status, WireError, encode
+from mercury_ls.link.wire import CLIENT_HEADER, PREFIX, Answer, Failure, Frames, Status, WireError, check_chat, encode
 from mercury_ls.settings import models
 
 if TYPE_CHECKING:
@@ -113,16 +113,24 @@ class EngineClient:
                 await self._keeper
         self._drop_idle()
 
-    async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+    def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         """Closing the generator cancels the request on the server. Raises `EngineError` if the request fails."""
+        return self._answers("/infill", request)
+
+    def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
+        """As `infill`; a request that nobody could answer raises `RequestError`."""
+        return self._answers("/chat", request)
+
+    async def _answers(self, path: str, request: InfillRequest | ChatRequest) -> AsyncIterator[Draft | Said]:
         last: Answer | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
-        async with self._exchange("POST", "/infill", self._encoded(request), until) as (connection, response):
+        async with self._exchange("POST", path, self._encoded(request), until) as (connection, response):
             frames, pieces = Frames(Answer), connection.body(response)
             while (piece := await in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
-                    if last.draft is not None and not last.draft.final:
-                        yield last.draft
+                    draft = last.draft or last.said
+                    if draft is not None and not draft.final:
+                        yield draft
         yield final_draft(last)
 
     async def warm(self, request: InfillRequest) -> None:
@@ -130,8 +138,11 @@ class EngineClient:
         async with self._exchange("POST", "/warm", self._encoded(request), until) as (connection, response):
             await connection.read(response)
 
-    def _encoded(self, request: InfillRequest) -> bytes:
+    def _encoded(self, request: InfillRequest | ChatRequest) -> bytes:
         """Only the user's own server learns where the project is, to find what was tuned for it."""
+        if isinstance(request, ChatRequest):
+            check_chat(request)
+            return encode(request)
         request = normalized(request, self.roots)
         return encode(msgspec.structs.replace(request, root="") if self._settings.address else request)
 
@@ -316,16 +327,20 @@ async def in_time(awaited: Awaitable[Found], until: float | None) -> Found:
         raise TimeoutError("the engine server does not answer: run `mercury-ls doctor`") from error
 
 
-def final_draft(last: Answer | None) -> Draft:
+def final_draft(last: Answer | None) -> Draft | Said:
     if last is not None and last.failure is not None:
         raise failed(last.failure)
-    if last is None or last.draft is None or not last.draft.final:
+    draft = last and (last.draft or last.said)
+    if draft is None or not draft.final:
         raise EngineUnavailable("the engine server ended its answer without a final draft")
-    return last.draft
+    return draft
+
+
+FAILED = {"unavailable": EngineUnavailable, "request": RequestError}
 
 
 def failed(failure: Failure) -> Exception:
-    return (EngineUnavailable if failure.kind == "unavailable" else EngineError)(failure.detail)
+    return FAILED.get(failure.kind, EngineError)(failure.detail)
 
 
 def refusal(body: bytes) -> str:

@@ -1,13 +1,23 @@
 """The protocol between an engine server and its clients: length-prefixed msgpack frames of frozen structs."""
 
 from collections.abc import Iterator
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar, overload
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import PROTOCOL_VERSION, Draft, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_engine.api import (
+    PROTOCOL_VERSION,
+    ChatRequest,
+    Draft,
+    EngineError,
+    EngineInfo,
+    Filled,
+    InfillRequest,
+    RequestError,
+    Said,
+)
 
 __all__ = [
     "BODY_LIMIT",
@@ -20,6 +30,8 @@ __all__ = [
     "Status",
     "WireError",
     "check",
+    "check_chat",
+    "decode_chat",
     "decode_request",
     "encode",
     "final",
@@ -41,17 +53,19 @@ class WireError(Exception):
 
 
 class Failure(Struct, frozen=True):
-    """Why one request has no final draft; the engine and the other requests carry on."""
+    """Why one request has no final draft; the engine and the other requests carry on. Of the kind "request" it is the
+    request's own fault."""
 
-    kind: Literal["engine", "busy", "superseded", "unavailable"]
+    kind: Literal["engine", "request", "busy", "superseded", "unavailable"]
     detail: str
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
-    """One frame of an infill response; exactly one of the two is set."""
+    """One frame of a response: a draft of what was to be filled in, or of what is said, or why there is none."""
 
     draft: Draft | None = None
     failure: Failure | None = None
+    said: Said | None = None
 
 
 class Status(Struct, frozen=True):
@@ -65,6 +79,7 @@ class Status(Struct, frozen=True):
 
 encode = msgspec.msgpack.Encoder().encode
 request_decoder = msgspec.msgpack.Decoder(InfillRequest)
+chat_decoder = msgspec.msgpack.Decoder(ChatRequest)
 
 
 def frame(value: Struct) -> bytes:
@@ -103,13 +118,27 @@ class Frames(Generic[Value]):
 NOT_AN_ENGINE = f"check that a mercury-ls engine server of protocol {PROTOCOL_VERSION} listens at this address"
 
 
+Request = TypeVar("Request", InfillRequest, ChatRequest)
+
+
 def decode_request(body: bytes) -> InfillRequest:
-    try:
-        request = request_decoder.decode(body)
-    except msgspec.DecodeError as error:
-        raise WireError(f"the body is not a msgpack InfillRequest of protocol {PROTOCOL_VERSION}: {error}") from error
+    request = decoded(request_decoder, body)
     check(request)
     return request
+
+
+def decode_chat(body: bytes) -> ChatRequest:
+    request = decoded(chat_decoder, body)
+    check_chat(request)
+    return request
+
+
+def decoded(decoder: "msgspec.msgpack.Decoder[Request]", body: bytes) -> Request:
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as error:
+        kind = decoder.type.__name__
+        raise WireError(f"the body is not a msgpack {kind} of protocol {PROTOCOL_VERSION}: {error}") from error
 
 
 def check(request: InfillRequest) -> None:
@@ -129,11 +158,45 @@ def check(request: InfillRequest) -> None:
             )
 
 
-def untouched(request: InfillRequest) -> Draft:
-    """The answer before the first forward: every span keeps its text."""
+CHOICES = ("auto", "none", "required")
+
+
+def check_chat(request: ChatRequest) -> None:
+    """Raises `RequestError` unless there is something to answer, and every name stands for something."""
+    if not request.messages:
+        raise RequestError("messages is empty: send at least one")
+    if request.most_tokens < 1:
+        raise RequestError(f"most_tokens is {request.most_tokens}: allow at least 1")
+    names = [tool.name for tool in request.tools]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise RequestError(f"tools has {twice!r} twice: give every tool a name of its own")
+    if request.tool_choice not in (*CHOICES, *names):
+        raise RequestError(
+            f"tool_choice is {request.tool_choice!r}: use {', '.join(CHOICES)}, or the name of one of the tools"
+        )
+    if request.tool_choice not in ("auto", "none") and not names:
+        raise RequestError(f"tool_choice is {request.tool_choice!r}, but there are no tools: send them in tools")
+
+
+@overload
+def untouched(request: InfillRequest) -> Draft: ...
+@overload
+def untouched(request: ChatRequest) -> Said: ...
+def untouched(request: InfillRequest | ChatRequest) -> Draft | Said:
+    """The answer before the first forward: every span keeps its text, and nothing is said."""
+    if isinstance(request, ChatRequest):
+        return Said(0, "", final=True, finish="length")
     texts = (request.windows[span.window].text[span.start : span.end] for span in request.spans)
     return Draft(0, tuple(Filled(text) for text in texts), final=True)
 
 
-def final(draft: Draft) -> Draft:
-    return draft if draft.final else replace(draft, final=True)
+Draftlike = TypeVar("Draftlike", Draft, Said)
+
+
+def final(draft: Draftlike) -> Draftlike:
+    """A draft that is all there will be. What is said without an end was too long for its time."""
+    if draft.final:
+        return draft
+    if isinstance(draft, Said):
+        return replace(draft, final=True, finish=draft.finish or "length")
+    return replace(draft, final=True)

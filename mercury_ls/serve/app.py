@@ -7,11 +7,11 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from mercury_engine.api import PROTOCOL_VERSION, EngineError, InfillRequest
+from mercury_engine.api import PROTOCOL_VERSION, Draft, EngineError, Said
 from mercury_ls import __version__
 from mercury_ls.link.wire import (
     BODY_LIMIT,
@@ -21,6 +21,7 @@ from mercury_ls.link.wire import (
     Answer,
     Failure,
     WireError,
+    decode_chat,
     decode_request,
     frame,
 )
@@ -43,6 +44,8 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+Request = TypeVar("Request")
 
 CLOSE = (b"connection", b"close")
 
@@ -91,6 +94,7 @@ class App:
             ("GET", f"{PREFIX}/info"): self.info,
             ("GET", f"{PREFIX}/lease"): self.lease,
             ("POST", f"{PREFIX}/infill"): self.infill,
+            ("POST", f"{PREFIX}/chat"): self.chat,
             ("POST", f"{PREFIX}/warm"): self.warm,
             ("POST", f"{PREFIX}/stop"): self.stop,
         }
@@ -130,22 +134,27 @@ class App:
         await respond(send, 200, self._worker.status)
 
     async def infill(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = await read_request(scope, receive)
-        stream = self._worker.infill(header(scope, CLIENT_HEADER), request)
+        request = await read_request(scope, receive, decode_request)
+        await self._answer(self._worker.infill(header(scope, CLIENT_HEADER), request), receive, send)
+
+    async def chat(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = await read_request(scope, receive, decode_chat)
+        await self._answer(self._worker.chat(header(scope, CLIENT_HEADER), request), receive, send)
+
+    async def _answer(self, stream: DraftStream, receive: Receive, send: Send) -> None:
+        """Each draft as a frame, until the last one, or until the client is gone."""
         async with closed_with_connection(stream, receive):
             started = False
             async for answer in stream:
                 if not started:
                     await start_frames(send)
                     started = True
-                failed = isinstance(answer, Failure)
-                content = Answer(failure=answer) if failed else Answer(draft=answer)
-                last = failed or answer.final
-                await send({"type": "http.response.body", "body": frame(content), "more_body": not last})
+                last = isinstance(answer, Failure) or answer.final
+                await send({"type": "http.response.body", "body": frame(framed(answer)), "more_body": not last})
                 await asyncio.sleep(0)  # notice a client that has disconnected, even during a burst of drafts
 
     async def warm(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._worker.warm(header(scope, CLIENT_HEADER), await read_request(scope, receive))
+        self._worker.warm(header(scope, CLIENT_HEADER), await read_request(scope, receive, decode_request))
         await respond(send, 202, {})
 
     async def lease(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -240,12 +249,19 @@ async def refusing(handler: Handler, scope: Scope, receive: Receive, send: Send)
         await respond(send, refusal.status, refusal.body, CLOSE)
 
 
-async def read_request(scope: Scope, receive: Receive) -> InfillRequest:
+async def read_request(scope: Scope, receive: Receive, decode: Callable[[bytes], Request]) -> Request:
     body = await read_body(scope, receive)
     try:
-        return decode_request(body)
+        return decode(body)
     except (WireError, EngineError) as error:
-        raise RefusedError(400, str(error), "send an InfillRequest of mercury_engine.api as a msgpack map") from error
+        remedy = "send an InfillRequest, or to /chat a ChatRequest, of mercury_engine.api as a msgpack map"
+        raise RefusedError(400, str(error), remedy) from error
+
+
+def framed(answer: Draft | Said | Failure) -> Answer:
+    if isinstance(answer, Failure):
+        return Answer(failure=answer)
+    return Answer(said=answer) if isinstance(answer, Said) else Answer(draft=answer)
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:

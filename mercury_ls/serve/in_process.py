@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 
-from mercury_engine.api import Draft, Engine, InfillRequest
+from mercury_engine.api import ChatRequest, Draft, Engine, InfillRequest, Said
 from mercury_ls.link.client import EngineUnavailable, failed
 from mercury_ls.link.requests import normalized
-from mercury_ls.link.wire import Failure, Status, check
-from mercury_ls.serve.worker import Worker
+from mercury_ls.link.wire import Failure, Status, check, check_chat
+from mercury_ls.serve.worker import DraftStream, Result, Worker
 
 __all__ = ["InProcessClient", "WorkerClient"]
 
@@ -36,31 +36,29 @@ class InProcessClient:
             await self._worker.close()
 
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
-        check(request)
-        stream = self._ready().infill("", normalized(request, self.roots))
-        try:
-            async for answer in stream:
-                if isinstance(answer, Failure):
-                    raise failed(answer)
-                yield answer
-        finally:
-            stream.close()
+        async with aclosing(self._client().infill(request)) as drafts:
+            async for draft in drafts:
+                yield draft
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
+        async with aclosing(self._client().chat(request)) as said:
+            async for each in said:
+                yield each
 
     async def warm(self, request: InfillRequest) -> None:
-        check(request)
-        self._ready().warm("", normalized(request, self.roots))
+        await self._client().warm(request)
 
-    def _ready(self) -> Worker:
+    def _client(self) -> "WorkerClient":
         if self._worker is None or self.status.state != "ready":
             raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
-        return self._worker
+        return WorkerClient(self._worker, roots=self.roots)
 
 
 class WorkerClient:
     """One client's way to a worker of this process, which others use too."""
 
-    def __init__(self, worker: Worker, name: str = "") -> None:
-        self.roots: Sequence[str] = ()
+    def __init__(self, worker: Worker, name: str = "", roots: Sequence[str] = ()) -> None:
+        self.roots = roots
         self._worker = worker
         self._name = name
 
@@ -73,15 +71,26 @@ class WorkerClient:
 
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         check(request)
-        stream = self._worker.infill(self._name, normalized(request, self.roots))
-        try:
-            async for answer in stream:
-                if isinstance(answer, Failure):
-                    raise failed(answer)
-                yield answer
-        finally:
-            stream.close()
+        async with aclosing(answers(self._worker.infill(self._name, normalized(request, self.roots)))) as drafts:
+            async for draft in drafts:
+                yield draft
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
+        check_chat(request)
+        async with aclosing(answers(self._worker.chat(self._name, request))) as said:
+            async for each in said:
+                yield each
 
     async def warm(self, request: InfillRequest) -> None:
         check(request)
         self._worker.warm(self._name, normalized(request, self.roots))
+
+
+async def answers(stream: DraftStream[Result]) -> AsyncIterator[Result]:
+    try:
+        async for answer in stream:
+            if isinstance(answer, Failure):
+                raise failed(answer)
+            yield answer
+    finally:
+        stream.close()

@@ -9,11 +9,12 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, islice, zip_longest
 from threading import Condition, Thread
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Engine, EngineError, InfillRequest
+from mercury_engine.api import ChatRequest, Draft, Engine, EngineError, InfillRequest, RequestError, Said
 from mercury_ls.link.wire import Failure, Status, final, untouched
 
 __all__ = ["DraftStream", "LoadEngine", "Worker"]
@@ -31,10 +32,16 @@ SLICE_SECONDS = 0.05
 CLOSE_SECONDS = 5.0
 
 SUPERSEDED = Failure("superseded", f"{WAITING_PER_CLIENT} newer requests of the same client are waiting")
+CANNOT_CHAT = (
+    "the model {} completes code and does not chat: add an instruct model with `mercury-ls model add SOURCE`, "
+    "and choose it with `mercury-ls model use NAME`"
+)
 BUSY = Failure("busy", f"{WAITING} requests are waiting already: ask again in a moment")
 STOPPED = Failure("unavailable", "the engine server is stopping")
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result", Draft, Said)
 
 
 class Worker:
@@ -60,8 +67,15 @@ class Worker:
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
-    def infill(self, client: str, request: InfillRequest) -> "DraftStream":
+    def infill(self, client: str, request: InfillRequest) -> "DraftStream[Draft]":
         """The deadline starts now. The spans must lie inside their windows."""
+        return self._ask(client, request)
+
+    def chat(self, client: str, request: ChatRequest) -> "DraftStream[Said]":
+        """The deadline starts now. The request must be one that `wire.check_chat` accepts."""
+        return self._ask(client, request)
+
+    def _ask(self, client: str, request: InfillRequest | ChatRequest) -> "DraftStream":
         wait = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
         stream = DraftStream(client, request, self._clock() + wait, self._loop, self._forget)
         if self._stopping:
@@ -179,7 +193,7 @@ class Worker:
 
     def _next(self, engine: Engine, batch: int) -> Job | None:
         while True:
-            if self._end_closed_and_late():
+            if self._end_closed_and_late(engine):
                 self._publish_notes(engine)
             with self._work:
                 if self._stopping:
@@ -194,13 +208,17 @@ class Worker:
                     return partial(self._encode, self._warming)
                 self._work.wait()
 
-    def _end_closed_and_late(self) -> bool:
-        """A late request gets the best draft so far, or the text as it stands. Whether there were any."""
+    def _end_closed_and_late(self, engine: Engine) -> bool:
+        """A late request gets the best draft so far, or the text as it stands; a chat is ended by the engine, which
+        needs no forward for it. Whether there were any."""
         with self._work:
             now = self._clock()
             over = [stream for stream in self._schedule if stream.closed or now >= stream.deadline]
         for stream in over:
-            self._end(stream, final(stream.best))
+            if isinstance(stream.best, Said) and stream.drafts is not None and not stream.closed:
+                self._draft(stream, engine)
+            else:
+                self._end(stream, final(stream.best))
         return bool(over)
 
     def _advance(self, chosen: "list[DraftStream]", engine: Engine) -> None:
@@ -216,14 +234,14 @@ class Worker:
         """An engine that has nothing new yields the same draft again, which nobody else needs to see."""
         try:
             if stream.drafts is None:
-                stream.drafts = engine.infill(self._in_time(stream))
+                stream.drafts = drafts(engine, self._in_time(stream))
             draft = next(stream.drafts, None)
             if draft is None:
                 raise EngineError("the engine stopped without a final draft")
         except Exception as error:
             if not isinstance(error, EngineError):
                 log.exception("the engine failed on a request of session %r", stream.request.session)
-            self._end(stream, Failure("engine", describe(error)))
+            self._end(stream, Failure("request" if isinstance(error, RequestError) else "engine", describe(error)))
             return
         is_news, stream.best = draft is not stream.best, draft
         if draft.final or self._clock() >= stream.deadline:
@@ -231,13 +249,13 @@ class Worker:
         elif is_news:
             stream.deliver(draft)
 
-    def _in_time(self, stream: "DraftStream") -> InfillRequest:
+    def _in_time(self, stream: "DraftStream") -> InfillRequest | ChatRequest:
         request = stream.request
         if request.deadline_ms is None:
             return request
         return replace(request, deadline_ms=(stream.deadline - self._clock()) * 1000)
 
-    def _end(self, stream: "DraftStream", last: Draft | Failure) -> None:
+    def _end(self, stream: "DraftStream", last: Draft | Said | Failure) -> None:
         """Closes the engine's generator and delivers the last message of a request."""
         try:
             if stream.drafts is not None:
@@ -337,7 +355,7 @@ class Schedule:
         self._used.pop(client, None)
 
 
-class DraftStream:
+class DraftStream(Generic[Result]):
     """The drafts of one request, for the event loop: until the final one, or until a `Failure`.
 
     `close()` cancels: a waiting request is removed, a running one ends at the engine's next yield. The engine's thread
@@ -347,7 +365,7 @@ class DraftStream:
     def __init__(
         self,
         client: str,
-        request: InfillRequest,
+        request: InfillRequest | ChatRequest,
         deadline: float,
         loop: asyncio.AbstractEventLoop,
         forget: Callable[["DraftStream"], None],
@@ -357,18 +375,18 @@ class DraftStream:
         self.deadline = deadline
         self.closed = False
         self.started = False
-        self.drafts: Iterator[Draft] | None = None
-        self.best = untouched(request)
+        self.drafts: Iterator[Result] | None = None
+        self.best: Result = untouched(request)
         self._loop = loop
         self._forget = forget
-        self._arrived: deque[Draft | Failure] = deque()
+        self._arrived: deque[Result | Failure] = deque()
         self._arrival: asyncio.Future[None] | None = None
         self._last = False
 
-    def __aiter__(self) -> "DraftStream":
+    def __aiter__(self) -> "DraftStream[Result]":
         return self
 
-    async def __anext__(self) -> Draft | Failure:
+    async def __anext__(self) -> Result | Failure:
         while not self._arrived:
             if self._last or self.closed:
                 raise StopAsyncIteration
@@ -382,12 +400,12 @@ class DraftStream:
         self._forget(self)
         self._wake()
 
-    def deliver(self, answer: Draft | Failure) -> None:
+    def deliver(self, answer: Result | Failure) -> None:
         """Can be called on either thread."""
         with suppress(RuntimeError):  # the loop has been closed
             self._loop.call_soon_threadsafe(self._arrive, answer)
 
-    def _arrive(self, answer: Draft | Failure) -> None:
+    def _arrive(self, answer: Result | Failure) -> None:
         if self.closed or self._last:
             return
         self._last = isinstance(answer, Failure) or answer.final
@@ -406,6 +424,15 @@ class Warm(Struct, eq=False):
     request: InfillRequest
     stale: bool = False
     steps: Iterator[None] | None = None
+
+
+def drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Iterator[Draft] | Iterator[Said]:
+    if isinstance(request, InfillRequest):
+        return engine.infill(request)
+    info = engine.info()
+    if not info.chats:
+        raise RequestError(CANNOT_CHAT.format(info.model))
+    return engine.chat(request)
 
 
 def describe(error: Exception) -> str:

@@ -1,12 +1,12 @@
 """A server and a model of this process, asked at once: the first answer that is good enough wins."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from itertools import count, zip_longest
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest, SpanMode
+from mercury_engine.api import ChatRequest, Draft, Engine, EngineError, EngineInfo, InfillRequest, Said, SpanMode
 from mercury_engine.remote.engine import SLICE_SECONDS, RemoteEngine
 
 __all__ = ["BAR", "RaceEngine"]
@@ -35,6 +35,10 @@ class RaceEngine:
         if not _answers(self._local, request):
             return remote.infill(request)
         return self._race(request, remote)
+
+    def chat(self, request: ChatRequest) -> Iterator[Said]:
+        """The model's alone: the server was added to complete."""
+        return self._local.chat(request)
 
     def warm(self, request: InfillRequest) -> Generator[None, None, None]:
         there = iter(()) if self._remote is None else self._remote.warm(request)

@@ -8,7 +8,7 @@ from threading import Semaphore
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, InfillRequest, Span, Window
+from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, Message, RequestError, Span, Window
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link import client as client_module
 from mercury_ls.link import local
@@ -210,6 +210,22 @@ async def test_without_unix_sockets_a_loopback_port_and_its_token_are_found(dire
         stranger.close()
     assert draft.spans[0].text == "answer"
     assert refused.status == 401
+
+
+async def test_a_conversation_streams_what_is_said(directory):
+    async with serving(FakeEngine(passes=3), directory), connected(directory) as (client, _):
+        said = await everything(client.chat(ChatRequest(session="s", messages=(Message("user", "hello"),))))
+        assert [each.final for each in said] == [False, False, True]
+        assert said[-1].text == "You said: hello"
+
+
+async def test_a_conversation_that_nobody_can_answer_is_told_apart(directory):
+    plain = FakeEngine(info=replace(FakeEngine().info(), chats=False))
+    async with serving(plain, directory), connected(directory) as (client, _):
+        with pytest.raises(RequestError, match="does not chat"):
+            await everything(client.chat(ChatRequest(session="s", messages=(Message("user", "hello"),))))
+        with pytest.raises(RequestError, match="messages is empty"):
+            await everything(client.chat(ChatRequest(session="s", messages=())))
 
 
 async def test_a_failed_request_is_an_error_of_that_request_alone(directory):

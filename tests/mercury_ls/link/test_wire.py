@@ -2,8 +2,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.api import Draft, EngineError, Filled, InfillRequest, Span, Window
-from mercury_ls.link.wire import FRAME_LIMIT, Answer, Failure, Frames, WireError, decode_request, encode, frame
+from mercury_engine.api import (
+    ChatRequest,
+    Draft,
+    EngineError,
+    Filled,
+    InfillRequest,
+    Message,
+    RequestError,
+    Said,
+    Span,
+    Tool,
+    Window,
+)
+from mercury_ls.link.wire import (
+    FRAME_LIMIT,
+    Answer,
+    Failure,
+    Frames,
+    WireError,
+    decode_chat,
+    decode_request,
+    encode,
+    final,
+    frame,
+)
 
 DRAFT = Draft(3, (Filled("return x\n", (0.9, 0.5), 0.7, True),), final=True)
 
@@ -54,3 +77,37 @@ def test_a_body_that_is_no_request_is_named():
 def test_spans_outside_of_their_windows_are_refused(span):
     with pytest.raises(EngineError, match=r"spans\[0\]"):
         decode_request(encode(request(Span(*span, "line"))))
+
+
+def chat(**fields):
+    return ChatRequest(**{"session": "s", "messages": (Message("user", "hello"),)} | fields)
+
+
+def test_conversations_come_back_as_they_were():
+    asked = chat(tools=(Tool("add"),), tool_choice="add", schema="{}", stops=("\n",), effort="instant")
+    assert decode_chat(encode(asked)) == asked
+
+
+def test_a_body_that_is_no_conversation_is_named():
+    with pytest.raises(WireError, match="is not a msgpack ChatRequest"):
+        decode_chat(b"{}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"messages": ()}, "messages is empty"),
+        ({"most_tokens": 0}, "most_tokens is 0"),
+        ({"tools": (Tool("add"), Tool("add"))}, "tools has 'add' twice"),
+        ({"tool_choice": "add"}, "tool_choice is 'add': use auto, none, required"),
+        ({"tool_choice": "required"}, "there are no tools"),
+    ],
+)
+def test_conversations_that_nobody_can_answer_are_refused(fields, match):
+    with pytest.raises(RequestError, match=match):
+        decode_chat(encode(chat(**fields)))
+
+
+def test_what_is_said_without_an_end_was_too_long():
+    assert final(Said(3, "a")) == Said(3, "a", final=True, finish="length")
+    assert final(said := Said(3, "a", final=True, finish="stop")) is said

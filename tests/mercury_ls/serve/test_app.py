@@ -3,7 +3,7 @@ import asyncio
 import msgspec
 import pytest
 
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import ChatRequest, InfillRequest, Message, Span, Window
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.wire import BODY_LIMIT, Answer, Frames, Status, encode
 from mercury_ls.serve.app import Activity, App, guarded
@@ -92,6 +92,14 @@ async def test_infill_streams_drafts_until_the_final_one(app):
     assert answers[-1].draft.spans[0].text == "answer"
 
 
+async def test_chat_streams_what_is_said_until_the_final_one(app):
+    asked = ChatRequest(session="s", messages=(Message("user", "hello"),))
+    call = await Call("POST", "/engine/v1/chat", encode(asked)).to(app)
+    answers = list(Frames(Answer).feed(call.body))
+    assert [answer.said.final for answer in answers] == [False, False, False, True]
+    assert answers[-1].said.text == "You said: hello"
+
+
 async def test_a_failure_of_the_engine_is_a_frame(worker, stopped):
     app = App(worker, Activity(), stopped.set)
     await worker.close()
@@ -148,6 +156,10 @@ async def test_a_body_that_is_no_request_is_refused(app):
     await refused(app, 400, "not a msgpack InfillRequest", "POST", "/engine/v1/infill", b"garbage")
     bad = InfillRequest(session="s", windows=(), spans=(Span(3, 0, 0, "line"),))
     await refused(app, 400, "spans[0].window is 3", "POST", "/engine/v1/infill", encode(bad))
+    await refused(app, 400, "not a msgpack ChatRequest", "POST", "/engine/v1/chat", b"garbage")
+    await refused(
+        app, 400, "messages is empty", "POST", "/engine/v1/chat", encode(ChatRequest(session="s", messages=()))
+    )
 
 
 async def test_a_body_over_the_limit_is_refused_by_its_announcement_and_by_its_size(app):

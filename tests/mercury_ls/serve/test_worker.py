@@ -7,7 +7,7 @@ from threading import Semaphore
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, InfillRequest, Span, Window
+from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, Message, RequestError, Said, Span, Window
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.wire import Failure
 from mercury_ls.serve import worker as module
@@ -43,6 +43,10 @@ class Clock:
 def request(text="x", session="s", **fields):
     window = Window("a.py", "python", text)
     return InfillRequest(session=session, windows=(window,), spans=(Span(0, len(text), len(text), "line"),), **fields)
+
+
+def chat(text="hello", **fields):
+    return ChatRequest(session="s", messages=(Message("user", text),), **fields)
 
 
 @asynccontextmanager
@@ -358,6 +362,83 @@ async def test_an_engine_that_ends_without_a_final_draft_is_a_failure():
     async with running(FakeEngine(passes=0)) as worker:
         (failure,) = await everything(worker.infill("a", request()))
     assert failure.kind == "engine"
+
+
+async def test_what_is_said_arrives_until_the_final_one():
+    async with running(FakeEngine(passes=3)) as worker:
+        said = await everything(worker.chat("a", chat()))
+    assert [each.final for each in said] == [False, False, True]
+    assert said[-1].text == "You said: hello"
+
+
+async def test_conversations_and_completions_take_turns():
+    engine = Busy(passes=2)
+    async with running(engine, clock=engine.clock) as worker:
+        first = worker.infill("a", request(session="a"))
+        await engine.gate.hold()
+        waiting = [worker.chat("b", chat()), worker.infill("c", request(session="c"))]
+        engine.gate.let()
+        got = [await everything(one) for one in (first, *waiting)]
+    assert [len(each) for each in got] == [2, 2, 2]
+    assert (engine.forwards, engine.open) == (6, 0)
+
+
+async def test_a_model_that_completes_is_not_asked_to_chat():
+    engine = FakeEngine(info=replace(FakeEngine().info(), model="mercury-small", chats=False))
+    async with running(engine) as worker:
+        (failure,) = await everything(worker.chat("a", chat()))
+    assert failure.kind == "request"
+    assert "mercury-small completes code and does not chat: add an instruct model" in failure.detail
+    assert engine.chats == 0
+
+
+async def test_a_request_that_is_at_fault_is_told_apart_from_an_engine_that_is():
+    def says(asked):
+        raise RequestError("schema has a loop: remove it")
+
+    async with running(FakeEngine(says=says)) as worker:
+        assert await everything(worker.chat("a", chat())) == [Failure("request", "schema has a loop: remove it")]
+
+
+async def test_closing_a_conversation_stops_the_engine_within_one_forward():
+    gate = Gate()
+    engine = FakeEngine(passes=50, pause=gate)
+    async with running(engine) as worker:
+        said = worker.chat("a", chat())
+        await gate.hold()
+        said.close()
+        gate.let(50)
+        await settled(worker)
+    assert (engine.forwards, engine.open) == (1, 0)
+
+
+async def test_a_conversation_whose_time_is_over_is_ended_by_the_engine():
+    clock = Clock()
+
+    class Ending(FakeEngine):
+        def chat(self, asked):
+            until = clock() + asked.deadline_ms / 1000
+            for said in super().chat(asked):
+                clock.now += 0.02
+                over = clock() >= until
+                yield replace(said, text="[]", final=True, finish="stop") if over else replace(said, text="[1,")
+
+    async with running(Ending(passes=9), clock=clock) as worker:
+        said = await everything(worker.chat("a", chat(deadline_ms=50)))
+        await settled(worker)
+    assert [(each.text, each.finish) for each in said] == [("[1,", ""), ("[1,", ""), ("[]", "stop")]
+
+
+async def test_a_conversation_without_time_says_nothing():
+    clock, gate = Clock(), Gate()
+    async with running(FakeEngine(passes=1, pause=gate), clock=clock) as worker:
+        first = worker.infill("a", request())
+        await gate.hold()
+        late = worker.chat("b", chat(deadline_ms=10))
+        clock.now += 1
+        gate.let(2)
+        await everything(first)
+        assert await everything(late) == [Said(0, "", final=True, finish="length")]
 
 
 async def test_warming_is_suspended_while_somebody_waits_and_goes_on_afterwards():
