@@ -19,6 +19,7 @@ __all__ = [
     "Definition",
     "block_expected",
     "definitions",
+    "header_pattern",
     "headers",
     "identifiers",
     "imports",

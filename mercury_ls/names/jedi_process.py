@@ -6,8 +6,9 @@
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from inspect import Parameter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -118,14 +119,15 @@ class Jedi:
 
     def known(self, ask: Ask) -> Known:
         try:
-            found = self._about(ask).complete(ask.line, ask.column)
-            names = tuple(Name(each.name, KINDS.get(each.type, ""), str(each.module_path or "")) for each in found)
+            script = self._about(ask)
+            if ask.role == "keyword":
+                return parameters(script.get_signatures(ask.line, ask.column))
+            return Known(tuple(map(named, script.complete(ask.line, ask.column))))
         except MemoryError:
             raise
         except Exception as error:  # jedi meets code of any kind, and may fail in any way
             sys.stderr.write(f"{ask.path}:{ask.line}: jedi failed: {error!r}\n")
             return Known()
-        return Known(names)
 
     def _about(self, ask: Ask) -> Any:
         path, text, script = self._last
@@ -146,6 +148,23 @@ class Jedi:
             added = [*source_folders(root), *self._packages]
             self._projects[root] = jedi.Project(root, sys_path=self._library, added_sys_path=added)
         return self._projects[root]
+
+
+def named(found: Any) -> Name:
+    return Name(found.name, KINDS.get(found.type, ""), str(found.module_path or ""))
+
+
+def parameters(signatures: Sequence[Any]) -> Known:
+    """Of all signatures of a function; they are not complete if one of these takes any others."""
+    names: dict[str, Name] = {}
+    takes_others = False
+    for each in signatures:
+        for given in each.params:
+            takes_others |= given.kind is Parameter.VAR_KEYWORD
+            if given.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
+                said = given.to_string().partition("=")[0].partition(":")[2].strip()
+                names.setdefault(given.name, Name(given.name, "keyword", str(each.module_path or ""), type=said))
+    return Known(tuple(names.values()), complete=bool(signatures) and not takes_others)
 
 
 def standard_library() -> Iterator[str]:

@@ -1,35 +1,49 @@
-"""What is known of the names around the cursor: answered at once from what every analyser has said so far."""
+"""What is known of the names around the cursor: answered at once, from what is written and what analysers have said."""
 
 import asyncio
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from mercury_engine.api import Members
-from mercury_ls.code.documents import Snapshot
+from mercury_ls.code import syntax
+from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.names.analyser import Analyser
 from mercury_ls.names.known import Known, Name
 from mercury_ls.names.learner import PATIENCE_SECONDS, Learner, Wanted
-from mercury_ls.names.places import Place, at_cursor, near, uses
+from mercury_ls.names.places import Place, at_cursor, given, near, uses
+from mercury_ls.names.written import Written
 
 __all__ = ["KnownNames"]
 
 MOST_NAMES = 256
 """Of one receiver, those that the file uses first."""
+MOST_IN_SCOPE = 512
 LARGEST_TEXT = 1 << 18
+COUNTED = 1 << 15
+"""Characters before the cursor, and behind it, in which the uses of names are counted."""
+WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 DYNAMIC = "__getattr__"
 """A receiver that has it may have any member."""
+NOWHERE = Known((), complete=False)
 
 
 class KnownNames:
-    """Asks every analyser, each in its own time, the cursor's place first; what they know of a place is one answer."""
+    """Asks every analyser, each in its own time, the cursor's place first; what they know of a place, and what is
+    written of it, is one answer. Without `written` only analysers are asked; without both nothing is known."""
 
     def __init__(
         self,
         analysers: Sequence[Analyser] = (),
         clock: Callable[[], float] = time.monotonic,
         patience: float = PATIENCE_SECONDS,
+        written: Written | None = None,
     ) -> None:
         self._learners = [Learner(analyser, clock, patience) for analyser in analysers]
+        self._written = written
         self._closing: asyncio.Task[None] | None = None
 
     @property
@@ -37,9 +51,22 @@ class KnownNames:
         return tuple(learner.analyser for learner in self._learners)
 
     def about(self, snapshot: Snapshot, offset: int) -> tuple[Members, ...]:
-        """What is known now of the receivers at the cursor and near it."""
-        found = ((each, self._known(each)) for each in self._places(snapshot, offset))
-        return tuple(listed(known, snapshot, wanted.place) for wanted, known in found if known.names)
+        """What is known now of the places at the cursor and near it, and what is in scope."""
+        found = [listed(known, snapshot, place, offset) for place, known in self.known(snapshot, offset)]
+        return (*found, *self._in_scope(snapshot, offset))
+
+    def known(self, snapshot: Snapshot, offset: int) -> Iterator[tuple[Place, Known]]:
+        """The same in full, apart from what is in scope."""
+        for wanted in self._places(snapshot, offset):
+            known = merged([*self._said(wanted), self._read(wanted)])
+            if known.names:
+                yield wanted.place, known
+
+    def in_scope(self, snapshot: Snapshot, offset: int) -> Known:
+        """What may begin an expression at the cursor."""
+        if self._written is None or len(snapshot.text) > LARGEST_TEXT or syntax.inside(snapshot, offset) is not None:
+            return NOWHERE
+        return self._written.in_scope(snapshot, offset)
 
     def want(self, snapshot: Snapshot, offset: int) -> None:
         """Learn what is unknown at the cursor, before anything else."""
@@ -50,6 +77,8 @@ class KnownNames:
     def look_ahead(self, snapshot: Snapshot, offset: int) -> None:
         """Learn what is unknown or has changed, at the cursor and near it, instead of what was wanted before."""
         wanted = self._places(snapshot, offset)
+        if self._written is not None and len(snapshot.text) <= LARGEST_TEXT:
+            self._written.refresh(snapshot)
         for learner in self._learners:
             learner.look_ahead(wanted)
 
@@ -61,6 +90,8 @@ class KnownNames:
         """What was learned in one document, or all of it."""
         for learner in self._learners:
             learner.forget(uri)
+        if self._written is not None:
+            self._written.forget(uri)
 
     def leave(self) -> None:
         """Close in the background, if there is anything to close."""
@@ -71,14 +102,39 @@ class KnownNames:
         await asyncio.gather(*(learner.close() for learner in self._learners))
 
     def _places(self, snapshot: Snapshot, offset: int) -> list[Wanted]:
-        if not self._learners or len(snapshot.text) > LARGEST_TEXT:
+        if not (self._learners or self._written) or len(snapshot.text) > LARGEST_TEXT:
             return []
-        cursor = at_cursor(snapshot, offset)
-        places = [*([cursor] if cursor else []), *near(snapshot, offset)]
-        return [Wanted(snapshot, place) for place in places]
+        return [Wanted(snapshot, place) for place in (*at_cursor(snapshot, offset), *near(snapshot, offset))]
 
-    def _known(self, wanted: Wanted) -> Known:
-        return merged(known for learner in self._learners if (known := learner.known(wanted)))
+    def _said(self, wanted: Wanted) -> Iterator[Known]:
+        return (known for learner in self._learners if (known := learner.known(wanted)))
+
+    def _read(self, wanted: Wanted) -> Known:
+        return self._written.at(wanted.snapshot, wanted.place) if self._written is not None else NOWHERE
+
+    def _in_scope(self, snapshot: Snapshot, offset: int) -> Iterator[Members]:
+        known = self.in_scope(snapshot, offset)
+        if known.names:
+            counted = words(snapshot, max(0, offset - COUNTED) // COUNTED)
+            names = sorted(known.names, key=lambda name: -counted[name.text])
+            yield members_of(names[:MOST_IN_SCOPE], counted, known.complete and len(names) <= MOST_IN_SCOPE)
+
+
+def members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Members:
+    return Members(
+        receiver="",
+        names=tuple(name.text for name in names),
+        uses=tuple(used[name.text] for name in names),
+        complete=complete,
+        role="scope",
+        kinds=tuple(name.kind for name in names),
+    )
+
+
+@cached
+def words(snapshot: Snapshot, block: int) -> Counter[str]:
+    """How often each name stands around a part of the text."""
+    return Counter(WORD.findall(snapshot.text, max(0, (block - 1) * COUNTED), (block + 3) * COUNTED))
 
 
 def merged(answers: Iterable[Known]) -> Known:
@@ -93,9 +149,11 @@ def merged(answers: Iterable[Known]) -> Known:
     return Known(tuple(names.values()), complete and DYNAMIC not in names)
 
 
-def listed(known: Known, snapshot: Snapshot, place: Place) -> Members:
+def listed(known: Known, snapshot: Snapshot, place: Place, offset: int) -> Members:
     """The names, those first that the file uses behind this receiver. These exist even if no analyser knows them. At
-    the cursor only those that go on with what is typed."""
+    the cursor only those that go on with what is typed; of a call without the arguments that it has."""
+    if place.role == "keyword":
+        known = not_given(known, snapshot, place, offset)
     used, kinds = uses(snapshot.text, place), {name.text: name.kind for name in known.names}
     fitting = (name for name in dict.fromkeys([*used, *kinds]) if name.startswith(place.typed))
     found = sorted(fitting, key=lambda name: (-used[name], name.startswith("_")))
@@ -105,5 +163,11 @@ def listed(known: Known, snapshot: Snapshot, place: Place) -> Members:
         names=kept,
         uses=tuple(used[name] for name in kept),
         complete=known.complete and len(found) <= MOST_NAMES and not place.is_free,
+        role=place.role,
         kinds=tuple(kinds.get(name, "") for name in kept) if any(kinds.values()) else (),
     )
+
+
+def not_given(known: Known, snapshot: Snapshot, place: Place, offset: int) -> Known:
+    count, names = given(snapshot, place, offset)
+    return replace(known, names=tuple(name for name in known.names[count:] if name.text not in names))

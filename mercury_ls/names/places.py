@@ -1,4 +1,4 @@
-"""Places where a name that exists is wanted: behind the receiver at the cursor, and behind those that are near."""
+"""Places where a name that exists is wanted: a member at the cursor or near it, an argument, an import."""
 
 import re
 from collections import Counter
@@ -6,30 +6,60 @@ from keyword import iskeyword
 
 from msgspec import Struct
 
-from mercury_ls.code import syntax
+from mercury_engine.api import NameRole
+from mercury_ls.code import languages, syntax
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.names.known import Ask
 
-__all__ = ["Place", "asked", "at_cursor", "near", "uses"]
+__all__ = ["Place", "asked", "at_cursor", "given", "near", "uses"]
 
 MOST_NEAR = 8
 NEAR_LINES = 40
 LONGEST_FUNCTION = 500
 
-MEMBER = re.compile(r"(?<=[\w)\]}\"'])\.(\w*)\Z")
-SIMPLE = r"(?<![\w.)\]}\"'])(?:[^\W\d]\w*\.)*[^\W\d]\w*"
+LONGEST_CALL = 2000
+LONGEST_IMPORT = 2000
+LONGEST_HEADER = 400
+
+JOINT = r"(?:\?\.|\.|::|->)"
+MEMBER = re.compile(rf"(?<=[\w)\]}}\"'!]){JOINT}(#?\w*)\Z")
+SIMPLE = rf"(?<![\w.)\]}}\"'>:])(?:\$?[^\W\d]\w*{JOINT})*\$?[^\W\d]\w*"
 RECEIVER = re.compile(SIMPLE + r"\Z")
 RECEIVERS = re.compile(rf"({SIMPLE})\.")
-BOUND = re.compile(r"(?:^[ \t]*|\b(?:as|for|in)\s+|[(,]\s*)([^\W\d]\w*)(?=\s*[:=,)]|\s+in\b)", re.MULTILINE)
+BOUND = re.compile(
+    r"(?:^[ \t]*|\b(?:as|const|for|in|let|mut|var)\s+|[(,]\s*)([^\W\d]\w*)(?=\s*:?[:=,)]|\s+in\b)", re.MULTILINE
+)
 NUMBER = re.compile(r"(?<![\w.])\d[\d_]*\Z")
-FUNCTION = re.compile(r"\s*(?:async\s+)?def\b")
-IMPORTING = re.compile(r"\s*(?:from|import)\b")
+IMPORTS = {
+    "python": re.compile(
+        r"^[ \t]*(?:from[ \t]+(?P<module>[\w.]+)[ \t]+import[ \t]*(?:\([^()]*?|[^()\n]*?)"
+        r"|(?:from|import)[ \t]+(?:[\w., \t]*,[ \t]*)?(?P<package>[\w.]*\.|))(?P<typed>\w*)\Z",
+        re.MULTILINE,
+    ),
+    "javascript": re.compile(r"^[ \t]*(?:import|export)\b[^;{}=]*\{[^{}]*?(?P<typed>\w*)\Z", re.MULTILINE),
+    "rust": re.compile(
+        r"^[ \t]*(?:pub(?:\([^)]*\))?[ \t]+)?use[ \t]+(?P<module>(?:\w+::)*\w+)::(?:\{[^{}]*?)?(?P<typed>\w*)\Z",
+        re.MULTILINE,
+    ),
+}
+KIN = {"tsx": "javascript", "typescript": "javascript"}
+SOURCE = re.compile(r"[^{}]*\}\s*from\s*[\"']([^\"'\n]+)[\"']")
+NO_CALL = re.compile(
+    r"(?:\b(?:def|class|fn|func|function|fun)\s+(?:\([^)]*\)\s*)?[\w.:]+|\b(?:if|while|for|switch|catch|match|return|and|or"
+    r"|not|in|is|elif|assert|del|yield|await|except|lambda|with|import|print!|function|func|fn|typeof|sizeof))\Z"
+)
+NAMED = re.compile(r"\s*(\w+)\s*[=:](?!=)")
+OPENED_BY, OPENING = {")": "(", "]": "[", "}": "{"}, frozenset("([{")
 
 
 class Place(Struct, frozen=True):
     """What stands before the dot, in the function that begins with the line `scope`, and what is `typed` behind it up
     to the cursor. At the cursor the dot ends at `at`; elsewhere it would. A `simple` receiver consists of names and
-    dots. The place `is_free` where a name that does not exist may be defined."""
+    dots. The place `is_free` where a name that does not exist may be defined.
+
+    The receiver of a `keyword` is the function that is called, and `at` is behind its parenthesis; that of an `import`
+    is the module.
+    """
 
     receiver: str
     scope: str
@@ -38,22 +68,84 @@ class Place(Struct, frozen=True):
     simple: bool = True
     is_cursor: bool = False
     is_free: bool = False
+    role: NameRole = "member"
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.receiver, self.scope
+    def key(self) -> tuple[str, str, str]:
+        return self.role, self.receiver, self.scope
 
 
-def at_cursor(snapshot: Snapshot, offset: int) -> Place | None:
-    """None in comments and strings, and where no member is being written."""
+def at_cursor(snapshot: Snapshot, offset: int) -> list[Place]:
+    """The import that is being written, or the member, and the argument; none in comments and strings."""
+    if syntax.inside(snapshot, offset) is not None:
+        return []
+    if imported := import_at(snapshot, offset):
+        return [imported]
+    return [place for place in (member_at(snapshot, offset), argument_at(snapshot, offset)) if place is not None]
+
+
+def import_at(snapshot: Snapshot, offset: int) -> Place | None:
+    language = languages.find(snapshot.language, snapshot.path)
+    pattern = language and IMPORTS.get(KIN.get(language.id, language.id))
+    match = pattern.search(snapshot.text, max(0, offset - LONGEST_IMPORT), offset) if pattern else None
+    if match is None:
+        return None
+    said = match.groupdict()
+    if (module := said.get("module") or said.get("package")) is None:
+        source = SOURCE.match(snapshot.text, offset, offset + LONGEST_IMPORT)
+        module = source[1] if source else ""
+    return Place(module, "", offset - len(match["typed"]), match["typed"], is_cursor=True, role="import")
+
+
+def argument_at(snapshot: Snapshot, offset: int) -> Place | None:
+    """Anywhere in the parentheses of a call."""
+    opening = opening_before(snapshot.text, offset)
+    if opening is None or snapshot.text[opening] != "(":
+        return None
+    head = snapshot.text[snapshot.line_start(snapshot.line_of(opening)) : opening]
+    called = RECEIVER.search(head)
+    if called is None or NO_CALL.search(head):
+        return None
+    return Place(called[0], scope(snapshot, opening), opening + 1, is_cursor=True, role="keyword")
+
+
+def opening_before(text: str, offset: int) -> int | None:
+    """The innermost bracket that is open at the offset, as far as can be told from the text alone."""
+    closed: list[str] = []
+    for at in range(offset - 1, max(-1, offset - LONGEST_CALL), -1):
+        letter = text[at]
+        if letter in OPENED_BY:
+            closed.append(OPENED_BY[letter])
+        elif letter in OPENING:
+            if not closed:
+                return at
+            if closed.pop() != letter:
+                return None
+    return None
+
+
+def given(snapshot: Snapshot, place: Place, offset: int) -> tuple[int, frozenset[str]]:
+    """How many arguments of the call stand before the cursor without a name, and the names of the others."""
+    text, parts, depth = snapshot.text[place.at : offset], [""], 0
+    for letter in text:
+        depth += (letter in OPENING) - (letter in OPENED_BY)
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    named = [match[1] if (match := NAMED.match(part)) else "" for part in parts[:-1]]
+    return named.count(""), frozenset(filter(None, named))
+
+
+def member_at(snapshot: Snapshot, offset: int) -> Place | None:
     head = snapshot.text[snapshot.line_start(snapshot.line_of(offset)) : offset]
     member = MEMBER.search(head)
-    if member is None or syntax.inside(snapshot, offset) is not None:
+    if member is None:
         return None
     before, at = head[: member.start()], offset - len(member[1])
     if NUMBER.search(before):
         return None
-    receiver = None if IMPORTING.match(head) else RECEIVER.search(before)
+    receiver = RECEIVER.search(before)
     written = receiver[0] if receiver else before.strip()
     header = scope(snapshot, at)
     is_free = before.strip() == "self" and "__init__" in header
@@ -82,14 +174,17 @@ def scope(snapshot: Snapshot, offset: int) -> str:
 @cached
 def function_line(snapshot: Snapshot, offset: int) -> int | None:
     """The line where the function around an offset begins, by indentation: code that is being written parses badly."""
-    line = snapshot.line_of(offset)
+    language = languages.find(snapshot.language, snapshot.path)
+    if language is None or not language.header:
+        return None
+    header, line = syntax.header_pattern(language), snapshot.line_of(offset)
     head = snapshot.text[snapshot.line_start(line) : offset]
     inner = len(head) - len(head.lstrip())
     for above in range(line - 1, max(-1, line - LONGEST_FUNCTION), -1):
         text = snapshot.line(above)
         indent = len(text) - len(text.lstrip())
         if text.strip() and indent < inner:
-            if FUNCTION.match(text):
+            if header.match(text[:LONGEST_HEADER]):
                 return above
             inner = indent
     return None
@@ -100,20 +195,20 @@ def asked(snapshot: Snapshot, place: Place) -> Ask:
     line = snapshot.line_of(place.at)
     start, own = snapshot.line_start(line), snapshot.line(line)
     if place.is_cursor:
-        return asking(snapshot, snapshot.text, line, place.at - start)
+        return asking(snapshot, snapshot.text, line, place.at - start, place.role)
     indent = own[: len(own) - len(own.lstrip())]
     text = f"{snapshot.text[:start]}{indent}{place.receiver}._\n{snapshot.text[start:]}"
     return asking(snapshot, text, line, len(indent) + len(place.receiver) + 1)
 
 
-def asking(snapshot: Snapshot, text: str, line: int, column: int) -> Ask:
-    return Ask(snapshot.path, text, line + 1, column, uri=snapshot.uri, version=snapshot.version)
+def asking(snapshot: Snapshot, text: str, line: int, column: int, role: NameRole = "member") -> Ask:
+    return Ask(snapshot.path, text, line + 1, column, role, snapshot.uri, snapshot.version)
 
 
 def uses(text: str, place: Place) -> Counter[str]:
     """How often each member of a simple receiver is used in a text; the one that is being written does not count."""
-    if not place.simple:
+    if not place.simple or place.role != "member":
         return Counter()
     letters = re.escape(place.receiver)  # first in the pattern: it is found far faster than after a lookbehind
-    pattern = re.compile(rf"{letters}(?<![\w.]{letters})\.([^\W\d]\w*)")
+    pattern = re.compile(rf"{letters}(?<![\w.]{letters}){JOINT}([^\W\d]\w*)")
     return Counter(found[1] for found in pattern.finditer(text) if place.at not in found.span(1))

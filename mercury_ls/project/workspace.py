@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
+import msgspec
 from msgspec import Struct
 
 from mercury_engine.api import Snippet
 from mercury_ls.code import languages, syntax
+from mercury_ls.code.declared import Declared, declared_in_file
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.files import read_small
 from mercury_ls.code.syntax import Definition
@@ -32,7 +34,7 @@ LARGEST_DEFINING = 1 << 16
 """For larger files, only the names are indexed."""
 LARGEST_FOLDER = 4096
 LARGEST_SCAN = 20_000
-LARGEST_INDEX = 8_000_000
+LARGEST_INDEX = 12_000_000
 MAX_WORDS = 8_000_000
 """In all files together, at four bytes each."""
 LONGEST_LINE = 2000
@@ -94,15 +96,16 @@ class Found(Struct, frozen=True):
 
 class IndexedFile(Struct, frozen=True):
     """What a file with this modification time and size contains: nothing if it is not hand-written code. `words` are
-    the sorted checksums of its names."""
+    the sorted checksums of its names, `declared` is what it declares, encoded, which takes a tenth of the memory."""
 
     stamp: tuple[int, int]
     definitions: tuple[tuple[str, str, str], ...] = ()
     words: "array[int]" = array("I")
+    declared: bytes = b""
 
     @property
     def characters(self) -> int:
-        return sum(len(text) for _, _, text in self.definitions)
+        return sum(len(text) for _, _, text in self.definitions) + len(self.declared)
 
     def has(self, word: int) -> bool:
         at = bisect_left(self.words, word)
@@ -122,6 +125,7 @@ class Workspace:
         self._roots = list(dict.fromkeys(os.path.abspath(root) for root in roots))
         self._privacy = privacy
         self._most = settings.max_files if settings.workspace_definitions else 0
+        self._declares = settings.analysed_names
         self._read = read
         self._files: dict[str, IndexedFile] = {}
         self._places: dict[str, dict[str, None]] = {}
@@ -198,6 +202,27 @@ class Workspace:
         for defined, kind, text in file.definitions:
             if defined == name:
                 yield Found(path, name, kind, text, distance_between(path, near), file.stamp[0])
+
+    def homes(self, name: str, near: str) -> list[str]:
+        """The files of the same language that define this name, nearest first; none if many do."""
+        return list(dict.fromkeys(found.path for found in self.find(name, near)))
+
+    def beside(self, near: str) -> list[str]:
+        """The other files of the same language in the same folder."""
+        folder, family = os.path.dirname(near), family_of(near)
+        start = os.path.join(folder, "")
+        return [
+            path
+            for path in self._files
+            if path.startswith(start) and path != near and os.path.dirname(path) == folder and family_of(path) == family
+        ]
+
+    def declared(self, path: str) -> tuple[Declared, ...]:
+        """What a file declares, as far as it is in the index and has not changed since."""
+        file = self._files.get(path)
+        if file is None or not file.declared or not self._is_current(path):
+            return ()
+        return msgspec.msgpack.decode(file.declared, type=tuple[Declared, ...])
 
     def mentioning(self, wanted: Iterable[frozenset[str]], near: str) -> list[str]:
         """The files of the same language that contain all names of one of these sets, nearest first."""
@@ -345,8 +370,10 @@ class Workspace:
         yield
         definitions = syntax.definitions(snapshot)
         yield
+        declared = msgspec.msgpack.encode(declared_in_file(snapshot)) if self._declares else b""
+        yield
         if stamp_of(path) == stamp:
-            self._keep(path, IndexedFile(stamp, tuple(describe(snapshot, definitions)), words))
+            self._keep(path, IndexedFile(stamp, tuple(describe(snapshot, definitions)), words, declared))
 
     def _keep(self, path: str, file: IndexedFile) -> None:
         self._files[path] = file

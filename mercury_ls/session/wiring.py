@@ -10,6 +10,7 @@ from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.names.analyser import Analyser, AnalyserProcess, installed_packages, jedi_is_installed
 from mercury_ls.names.known import Project
 from mercury_ls.names.members import KnownNames
+from mercury_ls.names.written import Index, Written
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.outcomes import Outcomes
@@ -76,7 +77,7 @@ class Wiring:
             outcomes=Outcomes(self._stats_file and self._stats_file.parent),
         )
         session.roots = self.roots
-        session.questions.names = self._names(settings)
+        session.questions.names = self._names(settings, session.files.workspace)
         return session
 
     def user_file_changed(self) -> bool:
@@ -115,7 +116,7 @@ class Wiring:
             return
         privacy = Privacy(settings.privacy, self.roots, ignore_case=local.IGNORES_CASE)
         session.adopt(settings, privacy, Workspace(self.roots, privacy, settings.context))
-        session.know_names(self._names(settings))
+        session.know_names(self._names(settings, session.files.workspace))
 
     async def renew_engine(self, session: Session) -> None:
         """Connect to the engine that the settings name now; the old connection is closed with its requests."""
@@ -125,8 +126,10 @@ class Wiring:
         finally:
             await session.engine.start()
 
-    def _names(self, settings: Settings) -> KnownNames:
-        return KnownNames([*self._analysers(settings)] if settings.context.analysed_names else [])
+    def _names(self, settings: Settings, index: Index) -> KnownNames:
+        if not settings.context.analysed_names:
+            return KnownNames()
+        return KnownNames([*self._analysers(settings)], written=Written(index))
 
     def _analysers(self, settings: Settings) -> Iterator[Analyser]:
         if jedi_is_installed():
@@ -151,7 +154,7 @@ class Wiring:
             self.rebuild(session)
         elif not names.isdisjoint(IGNORE_FILES):
             session.files.hide_again()
-            session.know_names(self._names(session.settings))
+            session.know_names(self._names(session.settings, workspace))
 
 
 def stamp(path: Path) -> int | None:

@@ -59,7 +59,7 @@ class KnownNames:
 
     def __init__(self, tokenizer: Tokenizer, members: Sequence[Members], head: str, part: str) -> None:
         self._tokenizer = tokenizer
-        self._members: Mapping[str, Members] = {each.receiver: each for each in members}
+        self._members: Mapping[str, Members] = {each.receiver: each for each in members if each.role == "member"}
         self._part = part
         self._typed = WORD.search(head)[0]
         self._before = head[: len(head) - len(part)]

@@ -43,7 +43,7 @@ class Failing:
 
 def wanted(version=1, text="x = a."):
     snapshot = Document("file:///a.py", "/a.py", "python", version, text).snapshot()
-    return Wanted(snapshot, at_cursor(snapshot, len(text)))
+    return Wanted(snapshot, at_cursor(snapshot, len(text))[0])
 
 
 async def learned(learner, each):

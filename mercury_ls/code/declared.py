@@ -1,0 +1,242 @@
+"""What a text declares: the names with their kinds, parameters and types, and where each can be used."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from msgspec import Struct
+from tree_sitter import Language as Grammar
+from tree_sitter import Node, Query, QueryCursor
+
+from mercury_engine.api import NameKind
+from mercury_ls.code import languages, scopes, symbols
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.languages import Language
+from mercury_ls.code.modules import imports_of
+
+__all__ = ["Declared", "declared_in_file", "locals_at"]
+
+LONGEST_TEXT = 160
+MOST = 4096
+"""Of the declarations in one file."""
+NAME_FIELDS = ("name", "declarator", "alias", "property", "left")
+NOT_NAMES = ("type", "value", "parameters", "return_type", "default_value", "key", "index", "right", "object", "size")
+TYPE_FIELDS = ("type", "return_type", "returns", "result")
+VALUE_FIELDS = ("value", "right", "default_value")
+MADE_FIELDS = ("constructor", "type", "name", "function", "method")
+LISTS = ("expression_list", "variable_list", "pattern_list")
+MAKING = frozenset(
+    languages.kinds("""
+    call composite_literal new_expression object_creation_expression reference_expression struct_expression
+    unary_expression call_expression
+    """)
+)
+OWN = frozenset({"attribute", "member_expression"})
+"""`self.x`, which an assignment to it declares."""
+LEAF = re.compile(r"(?:identifier|name|constant|word)\Z")
+ENUMERATED = re.compile(r"enum(?:erator|_body|_assignment|_variant|_constant|_member)|const_")
+CLASSES = re.compile(r"class|struct|enum|interface|trait|record|union|type")
+MODULES = re.compile(r"namespace|module|mod_item|import")
+FUNCTIONS = re.compile(r"function|method|constructor|arrow|lambda|closure|macro")
+IMPORT = re.compile(r"import|export_specifier|use_declaration|using_directive|extern_crate")
+NAMES = re.compile(r"(?:\w+(?:\.|::))*\w+")
+SPACE = re.compile(r"\s+")
+
+
+class Declared(Struct, frozen=True, array_like=True, omit_defaults=True):
+    """A name; `owner` is the type that it is a member of. `parameters` and `type` are as they are written: of a
+    function what it returns, of a type what its heading says besides its name. What is
+    imported is of a `module`, "" for what the text itself declares."""
+
+    name: str
+    kind: NameKind = ""
+    owner: str = ""
+    parameters: str = ""
+    type: str = ""
+    module: str = ""
+
+
+def declared_in_file(snapshot: Snapshot) -> tuple[Declared, ...]:
+    """What stands at the top of a file, and the members of its types."""
+    language = languages.find(snapshot.language, snapshot.path)
+    if language is None or snapshot.tree is None or not language.definitions:
+        return ()
+    found = {("", each.name): each for each in imported(snapshot)}
+    inside = 0
+    for node in declaring(language, snapshot.tree.root_node):
+        is_local = node.start_byte < inside
+        for name in names_of(node):
+            own = name.parent if name.parent is not None and name.parent.type in OWN else None
+            if (own is None) != is_local:
+                each = declared(node, name, owner(name))
+                if each.kind == "parameter":
+                    continue
+                known = found.get((each.owner, each.name))
+                if known is None or (each.type and not known.type):
+                    found[each.owner, each.name] = each
+        if node.type in scopes.FUNCTIONS:
+            inside = max(inside, node.end_byte)
+        if len(found) >= MOST:
+            break
+    return tuple(found.values())
+
+
+def imported(snapshot: Snapshot) -> Iterator[Declared]:
+    for each in imports_of(snapshot):
+        if not each.is_passed_on and each.name != "*":
+            name = each.alias.partition(".")[0]
+            yield Declared(name, kind_by_spelling(each.alias) if each.name else "module", module=each.module)
+
+
+def kind_by_spelling(name: str) -> NameKind:
+    if name.isupper() and len(name) > 1:
+        return "constant"
+    return "class" if symbols.is_capitalized(name) else ""
+
+
+def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
+    """The parameters and locals that can be used at an offset, the nearest first."""
+    language = languages.find(snapshot.language, snapshot.path)
+    around = outermost_function(snapshot, offset) if language is not None else None
+    if language is None or around is None:
+        return []
+    found: dict[str, tuple[int, int, Declared]] = {}
+    byte, left_out = snapshot.byte(offset), 0
+    for node in declaring(language, around):
+        if node.start_byte < left_out:
+            continue
+        if node.type in scopes.FUNCTIONS and not node.start_byte < byte <= node.end_byte:
+            left_out = node.end_byte
+        for name in names_of(node):
+            made = None if name.parent is None or name.parent.type in OWN else scopes.binding(snapshot, name)
+            if made is None or not (made.start <= offset <= made.end and made.known <= offset):
+                continue
+            each = declared(node, name, "")
+            distance = made.end - made.start, -name.start_byte
+            if each.name not in found or distance < found[each.name][:2]:
+                found[each.name] = *distance, each
+    return [each for _, _, each in sorted(found.values(), key=lambda one: one[:2])]
+
+
+def outermost_function(snapshot: Snapshot, offset: int) -> Node | None:
+    node = scopes.node_at(snapshot, max(offset - 1, 0))
+    found = None
+    while node is not None:
+        if node.type in scopes.FUNCTIONS:
+            found = node
+        node = node.parent
+    return found
+
+
+def declaring(language: Language, around: Node) -> list[Node]:
+    """The nodes that may declare names, in the order of the text."""
+    found = QueryCursor(query(language)).captures(around).get("d", [])
+    return sorted(found, key=lambda node: (node.start_byte, -node.end_byte))
+
+
+@cache
+def query(language: Language) -> Query:
+    grammar = languages.parser(language).language
+    wanted = {*scopes.BINDING_FIELDS, *scopes.BINDING_LISTS, *scopes.FUNCTIONS, *scopes.TYPES, *language.definitions}
+    kinds = (grammar.node_kind_for_id(each) for each in range(grammar.node_kind_count) if is_named(grammar, each))
+    chosen = {kind for kind in kinds if (kind in wanted or scopes.NAMING.search(kind)) and not IMPORT.search(kind)}
+    return Query(grammar, f"[{' '.join(f'({kind})' for kind in sorted(chosen))}] @d")
+
+
+def is_named(grammar: Grammar, kind: int) -> bool:
+    return grammar.node_kind_is_named(kind) and grammar.node_kind_is_visible(kind)
+
+
+def names_of(node: Node) -> Iterator[Node]:
+    """The names that a node declares."""
+    if node.type in scopes.BINDING_LISTS:
+        parts = node.named_children
+    else:
+        fields = scopes.BINDING_FIELDS.get(node.type, "").split() or NAME_FIELDS
+        parts = [child for field in fields for child in node.children_by_field_name(field)]
+    for part in parts:
+        yield from leaves(part)
+
+
+def leaves(node: Node) -> Iterator[Node]:
+    """The names of a pattern."""
+    if node.type in OWN:
+        whose = node.named_children[0]
+        if symbols.text_of(whose) in symbols.SELVES:
+            yield node.named_children[-1]
+    elif LEAF.search(node.type) and not node.named_child_count:
+        yield node
+    elif node.type in scopes.PATTERNS or node.type in LISTS or "declarator" in node.type:
+        skipped = [child for field in NOT_NAMES for child in node.children_by_field_name(field)]
+        for child in node.named_children:
+            if child not in skipped:
+                yield from leaves(child)
+
+
+def owner(name: Node) -> str:
+    is_assigned = name.parent is not None and name.parent.type in OWN
+    around = symbols.enclosing(name) if is_assigned else symbols.owner_of(name)
+    return symbols.type_name(around) if around is not None else ""
+
+
+def declared(node: Node, name: Node, whose: str) -> Declared:
+    kind = kind_of(node, name, whose)
+    parameters = part(node, ("parameters",)) if kind in ("function", "class") else ""
+    said = heading(node, name) if kind == "class" else part(node, TYPE_FIELDS) or made(node)
+    return Declared(symbols.text_of(name), kind, whose, tidy(parameters.strip("()|")), tidy(said.lstrip(":-> ")))
+
+
+def kind_of(node: Node, name: Node, whose: str) -> NameKind:
+    if node.type in scopes.BINDING_LISTS or "parameter" in node.type:
+        return "parameter"
+    value = next((each for field in VALUE_FIELDS if (each := node.child_by_field_name(field))), None)
+    if FUNCTIONS.search(node.type) or (value is not None and value.type in scopes.FUNCTIONS):
+        return "function"
+    if any("function_declarator" in child.type for child in node.children_by_field_name("declarator")):
+        return "function"
+    if CLASSES.search(node.type) and not ENUMERATED.search(node.type):
+        return "class"
+    if MODULES.search(node.type):
+        return "module"
+    if ENUMERATED.search(node.type) or symbols.text_of(name).isupper():
+        return "constant"
+    return "property" if whose else "variable"
+
+
+def part(node: Node, fields: tuple[str, ...]) -> str:
+    """The text of one of these parts, of the node itself, of what it declares or of its value."""
+    near = [node, *node.children_by_field_name("declarator"), *node.children_by_field_name("value")]
+    if node.parent is not None and "declarator" in node.type:
+        near.append(node.parent)
+    for each in near:
+        for field in fields:
+            if found := each.child_by_field_name(field):
+                return symbols.text_of(found)
+    return ""
+
+
+def made(node: Node) -> str:
+    """The type of an object that is made where it is declared, `Foo` of `new Foo(…)` and `&Foo{…}`, or the call that
+    makes it, `foo()` of `foo(…)`."""
+    value = next((each for field in VALUE_FIELDS if (each := node.child_by_field_name(field))), None)
+    while value is not None and (value.type in LISTS or value.type in ("reference_expression", "unary_expression")):
+        value = value.named_children[-1] if value.named_children else None
+    if value is None or value.type not in MAKING:
+        return ""
+    found = next((each for field in MADE_FIELDS if (each := value.child_by_field_name(field))), None)
+    if found is not None and found.type == "scoped_identifier":  # `Foo::new(…)`
+        found = found.child_by_field_name("path")
+    text = symbols.text_of(found) if found is not None else ""
+    return f"{text}()" if value.type in ("call", "call_expression") and NAMES.fullmatch(text) else text
+
+
+def heading(node: Node, name: Node) -> str:
+    """What stands between the name of a type and its body."""
+    body = node.child_by_field_name("body")
+    text = node.text or b""
+    end = body.start_byte if body is not None else min(node.end_byte, name.end_byte + LONGEST_TEXT)
+    return text[name.end_byte - node.start_byte : end - node.start_byte].decode(errors="replace")
+
+
+def tidy(text: str) -> str:
+    return SPACE.sub(" ", text[: 2 * LONGEST_TEXT]).strip()[:LONGEST_TEXT]

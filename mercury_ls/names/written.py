@@ -1,0 +1,360 @@
+"""Names as they are written in the text and in the project's other files: read from syntax trees, nothing is run.
+
+What is found exists; what is not found may exist all the same, except in the scopes of Python.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from mercury_ls.code import scopes, symbols, syntax
+from mercury_ls.code.declared import Declared, declared_in_file, locals_at
+from mercury_ls.code.documents import Snapshot, cached
+from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.languages import find
+from mercury_ls.code.modules import Project, family
+from mercury_ls.names.builtin import builtin_names
+from mercury_ls.names.known import Known, Name
+from mercury_ls.names.places import Place
+
+__all__ = ["Index", "Written"]
+
+MOST_FILES = 32
+MOST_BASES = 8
+MOST_STEPS = 4
+MOST_HOMES = 4
+STARRED = re.compile(r"^[ \t]*from[ \t]+\S+[ \t]+import[ \t]*\(?[ \t]*\*", re.MULTILINE)
+JOINTS = re.compile(r"\?\.|\.|::|->")
+WRAPPERS = re.compile(r"(?:Arc|Box|Mutex|Option|Optional|Partial|Promise|Rc|Readonly|RefCell|RwLock|Awaited)[<\[]")
+TYPE = re.compile(
+    r"[&*\s?!(\[\]]*(?:(?:const|dyn|final|impl|mut|new|ref|readonly|struct|static)\s+)*(?:\w+(?:\.|::))*(\w+)"
+)
+HEADINGS = (
+    re.compile(
+        r".*?\b(?:class|impl(?:<[^>]*>)?(?:\s+[\w:]+(?:<[^>]*>)?\s+for)?|struct|interface|trait|enum|record)\s+(\w+)"
+    ),
+    re.compile(r"func\s*\(\s*\w+\s+\*?(\w+)"),
+)
+LIFETIME = re.compile(r"'\w+\s")
+ALTERNATIVES = re.compile(r"\s*\|\s*|\s*,\s*(?![^<\[(]*[>\])])")
+NOTHING = frozenset({"None", "nil", "null", "undefined", "void", "error", "false", "unknown"})
+CLOSERS = {"(": ")", "[": "]", "{": "}"}
+OPEN, CLOSED = "([{<", ")]}>"
+OWN_PARAMETERS = frozenset({"self", "cls", "this", "mut"})
+TYPE_FIRST = frozenset({"c", "cpp", "csharp", "java", "php"})
+"""Languages in which a parameter's name is the last of its words."""
+CONSTRUCTORS = ("__init__", "constructor", "new", "__construct", "initialize")
+KEYWORDS = frozenset({"csharp", "php", "python", "ruby"})
+"""Languages in which arguments may be given by name."""
+
+
+class Index(Protocol):
+    """What other files declare."""
+
+    def homes(self, name: str, near: str) -> list[str]: ...
+
+    def beside(self, near: str) -> list[str]: ...
+
+    def declared(self, path: str) -> tuple[Declared, ...]: ...
+
+    def read(self, path: str) -> str | None: ...
+
+    def exists(self, path: str) -> bool: ...
+
+
+class NoIndex:
+    """No other files."""
+
+    def homes(self, name: str, near: str) -> list[str]:
+        return []
+
+    def beside(self, near: str) -> list[str]:
+        return []
+
+    def declared(self, path: str) -> tuple[Declared, ...]:
+        return ()
+
+    def read(self, path: str) -> str | None:
+        return None
+
+    def exists(self, path: str) -> bool:
+        return False
+
+
+class File(Struct, frozen=True):
+    """What one version of a text declares, by owner: "" is the top of the file."""
+
+    text: str
+    owned: dict[str, dict[str, Declared]]
+    elsewhere: dict[str, Declared]
+    """The names of other files of the same package, which need no import."""
+
+    @property
+    def top(self) -> dict[str, Declared]:
+        return self.owned.get("", {})
+
+
+class Written:
+    """Answers at once. What the whole file declares is that of its last `refresh`; its locals are those of now."""
+
+    def __init__(self, index: Index | None = None) -> None:
+        self._index = index or NoIndex()
+        self._files: OrderedDict[str, File] = OrderedDict()
+
+    def refresh(self, snapshot: Snapshot) -> None:
+        """Read the whole file, if it has changed: tens of milliseconds in a long one."""
+        known = self._files.get(snapshot.uri)
+        if known is not None and known.text == snapshot.text:
+            return
+        found = declared_in_file(snapshot)
+        if not found and known is not None:  # it is too broken to parse for the moment
+            return
+        owned = by_owner(found)
+        elsewhere = {
+            each.name: each
+            for path in (self._index.beside(snapshot.path) if family(snapshot.path) in ("go", "java") else ())
+            for each in self._index.declared(path)
+            if not each.owner and not each.module
+        }
+        self._files[snapshot.uri] = File(snapshot.text, owned, elsewhere)
+        self._files.move_to_end(snapshot.uri)
+        if len(self._files) > MOST_FILES:
+            self._files.popitem(last=False)
+
+    def forget(self, uri: str = "") -> None:
+        for key in [key for key in self._files if uri in ("", key)]:
+            del self._files[key]
+
+    def in_scope(self, snapshot: Snapshot, offset: int) -> Known:
+        """What may begin an expression: locals, the nearest first, the file's names, those of its type where these need
+        no qualifier, then the language's."""
+        language = find(snapshot.language, snapshot.path)
+        if language is None or snapshot.tree is None or not language.definitions:
+            return Known((), complete=False)
+        file, mended = self._file(snapshot), as_if_finished(snapshot, offset)
+        own = file.owned.get(enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
+        found: dict[str, Name] = {}
+        for each in (*locals_at(mended, offset), *own.values(), *file.top.values(), *file.elsewhere.values()):
+            found.setdefault(each.name, named(each))
+        for name, kind in builtin_names(language.id).items():
+            found.setdefault(name, Name(name, kind))
+        is_whole = language.id == "python" and not STARRED.search(snapshot.text)
+        return Known(tuple(found.values()), complete=is_whole)
+
+    def at(self, snapshot: Snapshot, place: Place) -> Known:
+        match place.role:
+            case "member":
+                return self.members(snapshot, place)
+            case "keyword":
+                return self.parameters(snapshot, place)
+            case _:
+                return self.importable(snapshot, place)
+
+    def members(self, snapshot: Snapshot, place: Place) -> Known:
+        """Of an object of the type around, of one whose type is written, or of a type, an enumeration or a module."""
+        if not place.simple:
+            return Known((), complete=False)
+        parts = JOINTS.split(place.receiver.lstrip("$"))
+        found = {each.name: each for each in self._members(snapshot, place.at, parts)}
+        return Known(tuple(map(named, found.values())), complete=False)
+
+    def parameters(self, snapshot: Snapshot, place: Place) -> Known:
+        """Of the function that is called, without those that are given already."""
+        language = find(snapshot.language, snapshot.path)
+        function = self._called(snapshot, place) if place.simple else None
+        if language is None or function is None:
+            return Known((), complete=False)
+        kind = "keyword" if language.id in KEYWORDS else "parameter"
+        listed = parameters_of(function, language.id)
+        return Known(tuple(Name(name, kind, type=said) for name, said in listed), complete=False)
+
+    def importable(self, snapshot: Snapshot, place: Place) -> Known:
+        """The names that the module at an import statement declares at its top."""
+        path = self._module(snapshot, place.receiver)
+        found = [each for each in self._index.declared(path) if not each.owner] if path else []
+        return Known(tuple(map(named, found)), complete=False)
+
+    def _file(self, snapshot: Snapshot) -> File:
+        if snapshot.uri not in self._files:
+            self.refresh(snapshot)
+        return self._files[snapshot.uri]
+
+    def _members(self, snapshot: Snapshot, at: int, parts: list[str]) -> Iterator[Declared]:
+        file, first = self._file(snapshot), parts[0]
+        if first in symbols.SELVES:
+            kind = enclosing_type(snapshot, at)
+        else:
+            found = self._in_sight(snapshot, at, first)
+            if found is not None and found.kind == "module" and len(parts) == 1:
+                yield from self._of_module(snapshot, found.module)
+                return
+            kind = first if found is None or found.kind == "class" else self._type(snapshot, file, found)
+        for part in parts[1:]:
+            member = next((each for each in self._of_type(snapshot, file, kind) if each.name == part), None)
+            kind = self._type(snapshot, file, member) if member is not None else ""
+        yield from self._of_type(snapshot, file, kind)
+
+    def _in_sight(self, snapshot: Snapshot, at: int, name: str) -> Declared | None:
+        file = self._file(snapshot)
+        local = next((each for each in locals_at(as_if_finished(snapshot, at), at) if each.name == name), None)
+        return local or file.top.get(name) or file.elsewhere.get(name)
+
+    def _type(self, snapshot: Snapshot, file: File, declared: Declared, steps: int = MOST_STEPS) -> str:
+        """The name of the type of an object, or of what a function returns."""
+        said = type_in(declared.type)
+        if not said.endswith("()") or not steps:
+            return said.removesuffix("()")
+        name = said.removesuffix("()")
+        if name in file.owned:
+            return name
+        for each in (file.top.get(name), file.elsewhere.get(name), *self._elsewhere(snapshot, name)):
+            if each is not None and not each.module:
+                return name if each.kind == "class" else self._type(snapshot, file, each, steps - 1)
+        return name
+
+    def _of_type(
+        self, snapshot: Snapshot, file: File, name: str, seen: frozenset[str] = frozenset()
+    ) -> Iterator[Declared]:
+        if not name or name in seen or len(seen) > MOST_BASES:
+            return
+        heading = file.top.get(name)
+        own: Iterable[Declared] = file.owned.get(name, {}).values()
+        if not own:
+            for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
+                declared = self._index.declared(path)
+                own = [each for each in declared if each.owner == name]
+                heading = next((each for each in declared if each.name == name and not each.owner), heading)
+                if own:
+                    break
+        yield from own
+        if heading is None or heading.kind != "class":
+            return
+        for base in filter(symbols.is_capitalized, dict.fromkeys(re.findall(r"\w+", heading.type))):
+            yield from self._of_type(snapshot, file, base, seen | {name})
+
+    def _of_module(self, snapshot: Snapshot, module: str) -> Iterator[Declared]:
+        path = self._module(snapshot, module)
+        if path is None:
+            return
+        paths = self._index.beside(f"{path}/_.go") if family(snapshot.path) == "go" else [path]
+        for each in paths:
+            for declared in self._index.declared(each):
+                public = family(snapshot.path) != "go" or symbols.is_capitalized(declared.name)
+                if not declared.owner and not declared.module and public:
+                    yield declared
+
+    def _module(self, snapshot: Snapshot, module: str) -> str | None:
+        project = Project((snapshot,), self._index.read, self._index.exists)
+        return project.module(snapshot, module, snapshot.path) if module else None
+
+    def _elsewhere(self, snapshot: Snapshot, name: str) -> Iterator[Declared]:
+        for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
+            yield from (each for each in self._index.declared(path) if each.name == name and not each.module)
+
+    def _called(self, snapshot: Snapshot, place: Place) -> Declared | None:
+        parts, file = JOINTS.split(place.receiver.lstrip("$")), self._file(snapshot)
+        if len(parts) > 1:
+            function = next((e for e in self._members(snapshot, place.at, parts[:-1]) if e.name == parts[-1]), None)
+        else:
+            function = self._in_sight(snapshot, place.at, parts[0])
+            if function is None or function.module:
+                function = next(self._elsewhere(snapshot, parts[0]), function)
+        if function is None or function.kind != "class":
+            return function
+        members = {each.name: each for each in reversed([*self._of_type(snapshot, file, function.name)])}
+        made = next((members[name] for name in CONSTRUCTORS if name in members), None)
+        if made is not None or family(snapshot.path) != "python":
+            return made
+        fields = (each for each in members.values() if each.kind == "property" and each.type)
+        return Declared(function.name, "function", "", ", ".join(f"{each.name}: {each.type}" for each in fields))
+
+
+def by_owner(found: Iterable[Declared]) -> dict[str, dict[str, Declared]]:
+    owned: dict[str, dict[str, Declared]] = {}
+    for each in found:
+        owned.setdefault(each.owner, {})[each.name] = each
+    return owned
+
+
+def named(each: Declared) -> Name:
+    said = "" if each.kind == "class" or each.type.endswith("()") else each.type
+    return Name(each.name, each.kind, each.module, each.parameters, said)
+
+
+@cached
+def as_if_finished(snapshot: Snapshot, offset: int) -> Snapshot:
+    """The text with some name at the cursor and with the brackets of its line closed, so that it is likely to parse."""
+    end = snapshot.line_end(snapshot.line_of(offset))
+    if snapshot.text[offset:end].strip():
+        return snapshot
+    start = snapshot.line_start(snapshot.line_of(offset))
+    return snapshot.changed(TextEdit(offset, offset, "_" + closing(snapshot.text[start:offset])))
+
+
+def closing(text: str) -> str:
+    """The brackets that close those of a text."""
+    opened: list[str] = []
+    for letter in text:
+        if letter in CLOSERS:
+            opened.append(CLOSERS[letter])
+        elif opened and letter == opened[-1]:
+            opened.pop()
+    return "".join(reversed(opened))
+
+
+@cached
+def enclosing_type(snapshot: Snapshot, offset: int) -> str:
+    """The name of the type whose method or body is at the offset; by the lines above where the text does not parse."""
+    node = scopes.node_at(snapshot, max(offset - 1, 0))
+    around = symbols.enclosing(node) if node is not None else None
+    if around is not None and (name := symbols.type_name(around)):
+        return name
+    for start, end in reversed(syntax.headers(snapshot, offset)):
+        if match := next(filter(None, (each.match(snapshot.text, start, end) for each in HEADINGS)), None):
+            return match[1]
+    return ""
+
+
+def type_in(text: str) -> str:
+    """The name of the one type that a text names, "" if it may be several; it ends in "()" if it is that of a call."""
+    text = LIFETIME.sub("", text)
+    while match := WRAPPERS.match(text.lstrip("&*")):
+        text = text.lstrip("&*")[match.end() : -1]
+    text = text.strip().removeprefix("(").strip("\"'")
+    kinds = [each for each in ALTERNATIVES.split(text) if each and each.strip("() ") not in NOTHING]
+    match = TYPE.match(kinds[0]) if kinds and (len(kinds) == 1 or "|" not in text) else None
+    return match[1] + ("()" if text.endswith("()") else "") if match else ""
+
+
+def parameters_of(function: Declared, language: str) -> Iterator[tuple[str, str]]:
+    """Each with its type as it is written."""
+    for part in split(function.parameters):
+        text = part.partition("=")[0].strip()
+        if text.startswith(("*", "{", "[", "...", "/")) or not text:
+            continue
+        name, _, said = text.partition(":")
+        if language in TYPE_FIRST and not said:
+            said, _, name = text.rpartition(" ")
+        elif language == "go":
+            name, _, said = text.partition(" ")
+        name = name.strip().lstrip("$&*").removeprefix("mut ").rstrip("?")
+        name = name.rpartition(" ")[2]
+        if name.isidentifier() and name not in OWN_PARAMETERS:
+            yield name, said.strip()
+
+
+def split(text: str) -> Iterator[str]:
+    """The parts between the commas that stand in no brackets."""
+    depth, start = 0, 0
+    for at, letter in enumerate(text):
+        if letter in OPEN:
+            depth += 1
+        elif letter in CLOSED and text[at - 1 : at] not in ("-", "="):
+            depth -= 1
+        elif letter == "," and depth == 0:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
