@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import re
+import uuid
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -14,7 +15,13 @@ from cattrs import transform_error
 from lsprotocol import types as lsp
 from msgspec import UNSET, Struct, UnsetType
 from pygls.exceptions import JsonRpcInternalError, JsonRpcInvalidParams
-from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, LanguageServerProtocol, lsp_method
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
+    LanguageServerProtocol,
+    lsp_method,
+)
 
 from mercury_ls.lsp.transport import FrameError, OversizedError
 
@@ -26,6 +33,8 @@ __all__ = [
     "DidFocusParams",
     "InlineParams",
     "MenuParams",
+    "NamesAnswer",
+    "NamesParams",
     "NextEditParams",
     "PartialAcceptParams",
     "Position",
@@ -176,6 +185,38 @@ class NextEditParams(Wire):
     partial_result_token: str | int | None = None
 
 
+class NamesParams(Wire):
+    """`mercury/names`, our request to the client: which names the document's other language servers know at a place in
+    this version, and what the call there may be given if `signature` is true. What is not known by then is left out."""
+
+    text_document: Document
+    position: Position
+    timeout_ms: int
+    signature: bool = False
+
+
+class NamedItem(Wire):
+    """An entry of a completion list: what it inserts, LSP's number of its kind, and what the list says beside it."""
+
+    name: str
+    kind: int = 0
+    detail: str = ""
+
+
+class Signature(Wire):
+    """The labels of a call's parameters, of all its overloads."""
+
+    parameters: tuple[str, ...] = ()
+
+
+class NamesAnswer(Wire):
+    """`is_incomplete` if there may be others, since a list was cut, or somebody who knows them did not answer."""
+
+    items: tuple[NamedItem, ...] = ()
+    is_incomplete: bool = False
+    signature: Signature | None = None
+
+
 METHODS: dict[str, type[Wire]] = {
     "$/cancelRequest": CancelParams,
     "textDocument/completion": MenuParams,
@@ -198,6 +239,9 @@ METHODS: dict[str, type[Wire]] = {
     "mercury/didReject": AcceptParams,
 }
 
+ANSWERS: dict[str, Any] = {"mercury/names": NamesAnswer | None}
+"""To requests of our own."""
+
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32602, -32603
 NOT_INITIALIZED = -32002
 
@@ -209,6 +253,8 @@ class Protocol(LanguageServerProtocol):
         super().__init__(server, converter)
         self.finished = asyncio.Event()
         self.exit_code = 0
+        self._given_up: set[str] = set()
+        """The requests of our own that the client may still answer, though nobody waits any more."""
 
     def attach(self, write: Callable[[bytes], None]) -> None:
         self.set_writer(Outlet(write, self.finished), include_headers=False)
@@ -223,6 +269,8 @@ class Protocol(LanguageServerProtocol):
             return self.refuse(None, PARSE_ERROR, f"the message is not JSON: {error}")
         if problem := envelope_problem(data):
             return self.refuse(data.get("id") if isinstance(data, dict) else None, INVALID_REQUEST, problem)
+        if "method" not in data and data.get("id") in self._given_up:
+            return self._given_up.remove(data["id"])
         if "method" not in data and not self.awaits(data):
             return log.warning("the client answered request %r, which was never sent", data.get("id"))
         if problem := self.untimely(data):
@@ -274,6 +322,8 @@ class Protocol(LanguageServerProtocol):
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         method = data.get("method")
+        if "result" in data and self._result_types.get(data.get("id")) in ANSWERS.values():
+            return self.answered(data)
         if method not in METHODS:
             return super().structure_message({"params": None, **data} if method in NO_PARAMS else data)
         try:
@@ -285,6 +335,13 @@ class Protocol(LanguageServerProtocol):
         if "id" in data:
             return JsonRPCRequestMessage(data["id"], method, data["jsonrpc"], params)
         return JsonRPCNotification(method, data["jsonrpc"], params)
+
+    def answered(self, data: dict[str, Any]) -> JsonRPCResponseMessage:
+        try:
+            result = msgspec.convert(data["result"], self._result_types.pop(data["id"]), strict=True)
+        except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
+            raise JsonRpcInvalidParams() from error
+        return JsonRPCResponseMessage(data["id"], data["jsonrpc"], result)
 
     def misunderstood(self, data: dict[str, Any], error: Exception) -> None:
         reasons = explain(error.__cause__ or error)
@@ -299,6 +356,23 @@ class Protocol(LanguageServerProtocol):
         log.warning("refused a message: %s", problem)
         reply = {"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": problem}}
         self.writer.write(json.dumps(reply).encode())  # type: ignore[union-attr]
+
+    # Requests of our own
+
+    async def ask(self, method: str, params: Wire) -> Any:
+        """The client's answer, as `ANSWERS` has it; the client hears of it if nobody waits any more."""
+        id = uuid.uuid4().hex
+        try:
+            return await self.send_request_async(method, msgspec.to_builtins(params), id)
+        except asyncio.CancelledError:
+            if self._request_futures.pop(id, None) is not None:
+                del self._result_types[id]
+                self._given_up.add(id)
+                self.notify(lsp.CANCEL_REQUEST, lsp.CancelParams(id))
+            raise
+
+    def get_result_type(self, method: str) -> Any:
+        return ANSWERS.get(method) or super().get_result_type(method)
 
     # What pygls would do differently
 

@@ -17,7 +17,9 @@ from mercury_ls import __version__
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.link.wire import Status
-from mercury_ls.lsp.protocol import InlineParams, MenuParams, Protocol
+from mercury_ls.lsp.names import EditorAnalyser
+from mercury_ls.lsp.protocol import InlineParams, MenuParams, Position, Protocol
+from mercury_ls.names.known import Ask
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring, needs_new_engine
 from mercury_ls.wording import remarks
@@ -62,6 +64,8 @@ class Server(LanguageServer):
 
     def start(self, params: lsp.InitializeParams) -> Session:
         options = params.initialization_options
+        if self.knows_names:
+            self.wiring.analysers = (EditorAnalyser(self.protocol.ask, self.place_of),)
         self.session = self.wiring.session(roots_of(params), options, self.engine_changed)
         self.session.idle.follow_settings = self.follow_user_file
         self.dialect = dialect_of(options)
@@ -204,6 +208,15 @@ class Server(LanguageServer):
         document = self.started.files.documents.get(uri)
         return document.snapshot().offset(line, character, self.encoding) if document else 0
 
+    def place_of(self, ask: Ask) -> Position | None:
+        """Where the client has it; None if it has another version, or the document has become private."""
+        files = self.started.files
+        document = None if files.why_missing(ask.uri) else files.documents[ask.uri]
+        if document is None or document.version != ask.version:
+            return None
+        snapshot = document.snapshot()
+        return Position(*snapshot.position(snapshot.line_start(ask.line - 1) + ask.column, self.encoding))
+
     def range_of(self, snapshot: Snapshot, edit: TextEdit) -> lsp.Range:
         ends = [snapshot.position(offset, self.encoding) for offset in (edit.start, edit.end)]
         return lsp.Range(*(lsp.Position(line, character) for line, character in ends))
@@ -228,8 +241,18 @@ class Server(LanguageServer):
 
     @property
     def knows_mercury(self) -> bool:
+        return self.of_mercury is not None
+
+    @property
+    def knows_names(self) -> bool:
+        """Whether the client asks its other language servers for us which names exist."""
+        return isinstance(self.of_mercury, dict) and self.of_mercury.get("names") is True
+
+    @property
+    def of_mercury(self) -> Any:
+        """What the client says of itself that is not in LSP."""
         experimental = self.protocol.client_capabilities.experimental
-        return isinstance(experimental, dict) and "mercury" in experimental
+        return experimental.get("mercury") if isinstance(experimental, dict) else None
 
     def explain(self, status: Status) -> None:
         """Once, what a client that knows of no engine would not show: that there is none, or not the one wanted."""

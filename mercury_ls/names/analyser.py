@@ -26,13 +26,13 @@ class Analyser(Protocol):
     say so of the text as it is, and nothing of receivers that are only near.
 
     It is asked one question at a time, and may be cancelled; one that fails, or takes too long, is left alone for a
-    while.
+    while. None means that it cannot say just now, and may be asked about that place again.
     """
 
     languages: frozenset[str] | None
     only_cursor: bool
 
-    async def ask(self, ask: Ask) -> Known: ...
+    async def ask(self, ask: Ask) -> Known | None: ...
 
     async def close(self) -> None: ...
 

@@ -125,7 +125,7 @@ class Learner:
                 continue
             known = await self._asked(wanted)
             if known is None:
-                break
+                continue
             kept = known if known.names or before is None else before.known
             self._learned[wanted.key] = Learned(kept, wanted.snapshot.text, self._clock())
             self._learned.move_to_end(wanted.key)
@@ -134,7 +134,7 @@ class Learner:
         self._wanted.clear()
 
     async def _asked(self, wanted: Wanted) -> Known | None:
-        """None if it fails, in whatever way: an analyser may be a program of somebody else."""
+        """None if it cannot say, or fails, in whatever way: an analyser may be a program of somebody else."""
         try:
             async with asyncio.timeout(self._patience):
                 known = await self.analyser.ask(asked(wanted.snapshot, wanted.place))
@@ -144,7 +144,7 @@ class Learner:
             self._rest = min(2 * self._rest, LONGEST_REST)
             return None
         self._rest = FIRST_REST
-        return cleaned(known)
+        return known and cleaned(known)
 
 
 def cleaned(known: Known) -> Known:

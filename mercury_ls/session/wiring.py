@@ -45,6 +45,8 @@ class Wiring:
         stats_file: Path | None = None,
     ):
         self.roots: list[str] = []
+        self.analysers: tuple[Analyser, ...] = ()
+        """Those that the client brings along, before our own."""
         self.loaded = Loaded()
         self._arguments = dict(arguments or {})
         self._user_file = user_file or config.user_file()
@@ -132,6 +134,7 @@ class Wiring:
         return KnownNames([*self._analysers(settings)], written=Written(index))
 
     def _analysers(self, settings: Settings) -> Iterator[Analyser]:
+        yield from self.analysers
         if jedi_is_installed():
             packages = installed_packages(self.roots, self._environ)
             yield AnalyserProcess(Project(tuple(self.roots), packages, settings.privacy, local.IGNORES_CASE))

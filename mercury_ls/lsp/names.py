@@ -1,0 +1,96 @@
+"""The names that the editor knows at a place: its plugin asks the document's other language servers for us."""
+
+import re
+from collections.abc import Awaitable, Callable
+
+from lsprotocol.types import CompletionItemKind as Kind
+
+from mercury_engine.api import NameKind
+from mercury_ls.lsp.protocol import Document, NamedItem, NamesAnswer, NamesParams, Position
+from mercury_ls.names.known import Ask, Known, Name
+
+__all__ = ["EditorAnalyser", "known"]
+
+PATIENCE_MS = 2000
+"""Nobody waits for it: what comes late serves the next key there. Who has not answered by then hangs."""
+
+KINDS: dict[int, NameKind] = {
+    Kind.Class: "class",
+    Kind.Constant: "constant",
+    Kind.Constructor: "class",
+    Kind.Enum: "class",
+    Kind.EnumMember: "constant",
+    Kind.Event: "property",
+    Kind.Field: "property",
+    Kind.Function: "function",
+    Kind.Interface: "class",
+    Kind.Method: "function",
+    Kind.Module: "module",
+    Kind.Property: "property",
+    Kind.Struct: "class",
+    Kind.TypeParameter: "class",
+    Kind.Value: "variable",
+    Kind.Variable: "variable",
+}
+"""What is a name, and of which kind; no texts, keywords and snippets. Some servers do not say."""
+UNSAID = 0
+
+INSERTED = re.compile(r"\W*?(?P<name>[#$]?[^\W\d][\w$]*[!?]?)(?P<rest>\s*([(<{=!?…]|:(?!:)).*|)\Z", re.DOTALL)
+"""`foo(…)`, `★ foo`, `.foo`, `foo (as Bar)`, `foo=`; neither `foo.bar` nor `["foo"]`."""
+QUOTES = ("'", '"', "[", "`")
+DESCRIBED = re.compile(r"[\w ]*\(([^()]*)\)\s*(?:->|:|=>)?\s*([^()]*)|([^()]*)")
+"""`(a: int) -> str`, `func(a int) string`, `fn(&self) -> usize`; `int`."""
+PARAMETER = re.compile(r"(?!/)(\*{0,2})([^\W\d]\w*)")
+
+
+class EditorAnalyser:
+    """Knows what the document's other language servers know, of any language, where the cursor is."""
+
+    languages, only_cursor = None, True
+
+    def __init__(
+        self,
+        client: Callable[[str, NamesParams], Awaitable[NamesAnswer | None]],
+        place: Callable[[Ask], Position | None],
+    ) -> None:
+        """`client` answers a request, `place` is where in the client's version of the document it is asked about."""
+        self._client = client
+        self._place = place
+
+    async def ask(self, ask: Ask) -> Known | None:
+        place = self._place(ask)
+        if place is None:
+            return None
+        document, has_signature = Document(ask.uri, ask.version), ask.role == "keyword"
+        answer = await self._client("mercury/names", NamesParams(document, place, PATIENCE_MS, has_signature))
+        return answer and known(answer, ask)
+
+    async def close(self) -> None:
+        """There is nothing of our own to close."""
+
+
+def known(answer: NamesAnswer, ask: Ask) -> Known:
+    """Of the call's keywords only those, anywhere else all names but those."""
+    if ask.role == "keyword":
+        labels = answer.signature.parameters if answer.signature else ()
+        given = [name.text for item in answer.items if (name := named(item)) and name.kind == "parameter"]
+        found = [match for label in labels if (match := PARAMETER.match(label))]
+        texts = dict.fromkeys([*(match[2] for match in found if not match[1]), *given])
+        is_complete = bool(labels) and not any(match[1] == "**" for match in found)
+        return Known(tuple(Name(text, "parameter") for text in texts), is_complete)
+    names: dict[str, Name] = {}
+    for item in answer.items:
+        if (name := named(item)) and name.kind != "parameter":
+            names.setdefault(name.text, name)
+    return Known(tuple(names.values()), not answer.is_incomplete)
+
+
+def named(item: NamedItem) -> Name | None:
+    """None of what is no name; `timeout=` is a parameter."""
+    inserted = INSERTED.match(item.name) if item.kind == UNSAID or item.kind in KINDS else None
+    if inserted is None or item.name.startswith(QUOTES):
+        return None
+    described = DESCRIBED.fullmatch(item.detail.strip())
+    signature, returned, held = (part.strip() for part in (described.groups("") if described else ("", "", "")))
+    kind = "parameter" if inserted["rest"].startswith("=") else KINDS.get(item.kind, "")
+    return Name(inserted["name"], kind, signature=signature, type=returned or held)

@@ -1,0 +1,231 @@
+"""What the editor's other language servers know: asked once for a place, made names of, and never waited for."""
+
+from typing import Any
+
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from mercury_ls.lsp.names import known
+from mercury_ls.lsp.protocol import NamedItem, NamesAnswer, Signature
+from mercury_ls.names.known import Ask, Known, Name
+from tests.mercury_ls.lsp.test_server import INLINE, Client, place
+
+METHOD, FIELD, CLASS, KEYWORD, TEXT, SNIPPET = 2, 5, 7, 14, 1, 15
+ABLE = {**INLINE, "experimental": {"mercury": {"names": True}}}
+
+
+def check(role: str, item: NamedItem, *expected: Name) -> None:
+    assert known(NamesAnswer((item,)), Ask("/a.py", "", 1, 0, role)).names == expected
+
+
+@pytest.mark.parametrize(
+    ("inserted", "name"),
+    [
+        ("join", "join"),
+        ("join($0)", "join"),
+        ("into(…)", "into"),
+        ("into() (as Into)", "into"),
+        ("next (as Iterator)", "next"),
+        ("collect::<$0>()", None),
+        ("Vec<T>", "Vec"),
+        (" push_back(int a)", "push_back"),
+        ("★ append", "append"),
+        ("?.length", "length"),
+        (".length", "length"),
+        ("$scope", "$scope"),
+        ("#count", "#count"),
+        ("empty?", "empty?"),
+        ("println!", "println!"),
+        ("größe", "größe"),
+        ("bar.Baz", None),
+        ('["two-words"]', None),
+        ("'key'", None),
+        ("--main-color", None),
+        ("async load(): void {}", None),
+        ("1st", None),
+        ("", None),
+    ],
+)
+def test_an_entry_is_the_name_that_it_inserts(inserted, name):
+    check("member", NamedItem(inserted, METHOD), *([Name(name, "function")] if name else []))
+
+
+@pytest.mark.parametrize("kind", [TEXT, KEYWORD, SNIPPET, 17, 99, -1])
+def test_texts_keywords_snippets_and_files_are_no_names(kind):
+    check("member", NamedItem("word", kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail", "expected"),
+    [
+        (METHOD, "(a: int) -> str", Name("x", "function", signature="a: int", type="str")),
+        (METHOD, "func(a int) string", Name("x", "function", signature="a int", type="string")),
+        (METHOD, "fn(&self) -> usize", Name("x", "function", signature="&self", type="usize")),
+        (METHOD, "def x(self) -> None", Name("x", "function", signature="self", type="None")),
+        (METHOD, "(method) A.x(b: B): C", Name("x", "function")),
+        (FIELD, " int ", Name("x", "property", type="int")),
+        (CLASS, "", Name("x", "class")),
+        (0, "", Name("x")),
+    ],
+)
+def test_what_a_list_says_beside_a_name_is_its_signature_or_type(kind, detail, expected):
+    check("member", NamedItem("x", kind, detail), expected)
+
+
+def test_keywords_of_a_call_are_where_they_may_be_written_and_nowhere_else():
+    items = (NamedItem("timeout=", 6), NamedItem("total", 6))
+    signature = Signature(("url", "*", "/", "timeout: float = 1", "*args"))
+    keywords = (Name("url", "parameter"), Name("timeout", "parameter"))
+    answer = NamesAnswer(items, signature=signature)
+    assert known(answer, Ask("/a.py", "", 1, 0, "keyword")) == Known(keywords)
+    assert known(answer, Ask("/a.py", "", 1, 0, "scope")).names == (Name("total", "variable"),)
+    for labels in ((), ("url", "**more")):
+        answer = NamesAnswer(items, signature=Signature(labels))
+        assert not known(answer, Ask("/a.py", "", 1, 0, "keyword")).complete
+
+
+def test_the_first_of_several_entries_for_a_name_counts_and_a_list_that_was_cut_is_incomplete():
+    answer = NamesAnswer((NamedItem("run", METHOD, "()"), NamedItem("run", FIELD)), is_incomplete=True)
+    assert known(answer, Ask("/a.py", "", 1, 0)) == Known((Name("run", "function"),), complete=False)
+
+
+class Listening(FakeEngine):
+    """A fake engine that keeps what it was told of names."""
+
+    def infill(self, request):
+        self.members = request.members
+        return super().infill(request)
+
+
+@pytest.fixture
+async def client(tmp_path, monkeypatch):
+    """Nobody but the editor knows any names."""
+    monkeypatch.setattr("mercury_ls.session.wiring.jedi_is_installed", lambda: False)
+    made = Client(tmp_path)
+    made.model = Listening({".": "join(parts)"})
+    yield made
+    await made.server.close()
+
+
+def asked(client: Client) -> list[dict[str, Any]]:
+    return [message for message in client.sent if message.get("method") == "mercury/names"]
+
+
+async def opened(client: Client, capabilities: Any = ABLE, options: Any = None) -> str:
+    await client.initialize(capabilities, options)
+    return client.open("a.py", "x = path.")
+
+
+async def invoke(client: Client, uri: str, column: int) -> None:
+    await client.request("textDocument/inlineCompletion", {**place(uri, 0, column), "context": {"triggerKind": 1}})
+
+
+def types(client: Client, uri: str, version: int, text: str) -> None:
+    document = {"uri": uri, "version": version}
+    changes = [{"text": text}]
+    client.send({"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": changes}})
+
+
+async def answered(client: Client, **reply: Any) -> None:
+    """The client's reply to the only question, when it has been dealt with."""
+    (question,) = asked(client)
+    client.send({"id": question["id"], **reply})
+    await client.server.started.questions.names.settled()
+
+
+def told(client: Client) -> list[str]:
+    """The names at the cursor that the engine has heard of."""
+    return [name for members in client.model.members if members.receiver == "" for name in members.names]
+
+
+JOIN = {"result": {"items": [{"name": "join(…)", "kind": METHOD}, {"name": "stem", "kind": FIELD}]}}
+
+
+async def test_a_place_is_asked_about_while_the_request_is_on_its_way_and_the_answer_serves_the_next_key(client):
+    uri = await opened(client)
+    await invoke(client, uri, 9)
+    (question,) = asked(client)
+    assert question["params"] == {
+        "textDocument": {"uri": uri, "version": 1},
+        "position": {"line": 0, "character": 9},
+        "timeoutMs": 2000,
+    }
+    assert told(client) == []
+    await answered(client, **JOIN)
+    types(client, uri, 2, "x = path.s")
+    await invoke(client, uri, 10)
+    assert told(client) == ["stem"]
+    assert len(asked(client)) == 1
+
+
+async def test_positions_are_counted_as_the_client_counts(client):
+    await client.initialize(ABLE)
+    uri = client.open("a.py", "'🦀'; path.")
+    await invoke(client, uri, 11)
+    (question,) = asked(client)
+    assert question["params"]["position"] == {"line": 0, "character": 11}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "options"),
+    [
+        (INLINE, None),
+        ({**INLINE, "experimental": {"mercury": {}}}, None),
+        ({**INLINE, "experimental": {"mercury": {"names": "yes"}}}, None),
+        ({**INLINE, "experimental": {"mercury": 1}}, None),
+        (ABLE, {"mercury": {"context": {"analysedNames": False}}}),
+    ],
+)
+async def test_only_who_says_so_is_asked_and_nobody_if_the_setting_is_off(client, capabilities, options):
+    uri = await opened(client, capabilities, options)
+    await invoke(client, uri, 9)
+    assert asked(client) == []
+
+
+async def test_nothing_is_asked_about_a_hidden_file(client):
+    await client.initialize(ABLE)
+    await invoke(client, client.open(".env", "x = path."), 9)
+    assert asked(client) == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"result": 5},
+        {"result": {"items": [{"kind": 2}]}},
+        {"result": {"items": "join"}},
+        {"error": {"code": -32601, "message": "no such method"}},
+        {"error": "nope"},
+    ],
+)
+async def test_nonsense_is_no_knowledge_and_the_editor_is_left_alone_for_a_while(client, reply):
+    uri = await opened(client)
+    await invoke(client, uri, 9)
+    await answered(client, **reply)
+    types(client, uri, 2, "y = other.")
+    await invoke(client, uri, 10)
+    assert told(client) == []
+    assert len(asked(client)) == 1
+
+
+async def test_an_answer_about_a_version_that_is_gone_is_asked_for_again(client):
+    uri = await opened(client)
+    await invoke(client, uri, 9)
+    await answered(client, result=None)
+    types(client, uri, 2, "x = path.s")
+    await invoke(client, uri, 10)
+    await client.until(lambda: len(asked(client)) == 2)
+    again = asked(client)[-1]
+    assert again["params"]["textDocument"]["version"] == 2
+    assert again["params"]["position"]["character"] == 9
+
+
+async def test_who_does_not_answer_delays_nothing_and_is_told_when_nobody_waits_any_more(client, caplog):
+    uri = await opened(client)
+    await invoke(client, uri, 9)
+    (question,) = asked(client)
+    await client.server.started.questions.names.close()
+    assert client.sent[-1] == {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": question["id"]}}
+    client.send({"id": question["id"], **JOIN})
+    assert (await client.request("mercury/status", {}))["result"]["version"]
+    assert [record for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
