@@ -1,4 +1,7 @@
-"""An engine without a model: copies what followed the same text elsewhere, and reveals it as diffusion would."""
+"""An engine without a model: copies what followed the same text elsewhere, and reveals it as diffusion would.
+
+Behind a dot it copies only a name that exists, and writes the first of these if there is none to copy.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +20,7 @@ PASSES: dict[Effort, int] = {"instant": 1, "low": 3, "medium": 4, "high": 6}
 
 TOKEN = re.compile(r"\w+|\n[ \t]*|[ \t]+|[^\w\s]|\s")
 WORD = re.compile(r"\w+")
+BEGINNING, ENDING = re.compile(r"\w*"), re.compile(r"\w*\Z")
 LONGEST_MATCH = 240
 SHORTEST_MATCH = 3
 """Visible characters: two match everywhere."""
@@ -139,7 +143,7 @@ def _rewritten(answers: Answers, request: InfillRequest, span: Span) -> Filled:
 def _copied(request: InfillRequest, span: Span) -> Filled:
     """The text behind the longest match of the text before the span; the seed selects a runner-up."""
     window = request.windows[span.window].text
-    found = _continuations(request, span)
+    found = _existing(request, span, _continuations(request, span))
     if not found:
         return _unchanged(window, span)
     text, length = found[request.seed % len(found)]
@@ -188,6 +192,16 @@ def _continuations(request: InfillRequest, span: Span) -> list[tuple[str, int]]:
     for length, _, text in sorted(ranked):
         best.setdefault(text, -length)
     return list(best.items())
+
+
+def _existing(request: InfillRequest, span: Span, found: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Those of these continuations, each with its length, that go on with a member at the cursor, if any are known."""
+    names = next((m.names for m in request.members if m.role == "member" and m.receiver == ""), ())
+    if not names:
+        return found
+    typed = ENDING.search(request.windows[span.window].text[: span.start])[0]
+    real = [each for each in found if BEGINNING.match(typed + each[0])[0] in names]
+    return real or [(names[0].removeprefix(typed), SHORTEST_MATCH)]
 
 
 def _sources(request: InfillRequest, span: Span) -> list[str]:

@@ -1,6 +1,6 @@
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Edit, InfillRequest, Members, Snippet, Span, Window
 from mercury_engine.fake import MASK, PASSES, FakeEngine
 
 AREA = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    $0\n"
@@ -54,6 +54,15 @@ def test_nothing_to_copy_is_an_empty_complete_answer_that_nobody_should_be_shown
     filled = final(FakeEngine(), request("import $0"))
     assert (filled.text, filled.complete) == ("", True)
     assert filled.p_accept < 0.1
+
+
+def test_behind_a_dot_only_names_that_exist_are_written():
+    written = "box.lid()\nbox.wall()\n"
+    members = (Members("other", ("lid",), (0,)), Members("", ("lift", "wall"), (0, 1)))
+    check(written + "box.$0", "wall()", members=members)
+    check(written + "box.li$0", "d()")
+    check(written + "box.li$0", "ft", members=members)
+    check(written + "box.l$0", "id()", members=(Members("", ("lid",), (1,), role="scope"),))
 
 
 def test_longer_matches_are_more_likely_to_be_accepted():
