@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mercury_kernels.linear import Weight, kind
 
-__all__ = ["Chosen", "Head", "choose", "choose_kernel", "logits", "parts", "summary_kernel"]
+__all__ = ["Chosen", "Head", "choose", "choose_kernel", "chosen", "logits", "parts", "summary_kernel"]
 
 MOMENTS = 4
 """Of a part of the vocabulary: the highest logit, the second highest, the weights' sum, and their first moment."""
@@ -177,33 +177,38 @@ def summary_kernel(
     best = tl.sum(tl.where(part == winner, tl.load(best_ptr + place * parts + part, mask=is_part, other=0), 0), 0)
     nan = float("nan")
     tl.store(ids_ptr + place, tl.where(broken, -1, best))
-    tl.store(figures_ptr + place, tl.where(broken, nan, 1 / total))
-    tl.store(figures_ptr + wanted_rows + place, tl.where(broken, nan, tl.log(total) - moment / total))
-    tl.store(figures_ptr + 2 * wanted_rows + place, tl.where(broken, nan, (1 - tl.exp(second - top)) / total))
+    tl.store(figures_ptr + wanted_rows + place, tl.where(broken, nan, 1 / total))
+    tl.store(figures_ptr + 2 * wanted_rows + place, tl.where(broken, nan, tl.log(total) - moment / total))
+    tl.store(figures_ptr + 3 * wanted_rows + place, tl.where(broken, nan, (1 - tl.exp(second - top)) / total))
 
 
 def choose(
     head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None, allowed_U: Tensor | None = None
-) -> Chosen:
-    """The choices of the rows `wanted_W`; those numbered -1 are fillers. `allowed_U` has a bit for each token."""
+) -> Tensor:
+    """The choices of the rows `wanted_W`, for `chosen` to take apart; those numbered -1 are fillers. `allowed_U` has a
+    bit for each token."""
     count, vocabulary = len(wanted_W), head.weight[0].shape[0]
     number = parts(vocabulary)
     best_WP = torch.empty(count, number, dtype=torch.int32, device=stream_ND.device)
     moments_WP4 = torch.empty(count, number, MOMENTS, dtype=torch.float32, device=stream_ND.device)
     _launch(head, stream_ND, wanted_W, hints_NH, allowed_U, best_WP, moments_WP4, None)
-    ids_W = torch.empty(count, dtype=torch.int32, device=stream_ND.device)
-    figures_3W = torch.empty(3, count, dtype=torch.float32, device=stream_ND.device)
+    figures_4W = torch.empty(4, count, dtype=torch.float32, device=stream_ND.device)
     summary_kernel[(count,)](
         best_WP,
         moments_WP4,
-        ids_W,
-        figures_3W,
+        figures_4W.view(torch.int32),
+        figures_4W,
         count,
         number,
         PARTS_TILE=triton.next_power_of_2(number),
         num_warps=4,
     )
-    return Chosen(ids_W, *figures_3W)
+    return figures_4W
+
+
+def chosen(figures_4W: Tensor) -> Chosen:
+    """What `choose` found, which comes in one piece because each copy to the host costs as much as a kernel."""
+    return Chosen(figures_4W[0].view(torch.int32), *figures_4W[1:])
 
 
 def logits(head: Head, stream_ND: Tensor, wanted_W: Tensor, hints_NH: Tensor | None = None) -> Tensor:

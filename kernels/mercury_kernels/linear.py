@@ -257,17 +257,17 @@ def heads_kernel(
     slot = tl.load(slots_ptr + row, mask=is_row, other=-1).to(tl.int64)
     kept = inside & (slot >= 0)[:, None]
     if head < HEADS:
-        place = (row * HEADS + head)[:, None] * 2 * HALF + dim[None, :]
-        tl.store(q_ptr + place, left, mask=inside)
-        tl.store(q_ptr + place + HALF, right, mask=inside)
-    elif head < HEADS + KEY_HEADS:
-        place = (slot * KEY_HEADS + head - HEADS)[:, None] * 2 * HALF + dim[None, :]
-        tl.store(k_ptr + place, left, mask=kept)
-        tl.store(k_ptr + place + HALF, right, mask=kept)
+        asked = q_ptr + (row * HEADS + head)[:, None] * 2 * HALF + dim[None, :]
+        tl.store(asked, left, mask=inside)
+        tl.store(asked + HALF, right, mask=inside)
     else:
-        place = (slot * KEY_HEADS + head - HEADS - KEY_HEADS)[:, None] * 2 * HALF + dim[None, :]
-        tl.store(v_ptr + place, left, mask=kept)
-        tl.store(v_ptr + place + HALF, right, mask=kept)
+        stored = (slot * KEY_HEADS + (head - HEADS) % KEY_HEADS)[:, None] * 2 * HALF + dim[None, :]
+        if head < HEADS + KEY_HEADS:
+            tl.store(k_ptr + stored, left, mask=kept)
+            tl.store(k_ptr + stored + HALF, right, mask=kept)
+        else:
+            tl.store(v_ptr + stored, left, mask=kept)
+            tl.store(v_ptr + stored + HALF, right, mask=kept)
 
 
 def add_product(
@@ -407,7 +407,8 @@ def tiles(rows: int, inner: int, outer: int, *, pair: bool = False) -> Tiles:
     """Narrow tiles for narrow weights, so that every processor has some of them."""
     row_tile = min(64, max(16, triton.next_power_of_2(rows)))
     if inner < WIDE:
-        return row_tile, 16, min(128, max(16, triton.next_power_of_2(inner))), 4
+        longest = 64 if pair and row_tile > 32 else 128
+        return row_tile, 16, min(longest, max(16, triton.next_power_of_2(inner))), 4
     return row_tile, 32 if pair else 64, 64 if row_tile > 32 else 128, 4
 
 

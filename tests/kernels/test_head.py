@@ -8,7 +8,7 @@ import torch
 pytest.importorskip("triton")
 
 from mercury_engine.model.quantize import dequantize, quantize
-from mercury_kernels.head import Head, choose, logits
+from mercury_kernels.head import Head, choose, chosen, logits
 from mercury_kernels.reference import greedy_confidence, rms_normed
 from tests.kernels.on_device import DEVICE, PRECISIONS, bits, check_close, exact, random, whole
 
@@ -54,11 +54,9 @@ def check(head, rows=6, *, wanted=None, hints=None, allowed=None, dtype=torch.fl
     given = None if hints is None else whole(hints)
     everything = plain(head, stream, hints)[wanted]
     check_close(logits(head, stream, whole(wanted), given), everything, dtype)
-    if allowed is not None:
-        everything = np.where(allowed, everything, -np.inf)
-    check_chosen(
-        choose(head, stream, whole(wanted), given, None if allowed is None else bits(allowed)), everything, dtype
-    )
+    among = None if allowed is None else bits(allowed)
+    found = chosen(choose(head, stream, whole(wanted), given, among))
+    check_chosen(found, everything if allowed is None else np.where(allowed, everything, -np.inf), dtype)
 
 
 @pytest.mark.parametrize(("rows", "width", "vocabulary"), [(1, 16, 1), (5, 63, 100), (3, 48, 2000)])
@@ -94,7 +92,7 @@ def one_row(values, **given):
     width = len(values)
     values = torch.tensor(values, dtype=torch.float32, device=DEVICE)
     head = Head(torch.ones(width, device=DEVICE), (torch.diag(values), None), None, 0.0)
-    return choose(head, torch.ones(1, width, device=DEVICE), whole([0]), **given)
+    return chosen(choose(head, torch.ones(1, width, device=DEVICE), whole([0]), **given))
 
 
 def test_equal_logits_go_to_the_lowest_id():
@@ -117,7 +115,7 @@ def test_a_row_without_a_distribution_chooses_nothing(bad):
     stream = torch.ones(3, 16, device=DEVICE)
     head = headed(100, 16)
     stream[1, 2] = bad
-    found = choose(head, stream, whole([0, 1, 2]))
+    found = chosen(choose(head, stream, whole([0, 1, 2])))
     assert (found.ids_W >= 0).tolist() == [True, False, True]
     assert torch.isnan(found.probability_W).tolist() == [False, True, False]
     assert torch.isnan(found.entropy_W).tolist() == [False, True, False]
@@ -127,6 +125,6 @@ def test_nothing_allowed_and_fillers_choose_nothing():
     found = one_row([1.0] * 40, allowed_U=bits(np.zeros(40)))
     assert found.ids_W.tolist() == [-1]
     head = headed(100, 16)
-    filled = choose(head, random(2, 16), whole([1, -1]))
+    filled = chosen(choose(head, random(2, 16), whole([1, -1])))
     assert filled.ids_W[0] >= 0
     assert filled.probability_W[0] > 0
