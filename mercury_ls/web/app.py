@@ -11,12 +11,24 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from mercury_ls.web import completions, status
+from mercury_ls.web import completions, edits, feedback, infill, status
 from mercury_ls.web.access import Access, Guard
 from mercury_ls.web.endpoints import Endpoint, routes
 from mercury_ls.web.errors import ApiError, problem
+from mercury_ls.web.metrics import Measured
 from mercury_ls.web.openapi import document
-from mercury_ls.web.schemas import CompletionRequest, CompletionResponse, Health, ModelList
+from mercury_ls.web.schemas import (
+    CompletionRequest,
+    CompletionResponse,
+    EditRequest,
+    EditResponse,
+    Feedback,
+    Health,
+    Heard,
+    InfillBody,
+    InfillResponse,
+    ModelList,
+)
 from mercury_ls.web.service import Service
 
 __all__ = ["ENDPOINTS", "application"]
@@ -44,6 +56,32 @@ ENDPOINTS = (
         takes=CompletionRequest,
         gives=CompletionResponse,
     ),
+    Endpoint(
+        method="POST",
+        path="/v1/edit/completions",
+        about="Rewrite what should change next, in Inception's dialect.",
+        handler=edits.edit,
+        takes=EditRequest,
+        gives=EditResponse,
+    ),
+    Endpoint(
+        method="POST",
+        path="/infill",
+        about="Fill a gap, in llama.cpp's dialect.",
+        handler=infill.infill,
+        takes=InfillBody,
+        gives=InfillResponse | list[InfillResponse],
+    ),
+    Endpoint(
+        method="POST",
+        path="/feedback",
+        also=("/v1/feedback",),
+        about="Say what became of an answer.",
+        handler=feedback.hear,
+        takes=Feedback,
+        gives=Heard,
+    ),
+    Endpoint(method="GET", path="/metrics", about="Figures for Prometheus.", handler=status.metrics, gives=None),
 )
 
 
@@ -64,7 +102,7 @@ def application(service: Service, access: Access) -> Starlette:
             Route("/", page),
             Mount("/static", StaticFiles(directory=str(STATIC))),
         ],
-        middleware=[Middleware(Guard, access=access)],
+        middleware=[Middleware(Measured, metrics=service.metrics), Middleware(Guard, access=access)],
         exception_handlers={404: missing, 405: missing, 500: broken},
     )
 

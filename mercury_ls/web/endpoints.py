@@ -41,12 +41,13 @@ class Call(Struct, frozen=True):
     body: Any
 
 
-Answer = Struct | Response | AsyncGenerator[Struct] | list
+Answer = Struct | Response | AsyncGenerator[Struct] | dict | list
 Handler = Callable[[Call], Awaitable[Answer]]
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """`takes` and `gives` are types; `takes` None is for what has no body. `also` are other paths."""
+    """`takes` and `gives` are types of bodies; `takes` None is for a request without one, `gives` None for plain text.
+    `also` are other paths."""
 
     method: str
     path: str
@@ -89,6 +90,7 @@ class Answering:
         self.endpoint = endpoint
         self.service = service
         self.crowd = crowd
+        self.path = endpoint.path
         self._decode = msgspec.json.Decoder(endpoint.takes).decode if endpoint.takes is not None else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

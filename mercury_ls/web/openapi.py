@@ -25,7 +25,7 @@ ERRORS = {
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     endpoints = list(endpoints)
-    types = [kind for each in endpoints for kind in (each.takes, each.gives) if kind is not None]
+    types = [kind for each in endpoints for kind in (each.takes, each.gives)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=TEMPLATE)
     known = dict(zip(map(str, [*types, Problem]), schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -46,6 +46,8 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
 
 def operation(endpoint: Endpoint, path: str, known: dict[str, Any]) -> dict[str, Any]:
     given = {"application/json": {"schema": known[str(endpoint.gives)]}}
+    if endpoint.gives is None:
+        given = {"text/plain": {"schema": {"type": "string"}}}
     problem = {"application/json": {"schema": known[str(Problem)]}}
     statuses = ERRORS if endpoint.takes is not None else {}
     found: dict[str, Any] = {

@@ -4,12 +4,23 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from mercury_engine.api import Slot
+
 __all__ = [
     "Choice",
     "CompletionRequest",
     "CompletionResponse",
     "Detail",
+    "EditChoice",
+    "EditMessage",
+    "EditRequest",
+    "EditResponse",
+    "Extra",
+    "Feedback",
     "Health",
+    "Heard",
+    "InfillBody",
+    "InfillResponse",
     "ModelCard",
     "ModelList",
     "Usage",
@@ -28,11 +39,13 @@ class Usage(Struct, frozen=True):
 
 
 class Detail(Struct, frozen=True, omit_defaults=True):
-    """What only mercury-ls says: how likely it is that the user takes this, and why there is nothing."""
+    """What only mercury-ls says: how likely it is that the user takes this, why there is nothing, and what each slot of
+    a draft holds."""
 
     p_accept: float = 0.0
     silence: str = ""
     step: int = 0
+    slots: tuple[Slot, ...] = ()
 
 
 class CompletionRequest(Struct, frozen=True):
@@ -73,6 +86,93 @@ class CompletionResponse(Struct, frozen=True, kw_only=True):
     model: str
     choices: list[Choice]
     usage: Usage | None = None
+
+
+class EditMessage(Struct, frozen=True, kw_only=True):
+    role: Literal["user", "assistant"] = "user"
+    content: Annotated[
+        str,
+        Meta(
+            description="The file with <|code_to_edit|> and <|cursor|>, viewed snippets, and the last edits as diffs.",
+            extra_json_schema={"pattern": r"<\|code_to_edit\|>[\s\S]*<\|/code_to_edit\|>"},
+        ),
+    ]
+
+
+class EditRequest(Struct, frozen=True, kw_only=True):
+    """Rewrite what should change next."""
+
+    messages: Annotated[list[EditMessage], Meta(min_length=1, max_length=1)]
+    model: str = ""
+    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    reasoning_effort: Literal["instant", "low", "medium", "high"] | None = None
+    deadline_ms: Annotated[float, Meta(ge=1, le=60_000)] | None = None
+
+
+class EditChoice(Struct, frozen=True, kw_only=True):
+    index: int = 0
+    message: EditMessage
+    finish_reason: Literal["stop"] = "stop"
+
+
+class EditResponse(Struct, frozen=True, kw_only=True):
+    """The content is the code to edit as it should be, in a fence, or "None" if nothing is due."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[EditChoice]
+    usage: Usage
+
+
+class Extra(Struct, frozen=True):
+    text: str
+    filename: str = ""
+
+
+class InfillBody(Struct, frozen=True, kw_only=True):
+    """llama.cpp's: `prompt` is what stands between the prefix and the cursor."""
+
+    input_prefix: str = ""
+    input_suffix: str = ""
+    input_extra: list[Extra] = []
+    prompt: str = ""
+    n_predict: Annotated[int, Meta(ge=-1, le=MOST_TOKENS, description="0 only reads ahead.")] = -1
+    n_cmpl: Annotated[int, Meta(ge=1, le=MOST_CHOICES)] = 1
+    t_max_predict_ms: Annotated[float, Meta(ge=0, le=60_000)] = 0
+    stop: list[str] = []
+    response_fields: list[str] | None = None
+    path: Annotated[str, Meta(max_length=4096)] = ""
+    language: Annotated[str, Meta(max_length=64)] = ""
+
+
+class InfillResponse(Struct, frozen=True, kw_only=True):
+    """`response_fields` chooses among these and the timings, which it names as `timings/predicted_ms`."""
+
+    content: str = ""
+    id: str = ""
+    model: str = ""
+    stop: bool = True
+    truncated: bool = False
+    tokens_cached: int = 0
+    tokens_evaluated: int = 0
+    tokens_predicted: int = 0
+    timings: dict[str, float] = {}
+
+
+class Feedback(Struct, frozen=True, kw_only=True):
+    """`request_id` is the id of an answer; `characters` how many of them were taken, if not all."""
+
+    request_id: str
+    user_action: Literal["accept", "reject", "ignore"]
+    characters: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None
+
+
+class Heard(Struct, frozen=True):
+    """Whether it is the first that is heard of this answer."""
+
+    counted: bool
 
 
 class ModelCard(Struct, frozen=True, kw_only=True):

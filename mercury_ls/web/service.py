@@ -22,6 +22,7 @@ from mercury_ls.link import local
 from mercury_ls.link.wire import Status
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
+from mercury_ls.next_edit.region import SURE_ENOUGH
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.open_files import OpenFiles
@@ -30,7 +31,8 @@ from mercury_ls.session.questions import Questions
 from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.stats import Kind, Stats, Tally
 from mercury_ls.settings.schema import Settings
-from mercury_ls.web.text import Text, recorded
+from mercury_ls.web.metrics import Metrics
+from mercury_ls.web.text import Text, language_of, recorded
 
 __all__ = ["Client", "ServedEngine", "Service", "Wish", "inserted_text"]
 
@@ -63,12 +65,20 @@ class Wish(Struct, frozen=True):
     asked for it by hand, so that it is answered even where nobody who types is interrupted."""
 
     id: str = ""
-
     invoked: bool = False
     alternatives: int = 1
     effort: Effort | None = None
     deadline_ms: float | None = None
     most_tokens: int = 64
+    slots: bool = False
+
+
+class Place(Struct, frozen=True):
+    """A text that was opened, and what may be asked about it."""
+
+    text: Text
+    uri: str
+    questions: Questions
 
 
 class Service:
@@ -92,7 +102,8 @@ class Service:
         self.stats.enabled = settings.record.counts
         self.outcomes = outcomes or Outcomes()
         self.tally = Tally(self.stats, REMEMBERED_OFFERS)
-        self._characters: OrderedDict[str, int] = OrderedDict()
+        self.metrics = Metrics()
+        self._offers: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
         privacy = Privacy(settings.privacy, roots, ignore_case=local.IGNORES_CASE)
         self.privacy = AnyRoot(privacy)
@@ -106,80 +117,118 @@ class Service:
 
     async def complete(self, text: Text, wish: Wish, client: Client) -> AsyncGenerator[Answer]:
         """Answers as the drafts improve; the last is final."""
-        questions, uri = await self._opened(text, client)
-        if reason := questions.unavailable(uri, wish.invoked):
+        place = await self._opened(text, client)
+        async with aclosing(self._completions(place, wish)) as answers:
+            async for answer in answers:
+                yield self._offered(answer, wish.id, place, "inline") if answer.final else answer
+
+    async def rewrite(self, text: Text, region: tuple[int, int], wish: Wish, client: Client) -> tuple[Answer, str]:
+        """The likelier of a next edit in these lines and of what is typed at the cursor, as an editor would show one of
+        them, and the lines' new text."""
+        place = await self._opened(text, client)
+        found, kind = within(await self._next_edit(place, wish), region), "nextEdit"
+        if found.offer is None or found.offer.p_accept < SURE_ENOUGH:
+            typed = found
+            async with aclosing(self._completions(place, wish)) as answers:
+                async for answer in answers:
+                    typed = within(answer, region)
+            if found.offer is None or (typed.offer and typed.offer.p_accept > found.offer.p_accept):
+                found, kind = typed, "inline"
+        answer = self._offered(found, wish.id, place, kind)
+        start, end = region
+        edits = [replace(edit, start=edit.start - start, end=edit.end - start) for edit in answer.edits]
+        return answer, applied(place.text.text[start:end], edits)
+
+    async def warm(self, text: Text, wish: Wish, client: Client) -> None:
+        """Encodes ahead what the next request will be about."""
+        place = await self._opened(text, client)
+        if place.questions.unavailable(place.uri, invoked=True):
+            return
+        question = self._question(Question, place, replace(wish, invoked=True), "inline")
+        span = where(question)
+        if not isinstance(span, Silence):
+            await place.questions.engine.warm(request(question, span))
+
+    async def chat(self, asked: ChatRequest, client: Client) -> AsyncGenerator[Said]:
+        """Growing and revised answers, the last one final."""
+        async with aclosing(self.engine.for_client(client.name).chat(asked)) as answers:
+            async for said in answers:
+                yield said
+
+    async def _completions(self, place: Place, wish: Wish) -> AsyncGenerator[Answer]:
+        questions = place.questions
+        if reason := questions.unavailable(place.uri, wish.invoked):
             yield Answer(silence=reason, final=True)
             return
-        question = self._question(Question, questions, uri, text, wish, "inline")
+        question = self._question(Question, place, wish, "inline", slots=wish.slots)
         async with aclosing(questions.telling(suggest(question, questions.engine))) as answers:
             async for answer in answers:
-                yield self._offered(answer, wish.id, "inline", questions) if answer.final else answer
+                yield answer
 
-    async def next_edit(self, text: Text, wish: Wish, client: Client) -> Answer:
-        """The last answer of the pipeline: edits of this text."""
-        questions, uri = await self._opened(text, client)
-        if reason := questions.unavailable(uri, wish.invoked):
+    async def _next_edit(self, place: Place, wish: Wish) -> Answer:
+        """The last answer of the pipeline."""
+        questions = place.questions
+        if reason := questions.unavailable(place.uri, wish.invoked):
             return Answer(silence=reason, final=True)
         info = questions.engine.status.info
         rescoring = (info and info.rescoring) or RescoringWeights()
-        question = self._question(NextQuestion, questions, uri, text, wish, "nextEdit", rescoring=rescoring)
+        question = self._question(NextQuestion, place, wish, "nextEdit", rescoring=rescoring)
         engine = questions.engine if questions.engine.status.state == "ready" else None
         latest = Answer(silence="no answer", final=True)
         async with aclosing(questions.telling(next_edits(question, engine))) as answers:
             async for answer in answers:
                 latest = answer
-        return self._offered(latest, wish.id, "nextEdit", questions)
-
-    async def warm(self, text: Text, wish: Wish, client: Client) -> None:
-        """Encodes ahead what the next request will be about."""
-        questions, uri = await self._opened(text, client)
-        if questions.unavailable(uri, invoked=True):
-            return
-        question = self._question(Question, questions, uri, text, replace(wish, invoked=True), "inline")
-        span = where(question)
-        if not isinstance(span, Silence):
-            await questions.engine.warm(request(question, span))
+        return latest
 
     def accepted(self, id: str, characters: int | None = None) -> bool:
-        """Whether this is the first that is heard of an offer. `characters`: of a part that was taken."""
-        known = self.tally.accepted(id, self._characters.get(id, 0) if characters is None else characters)
+        """Whether this is the first that is heard of an offer. `characters`: of the part that was taken."""
+        kind, usual = self._offers.get(id, ("", 0))
+        known = self.tally.accepted(id, usual if characters is None else characters)
         if known:
+            self.metrics.suggestions.labels(kind, "accepted").inc()
             self.gate.accepted(self.clock())
         return known
 
     def rejected(self, id: str) -> bool:
         known = self.tally.rejected(id)
         if known:
+            self.metrics.suggestions.labels(self._offers[id][0], "rejected").inc()
             self.gate.rejected(self.clock())
+        return known
+
+    def passed_over(self, id: str) -> bool:
+        """It was shown, and the user did something else."""
+        known = self.tally.passed_over(id)
+        if known:
+            self.gate.rejected(self.clock(), weight=0.3)
         return known
 
     def close(self) -> None:
         self.stats.write()
         self.outcomes.write()
 
-    async def _opened(self, text: Text, client: Client) -> tuple[Questions, str]:
+    async def _opened(self, text: Text, client: Client) -> Place:
         """The files of a request as if they were open in an editor, with what was edited last."""
         files = OpenFiles(self.privacy, self.workspace, NoRecorder(), self.clock)
         for number, other in enumerate(text.others):
             open_in(files, f"mercury:/{number}/{other.path}", other.path, "", other.text)
         uri = f"mercury:/{text.path}"
-        open_in(files, uri, text.path, text.language, text.text)
-        if uri in files.documents:
+        open_in(files, uri, text.path, language_of(text), text.text)
+        if document := files.documents.get(uri):
             await files.parsed(uri)
             files.history = recorded(text, self.clock())
-        questions = Questions(
-            self.settings, self.engine.for_client(client.name), files, self.clock, outcomes=self.outcomes
-        )
+            text = replace(text, text=document.text)
+        engine = self.engine.for_client(client.name)
+        questions = Questions(self.settings, engine, files, self.clock, outcomes=self.outcomes)
         questions.session = client.session
-        return questions, uri
+        return Place(text, uri, questions)
 
-    def _question(
-        self, kind: type[Asked], questions: Questions, uri: str, text: Text, wish: Wish, of: Kind, **more: Any
-    ) -> Asked:
+    def _question(self, kind: type[Asked], place: Place, wish: Wish, of: Kind, **more: Any) -> Asked:
+        questions = place.questions
         question = questions.about(
             kind,
-            questions.files.documents[uri].snapshot(),
-            text.cursor,
+            questions.files.documents[place.uri].snapshot(),
+            place.text.cursor,
             self.gate.bar(self.clock()),
             invoked=wish.invoked,
             alternatives=wish.alternatives,
@@ -190,17 +239,19 @@ class Service:
         deadline = question.deadline_ms if wish.deadline_ms is None else wish.deadline_ms
         return replace(question, effort=wish.effort or question.effort, deadline_ms=deadline)
 
-    def _offered(self, answer: Answer, id: str, kind: Kind, questions: Questions) -> Answer:
+    def _offered(self, answer: Answer, id: str, place: Place, kind: Kind) -> Answer:
         """With ids, under which clients say what became of the offers: the first has that of its answer."""
         offers = tuple(replace(each, id=f"{id}-{n}" if n else id) for n, each in enumerate(answer.offers))
-        language = questions.files.documents[next(iter(offers[0].base))].language if offers else ""
         for offer in offers:
-            self.tally.offered(offer.id, language, kind, questions.learn(kind, offer.p_model))
-            self._characters[offer.id] = offer.characters
+            language = place.questions.files.documents[place.uri].language
+            self.tally.offered(offer.id, language, kind, place.questions.learn(kind, offer.p_model))
+            self._offers[offer.id] = kind, offer.characters
         if offers:
             self.tally.answered(offers[0].id)
-        while len(self._characters) > REMEMBERED_OFFERS:
-            self._characters.popitem(last=False)
+            self.metrics.suggestions.labels(kind, "shown").inc()
+        self.metrics.tokens.inc(answer.tokens)
+        while len(self._offers) > REMEMBERED_OFFERS:
+            self._offers.popitem(last=False)
         if self.stats.write_now_and_then():
             self.outcomes.write()
         return replace(answer, offers=offers, final=True)
@@ -219,6 +270,17 @@ class AnyRoot:
 def open_in(files: OpenFiles, uri: str, path: str, language: str, text: str) -> None:
     known = languages.find(language, path)
     files.open(uri, path, known.id if known else language or "plaintext", 1, text)
+
+
+def within(answer: Answer, region: tuple[int, int]) -> Answer:
+    """The best offer as far as it lies in these lines, which are all that the client can change."""
+    start, end = region
+    if answer.offer is None:
+        return answer
+    edits = tuple(edit for edit in answer.edits if start <= edit.start <= edit.end <= end)
+    if not edits:
+        return replace(answer, offers=(), silence="what follows lies outside the region")
+    return replace(answer, offers=(replace(answer.offer, edits=edits),))
 
 
 def inserted_text(offer: Offer, text: Text) -> str:

@@ -1,11 +1,14 @@
 """What the server says of itself: its health, its models, and the document that describes it."""
 
+from starlette.responses import Response
+
 from mercury_engine.api import PROTOCOL_VERSION
 from mercury_ls import __version__
 from mercury_ls.web.endpoints import Call
+from mercury_ls.web.metrics import CONTENT_TYPE
 from mercury_ls.web.schemas import Health, ModelCard, ModelList
 
-__all__ = ["health", "models"]
+__all__ = ["health", "metrics", "models"]
 
 HEALTH = {"ready": "ok", "unavailable": "error"}
 
@@ -17,3 +20,9 @@ async def health(call: Call) -> Health:
 
 async def models(call: Call) -> ModelList:
     return ModelList(data=[ModelCard(id=call.service.model)])
+
+
+async def metrics(call: Call) -> Response:
+    known = call.service.metrics
+    known.ready.set(call.service.engine.status.state == "ready")
+    return Response(known.text(), media_type=CONTENT_TYPE)

@@ -1,5 +1,6 @@
 """The text that a request is about, with what its author did last, as an open editor would know it."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -7,8 +8,9 @@ from msgspec import Struct
 from mercury_engine.api import Edit, Snippet
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
+from mercury_ls.code.languages import find
 
-__all__ = ["Text", "recorded"]
+__all__ = ["Text", "language_of", "recorded"]
 
 APART_SECONDS = 10.0
 """Between two edits: nothing is known of when they were made."""
@@ -16,8 +18,8 @@ MOST_LINES = 1 << 16
 
 
 class Text(Struct, frozen=True):
-    """What a request says: the text with its cursor, other files, and the last edits, oldest first. A path may be
-    unknown."""
+    """What a request says: a text, perhaps a part of a file, with its cursor, other files, and the last edits, oldest
+    first. A path may be unknown."""
 
     path: str
     text: str
@@ -25,6 +27,15 @@ class Text(Struct, frozen=True):
     language: str = ""
     others: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
+
+
+def language_of(text: Text) -> str:
+    """The language of a text whose file is unknown is that of most of the other files: these are where its author was
+    just now."""
+    if text.language or text.path:
+        return text.language
+    found = Counter(known.id for other in text.others if (known := find("", other.path)))
+    return found.most_common(1)[0][0] if found else ""
 
 
 def recorded(text: Text, now: float) -> History:
@@ -55,11 +66,13 @@ def changes(text: Text) -> Iterator[tuple[str, str, TextEdit]]:
 
 def place_of(edit: Edit, text: str) -> int | None:
     """Where the lines that an edit left begin: on the line that it names, or where else they stand only once."""
-    lines = text.splitlines(keepends=True)
-    start = sum(map(len, lines[: edit.line]))
-    if edit.line <= len(lines) and text.startswith(edit.after, start):
+    if not edit.after.strip():
+        return None
+    lines = text.split("\n", edit.line) if edit.line < MOST_LINES else []
+    start = len(text) - len(lines[-1]) if len(lines) > edit.line else 0
+    if lines and text.startswith(edit.after, start):
         return start
-    if not edit.after.strip() or text.count(edit.after) != 1:
+    if text.count(edit.after) != 1:
         return None
     found = text.index(edit.after)
     return found if found == 0 or text[found - 1] == "\n" else None

@@ -1,0 +1,82 @@
+"""Filling a gap in llama.cpp's dialect: /infill, for llama.vim and llama.vscode."""
+
+import time
+from contextlib import aclosing
+from typing import Any
+
+from mercury_engine.api import Snippet
+from mercury_ls.completion.offers import Answer, Offer
+from mercury_ls.web.completions import cut, new_id, usage
+from mercury_ls.web.endpoints import Call
+from mercury_ls.web.schemas import InfillBody
+from mercury_ls.web.service import Wish, inserted_text
+from mercury_ls.web.text import Text
+
+__all__ = ["infill"]
+
+USUAL_TOKENS = 64
+
+
+async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
+    """`n_predict` 0 asks for nothing, but to read ahead. Of several choices there is a list, as there."""
+    body: InfillBody = call.body
+    before = body.input_prefix + body.prompt
+    others = tuple(Snippet(each.filename, each.text) for each in body.input_extra)
+    text = Text(body.path, before + body.input_suffix, len(before), body.language, others)
+    wish = Wish(
+        id=new_id(),
+        alternatives=body.n_cmpl,
+        deadline_ms=body.t_max_predict_ms or None,
+        most_tokens=min(body.n_predict, USUAL_TOKENS) if body.n_predict > 0 else USUAL_TOKENS,
+    )
+    if body.n_predict == 0:
+        if text.text:
+            await call.service.warm(text, wish, call.client)
+        return answered(call, body, text, Answer(), None, 0.0)
+    began, answer = time.monotonic(), Answer()
+    async with aclosing(call.service.complete(text, wish, call.client)) as answers:
+        async for latest in answers:
+            answer = latest
+    spent = (time.monotonic() - began) * 1000
+    if body.n_cmpl == 1:
+        return answered(call, body, text, answer, answer.offer, spent)
+    return [answered(call, body, text, answer, each, spent) for each in answer.offers or (None,)]
+
+
+def answered(
+    call: Call, body: InfillBody, text: Text, answer: Answer, offer: Offer | None, milliseconds: float
+) -> dict[str, Any]:
+    used = usage(call, text, answer)
+    found: dict[str, Any] = {
+        "content": cut(inserted_text(offer, text), body.stop) if offer else "",
+        "id": offer.id if offer else "",
+        "model": call.service.model,
+        "stop": True,
+        "truncated": False,
+        "tokens_cached": 0,
+        "tokens_evaluated": used.prompt_tokens,
+        "tokens_predicted": used.completion_tokens,
+        "timings": timings(used.prompt_tokens, used.completion_tokens, milliseconds),
+    }
+    return found if body.response_fields is None else chosen(found, body.response_fields)
+
+
+def timings(read: int, written: int, milliseconds: float) -> dict[str, float]:
+    """All of the time as that of writing: a draft is read and written at once."""
+    seconds = max(milliseconds, 0.001) / 1000
+    return {
+        "prompt_n": read,
+        "prompt_ms": 0.0,
+        "prompt_per_token_ms": 0.0,
+        "prompt_per_second": 0.0,
+        "predicted_n": written,
+        "predicted_ms": round(milliseconds, 3),
+        "predicted_per_token_ms": round(milliseconds / max(written, 1), 3),
+        "predicted_per_second": round(written / seconds, 3),
+    }
+
+
+def chosen(found: dict[str, Any], fields: list[str]) -> dict[str, Any]:
+    """The fields that were asked for, under the names that they were asked for by: `timings/prompt_n`."""
+    flat = found | {f"timings/{name}": value for name, value in found["timings"].items()}
+    return {name: flat[name] for name in fields if name in flat}

@@ -1,0 +1,67 @@
+"""Figures for Prometheus: requests, their times, and what became of suggestions."""
+
+import time
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["CONTENT_TYPE", "Measured", "Metrics"]
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+OTHER = "other"
+
+
+class Metrics:
+    """Of one server. Paths that do not exist are counted as one: strangers choose no labels."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "mercury_http_requests", "Requests that were answered.", ["path", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "mercury_http_seconds",
+            "Time until a request was answered.",
+            ["path"],
+            buckets=SECONDS,
+            registry=self.registry,
+        )
+        self.running = Gauge("mercury_http_running", "Requests that are being answered.", registry=self.registry)
+        self.suggestions = Counter(
+            "mercury_suggestions", "Suggestions by what became of them.", ["kind", "outcome"], registry=self.registry
+        )
+        self.tokens = Counter("mercury_tokens", "Tokens that were written.", registry=self.registry)
+        self.ready = Gauge("mercury_engine_ready", "Whether the engine answers.", registry=self.registry)
+        ProcessCollector(registry=self.registry)
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class Measured:
+    """Counts every request, and how long it took until the last byte was sent."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status = time.perf_counter(), "499"  # the client left before there was an answer
+
+        async def noticing(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = str(message["status"])
+            await send(message)
+
+        self.metrics.running.inc()
+        try:
+            await self.app(scope, receive, noticing)
+        finally:
+            self.metrics.running.dec()
+            path = getattr(scope.get("endpoint"), "path", OTHER)
+            self.metrics.requests.labels(path, status).inc()
+            self.metrics.seconds.labels(path).observe(time.perf_counter() - began)
