@@ -6,6 +6,7 @@
 | `http://…`, `https://…` | an engine server of ours (`mercury-ls serve --http`); without its times |
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
 | `peer:nameless` | our engine, which is not told the names that exist |
+| `peer:shapeless` | our engine, to which no shapes are proposed |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
 | `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no copy bias |
@@ -145,6 +146,18 @@ class Nameless:
 
 
 @contextmanager
+def shapeless(folder: Path) -> Iterator[Engine]:
+    yield Shapeless(open_engine(folder))
+
+
+class Shapeless(Nameless):
+    """An engine to which nothing is proposed."""
+
+    def infill(self, request: InfillRequest) -> Iterator[Draft]:
+        return self.told.infill(replace(request, proposals=()))
+
+
+@contextmanager
 def llama(folder: Path) -> Iterator[Engine]:
     config, weights = dense_weights(folder)
     with tempfile.TemporaryDirectory() as directory:
@@ -165,6 +178,7 @@ WITH_OUR_WEIGHTS: dict[str, Callable[[Path], AbstractContextManager[Engine]]] = 
     "ar": autoregressive,
     "ar+copy": copying,
     "nameless": nameless,
+    "shapeless": shapeless,
     "llama": llama,
     "transformers": transformers,
 }

@@ -19,6 +19,7 @@ __all__ = [
     "InfillRequest",
     "Members",
     "Message",
+    "Proposed",
     "RequestError",
     "RescoringWeights",
     "Said",
@@ -106,10 +107,17 @@ class Members(Struct, frozen=True):
     kinds: tuple[NameKind, ...] = ()
 
 
+class Proposed(Struct, frozen=True):
+    """A text that an answer may begin with, and how often texts that are proposed for the same reason are right."""
+
+    text: str
+    chance: float = 0.3
+
+
 class InfillRequest(Struct, frozen=True, kw_only=True):
     """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
     offset in the first span's window, -1 where it is not known; a `region` needs it. `proposals` are texts that the
-    first span's answer may well be, for the model to verify. `slots`: say what every slot of the draft holds."""
+    first span's answer may begin with, for the model to verify. `slots`: say what every slot of the draft holds."""
 
     session: str
     windows: tuple[Window, ...]
@@ -117,7 +125,7 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     snippets: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
     members: tuple[Members, ...] = ()
-    proposals: tuple[str, ...] = ()
+    proposals: tuple[Proposed, ...] = ()
     slots: bool = False
     effort: Effort = "low"
     deadline_ms: float | None = None

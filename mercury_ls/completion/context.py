@@ -6,7 +6,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from mercury_engine.api import Edit, Effort, InfillRequest, Members, Snippet, Span, Window
+from mercury_engine.api import Edit, Effort, InfillRequest, Members, Proposed, Snippet, Span, Window
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.completion.target import Target
@@ -62,6 +62,7 @@ def build(
     members: tuple[Members, ...] = (),
     slots: bool = False,
     most_tokens: int = 64,
+    proposals: tuple[Proposed, ...] = (),
 ) -> InfillRequest:
     """The request for the targets in one document. The window moves in steps of 64 lines, so that caches stay valid."""
     start, end = window(snapshot, targets[0].start, budget.characters)
@@ -77,6 +78,7 @@ def build(
         seed=seed,
         members=members,
         slots=slots,
+        proposals=proposals,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, Members, SpanMode
+from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, Members, Proposed, SpanMode
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
 from mercury_ls.completion import context, target
@@ -55,6 +55,7 @@ class Question(Struct, frozen=True, kw_only=True):
     effort: Effort = "low"
     deadline_ms: float | None = None
     members: tuple[Members, ...] = ()
+    proposals: tuple[Proposed, ...] = ()
     modes: tuple[SpanMode, ...] = EVERYTHING
     slots: bool = False
     correction: Correction = AS_GIVEN
@@ -119,6 +120,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         members=question.members,
         slots=question.slots,
         most_tokens=question.most_tokens,
+        proposals=question.proposals,
     )
 
 

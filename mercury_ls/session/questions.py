@@ -3,16 +3,20 @@
 import logging
 import math
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
+from mercury_engine.api import Proposed
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.completion import context
+from mercury_ls.code.modules import Project
+from mercury_ls.completion import context, shapes
 from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer
+from mercury_ls.completion.shapes import Elsewhere
 from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.names.members import KnownNames
 from mercury_ls.session.open_files import OpenFiles, unfit
@@ -25,6 +29,8 @@ __all__ = ["Questions"]
 
 log = logging.getLogger(__name__)
 
+MOST_DEFINING = 2
+"""Files that are read for the definition of one name."""
 LONGEST_SNOOZE_MINUTES = 60.0 * 24 * 365
 
 Asked = TypeVar("Asked", bound=Question)
@@ -131,6 +137,21 @@ class Questions:
             return Budget(tokens=limit.budget_tokens, snippets=limit.snippets)
         tokens = min(limit.budget_tokens, info.context_tokens or limit.budget_tokens)
         return Budget(tokens, info.characters_per_token, limit.snippets)
+
+    def proposals(self, snapshot: Snapshot, offset: int) -> tuple[Proposed, ...]:
+        """What the code around the cursor says may follow, for the model to verify."""
+        workspace = self.files.workspace
+
+        def defining(name: str) -> Iterator[str]:
+            for found in islice(workspace.find(name, snapshot.path), MOST_DEFINING):
+                if text := workspace.text(found.path):
+                    yield text
+
+        def module(named: str) -> str | None:
+            path = Project((), workspace.text, workspace.exists).module(snapshot, named, snapshot.path)
+            return workspace.text(path) if path else None
+
+        return shapes.proposed(snapshot, offset, Elsewhere(defining, module))
 
     def related(self, snapshot: Snapshot, offset: int) -> Related:
         """Kept while the user types in one place, unless something of it has become private."""

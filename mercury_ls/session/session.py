@@ -201,6 +201,7 @@ class Session:
             invoked=request.invoked,
             alternatives=alternatives,
             members=members,
+            proposals=self.questions.proposals(snapshot, offset),
             correction=self.questions.correction("inline"),
         )
         try:

@@ -1,5 +1,6 @@
 """The answer to one hole: its tokens while they are decoded, and the text that is shown for them."""
 
+import math
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -45,6 +46,8 @@ class HoleAnswer:
         self.choices: list[Choice] = []
         self.typed = hole.part.encode("utf-8", "replace")
         self.complete = False
+        self.proposed = False
+        """Whether it begins with a proposal, whose first token stands for how likely that is right."""
         self._tokenizer = tokenizer
 
     @property
@@ -99,7 +102,9 @@ class Presentation(Struct, frozen=True):
         ids, _ = until_end(decoded.ids)
         text = answer.carried.text + self.text(answer, ids)
         probabilities = (*answer.carried.probabilities, *decoded.probabilities)
-        sure = self.calibration.p_accept(probabilities, complete=decoded.complete)
+        sure = math.prod(probabilities)
+        if not answer.proposed:
+            sure = self.calibration.p_accept(probabilities, complete=decoded.complete)
         changes = text != old
         shown = len(answer.carried.probabilities) + len(ids)
         return Filled(text, probabilities[:shown], sure * changes, decoded.complete)
