@@ -58,6 +58,10 @@ class HoleAnswer:
     def ids(self) -> list[int]:
         return [choice.token for choice in self.choices]
 
+    @property
+    def said(self) -> bytes:
+        return self._tokenizer.decode_bytes(self.ids)
+
     def add(self, choice: Choice) -> None:
         self.choices.append(choice)
         self.typed = self._tokenizer.remaining(self.typed, choice.token)

@@ -17,10 +17,11 @@ from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
 from mercury_engine.decode.frames import Held
-from mercury_engine.decode.names import KnownNames, Rivals, is_settled, rivals
+from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Action, Decode, Report, Situation, choose, prior
 from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.proposals import Drafted, side_by_side, taken
+from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import Row, until_end
@@ -97,6 +98,8 @@ class Decoding:
         """What the next forward reads before the answer begins."""
         self._rivals: Rivals | None = None
         """The names between which the next forward decides."""
+        self.named = 0
+        """How many tokens spell a chosen name that the first answer begins with."""
         self._texts = [list(texts) for texts in sources]
         self._hints = HintBuilder.of(row, decoder.tokenizer, hints=decoder.runtime.config.hints)
         self._prefix = self._hints.build_from(self.ids, self.positions, session.prefix)
@@ -270,6 +273,7 @@ class Decoding:
         self._session.keep(forward, self.prefix)
         best, worth = competing.chosen(forward.logits_WV, self._decoder.chooser)
         answer, before = self.answers[self.number], len(self.ids)
+        self.named = self.named or (0 if before > self.starts[0] else len(best.path))
         for token in best.path[: answer.limit - len(answer.choices)]:
             self._commit(Choice(token, worth))
             worth = 1.0
@@ -353,7 +357,7 @@ class Decoding:
         answer = self.answers[self.number]
         if self._names is None or len(answer.choices) < len(self.forced.ids):
             return None
-        candidates = self._names.candidates(answer.ids, choice.token)
+        candidates = self._names.candidates(answer.said, answer.typed, choice.token)
         if not candidates or is_settled(candidates, choice):
             return None
         return rivals(candidates, self._apply_copy_bias(logits_V, answer), answer.typed, self._decoder.chooser)

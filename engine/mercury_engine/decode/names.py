@@ -1,173 +1,155 @@
-"""Names that exist, as rivals: where an answer reaches a member, the names known there compete, and the model chooses.
-
-The likeliest of them are scored in one forward, side by side on the same cache, as whole names. What the model predicts
-stays as it is: names are proposed to it, compared by its own probabilities and by how the file uses them, and one is
-committed.
-"""
+"""Names that exist: which may follow where an answer reaches a place for one, and what the text says of each."""
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
-import numpy as np
 from msgspec import Struct
 
-from mercury_engine.api import InfillRequest, Members
-from mercury_engine.decode.choice import Choice, Chooser
-from mercury_engine.model.runtime import Rows
-from mercury_engine.tokens.blocks import Block, canvas_mask
-from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
-from mercury_engine.tokens.tokenizer import Tokenizer
+from mercury_engine.api import InfillRequest, Members, NameRole
+from mercury_engine.tokens.spelling import Spelling
 
-__all__ = ["Candidate", "KnownNames", "Rivals", "is_settled", "rivals"]
+__all__ = ["Candidate", "KnownNames"]
 
-RIVALS, TIED = 4, 12
-"""How many names are scored in one forward: more find the right one no more often, unless they begin with the same
-token, as where a part of the name is typed."""
+USES, ALIKE, PRIVATE, SPECIAL = 0.8, 2.0, -0.7, -2.0
+"""What speaks for a name besides the model: the logarithm of one more than its uses, how far its parts are those of the
+name that is assigned to, whether it is private to another object, and whether it is special as `__init__` is."""
 
-MODEL, USES = 0.4, 0.36
-"""Weights of the log probability of a name, and of the logarithm of one more than its uses: a conditional logit fitted
-to the bootstrap model on 138 members in four repositories."""
-
-RIGHT = (1.02, 0.29, 1.6)
-"""How likely a chosen name is right: the bias of a logistic regression on the same members, and the weights of the log
-probability of the name and of its share among its rivals."""
-
-SURE = 0.9
-"""A first token of this probability needs no comparison if it begins one name alone."""
-
-LEAST = -30.0
-"""The lowest log probability of a name."""
-
-RECEIVER = re.compile(r"(?<![\w.])(?:[^\W\d]\w*\.)*[^\W\d]\w*\Z")
+LEAD = re.compile(rb"[^A-Za-z0-9_\x80-\xff]*")
 WORD = re.compile(r"\w*\Z")
-LONGEST_RECEIVER = 80
+PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+JOINT = r"(?:\?\.|\.|::|->)"
+DOTTED = rf"(?<![\w.>:])(?:[^\W\d]\w*{JOINT})*[^\W\d]\w*"
+RECEIVER = re.compile(rf"({DOTTED}){JOINT}\Z")
+BEHIND = re.compile(rf"{JOINT}\Z")
+CALLED = re.compile(rf"({DOTTED})\((?:[^()]*,)?\s*\Z")
+ARGUMENT = re.compile(r"[(,]\s*\Z")
+MODULE = re.compile(r"\s*from\s+([\w.]+)\s+import\b[\w\s,(]*\Z")
+EXPRESSION = re.compile(
+    r"(?:[=(\[{,:+*/%<>|&^~!-]|\b(?:return|in|and|or|not|if|elif|while|assert|yield|await|raise|is|else))\s*\Z"
+)
+ASSIGNED = re.compile(r"(?:^|[\s(,.])([^\W\d]\w*)\s*(?::[^=]*)?=[^=]*\Z")
 QUOTES_AND_COMMENTS = re.compile(r"[\"'`#]|//")
+LONGEST_LINE = 200
+OWN = ("self.", "cls.", "this.")
 
 
 class Candidate(Struct, frozen=True):
-    """A name as the tokens by which the answer would go on, and how often it is used already. It is not `whole` if it
-    ends in underscores, which share a token with what follows: these are left to the model."""
+    """A name as the tokens by which the answer would go on, and what speaks for it besides the model. It is not `whole`
+    if the model has to end it, as where underscores at the end share a token with what follows."""
 
     path: tuple[int, ...]
-    uses: int
+    evidence: float = 0.0
     whole: bool = True
 
 
 class KnownNames:
-    """The members that exist behind the receivers of one line; `head` is the line up to the cursor."""
+    """The names that exist at the places of one answer. `head` is the line up to the cursor; its end `respelled` is
+    what the answer begins with."""
 
-    def __init__(self, tokenizer: Tokenizer, members: Sequence[Members], head: str, part: str) -> None:
+    def __init__(self, tokenizer: Spelling, members: Sequence[Members], head: str, respelled: str) -> None:
         self._tokenizer = tokenizer
-        self._members: Mapping[str, Members] = {each.receiver: each for each in members if each.role == "member"}
-        self._part = part
         self._typed = WORD.search(head)[0]
-        self._before = head[: len(head) - len(part)]
+        self._before = head[: len(head) - len(respelled)]
+        self._respelled = len(respelled)
+        self._begins = len(respelled) - len(self._typed)
+        self._members: Mapping[tuple[NameRole, str], Members] = {(each.role, each.receiver): each for each in members}
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, request: InfillRequest, part: str) -> "KnownNames | None":
+    def of(cls, tokenizer: Spelling, request: InfillRequest, respelled: str) -> "KnownNames | None":
         span = request.spans[0]
         if not request.members or len(request.spans) > 1 or span.start != span.end:
             return None
         text = request.windows[span.window].text
-        return cls(tokenizer, request.members, text[text.rfind("\n", 0, span.start) + 1 : span.start], part)
+        return cls(tokenizer, request.members, text[text.rfind("\n", 0, span.start) + 1 : span.start], respelled)
 
-    def candidates(self, ids: Sequence[int], token: int) -> list[Candidate]:
-        """The names that may follow these tokens, of which the model would choose `token`; none where nothing is known,
-        or where the model goes on with something that the list may lack."""
-        if not ids and "" in self._members:
-            members, start = self._members[""], self._part
-            names = [(name[len(self._typed) :], uses) for name, uses in _pairs(members) if name.startswith(self._typed)]
-        elif ids and self._tokenizer.token_bytes[token].startswith(b"."):
-            members, start = self._behind(ids), "."
-            names = [*_pairs(members)] if members else []
-        else:
+    def candidates(self, said: bytes, left: bytes, token: int) -> list[Candidate]:
+        """The names that may follow an answer that has `said` this, and has yet to spell what is `left` of the text
+        before the cursor; none where nothing is known, or where the model, which would go on with `token`, goes on with
+        something that the lists may lack."""
+        ahead = max(left, self._tokenizer.token_bytes[token], key=len)
+        lead = LEAD.match(ahead)[0].decode("utf-8", "replace")
+        answer = said.decode("utf-8", "replace")
+        line = (self._before + answer).rpartition("\n")[2][-LONGEST_LINE:]
+        begun = "" if lead else WORD.search(line)[0]
+        is_name = len(lead.encode()) < len(ahead)
+        if begun and answer and not left:
             return []
-        found = [self._candidate(start, name, uses) for name, uses in names]
-        unlisted = members is not None and not members.complete and all(one.path[0] != token for one in found)
-        return [] if unlisted else found
+        typed = ""
+        if len(answer) + len(lead) - len(begun) == self._begins:
+            known, typed = list(self._at_cursor(line + lead, is_name=is_name)), self._typed
+        elif begun or len(answer) < self._begins:
+            return []
+        else:
+            known = list(self._ahead(line + lead, (answer + lead)[self._respelled :], is_name=is_name))
+        weigh = _Evidence.of(line + lead)
+        found = [each for members in known for each in self._candidates(members, typed, lead, begun, weigh)]
+        is_free = not all(map(_is_closed, known))
+        return [] if is_free and all(one.path[0] != token for one in found) else found
 
-    def _candidate(self, start: str, name: str, uses: int) -> Candidate:
-        stem = name.rstrip("_") or name
-        return Candidate(tuple(self._tokenizer.encode(start + stem)), uses, stem == name)
+    def _at_cursor(self, line: str, *, is_name: bool) -> Iterator[Members]:
+        for (role, receiver), members in self._members.items():
+            if not receiver and (role in ("member", "import") or (is_name and not BEHIND.search(line))):
+                yield members
 
-    def _behind(self, ids: Sequence[int]) -> Members | None:
-        line = (self._before + self._tokenizer.decode(ids)).rpartition("\n")[2]
-        receiver = RECEIVER.search(line[-LONGEST_RECEIVER:])
-        if receiver is None or QUOTES_AND_COMMENTS.search(line):
-            return None
-        return self._members.get(receiver[0])
+    def _ahead(self, line: str, added: str, *, is_name: bool) -> Iterator[Members]:
+        """Of the places that the answer reaches: behind known receivers, and where a name may begin."""
+        if QUOTES_AND_COMMENTS.search(line):
+            return
+        receiver = RECEIVER.search(line)
+        if receiver or BEHIND.search(line):
+            yield from self._of("member", receiver[1] if receiver else None)
+        elif is_name and (module := MODULE.match(line)):
+            yield from self._of("import", module[1])
+        elif is_name:
+            called = CALLED.search(line)
+            same_call = ARGUMENT.search(line) and "(" not in added and ")" not in added
+            yield from self._of("keyword", "" if same_call else called[1] if called else None)
+            if EXPRESSION.search(line):
+                yield from self._of("scope", "")
 
+    def _of(self, role: NameRole, receiver: str | None) -> Iterator[Members]:
+        if receiver is not None and (role, receiver) in self._members:
+            yield self._members[role, receiver]
 
-class Rivals(Struct, frozen=True, eq=False):
-    """Candidates behind the last row of a prefix, side by side in one forward; `first` is that row's log probabilities,
-    in which each spells what is left of `typed`."""
-
-    candidates: tuple[Candidate, ...]
-    first_V: np.ndarray
-    typed: bytes
-
-    def rows(self, prefix: HintedPrefix, cached: int, builder: HintBuilder) -> Rows:
-        """The uncached end of the prefix, then a branch for each candidate."""
-        count, last = len(prefix), int(prefix.positions_R[-1])
-        pieces = [(prefix.ids_R[cached:], prefix.positions_R[cached:], prefix.hints_RH[cached:])]
-        for candidate in self.candidates:
-            ids = np.concatenate([prefix.ids_R, np.array(candidate.path, np.int32)])
-            behind = np.arange(last + 1, last + 1 + len(candidate.path), dtype=np.int32)
-            branch = builder.build(ids, np.concatenate([prefix.positions_R, behind]), prefix)
-            pieces.append((branch.ids_R[count:], branch.positions_R[count:], branch.hints_RH[count:]))
-        blocks = [Block(count), *(Block(len(candidate.path), parent=count - 1) for candidate in self.candidates)]
-        ids_R, positions_R, hints_RH = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        wanted = range(count - cached, len(ids_R))
-        return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), wanted=wanted, hints_RH=hints_RH)
-
-    def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[Candidate, float]:
-        """The best candidate, and what it counts for in the probability of the answer: the mean of what the model gives
-        it and of how likely it is to be right, which tells right names from wrong ones better than either."""
-        found, row = [], 0
-        for candidate in self.candidates:
-            branch_SV = logits_WV[row : row + len(candidate.path)]
-            found.append(self._log_probability(candidate, branch_SV, chooser))
-            row += len(candidate.path)
-        scores = np.array([_score(*each) for each in zip(self.candidates, found, strict=True)])
-        best = int(scores.argmax())
-        among = float(scores[best] - np.logaddexp.reduce(scores))
-        return self.candidates[best], (math.exp(found[best]) + _right(found[best], among)) / 2
-
-    def _log_probability(self, candidate: Candidate, branch_SV: np.ndarray, chooser: Chooser) -> float:
-        """Of the whole name, and of its end."""
-        found = float(self.first_V[candidate.path[0]])
-        typed = chooser.left(self.typed, candidate.path[0])
-        for row_V, token in zip(branch_SV[:-1], candidate.path[1:], strict=True):
-            found += float(chooser.log_probabilities(row_V, typed)[token])
-            typed = chooser.left(typed, token)
-        return max(found + (chooser.log_end_of_word(branch_SV[-1]) if candidate.whole else 0.0), LEAST)
+    def _candidates(
+        self, members: Members, typed: str, lead: str, begun: str, weigh: "_Evidence"
+    ) -> Iterator[Candidate]:
+        for name, uses in zip(members.names, members.uses, strict=True):
+            if name.startswith(typed):
+                ending = "=" if members.role == "keyword" else ""
+                stem = name if ending else name.rstrip("_") or name
+                path = self._tokenizer.encode(lead + stem[len(begun) :] + ending)
+                yield Candidate(tuple(path), weigh.of_name(name, uses), stem == name and not ending)
 
 
-def is_settled(candidates: Sequence[Candidate], choice: Choice) -> bool:
-    """Whether the model is sure of one of the names."""
-    return choice.probability >= SURE and sum(one.path[0] == choice.token for one in candidates) == 1
+class _Evidence(Struct, frozen=True):
+    """What a line tells of the name that follows: the parts of the name that is assigned to, and whether the members of
+    the object itself are meant."""
+
+    assigned: frozenset[str]
+    own: bool
+
+    @classmethod
+    def of(cls, line: str) -> "_Evidence":
+        target = ASSIGNED.search(line)
+        return cls(_parts(target[1]) if target else frozenset(), line.endswith(OWN))
+
+    def of_name(self, name: str, uses: int) -> float:
+        alike = 0.0
+        if self.assigned and (parts := _parts(name)):
+            alike = len(parts & self.assigned) / len(parts | self.assigned)
+        special = name.startswith("__")
+        private = name.startswith("_") and not special and not self.own
+        return USES * math.log1p(uses) + ALIKE * alike + PRIVATE * private + SPECIAL * special
 
 
-def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:
-    """The candidates that are likeliest by their first token and their uses, the shortest of equals."""
-    first_V = chooser.log_probabilities(logits_V, typed)
-    promises = [_score(candidate, float(first_V[candidate.path[0]])) for candidate in candidates]
-    order = sorted(range(len(candidates)), key=lambda at: (-promises[at], len(candidates[at].path)))
-    least = promises[order[:RIVALS][-1]]
-    chosen = [candidates[at] for at in order[:TIED] if promises[at] >= least]
-    return Rivals(tuple(chosen), first_V, typed)
+def _is_closed(members: Members) -> bool:
+    """Whether nothing but these names may stand there."""
+    return members.complete and members.role in ("member", "import")
 
 
-def _score(candidate: Candidate, log_probability: float) -> float:
-    return MODEL * log_probability + USES * math.log1p(candidate.uses)
-
-
-def _right(log_probability: float, among: float) -> float:
-    """The probability that a chosen name is right."""
-    bias, own, relative = RIGHT
-    return 1 / (1 + math.exp(-(bias + own * log_probability + relative * among)))
-
-
-def _pairs(members: Members) -> zip:
-    return zip(members.names, members.uses, strict=True)
+@lru_cache(1 << 12)
+def _parts(name: str) -> frozenset[str]:
+    return frozenset(part.lower() for part in PARTS.findall(name))

@@ -1,0 +1,107 @@
+"""Names as rivals: where an answer reaches a place for one, the names known there compete, and the model chooses.
+
+The likeliest of them are scored in one forward, side by side on the same cache, as whole names. What the model predicts
+stays as it is: names are proposed to it, compared by its own probabilities and by what the text says of each, and one
+is committed.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.names import Candidate
+from mercury_engine.model.runtime import Rows
+from mercury_engine.tokens.blocks import Block, canvas_mask
+from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
+
+__all__ = ["Rivals", "is_settled", "rivals"]
+
+RIVALS, TIED = 4, 12
+"""How many names are scored in one forward: more find the right one no more often, unless they begin with the same
+token, as where a part of the name is typed."""
+
+MODEL = 0.28
+"""What the log probability of a name counts for."""
+
+RIGHT = (1.02, 0.29, 1.6)
+"""How likely a chosen name is right: the bias of a logistic regression on the same members, and the weights of the log
+probability of the name and of its share among its rivals."""
+
+SURE = 0.9
+"""A first token of this probability needs no comparison if it begins one name alone."""
+
+LEAST = -30.0
+"""The lowest log probability of a name."""
+
+
+class Rivals(Struct, frozen=True, eq=False):
+    """Candidates behind the last row of a prefix, side by side in one forward; `first` is that row's log probabilities,
+    in which each spells what is left of `typed`."""
+
+    candidates: tuple[Candidate, ...]
+    first_V: np.ndarray
+    typed: bytes
+
+    def rows(self, prefix: HintedPrefix, cached: int, builder: HintBuilder) -> Rows:
+        """The uncached end of the prefix, then a branch for each candidate."""
+        count, last = len(prefix), int(prefix.positions_R[-1])
+        pieces = [(prefix.ids_R[cached:], prefix.positions_R[cached:], prefix.hints_RH[cached:])]
+        for candidate in self.candidates:
+            ids = np.concatenate([prefix.ids_R, np.array(candidate.path, np.int32)])
+            behind = np.arange(last + 1, last + 1 + len(candidate.path), dtype=np.int32)
+            branch = builder.build(ids, np.concatenate([prefix.positions_R, behind]), prefix)
+            pieces.append((branch.ids_R[count:], branch.positions_R[count:], branch.hints_RH[count:]))
+        blocks = [Block(count), *(Block(len(candidate.path), parent=count - 1) for candidate in self.candidates)]
+        ids_R, positions_R, hints_RH = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        wanted = range(count - cached, len(ids_R))
+        return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), wanted=wanted, hints_RH=hints_RH)
+
+    def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[Candidate, float]:
+        """The best candidate, and what it counts for in the probability of the answer: the mean of what the model gives
+        it and of how likely it is to be right, which tells right names from wrong ones better than either."""
+        found, row = [], 0
+        for candidate in self.candidates:
+            branch_SV = logits_WV[row : row + len(candidate.path)]
+            found.append(self._log_probability(candidate, branch_SV, chooser))
+            row += len(candidate.path)
+        scores = np.array([_score(*each) for each in zip(self.candidates, found, strict=True)])
+        best = int(scores.argmax())
+        among = float(scores[best] - np.logaddexp.reduce(scores))
+        return self.candidates[best], (math.exp(found[best]) + _right(found[best], among)) / 2
+
+    def _log_probability(self, candidate: Candidate, branch_SV: np.ndarray, chooser: Chooser) -> float:
+        """Of the whole name, and of its end."""
+        found = float(self.first_V[candidate.path[0]])
+        typed = chooser.left(self.typed, candidate.path[0])
+        for row_V, token in zip(branch_SV[:-1], candidate.path[1:], strict=True):
+            found += float(chooser.log_probabilities(row_V, typed)[token])
+            typed = chooser.left(typed, token)
+        return max(found + (chooser.log_end_of_word(branch_SV[-1]) if candidate.whole else 0.0), LEAST)
+
+
+def is_settled(candidates: Sequence[Candidate], choice: Choice) -> bool:
+    """Whether the model is sure of one of the names."""
+    return choice.probability >= SURE and sum(one.path[0] == choice.token for one in candidates) == 1
+
+
+def rivals(candidates: Sequence[Candidate], logits_V: np.ndarray, typed: bytes, chooser: Chooser) -> Rivals:
+    """The candidates that are likeliest by their first token and their uses, the shortest of equals."""
+    first_V = chooser.log_probabilities(logits_V, typed)
+    promises = [_score(candidate, float(first_V[candidate.path[0]])) for candidate in candidates]
+    order = sorted(range(len(candidates)), key=lambda at: (-promises[at], len(candidates[at].path)))
+    least = promises[order[:RIVALS][-1]]
+    chosen = [candidates[at] for at in order[:TIED] if promises[at] >= least]
+    return Rivals(tuple(chosen), first_V, typed)
+
+
+def _score(candidate: Candidate, log_probability: float) -> float:
+    return MODEL * log_probability + candidate.evidence
+
+
+def _right(log_probability: float, among: float) -> float:
+    """The probability that a chosen name is right."""
+    bias, own, relative = RIGHT
+    return 1 / (1 + math.exp(-(bias + own * log_probability + relative * among)))

@@ -1,0 +1,74 @@
+"""Names that exist compete where an answer reaches a place for one, and the model chooses among them."""
+
+import numpy as np
+import pytest
+
+from mercury_engine.api import Members
+from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.names import Candidate
+from mercury_engine.decode.rivals import Rivals, is_settled, rivals
+from mercury_engine.model.config import TINY
+from mercury_engine.tokens.layout import freeze, lay_out
+from mercury_engine.tokens.prefix import HintBuilder
+from tests.engine.tiny import BUDGET, TOKENIZER, engine, final, random_runtime, request
+
+HERE = Members("", ("width", "height", "with_name"), (0, 0, 0))
+
+
+def answered(members=(), effort="low", marked="return self.$0\n", bar=0.0):
+    asked = request(marked, members=members, effort=effort)
+    return final(engine(random_runtime(), bar=bar), asked).spans[0].text
+
+
+@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+def test_an_answer_begins_with_a_name_that_exists(effort):
+    assert not answered(effort=effort).startswith(HERE.names)
+    assert answered((HERE,), effort).startswith(HERE.names)
+
+
+def test_the_name_that_is_used_most_wins_among_the_likeliest():
+    for name in ("width", "height"):
+        uses = tuple(10**12 * (other == name) for other in HERE.names)
+        assert answered((Members("", HERE.names, uses),)).startswith(name)
+
+
+def test_a_name_that_exists_is_there_however_unsure_the_rest_is():
+    assert answered(bar=1.0) == ""
+    assert answered((HERE,), bar=1.0) in HERE.names
+
+
+def test_without_names_and_for_sketches_nothing_changes():
+    assert answered((Members("other", ("width",), (0,)),)) == answered()
+    assert answered((HERE,), "instant") == answered((), "instant")
+
+
+def test_names_that_begin_alike_all_compete():
+    chooser, logits = Chooser(TOKENIZER, TINY.vocabulary), np.zeros(TINY.vocabulary, np.float32)
+    alike = [Candidate((300, 301 + number)) for number in range(9)]
+    others = [Candidate((400 + number % 5,), number) for number in range(9)]
+    assert len(rivals(alike, logits, b"", chooser).candidates) == 9
+    assert [each.evidence for each in rivals(others, logits, b"", chooser).candidates] == [8, 7, 6, 5]
+
+
+def test_a_name_that_the_model_is_sure_of_needs_no_comparison():
+    names = [Candidate((300, 1)), Candidate((300, 2)), Candidate((400,))]
+    assert is_settled(names, Choice(400, 0.95))
+    assert not is_settled(names, Choice(400, 0.5))
+    assert not is_settled(names, Choice(300, 0.95))
+    assert not is_settled(names, Choice(500, 0.95))
+
+
+def test_names_side_by_side_have_the_probabilities_that_each_has_alone():
+    asked, runtime = request("return self.$0\n"), random_runtime()
+    row = lay_out(TOKENIZER, asked, freeze(TOKENIZER, asked, BUDGET), BUDGET)
+    builder = HintBuilder.of(row, TOKENIZER, hints=TINY.hints)
+    prefix = builder.build(row.ids, row.positions)
+    chooser = Chooser(TOKENIZER, TINY.vocabulary)
+    candidates = [Candidate(tuple(TOKENIZER.encode("." + name))) for name in HERE.names]
+    together = rivals(candidates, np.zeros(TINY.vocabulary, np.float32), b".", chooser)
+
+    def logits(competing: Rivals):
+        return runtime.forward(competing.rows(prefix, 0, builder), runtime.cache()).logits_WV
+
+    alone = [logits(Rivals((candidate,), together.first_V, b".")) for candidate in together.candidates]
+    np.testing.assert_allclose(logits(together), np.concatenate(alone), atol=1e-3)
