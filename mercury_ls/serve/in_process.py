@@ -66,6 +66,10 @@ class WorkerClient:
     def status(self) -> Status:
         return self._worker.status
 
+    @property
+    def latencies_ms(self) -> Sequence[float]:
+        return tuple(self._worker.latencies_ms)
+
     def for_client(self, name: str) -> "WorkerClient":
         return WorkerClient(self._worker, name)
 

@@ -27,6 +27,7 @@ Job = Callable[[Engine], None]
 WAITING_PER_CLIENT = 16
 WAITING = 256
 WARM = 32
+LATENCIES = 1024
 SLICE_SECONDS = 0.05
 """Longer than most answers take."""
 CLOSE_SECONDS = 5.0
@@ -54,6 +55,8 @@ class Worker:
 
     def __init__(self, load_engine: LoadEngine, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.status = Status("loading")
+        self.latencies_ms: deque[float] = deque(maxlen=LATENCIES)
+        """Of the last answers, of all clients: from the arrival of a request to its final draft."""
         self._load_engine = load_engine
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -77,7 +80,8 @@ class Worker:
 
     def _ask(self, client: str, request: InfillRequest | ChatRequest) -> "DraftStream":
         wait = float("inf") if request.deadline_ms is None else request.deadline_ms / 1000
-        stream = DraftStream(client, request, self._clock() + wait, self._loop, self._forget)
+        now = self._clock()
+        stream = DraftStream(client, request, now, now + wait, self._loop, self._forget)
         if self._stopping:
             stream.deliver(STOPPED)
             return stream
@@ -263,6 +267,8 @@ class Worker:
         except Exception:
             log.exception("the engine failed to end a request of session %r", stream.request.session)
         stream.deliver(last)
+        if isinstance(last, Draft) and not stream.closed:
+            self.latencies_ms.append((self._clock() - stream.began) * 1000)
         with self._work:
             self._schedule.remove(stream)
 
@@ -366,12 +372,14 @@ class DraftStream(Generic[Result]):
         self,
         client: str,
         request: InfillRequest | ChatRequest,
+        began: float,
         deadline: float,
         loop: asyncio.AbstractEventLoop,
         forget: Callable[["DraftStream"], None],
     ) -> None:
         self.client = client
         self.request = request
+        self.began = began
         self.deadline = deadline
         self.closed = False
         self.started = False

@@ -11,12 +11,13 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from mercury_ls.web import completions, edits, feedback, infill, status
+from mercury_ls.web import completions, edits, feedback, infill, playground, status
 from mercury_ls.web.access import Access, Guard
 from mercury_ls.web.endpoints import Endpoint, routes
 from mercury_ls.web.errors import ApiError, problem
 from mercury_ls.web.metrics import Measured
 from mercury_ls.web.openapi import document
+from mercury_ls.web.playground import Frame, Statistics, WatchRequest
 from mercury_ls.web.schemas import (
     CompletionRequest,
     CompletionResponse,
@@ -81,6 +82,21 @@ ENDPOINTS = (
         takes=Feedback,
         gives=Heard,
     ),
+    Endpoint(
+        method="POST",
+        path="/playground/watch",
+        about="A draft, pass by pass: a stream of frames for the page at /.",
+        handler=playground.watch,
+        takes=WatchRequest,
+        gives=Frame,
+    ),
+    Endpoint(
+        method="GET",
+        path="/playground/statistics",
+        about="What became of suggestions on this machine, and what they cost.",
+        handler=playground.statistics,
+        gives=Statistics,
+    ),
     Endpoint(method="GET", path="/metrics", about="Figures for Prometheus.", handler=status.metrics, gives=None),
 )
 
@@ -108,8 +124,8 @@ def application(service: Service, access: Access) -> Starlette:
 
 
 PAGE_HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self' 'unsafe-inline'; img-src 'self' data:;"
-    " style-src 'self' 'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none';"
+    "content-security-policy": "default-src 'none'; script-src 'self'; img-src 'self' data:;"
+    " style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none';"
     " frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",

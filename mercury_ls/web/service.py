@@ -47,6 +47,8 @@ class ServedEngine(Protocol):
 
     @property
     def status(self) -> Status: ...
+    @property
+    def latencies_ms(self) -> Sequence[float]: ...
     def for_client(self, name: str) -> "ServedEngine": ...
     def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]: ...
     def chat(self, request: ChatRequest) -> AsyncGenerator[Said]: ...
@@ -98,6 +100,7 @@ class Service:
         self.engine = engine
         self.settings = settings
         self.clock = clock
+        self.began = clock()
         self.stats = stats or Stats()
         self.stats.enabled = settings.record.counts
         self.outcomes = outcomes or Outcomes()
@@ -142,12 +145,19 @@ class Service:
     async def warm(self, text: Text, wish: Wish, client: Client) -> None:
         """Encodes ahead what the next request will be about."""
         place = await self._opened(text, client)
-        if place.questions.unavailable(place.uri, invoked=True):
-            return
-        question = self._question(Question, place, replace(wish, invoked=True), "inline")
+        if (asked := self._asked(place, replace(wish, invoked=True))) is not None:
+            await place.questions.engine.warm(asked)
+
+    async def context(self, text: Text, wish: Wish, client: Client) -> InfillRequest | None:
+        """What the engine is told; None where it is not asked."""
+        return self._asked(await self._opened(text, client), wish)
+
+    def _asked(self, place: Place, wish: Wish) -> InfillRequest | None:
+        if place.questions.unavailable(place.uri, wish.invoked):
+            return None
+        question = self._question(Question, place, wish, "inline")
         span = where(question)
-        if not isinstance(span, Silence):
-            await place.questions.engine.warm(request(question, span))
+        return None if isinstance(span, Silence) else request(question, span)
 
     async def chat(self, asked: ChatRequest, client: Client) -> AsyncGenerator[Said]:
         """Growing and revised answers, the last one final."""

@@ -1,0 +1,144 @@
+"""What the page at `/` asks: a draft to watch, pass by pass, and this machine's statistics."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from mercury_engine.api import Edit, Effort, EngineInfo, InfillRequest, Slot, Snippet
+from mercury_ls.completion.offers import Answer
+from mercury_ls.link import local
+from mercury_ls.session.stats import Row
+from mercury_ls.web.completions import new_id
+from mercury_ls.web.endpoints import Call
+from mercury_ls.web.schemas import MOST_TOKENS
+from mercury_ls.web.service import Wish, inserted_text
+from mercury_ls.web.text import Text
+
+__all__ = ["Frame", "Statistics", "WatchRequest", "statistics", "watch"]
+
+PERCENTILES = (50, 90, 99)
+MOST_OTHERS = 16
+
+
+class WatchRequest(Struct, frozen=True, kw_only=True):
+    """A file with the cursor at an offset in code points, and others that are open beside it."""
+
+    text: str
+    cursor: Annotated[int, Meta(ge=0)]
+    path: Annotated[str, Meta(max_length=4096)] = ""
+    language: Annotated[str, Meta(max_length=64)] = ""
+    others: Annotated[tuple[Snippet, ...], Meta(max_length=MOST_OTHERS)] = ()
+    edits: Annotated[tuple[Edit, ...], Meta(max_length=MOST_OTHERS)] = ()
+    effort: Effort = "medium"
+    deadline_ms: Annotated[float, Meta(ge=1, le=60_000)] | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] = 64
+
+
+class Context(Struct, frozen=True):
+    """What the engine is told besides the cursor: the text around it, related code, the last edits."""
+
+    path: str
+    first_line: int
+    before: str
+    after: str
+    snippets: tuple[Snippet, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+    @classmethod
+    def of(cls, asked: InfillRequest) -> "Context":
+        window, span = asked.windows[0], asked.spans[0]
+        before, after = window.text[: span.start], window.text[span.end :]
+        return cls(window.path, window.first_line, before, after, asked.snippets, asked.edits)
+
+
+class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The draft after one pass. The first frame has the context and no slots; the last is `final`, and has what would
+    be inserted, or why nothing would."""
+
+    ms: float
+    step: int = 0
+    slots: tuple[Slot, ...] = ()
+    draft: str = ""
+    tokens: int = 0
+    p_accept: float = 0.0
+    text: str = ""
+    silence: str = ""
+    final: bool = False
+    sent: str = ""
+    context: Context | None = None
+
+
+class Statistics(Struct, frozen=True, kw_only=True):
+    """`rows`: what became of suggestions, by day, language and kind, of all editors on this machine. `latency_ms`: from
+    a request to its final draft, of the last `answers` of this server. Bytes of memory: of this process, and in it of
+    the engine."""
+
+    where: str
+    rows: list[Row]
+    answers: int
+    latency_ms: dict[str, float]
+    engine: EngineInfo | None
+    resident_bytes: int
+    uptime_s: float
+
+
+async def watch(call: Call) -> AsyncGenerator[Frame]:
+    body: WatchRequest = call.body
+    cursor = min(body.cursor, len(body.text))
+    return frames(call, Text(body.path, body.text, cursor, body.language, body.others, body.edits), body)
+
+
+async def frames(call: Call, text: Text, body: WatchRequest) -> AsyncGenerator[Frame]:
+    wish = Wish(
+        id=new_id(),
+        invoked=True,
+        effort=body.effort,
+        deadline_ms=body.deadline_ms or float("inf"),
+        most_tokens=body.max_tokens,
+        slots=True,
+    )
+    asked = await call.service.context(text, wish, call.client)
+    yield Frame(ms=0.0, context=asked and Context.of(asked))
+    began = time.perf_counter()
+    async with aclosing(call.service.complete(text, wish, call.client)) as answers:
+        async for answer in answers:
+            yield frame_of(answer, text, (time.perf_counter() - began) * 1000)
+
+
+def frame_of(answer: Answer, text: Text, ms: float) -> Frame:
+    offer = answer.offer
+    return Frame(
+        ms=round(ms, 2),
+        step=answer.step,
+        slots=answer.slots,
+        draft=answer.draft,
+        tokens=answer.tokens,
+        p_accept=round(offer.p_accept, 4) if offer else 0.0,
+        text=inserted_text(offer, text) if offer else "",
+        silence=answer.silence,
+        final=answer.final,
+        sent=answer.sent,
+    )
+
+
+async def statistics(call: Call) -> Statistics:
+    service = call.service
+    latencies = sorted(service.engine.latencies_ms)
+    return Statistics(
+        where=service.stats.where,
+        rows=await asyncio.to_thread(service.stats.rows),
+        answers=len(latencies),
+        latency_ms={f"p{each}": round(percentile(latencies, each), 2) for each in PERCENTILES if latencies},
+        engine=service.engine.status.info,
+        resident_bytes=local.resident_memory(),
+        uptime_s=round(service.clock() - service.began, 1),
+    )
+
+
+def percentile(ordered: Sequence[float], share: int) -> float:
+    """The smallest value that is not exceeded by this percentage of all."""
+    return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
