@@ -12,9 +12,9 @@ from mercury_engine.tokens.spelling import Spelling
 
 __all__ = ["Candidate", "KnownNames"]
 
-USES, ALIKE, PRIVATE, SPECIAL = 0.8, 2.0, -0.7, -2.0
+USES, ALIKE, SPECIAL = 0.76, 1.2, -1.9
 """What speaks for a name besides the model: the logarithm of one more than its uses, how far its parts are those of the
-name that is assigned to, whether it is private to another object, and whether it is special as `__init__` is."""
+name that is assigned to, and whether it is special as `__init__` is."""
 
 LEAD = re.compile(rb"[^A-Za-z0-9_\x80-\xff]*")
 WORD = re.compile(r"\w*\Z")
@@ -32,7 +32,6 @@ EXPRESSION = re.compile(
 ASSIGNED = re.compile(r"(?:^|[\s(,.])([^\W\d]\w*)\s*(?::[^=]*)?=[^=]*\Z")
 QUOTES_AND_COMMENTS = re.compile(r"[\"'`#]|//")
 LONGEST_LINE = 200
-OWN = ("self.", "cls.", "this.")
 
 
 class Candidate(Struct, frozen=True):
@@ -83,8 +82,9 @@ class KnownNames:
             return []
         else:
             known = list(self._ahead(line + lead, (answer + lead)[self._respelled :], is_name=is_name))
-        weigh = _Evidence.of(line + lead)
-        found = [each for members in known for each in self._candidates(members, typed, lead, begun, weigh)]
+        target = ASSIGNED.search(line + lead)
+        assigned = _parts(target[1]) if target else frozenset()
+        found = [each for members in known for each in self._candidates(members, typed, lead, begun, assigned)]
         is_free = not all(map(_is_closed, known))
         return [] if is_free and all(one.path[0] != token for one in found) else found
 
@@ -114,35 +114,20 @@ class KnownNames:
             yield self._members[role, receiver]
 
     def _candidates(
-        self, members: Members, typed: str, lead: str, begun: str, weigh: "_Evidence"
+        self, members: Members, typed: str, lead: str, begun: str, assigned: frozenset[str]
     ) -> Iterator[Candidate]:
         for name, uses in zip(members.names, members.uses, strict=True):
             if name.startswith(typed):
                 ending = "=" if members.role == "keyword" else ""
                 stem = name if ending else name.rstrip("_") or name
                 path = self._tokenizer.encode(lead + stem[len(begun) :] + ending)
-                yield Candidate(tuple(path), weigh.of_name(name, uses), stem == name and not ending)
+                yield Candidate(tuple(path), _evidence(name, uses, assigned), stem == name and not ending)
 
 
-class _Evidence(Struct, frozen=True):
-    """What a line tells of the name that follows: the parts of the name that is assigned to, and whether the members of
-    the object itself are meant."""
-
-    assigned: frozenset[str]
-    own: bool
-
-    @classmethod
-    def of(cls, line: str) -> "_Evidence":
-        target = ASSIGNED.search(line)
-        return cls(_parts(target[1]) if target else frozenset(), line.endswith(OWN))
-
-    def of_name(self, name: str, uses: int) -> float:
-        alike = 0.0
-        if self.assigned and (parts := _parts(name)):
-            alike = len(parts & self.assigned) / len(parts | self.assigned)
-        special = name.startswith("__")
-        private = name.startswith("_") and not special and not self.own
-        return USES * math.log1p(uses) + ALIKE * alike + PRIVATE * private + SPECIAL * special
+def _evidence(name: str, uses: int, assigned: frozenset[str]) -> float:
+    parts = _parts(name) if assigned else assigned
+    alike = len(parts & assigned) / len(parts | assigned) if parts else 0.0
+    return USES * math.log1p(uses) + ALIKE * alike + SPECIAL * name.startswith("__")
 
 
 def _is_closed(members: Members) -> bool:

@@ -19,11 +19,11 @@ from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 
 __all__ = ["Rivals", "is_settled", "rivals"]
 
-RIVALS, TIED = 4, 12
+RIVALS, TIED = 8, 12
 """How many names are scored in one forward: more find the right one no more often, unless they begin with the same
 token, as where a part of the name is typed."""
 
-MODEL = 0.28
+MODEL = 0.26
 """What the log probability of a name counts for."""
 
 RIGHT = (1.02, 0.29, 1.6)

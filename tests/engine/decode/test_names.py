@@ -131,7 +131,6 @@ def test_a_list_that_may_lack_names_leaves_others_free():
     [
         ("self.width = other.", ("height", "width"), "width"),
         ("draw(row_count=table.", ("columns", "count"), "count"),
-        ("x = other.", ("_width", "height"), "height"),
         ("x = self.", ("__width__", "_width"), "_width"),
     ],
 )

@@ -45,9 +45,9 @@ def test_without_names_and_for_sketches_nothing_changes():
 def test_names_that_begin_alike_all_compete():
     chooser, logits = Chooser(TOKENIZER, TINY.vocabulary), np.zeros(TINY.vocabulary, np.float32)
     alike = [Candidate((300, 301 + number)) for number in range(9)]
-    others = [Candidate((400 + number % 5,), number) for number in range(9)]
+    others = [Candidate((400 + number,), number) for number in range(12)]
     assert len(rivals(alike, logits, b"", chooser).candidates) == 9
-    assert [each.evidence for each in rivals(others, logits, b"", chooser).candidates] == [8, 7, 6, 5]
+    assert [each.evidence for each in rivals(others, logits, b"", chooser).candidates] == [11, 10, 9, 8, 7, 6, 5, 4]
 
 
 def test_a_name_that_the_model_is_sure_of_needs_no_comparison():
