@@ -22,7 +22,7 @@ from mercury_ls.settings import models
 if TYPE_CHECKING:
     from mercury_ls.settings.schema import EngineSettings
 
-__all__ = ["Backoff", "EngineClient", "EngineUnavailable", "Status"]
+__all__ = ["Backoff", "BusyError", "EngineClient", "EngineUnavailable", "Status"]
 
 log = logging.getLogger(__name__)
 
@@ -336,7 +336,16 @@ def final_draft(last: Answer | None) -> Draft | Said:
     return draft
 
 
-FAILED = {"unavailable": EngineUnavailable, "request": RequestError}
+class BusyError(EngineError):
+    """Others come first: the same request may be answered in a moment."""
+
+
+FAILED = {
+    "unavailable": EngineUnavailable,
+    "request": RequestError,
+    "busy": BusyError,
+    "superseded": BusyError,
+}
 
 
 def failed(failure: Failure) -> Exception:

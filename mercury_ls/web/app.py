@@ -11,8 +11,9 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from mercury_ls.web import completions, edits, feedback, infill, playground, status
+from mercury_ls.web import chat, completions, edits, feedback, infill, playground, status
 from mercury_ls.web.access import Access, Guard
+from mercury_ls.web.chat_schemas import ChatBody, ChatResponse
 from mercury_ls.web.endpoints import Endpoint, routes
 from mercury_ls.web.errors import ApiError, problem
 from mercury_ls.web.metrics import Measured
@@ -56,6 +57,14 @@ ENDPOINTS = (
         handler=completions.complete,
         takes=CompletionRequest,
         gives=CompletionResponse,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/chat/completions",
+        about="Continue a conversation.",
+        handler=chat.chat,
+        takes=ChatBody,
+        gives=ChatResponse,
     ),
     Endpoint(
         method="POST",

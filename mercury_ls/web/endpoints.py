@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from mercury_engine.api import EngineError
-from mercury_ls.link.client import EngineUnavailable
+from mercury_engine.api import EngineError, RequestError
+from mercury_ls.link.client import BusyError, EngineUnavailable
 from mercury_ls.serve.app import until_disconnected
 from mercury_ls.web.access import user_of
 from mercury_ls.web.errors import ApiError, Problem, problem, refusal_of
@@ -116,9 +116,7 @@ class Answering:
             answer = await self.endpoint.handler(call)
             if isinstance(answer, AsyncGenerator):
                 answer = Events(answer, await anext(answer))
-        except EngineError as error:
-            raise failure_of(error) from error
-        except EngineUnavailable as error:
+        except (EngineError, EngineUnavailable) as error:
             raise failure_of(error) from error
         if not isinstance(answer, Response):
             answer = Response(msgspec.json.encode(answer), media_type="application/json")
@@ -126,6 +124,10 @@ class Answering:
 
 
 def failure_of(error: Exception) -> ApiError:
+    if isinstance(error, RequestError):
+        return ApiError(400, str(error), code="invalid_request")
+    if isinstance(error, BusyError):
+        return ApiError(429, str(error), code="busy")
     if isinstance(error, EngineUnavailable):
         return ApiError(503, f"the engine is not available: {error}", code="engine_unavailable")
     return ApiError(500, f"the engine could not answer: {error}", code="engine_error")

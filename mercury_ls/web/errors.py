@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 
 import msgspec
 from msgspec import Struct
@@ -57,5 +56,4 @@ def refusal_of(error: msgspec.MsgspecError) -> ApiError:
     said = str(error)
     where = FIELD.search(said)
     message = FIELD.sub("", said) if where else said
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if isinstance(error, msgspec.ValidationError) else HTTPStatus.BAD_REQUEST
-    return ApiError(status, f"the body does not fit: {message}", (where and where[1]) or None, "invalid_body")
+    return ApiError(400, f"the body does not fit: {message}", (where and where[1]) or None, "invalid_body")

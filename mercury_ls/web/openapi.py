@@ -13,11 +13,10 @@ __all__ = ["document"]
 
 TEMPLATE = "#/components/schemas/{name}"
 ERRORS = {
-    "400": "The body is not JSON, or cannot be answered.",
+    "400": "The body is not of its type, or cannot be answered.",
     "401": "The token is missing or wrong.",
     "403": "The Host header or the origin is not accepted.",
     "413": "The body is too large.",
-    "422": "The body is not of its type.",
     "429": "Too many requests at once.",
     "503": "The engine is not available.",
 }

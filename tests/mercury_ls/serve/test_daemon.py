@@ -186,7 +186,7 @@ async def watched(directory, rounds):
     with daemon.endpoints(daemon.Options(directory=directory), Path(directory)) as (endpoint,):
         stopped = asyncio.Event()
         worker = Worker(lambda report: FakeEngine())
-        server = daemon.web_server(endpoint, App(worker, Activity(), stopped.set), daemon.Options())
+        server = daemon.web_server(endpoint, App(worker, Activity(), stopped.set))
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[endpoint.socket]))
             while not server.started:

@@ -1,0 +1,143 @@
+"""Conversations in OpenAI's dialect: /v1/chat/completions."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+from msgspec.structs import replace
+
+from mercury_engine.api import ChatRequest, Effort, Message, Said, Tool, ToolCall
+from mercury_ls.serve.worker import CANNOT_CHAT
+from mercury_ls.web import chat_schemas as schemas
+from mercury_ls.web.chat_schemas import ChatBody, ChatChunk, ChatDelta, ChatMessage, ChatResponse, ChunkChoice
+from mercury_ls.web.completions import new_id
+from mercury_ls.web.endpoints import Call
+from mercury_ls.web.errors import ApiError
+from mercury_ls.web.schemas import Usage
+
+__all__ = ["chat"]
+
+USUAL_TOKENS = 1024
+ANSWER_SECONDS = 120.0
+"""An answer that takes longer ends where it is: most clients have given up by then."""
+
+EFFORTS: dict[str, Effort] = {"none": "instant", "minimal": "instant"}
+ANY_JSON = "{}"
+
+
+async def chat(call: Call) -> ChatResponse | AsyncGenerator[ChatChunk]:
+    body: ChatBody = call.body
+    info = call.service.engine.status.info
+    if info is not None and not info.chats:
+        raise ApiError(
+            404,
+            CANNOT_CHAT.format(call.service.model),
+            "model",
+            "model_not_found",
+        )
+    request = request_of(call, body)
+    return chunks(call, request, body) if body.stream else await answer(call, request)
+
+
+def request_of(call: Call, body: ChatBody) -> ChatRequest:
+    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    choice = body.tool_choice or "auto"
+    return ChatRequest(
+        session=call.client.session,
+        messages=tuple(map(message_of, body.messages)),
+        tools=tuple(tool_of(each.function) for each in body.tools or ()),
+        tool_choice=choice if isinstance(choice, str) else choice.function.name,
+        schema=schema_of(body.response_format),
+        stops=tuple(filter(None, stops)),
+        most_tokens=body.max_completion_tokens or body.max_tokens or USUAL_TOKENS,
+        temperature=body.temperature or 0.0,
+        effort=EFFORTS.get(body.reasoning_effort or "medium", body.reasoning_effort or "medium"),
+        deadline_ms=ANSWER_SECONDS * 1000,
+        seed=(body.seed or 0) & 0x7FFFFFFF,
+        slots=bool(body.stream and body.diffusing),
+    )
+
+
+def message_of(message: ChatMessage) -> Message:
+    content = message.content or ""
+    return Message(
+        "system" if message.role == "developer" else message.role,
+        content if isinstance(content, str) else "".join(part.text for part in content),
+        tuple(ToolCall(each.id, each.function.name, each.function.arguments) for each in message.tool_calls or ()),
+        message.tool_call_id or "",
+    )
+
+
+def tool_of(function: schemas.Function) -> Tool:
+    parameters = {"type": "object"} if function.parameters is None else function.parameters
+    return Tool(function.name, function.description or "", msgspec.json.encode(parameters).decode())
+
+
+def schema_of(wanted: schemas.ResponseFormat | None) -> str:
+    if wanted is None or wanted.type == "text":
+        return ""
+    if wanted.type == "json_object":
+        return ANY_JSON
+    if wanted.json_schema is None:
+        raise ApiError(
+            400, "response_format has no json_schema: send it with its schema", "response_format.json_schema"
+        )
+    return msgspec.json.encode(wanted.json_schema.schema).decode()
+
+
+async def answer(call: Call, request: ChatRequest) -> ChatResponse:
+    last = Said(0, "", final=True, finish="length")
+    async with aclosing(call.service.chat(request, call.client)) as answers:
+        async for said in answers:
+            last = said
+    calls = [schemas.ToolCallBody(id=each.id, function=function_of(each)) for each in last.calls]
+    message = schemas.Said(content=last.text if last.text or not calls else None, tool_calls=calls or None)
+    return ChatResponse(
+        id=new_id(),
+        created=int(time.time()),
+        model=call.service.model,
+        choices=[schemas.ChatChoice(message=message, finish_reason=last.finish or "stop")],
+        usage=usage_of(last),
+    )
+
+
+async def chunks(call: Call, request: ChatRequest, body: ChatBody) -> AsyncGenerator[ChatChunk]:
+    """What will not change any more, as it becomes known; or, `diffusing`, the whole draft each time."""
+    blank = ChatChunk(id=new_id(), created=int(time.time()), model=call.service.model, choices=[])
+    is_first, sent = True, 0
+    async with aclosing(call.service.chat(request, call.client)) as answers:
+        async for said in answers:
+            if is_first:
+                yield with_delta(blank, ChatDelta(role="assistant", content=""))
+                is_first = False
+            if body.diffusing:
+                detail = schemas.ChatDetail(said.step, said.slots)
+                yield replace(with_delta(blank, ChatDelta(content=said.text)), mercury=detail)
+            elif (settled := len(said.text) if said.final else said.settled) > sent:
+                yield with_delta(blank, ChatDelta(content=said.text[sent:settled]))
+                sent = settled
+            if said.final:
+                for last in endings(blank, said, body):
+                    yield last
+
+
+def endings(blank: ChatChunk, said: Said, body: ChatBody) -> list[ChatChunk]:
+    calls = [
+        schemas.CallDelta(index=index, id=each.id, function=function_of(each)) for index, each in enumerate(said.calls)
+    ]
+    choice = ChunkChoice(delta=ChatDelta(tool_calls=calls or None), finish_reason=said.finish or "stop")
+    wants_usage = body.stream_options is not None and body.stream_options.include_usage
+    return [replace(blank, choices=[choice]), *([replace(blank, usage=usage_of(said))] if wants_usage else [])]
+
+
+def with_delta(blank: ChatChunk, delta: ChatDelta) -> ChatChunk:
+    return replace(blank, choices=[ChunkChoice(delta=delta)])
+
+
+def function_of(call: ToolCall) -> schemas.FunctionCall:
+    return schemas.FunctionCall(call.name, call.arguments)
+
+
+def usage_of(said: Said) -> Usage:
+    return Usage(said.prompt_tokens, said.answer_tokens, said.prompt_tokens + said.answer_tokens)

@@ -1,0 +1,177 @@
+"""What requests and answers of /v1/chat/completions look like: OpenAI's, with Inception's `diffusing`."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from mercury_engine.api import Slot
+from mercury_ls.web.schemas import Usage
+
+__all__ = [
+    "CallDelta",
+    "ChatBody",
+    "ChatChoice",
+    "ChatChunk",
+    "ChatDelta",
+    "ChatDetail",
+    "ChatMessage",
+    "ChatResponse",
+    "ChunkChoice",
+    "Function",
+    "FunctionCall",
+    "Said",
+    "ToolCallBody",
+]
+
+MOST_TOKENS = 50_000
+Name = Annotated[str, Meta(pattern="^[a-zA-Z0-9_.-]{1,64}$")]
+Finish = Literal["stop", "length", "tool_calls"]
+
+
+class Part(Struct, frozen=True):
+    text: str
+    type: Literal["text"] = "text"
+
+
+class FunctionCall(Struct, frozen=True):
+    """`arguments` are JSON."""
+
+    name: str
+    arguments: str
+
+
+class ToolCallBody(Struct, frozen=True, kw_only=True):
+    id: str
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class ChatMessage(Struct, frozen=True, kw_only=True):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[Part] | None = None
+    tool_calls: list[ToolCallBody] | None = None
+    tool_call_id: str | None = None
+
+
+class Function(Struct, frozen=True, kw_only=True):
+    """`parameters` is a JSON schema of an object."""
+
+    name: Name
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class ToolBody(Struct, frozen=True, kw_only=True):
+    type: Literal["function"] = "function"
+    function: Function
+
+
+class FunctionName(Struct, frozen=True):
+    name: Name
+
+
+class ToolChoice(Struct, frozen=True, kw_only=True):
+    type: Literal["function"] = "function"
+    function: FunctionName
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """`schema` is a JSON schema."""
+
+    name: Name = "answer"
+    description: str | None = None
+    schema: dict[str, Any] = {}
+    strict: bool | None = None
+
+
+class ResponseFormat(Struct, frozen=True, kw_only=True):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: Shape | None = None
+
+
+class StreamOptions(Struct, frozen=True):
+    include_usage: bool | None = None
+
+
+class ChatBody(Struct, frozen=True, kw_only=True):
+    """What comes next in a conversation."""
+
+    messages: Annotated[list[ChatMessage], Meta(min_length=1)]
+    model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
+    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    max_completion_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    stop: str | list[str] | None = None
+    seed: int | None = None
+    n: Annotated[int, Meta(ge=1, le=1)] | None = None
+    tools: list[ToolBody] | None = None
+    tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
+    response_format: ResponseFormat | None = None
+    reasoning_effort: Literal["none", "minimal", "instant", "low", "medium", "high"] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    diffusing: Annotated[
+        bool, Meta(description="Each chunk of a stream is the whole draft: replace, do not append.")
+    ] = False
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    role: Literal["assistant"] = "assistant"
+    content: str | None = None
+    tool_calls: list[ToolCallBody] | None = None
+    refusal: None = None
+
+
+class ChatChoice(Struct, frozen=True, kw_only=True):
+    index: int = 0
+    message: Said
+    finish_reason: Finish
+    logprobs: None = None
+
+
+class ChatResponse(Struct, frozen=True, kw_only=True):
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[ChatChoice]
+    usage: Usage
+
+
+class CallDelta(Struct, frozen=True, kw_only=True):
+    index: int
+    id: str
+    type: Literal["function"] = "function"
+    function: FunctionCall
+
+
+class ChatDelta(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    role: Literal["", "assistant"] = ""
+    content: str | None = None
+    tool_calls: list[CallDelta] | None = None
+
+
+class ChunkChoice(Struct, frozen=True, kw_only=True):
+    index: int = 0
+    delta: ChatDelta
+    finish_reason: Finish | None = None
+
+
+class ChatDetail(Struct, frozen=True):
+    """What only mercury-ls says: after which forward this is, and what each slot of the draft holds."""
+
+    step: int
+    slots: tuple[Slot, ...] = ()
+
+
+class ChatChunk(Struct, frozen=True, kw_only=True):
+    """One event of a stream."""
+
+    id: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: Usage | None = None
+    mercury: ChatDetail | None = None

@@ -1,0 +1,149 @@
+"""The official `openai` package, as it is, against the application."""
+
+import json
+from contextlib import asynccontextmanager
+
+import httpx2
+import openai
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import ToolCall
+from mercury_engine.fake import FakeEngine
+from tests.mercury_ls.web.serving import LOCAL, TOKEN, served
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather in a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+CITY = {"type": "object", "properties": {"city": {"type": "string"}, "people": {"type": "integer"}}}
+HELLO = [{"role": "user", "content": "hello there"}]
+
+
+@asynccontextmanager
+async def asking(engine=None, key=TOKEN):
+    async with (
+        served(engine or FakeEngine()) as (_, app),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http,
+        openai.AsyncOpenAI(base_url=f"{LOCAL}/v1", api_key=key, http_client=http, max_retries=0) as client,
+    ):
+        yield client
+
+
+async def test_models():
+    async with asking() as client:
+        assert [model.id async for model in client.models.list()] == ["copies what is already written"]
+
+
+async def test_completions():
+    async with asking(FakeEngine({"def area": "return w * h"})) as client:
+        done = await client.completions.create(model="any", prompt="def area(w, h):\n    ", suffix="\n", max_tokens=20)
+        assert done.choices[0].text == "return w * h"
+        assert done.usage.total_tokens == done.usage.prompt_tokens + done.usage.completion_tokens
+        stream = await client.completions.create(model="any", prompt="def area(w, h):\n    ", stream=True)
+        assert "".join([chunk.choices[0].text async for chunk in stream]) == "return w * h"
+
+
+async def test_a_conversation():
+    async with asking() as client:
+        done = await client.chat.completions.create(model="any", messages=HELLO, reasoning_effort="low")
+    assert done.choices[0].message.content == "You said: hello there"
+    assert done.choices[0].finish_reason == "stop"
+    assert done.usage.completion_tokens > 0
+
+
+async def test_a_stream_only_grows_and_ends_with_usage():
+    async with asking() as client:
+        stream = await client.chat.completions.create(
+            model="any", messages=HELLO, stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [chunk async for chunk in stream]
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert "".join(each.choices[0].delta.content or "" for each in chunks[:-1]) == "You said: hello there"
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-1].usage.total_tokens > 0
+
+
+async def test_diffusing_each_chunk_is_the_whole_draft():
+    async with asking() as client:
+        stream = await client.chat.completions.create(
+            model="any", messages=HELLO, stream=True, extra_body={"diffusing": True}
+        )
+        frames = [chunk.choices[0].delta.content async for chunk in stream if chunk.choices[0].delta.content]
+    assert frames[-1] == "You said: hello there"
+    assert len(frames) == 4
+    assert any("░" in frame for frame in frames[:-1])
+
+
+async def test_tools_are_called_and_answered():
+    async with asking(FakeEngine(says={"Paris": (ToolCall("call_1", "weather", '{"city": "Paris"}'),)})) as client:
+        messages = [{"role": "user", "content": "How is it in Paris?"}]
+        done = await client.chat.completions.create(model="any", messages=messages, tools=[WEATHER])
+        assert done.choices[0].finish_reason == "tool_calls"
+        message = done.choices[0].message
+        (call,) = message.tool_calls
+        assert (call.function.name, json.loads(call.function.arguments)) == ("weather", {"city": "Paris"})
+        messages += [message, {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
+        done = await client.chat.completions.create(model="any", messages=messages, tools=[WEATHER])
+        assert done.choices[0].message.content == "You said: sunny"
+
+
+async def test_a_tool_that_must_be_called_is_streamed_as_a_call():
+    async with asking() as client:
+        stream = await client.chat.completions.create(
+            model="any",
+            messages=HELLO,
+            tools=[WEATHER],
+            tool_choice={"type": "function", "function": {"name": "weather"}},
+            stream=True,
+        )
+        deltas = [call async for chunk in stream for call in chunk.choices[0].delta.tool_calls or ()]
+    assert [(call.function.name, json.loads(call.function.arguments)) for call in deltas] == [
+        ("weather", {"city": "text"})
+    ]
+
+
+async def test_json_of_a_schema():
+    async with asking() as client:
+        shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY, "strict": True}}
+        done = await client.chat.completions.create(model="any", messages=HELLO, response_format=shape)
+        assert json.loads(done.choices[0].message.content) == {"city": "text", "people": 1}
+        done = await client.chat.completions.create(
+            model="any", messages=HELLO, response_format={"type": "json_object"}
+        )
+        assert json.loads(done.choices[0].message.content) == {}
+
+
+async def test_a_model_that_only_completes_says_so():
+    engine = FakeEngine()
+    async with asking(FakeEngine(info=replace(engine.info(), chats=False))) as client:
+        with pytest.raises(openai.NotFoundError, match="completes code and does not chat") as refused:
+            await client.chat.completions.create(model="any", messages=HELLO)
+    assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "param"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "king", "content": ""}]}, "messages[0].role"),
+        ({"temperature": 9}, "temperature"),
+        ({"tool_choice": "required"}, None),
+        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+    ],
+)
+async def test_wrong_requests_say_where(wrong, param):
+    async with asking() as client:
+        with pytest.raises(openai.BadRequestError) as refused:
+            await client.chat.completions.create(**({"model": "any", "messages": HELLO} | wrong))
+    assert refused.value.param == param
+
+
+async def test_a_wrong_key():
+    async with asking(key="wrong") as client:
+        with pytest.raises(openai.AuthenticationError, match="bearer token"):
+            await client.models.list()
