@@ -305,7 +305,8 @@ class MercuryEngine:
         best = part.search.best
         for at, (number, answer) in enumerate(zip(part.numbers, best.answers, strict=True)):
             old = asked.old(asked.spans[number])
-            filled[number] = self._presentation.show(answer, best.decoded(at), old, max(part.search.departure, best.named))
+            least = max(part.search.departure, best.named)
+            filled[number] = self._presentation.show(answer, best.decoded(at), old, least, best.names)
 
     def _draw(self, part: "_Part", decoding: Decoding, frames: Frames, filled: list[Filled]) -> None:
         for at, (number, answer) in enumerate(zip(part.numbers, decoding.answers, strict=True)):

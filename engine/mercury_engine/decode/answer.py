@@ -8,6 +8,7 @@ from msgspec import Struct
 from mercury_engine.api import Filled, Span
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration, confident
+from mercury_engine.decode.names import KnownNames
 from mercury_engine.tokens.layout import Hole, filled_text, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
@@ -82,11 +83,16 @@ class Presentation(Struct, frozen=True):
     calibration: Calibration
     bar: float
 
-    def show(self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0) -> Filled:
-        """The whole answer if it is likely, else its confident start of at least `least` tokens.
+    def show(
+        self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0, names: KnownNames | None = None
+    ) -> Filled:
+        """The whole answer if it is likely, else its confident start of at least `least` tokens. It ends before the
+        first of the `names` that cannot exist.
 
         Old text is replaced by a complete answer or not at all.
         """
+        if names:
+            decoded = self._existing(decoded, names)
         if old and not decoded.complete:
             return Filled(old)
         whole = self._fill(answer, decoded, old)
@@ -112,6 +118,16 @@ class Presentation(Struct, frozen=True):
         changes = text != old
         shown = len(answer.carried.probabilities) + len(ids)
         return Filled(text, probabilities[:shown], sure * changes, decoded.complete)
+
+    def _existing(self, decoded: DecodedAnswer, names: KnownNames) -> DecodedAnswer:
+        spelled = self.tokenizer.decode(decoded.ids)
+        fitting = names.fitting(spelled, complete=decoded.complete)
+        if fitting == len(spelled):
+            return decoded
+        room, count = len(spelled[:fitting].encode()), 0
+        while count < len(decoded.ids) and (room := room - len(self.tokenizer.token_bytes[decoded.ids[count]])) >= 0:
+            count += 1
+        return DecodedAnswer(decoded.ids[:count], decoded.probabilities[:count], False)
 
     def _whole_words(self, ids: Sequence[int], count: int) -> int:
         """At most `count` tokens, so that the cut is not inside a word."""

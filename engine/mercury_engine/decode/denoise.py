@@ -92,7 +92,7 @@ class Decoding:
         self._session = session
         self._floor = floor
         self._runners_up = runners_up
-        self._names = names
+        self.names = names
         self._watched = watched
         self._proposed = proposals
         """What the next forward reads before the answer begins."""
@@ -355,9 +355,9 @@ class Decoding:
     def _rivals_of(self, choice: Choice, logits_V: np.ndarray) -> Rivals | None:
         """The names that compete with this choice, if it begins one."""
         answer = self.answers[self.number]
-        if self._names is None or len(answer.choices) < len(self.forced.ids):
+        if self.names is None or len(answer.choices) < len(self.forced.ids):
             return None
-        candidates = self._names.candidates(answer.said, answer.typed, choice.token)
+        candidates = self.names.candidates(answer.said, answer.typed, choice.token)
         if not candidates or is_settled(candidates, choice):
             return None
         return rivals(candidates, self._apply_copy_bias(logits_V, answer), answer.typed, self._decoder.chooser)

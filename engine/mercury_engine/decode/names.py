@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ WORD = re.compile(r"\w*\Z")
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 JOINT = r"(?:\?\.|\.|::|->)"
 DOTTED = rf"(?<![\w.>:])(?:[^\W\d]\w*{JOINT})*[^\W\d]\w*"
+MEMBER = re.compile(rf"{JOINT}(?P<name>[^\W\d]\w*+)(?!\s*=(?!=))")
 RECEIVER = re.compile(rf"({DOTTED}){JOINT}\Z")
 BEHIND = re.compile(rf"{JOINT}\Z")
 CALLED = re.compile(rf"({DOTTED})\((?:[^()]*,)?\s*\Z")
@@ -87,6 +88,29 @@ class KnownNames:
         found = [each for members in known for each in self._candidates(members, typed, lead, begun, assigned)]
         is_free = not all(map(_is_closed, known))
         return [] if is_free and all(one.path[0] != token for one in found) else found
+
+    def fitting(self, text: str, *, complete: bool) -> int:
+        """How far an answer, with what it spells again, goes until the first member that cannot exist. One that it
+        assigns to may be new, and one at the end of an answer that is not `complete` may go on."""
+        written = self._before + text
+        for found in MEMBER.finditer(written, len(self._before)):
+            start, end = found.span("name")
+            line = written[written.rfind("\n", 0, start) + 1 : start][-LONGEST_LINE:]
+            names = self._closed(line, start - len(self._before))
+            if names is None or found["name"] in names:
+                continue
+            if complete or end < len(written) or not any(name.startswith(found["name"]) for name in names):
+                return max(0, found.start() - len(self._before))
+        return len(text)
+
+    def _closed(self, line: str, start: int) -> Collection[str] | None:
+        """The names of which one must follow a line, at this place in the answer; None if others may."""
+        receiver = RECEIVER.search(line)
+        at_cursor = start == self._begins
+        if start < self._begins or not (receiver or at_cursor) or QUOTES_AND_COMMENTS.search(line):
+            return None
+        members = self._members.get(("member", "" if at_cursor else receiver[1]))
+        return members.names if members and _is_closed(members) else None
 
     def _at_cursor(self, line: str, *, is_name: bool) -> Iterator[Members]:
         for (role, receiver), members in self._members.items():

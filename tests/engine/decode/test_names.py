@@ -146,3 +146,37 @@ def test_a_name_that_is_used_speaks_for_itself():
     known = KnownNames(TOKENIZER, [Members("", ("width", "height"), (0, 3))], "x = self.", ".")
     width, height = known.candidates(b"", b".", TOKENIZER.encode(".")[0])
     assert height.evidence > width.evidence
+
+
+@pytest.mark.parametrize(
+    ("text", "complete", "expected"),
+    [
+        (" self.width + self.depth", True, " self.width + self"),
+        (" self.depth", True, " self"),
+        (" self.depth = 3", True, " self.depth = 3"),
+        (" self.depth == 3", True, " self"),
+        (" f(self.width.real)", True, " f(self.width.real)"),
+        (" self.wid", False, " self.wid"),
+        (" self.wid", True, " self"),
+        (" self.wid + 1", False, " self"),
+        (" other.depth", True, " other.depth"),
+        (" 'self.depth'", True, " 'self.depth'"),
+        (" 1  # self.depth", True, " 1  # self.depth"),
+        (" 1\nself.depth", True, " 1\nself"),
+    ],
+)
+def test_an_answer_goes_until_a_name_that_cannot_exist(text, complete, expected):
+    head = "return "
+    known = KnownNames(TOKENIZER, [SHAPE], head, TOKENIZER.split_part(head)[1])
+    assert text[: known.fitting(text, complete=complete)] == expected
+
+
+def test_an_answer_may_end_before_its_first_name():
+    known = KnownNames(TOKENIZER, [HERE], "return self.de", ".de")
+    assert known.fitting(".depth", complete=True) == 0
+    assert known.fitting(".width", complete=True) == 6
+
+
+def test_lists_that_may_lack_names_end_no_answer():
+    some = Members("self", ("width",), (0,), complete=False)
+    assert KnownNames(TOKENIZER, [some], "return ", " ").fitting(" self.depth", complete=True) == len(" self.depth")
