@@ -10,22 +10,22 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mercury_ls.serve.app import RefusedError, check_host, check_origin, check_token, header
 from mercury_ls.web.errors import ApiError, problem
 
-__all__ = ["Access", "Guard", "user_of"]
+__all__ = ["PUBLIC", "Access", "Guard", "user_of"]
+
+
+PUBLIC = frozenset({"/", "/health", "/openapi.json"})
+"""What everybody who can connect may read, beside the files of the page."""
 
 
 class Access(Struct, frozen=True):
     """`token` is the bearer token that clients must send; `users` are names by the SHA-256 of their own tokens. Without
     either, everybody who can connect may ask. `hosts` are the names by which clients reach the server, `origins` the
-    pages of others that may ask. Everybody may read what is `public`."""
+    pages of others that may ask."""
 
     token: str = ""
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     users: Mapping[str, str] = {}
-    public: tuple[str, ...] = ("/", "/health", "/openapi.json", "/static")
-
-    def is_public(self, path: str) -> bool:
-        return path in self.public or path.startswith("/static/")
 
 
 class Guard:
@@ -53,13 +53,17 @@ class Guard:
         check_host(host, access.hosts)
         if origin != f"{scope['scheme']}://{host}":  # the server's own page; its name was checked above
             check_origin(origin, access.origins)
-        if access.is_public(scope["path"]) or not (access.token or access.users):
+        if is_public(scope["path"]) or not (access.token or access.users):
             return ""
         given = header(scope, "authorization")
         if user := access.users.get(digest(given)):
             return user
         check_token(given, access.token or UNGUESSABLE)
         return ""
+
+
+def is_public(path: str) -> bool:
+    return path in PUBLIC or path.startswith("/static/")
 
 
 CODES = {401: "invalid_api_key", 403: "forbidden"}

@@ -18,7 +18,7 @@ from mercury_ls.web.schemas import Usage
 
 __all__ = ["chat"]
 
-USUAL_TOKENS = 1024
+USUAL_TOKENS, MOST_TOKENS = 1024, 50_000
 ANSWER_SECONDS = 120.0
 """An answer that takes longer ends where it is: most clients have given up by then."""
 
@@ -50,11 +50,11 @@ def request_of(call: Call, body: ChatBody) -> ChatRequest:
         tool_choice=choice if isinstance(choice, str) else choice.function.name,
         schema=schema_of(body.response_format),
         stops=tuple(filter(None, stops)),
-        most_tokens=body.max_completion_tokens or body.max_tokens or USUAL_TOKENS,
+        most_tokens=int(min(body.max_completion_tokens or body.max_tokens or USUAL_TOKENS, MOST_TOKENS)),
         temperature=body.temperature or 0.0,
         effort=EFFORTS.get(body.reasoning_effort or "medium", body.reasoning_effort or "medium"),
         deadline_ms=ANSWER_SECONDS * 1000,
-        seed=(body.seed or 0) & 0x7FFFFFFF,
+        seed=int(body.seed or 0) & 0x7FFFFFFF,
         slots=bool(body.stream and body.diffusing),
     )
 
@@ -74,16 +74,10 @@ def tool_of(function: schemas.Function) -> Tool:
     return Tool(function.name, function.description or "", msgspec.json.encode(parameters).decode())
 
 
-def schema_of(wanted: schemas.ResponseFormat | None) -> str:
-    if wanted is None or wanted.type == "text":
-        return ""
-    if wanted.type == "json_object":
-        return ANY_JSON
-    if wanted.json_schema is None:
-        raise ApiError(
-            400, "response_format has no json_schema: send it with its schema", "response_format.json_schema"
-        )
-    return msgspec.json.encode(wanted.json_schema.schema).decode()
+def schema_of(wanted: schemas.TextFormat | schemas.JsonFormat | schemas.SchemaFormat | None) -> str:
+    if isinstance(wanted, schemas.SchemaFormat):
+        return msgspec.json.encode(wanted.json_schema.schema).decode()
+    return ANY_JSON if isinstance(wanted, schemas.JsonFormat) else ""
 
 
 async def answer(call: Call, request: ChatRequest) -> ChatResponse:

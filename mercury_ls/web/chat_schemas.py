@@ -19,11 +19,13 @@ __all__ = [
     "ChunkChoice",
     "Function",
     "FunctionCall",
+    "JsonFormat",
     "Said",
+    "SchemaFormat",
+    "TextFormat",
     "ToolCallBody",
 ]
 
-MOST_TOKENS = 50_000
 Name = Annotated[str, Meta(pattern="^[a-zA-Z0-9_.-]{1,64}$")]
 Finish = Literal["stop", "length", "tool_calls"]
 
@@ -85,9 +87,16 @@ class Shape(Struct, frozen=True, kw_only=True):
     strict: bool | None = None
 
 
-class ResponseFormat(Struct, frozen=True, kw_only=True):
-    type: Literal["text", "json_object", "json_schema"]
-    json_schema: Shape | None = None
+class TextFormat(Struct, frozen=True, tag_field="type", tag="text"):
+    pass
+
+
+class JsonFormat(Struct, frozen=True, tag_field="type", tag="json_object"):
+    pass
+
+
+class SchemaFormat(Struct, frozen=True, kw_only=True, tag_field="type", tag="json_schema"):
+    json_schema: Shape
 
 
 class StreamOptions(Struct, frozen=True):
@@ -99,15 +108,15 @@ class ChatBody(Struct, frozen=True, kw_only=True):
 
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
     model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
-    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
-    max_completion_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    max_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None
+    max_completion_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     stop: str | list[str] | None = None
-    seed: int | None = None
-    n: Annotated[int, Meta(ge=1, le=1)] | None = None
+    seed: Annotated[float, Meta(multiple_of=1)] | None = None
+    n: Annotated[float, Meta(multiple_of=1, ge=1, le=1)] | None = None
     tools: list[ToolBody] | None = None
     tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
-    response_format: ResponseFormat | None = None
+    response_format: TextFormat | JsonFormat | SchemaFormat | None = None
     reasoning_effort: Literal["none", "minimal", "instant", "low", "medium", "high"] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None

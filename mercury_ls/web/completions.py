@@ -15,9 +15,10 @@ from mercury_ls.web.schemas import Choice, CompletionRequest, CompletionResponse
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text
 
-__all__ = ["complete", "cut", "new_id", "text_of", "usage"]
+__all__ = ["MOST_TOKENS", "complete", "cut", "new_id", "text_of", "usage"]
 
-USUAL_TOKENS = 64
+MOST_TOKENS = 64
+"""As in an editor: nobody reads more while typing."""
 
 
 async def complete(call: Call) -> CompletionResponse | AsyncGenerator[CompletionResponse]:
@@ -52,10 +53,10 @@ def wish_of(body: CompletionRequest) -> Wish:
     return Wish(
         id=new_id(),
         invoked=body.invoked,
-        alternatives=body.n or 1,
+        alternatives=int(body.n or 1),
         effort=body.reasoning_effort,
         deadline_ms=body.deadline_ms,
-        most_tokens=min(body.max_tokens or USUAL_TOKENS, USUAL_TOKENS),
+        most_tokens=int(min(body.max_tokens or MOST_TOKENS, MOST_TOKENS)),
         slots=bool(body.stream and body.diffusing),
     )
 
@@ -96,7 +97,7 @@ def choices(text: Text, answer: Answer, body: CompletionRequest) -> list[Choice]
             finish_reason="stop",
             mercury=replace(detail_of(answer), p_accept=round(offer.p_accept, 4)),
         )
-        for index, offer in enumerate(answer.offers[: body.n or 1])
+        for index, offer in enumerate(answer.offers[: int(body.n or 1)])
     ]
 
 

@@ -6,7 +6,7 @@ from mercury_engine.prompts.received import edit_in
 from mercury_ls.web.completions import new_id, text_of, usage
 from mercury_ls.web.endpoints import Call
 from mercury_ls.web.errors import ApiError
-from mercury_ls.web.schemas import EditChoice, EditMessage, EditRequest, EditResponse
+from mercury_ls.web.schemas import EditChoice, EditRequest, EditResponse, Rewritten
 from mercury_ls.web.service import Wish
 
 __all__ = ["edit"]
@@ -29,6 +29,6 @@ async def edit(call: Call) -> EditResponse:
         id=wish.id,
         created=int(time.time()),
         model=call.service.model,
-        choices=[EditChoice(message=EditMessage(content=region.answer(new), role="assistant"))],
+        choices=[EditChoice(message=Rewritten(content=region.answer(new)))],
         usage=usage(call, text, answer),
     )

@@ -47,7 +47,7 @@ Handler = Callable[[Call], Awaitable[Answer]]
 
 class Endpoint(Struct, frozen=True, kw_only=True):
     """`takes` and `gives` are types of bodies; `takes` None is for a request without one, `gives` None for plain text.
-    `also` are other paths."""
+    `also` are other paths. It `streams` events if it is asked to."""
 
     method: str
     path: str
@@ -56,6 +56,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     gives: Any
     takes: Any = None
     also: tuple[str, ...] = ()
+    streams: bool = False
 
 
 class Crowd:

@@ -10,5 +10,5 @@ async def hear(call: Call) -> Heard:
     body: Feedback = call.body
     service, id = call.service, body.request_id
     if body.user_action == "accept":
-        return Heard(service.accepted(id, body.characters))
+        return Heard(service.accepted(id, None if body.characters is None else int(body.characters)))
     return Heard(service.rejected(id) if body.user_action == "reject" else service.passed_over(id))

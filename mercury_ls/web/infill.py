@@ -6,15 +6,13 @@ from typing import Any
 
 from mercury_engine.api import Snippet
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.web.completions import cut, new_id, usage
+from mercury_ls.web.completions import MOST_TOKENS, cut, new_id, usage
 from mercury_ls.web.endpoints import Call
 from mercury_ls.web.schemas import InfillBody
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text
 
 __all__ = ["infill"]
-
-USUAL_TOKENS = 64
 
 
 async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
@@ -25,9 +23,9 @@ async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
     text = Text(body.path, before + body.input_suffix, len(before), body.language, others)
     wish = Wish(
         id=new_id(),
-        alternatives=body.n_cmpl,
+        alternatives=int(body.n_cmpl),
         deadline_ms=body.t_max_predict_ms or None,
-        most_tokens=min(body.n_predict, USUAL_TOKENS) if body.n_predict > 0 else USUAL_TOKENS,
+        most_tokens=int(min(body.n_predict, MOST_TOKENS)) if body.n_predict > 0 else MOST_TOKENS,
     )
     if body.n_predict == 0:
         if text.text:

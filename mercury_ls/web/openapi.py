@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from mercury_ls import __version__
+from mercury_ls.web.access import PUBLIC
 from mercury_ls.web.endpoints import Endpoint
 from mercury_ls.web.errors import Problem
 
@@ -48,15 +49,21 @@ def operation(endpoint: Endpoint, path: str, known: dict[str, Any]) -> dict[str,
     if endpoint.gives is None:
         given = {"text/plain": {"schema": {"type": "string"}}}
     problem = {"application/json": {"schema": known[str(Problem)]}}
-    statuses = ERRORS if endpoint.takes is not None else {}
+    statuses = list(ERRORS) if endpoint.takes is not None else ["401", "403"]
+    if path in PUBLIC:
+        statuses = ["403"]
+    if endpoint.streams:
+        given["text/event-stream"] = {}
     found: dict[str, Any] = {
         "summary": endpoint.about,
         "operationId": f"{endpoint.method.lower()}{path.replace('/', '_')}",
         "responses": {
             "200": {"description": "The answer.", "content": given},
-            **{status: {"description": said, "content": problem} for status, said in statuses.items()},
+            **{status: {"description": ERRORS[status], "content": problem} for status in statuses},
         },
     }
+    if path in PUBLIC:
+        found["security"] = []
     if endpoint.takes is not None:
         found["requestBody"] = {
             "required": True,

@@ -23,11 +23,12 @@ __all__ = [
     "InfillResponse",
     "ModelCard",
     "ModelList",
+    "Rewritten",
     "Usage",
 ]
 
 MOST_CHOICES = 8
-MOST_TOKENS = 8192
+"""Counts are floats without a fraction: some clients write 128.0, which is an integer to JSON schema."""
 
 
 class Usage(Struct, frozen=True):
@@ -55,9 +56,9 @@ class CompletionRequest(Struct, frozen=True):
     prompt: Annotated[str, Meta(description="The text before the cursor.")]
     suffix: Annotated[str | None, Meta(description="The text after the cursor.")] = None
     model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
-    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    max_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None
     stop: str | list[str] | None = None
-    n: Annotated[int, Meta(ge=1, le=MOST_CHOICES)] | None = None
+    n: Annotated[float, Meta(multiple_of=1, ge=1, le=MOST_CHOICES)] | None = None
     stream: bool | None = None
     diffusing: Annotated[bool, Meta(description="Each chunk of a stream is the whole draft.")] = False
     reasoning_effort: Literal["instant", "low", "medium", "high"] | None = None
@@ -89,7 +90,7 @@ class CompletionResponse(Struct, frozen=True, kw_only=True):
 
 
 class EditMessage(Struct, frozen=True, kw_only=True):
-    role: Literal["user", "assistant"] = "user"
+    role: Literal["user"] = "user"
     content: Annotated[
         str,
         Meta(
@@ -104,14 +105,19 @@ class EditRequest(Struct, frozen=True, kw_only=True):
 
     messages: Annotated[list[EditMessage], Meta(min_length=1, max_length=1)]
     model: str = ""
-    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] | None = None
+    max_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None
     reasoning_effort: Literal["instant", "low", "medium", "high"] | None = None
     deadline_ms: Annotated[float, Meta(ge=1, le=60_000)] | None = None
 
 
+class Rewritten(Struct, frozen=True, kw_only=True):
+    role: Literal["assistant"] = "assistant"
+    content: str
+
+
 class EditChoice(Struct, frozen=True, kw_only=True):
     index: int = 0
-    message: EditMessage
+    message: Rewritten
     finish_reason: Literal["stop"] = "stop"
 
 
@@ -138,8 +144,8 @@ class InfillBody(Struct, frozen=True, kw_only=True):
     input_suffix: str = ""
     input_extra: list[Extra] = []
     prompt: str = ""
-    n_predict: Annotated[int, Meta(ge=-1, le=MOST_TOKENS, description="0 only reads ahead.")] = -1
-    n_cmpl: Annotated[int, Meta(ge=1, le=MOST_CHOICES)] = 1
+    n_predict: Annotated[float, Meta(multiple_of=1, ge=-1, description="0 only reads ahead.")] = -1
+    n_cmpl: Annotated[float, Meta(multiple_of=1, ge=1, le=MOST_CHOICES)] = 1
     t_max_predict_ms: Annotated[float, Meta(ge=0, le=60_000)] = 0
     stop: list[str] = []
     response_fields: list[str] | None = None
@@ -166,7 +172,7 @@ class Feedback(Struct, frozen=True, kw_only=True):
 
     request_id: str
     user_action: Literal["accept", "reject", "ignore"]
-    characters: Annotated[int, Meta(ge=0, le=1 << 20)] | None = None
+    characters: Annotated[float, Meta(multiple_of=1, ge=0, le=1 << 20)] | None = None
 
 
 class Heard(Struct, frozen=True):

@@ -4,17 +4,20 @@ from collections import Counter
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Snippet
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
 from mercury_ls.code.languages import find
 
-__all__ = ["Text", "language_of", "recorded"]
+__all__ = ["Text", "language_of", "recorded", "with_usable_paths"]
 
 APART_SECONDS = 10.0
 """Between two edits: nothing is known of when they were made."""
 MOST_LINES = 1 << 16
+LONGEST_PATH = 1000
+"""Characters: names of files may not be longer than 255 bytes, and paths not than 4096."""
 
 
 class Text(Struct, frozen=True):
@@ -27,6 +30,20 @@ class Text(Struct, frozen=True):
     language: str = ""
     others: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
+
+
+def with_usable_paths(text: Text) -> Text:
+    """Strangers choose the paths: none may be one that no system has."""
+    return replace(
+        text,
+        path=usable(text.path),
+        others=tuple(replace(each, path=usable(each.path)) for each in text.others),
+        edits=tuple(replace(each, path=usable(each.path)) for each in text.edits),
+    )
+
+
+def usable(path: str) -> str:
+    return path.replace("\0", "")[-LONGEST_PATH:]
 
 
 def language_of(text: Text) -> str:

@@ -133,7 +133,7 @@ async def test_a_model_that_only_completes_says_so():
         ({"messages": [{"role": "king", "content": ""}]}, "messages[0].role"),
         ({"temperature": 9}, "temperature"),
         ({"tool_choice": "required"}, None),
-        ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
     ],
 )
 async def test_wrong_requests_say_where(wrong, param):
