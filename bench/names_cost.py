@@ -115,8 +115,9 @@ async def measured(root: Path, given: argparse.Namespace) -> list[Result]:
     jedi = [Timed(AnalyserProcess(Around((str(root),), packages)))] if given.jedi else []
     names = KnownNames(jedi, patience=PATIENCE_SECONDS, written=Written(workspace))
     results = []
-    for path, language in chosen(root, workspace, given.files, held=given.held):
+    for path, language in [*chosen(root, workspace, given.files, held=given.held)]:
         text = path.read_text(encoding="utf-8")
+        workspace.removed([str(path)])  # it must not tell what has not been typed yet
         for place in drawn(text, str(path), given.each):
             results.append(await asked(names, text, str(path), language, place, misses=given.misses))
         names.forget()

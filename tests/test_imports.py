@@ -55,7 +55,7 @@ ORDER = {
     "bench": (
         *("harness", "next_edit", "replay", "decode", "models", "quality", "report", "abuse"),
         *("agreement", "demo", "documents", "edit_candidates", "engine_call", "load", "own_rows", "ratchet"),
-        *("renames", "rename_latency", "long_files", "member_rows", "server", "silence", "typing_reads"),
+        *("renames", "rename_latency", "long_files", "member_rows", "names_cost", "server", "silence", "typing_reads"),
     ),
 }
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""

@@ -1,4 +1,4 @@
-"""What a text declares: the names with their kinds, parameters and types, and where each can be used."""
+"""What a text declares: names with their kinds, parameters and types, and where each can be used; what it imports."""
 
 import re
 from collections.abc import Iterator
@@ -14,11 +14,12 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import Language
 from mercury_ls.code.modules import imports_of
 
-__all__ = ["Declared", "declared_in_file", "locals_at"]
+__all__ = ["Declared", "Used", "declared_in_file", "locals_at", "used_in_file"]
 
 LONGEST_TEXT = 160
 MOST = 4096
 """Of the declarations in one file."""
+MOST_USED = 512
 NAME_FIELDS = ("name", "declarator", "alias", "property", "left")
 NOT_NAMES = ("type", "value", "parameters", "return_type", "default_value", "key", "index", "right", "object", "size")
 TYPE_FIELDS = ("type", "return_type", "returns", "result")
@@ -45,8 +46,8 @@ SPACE = re.compile(r"\s+")
 
 class Declared(Struct, frozen=True, array_like=True, omit_defaults=True):
     """A name; `owner` is the type that it is a member of. `parameters` and `type` are as they are written: of a
-    function what it returns, of a type what its heading says besides its name. What is
-    imported is of a `module`, "" for what the text itself declares."""
+    function what it returns, of a type what its heading says besides its name. What is imported is of a `module`,
+    where it has the name `original`."""
 
     name: str
     kind: NameKind = ""
@@ -54,6 +55,17 @@ class Declared(Struct, frozen=True, array_like=True, omit_defaults=True):
     parameters: str = ""
     type: str = ""
     module: str = ""
+    original: str = ""
+
+
+class Used(Struct, frozen=True, array_like=True, omit_defaults=True):
+    """A name that a text imports from a `module`, or uses behind the name `of` that it imports from there. Nothing is
+    known of the module of a type or a global that the text does not import."""
+
+    name: str
+    kind: NameKind = ""
+    module: str = ""
+    of: str = ""
 
 
 def declared_in_file(snapshot: Snapshot) -> tuple[Declared, ...]:
@@ -85,7 +97,27 @@ def imported(snapshot: Snapshot) -> Iterator[Declared]:
     for each in imports_of(snapshot):
         if not each.is_passed_on and each.name != "*":
             name = each.alias.partition(".")[0]
-            yield Declared(name, kind_by_spelling(each.alias) if each.name else "module", module=each.module)
+            kind = kind_by_spelling(each.name) if each.name else "module"
+            yield Declared(name, kind, module=each.module, original=each.name)
+
+
+def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
+    """What the text uses of modules that are found by name, and not by where the file is."""
+    found = [each for each in imported(snapshot) if not each.module.startswith(".")]
+    used = {Used(each.original, each.kind, each.module) for each in found if each.original}
+    known = {each.name: each for each in found}
+    names = "|".join(map(re.escape, sorted(known)))
+    pattern = re.compile(
+        rf"(?<![\w.:])(?P<of>{names + '|' if names else ''}[A-Z]\w*)(?:\.|::)(?P<name>[^\W\d]\w*)(?P<call>\()?"
+    )
+    for match in pattern.finditer(snapshot.text):
+        each = known.get(match["of"], Declared(match["of"]))
+        kind = kind_by_spelling(match["name"]) or ("function" if match["call"] else "")
+        of = each.original if each.module else each.name
+        used.add(Used(match["name"], kind, each.module, of))
+        if len(used) >= MOST_USED:
+            break
+    return tuple(used)
 
 
 def kind_by_spelling(name: str) -> NameKind:
@@ -97,7 +129,7 @@ def kind_by_spelling(name: str) -> NameKind:
 def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
     """The parameters and locals that can be used at an offset, the nearest first."""
     language = languages.find(snapshot.language, snapshot.path)
-    around = outermost_function(snapshot, offset) if language is not None else None
+    around = outermost_scope(snapshot, offset) if language is not None else None
     if language is None or around is None:
         return []
     found: dict[str, tuple[int, int, Declared]] = {}
@@ -118,11 +150,11 @@ def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
     return [each for _, _, each in sorted(found.values(), key=lambda one: one[:2])]
 
 
-def outermost_function(snapshot: Snapshot, offset: int) -> Node | None:
+def outermost_scope(snapshot: Snapshot, offset: int) -> Node | None:
     node = scopes.node_at(snapshot, max(offset - 1, 0))
     found = None
     while node is not None:
-        if node.type in scopes.FUNCTIONS:
+        if node.type in scopes.FUNCTIONS or node.type in scopes.TYPES:
             found = node
         node = node.parent
     return found

@@ -1,7 +1,6 @@
 """What is known of the names around the cursor: answered at once, from what is written and what analysers have said."""
 
 import asyncio
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Members
 from mercury_ls.code import syntax
-from mercury_ls.code.documents import Snapshot, cached
+from mercury_ls.code.documents import Snapshot
 from mercury_ls.names.analyser import Analyser
 from mercury_ls.names.known import Known, Name
 from mercury_ls.names.learner import PATIENCE_SECONDS, Learner, Wanted
@@ -23,9 +22,6 @@ MOST_NAMES = 256
 """Of one receiver, those that the file uses first."""
 MOST_IN_SCOPE = 512
 LARGEST_TEXT = 1 << 18
-COUNTED = 1 << 15
-"""Characters before the cursor, and behind it, in which the uses of names are counted."""
-WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 DYNAMIC = "__getattr__"
 """A receiver that has it may have any member."""
 NOWHERE = Known((), complete=False)
@@ -58,7 +54,7 @@ class KnownNames:
     def known(self, snapshot: Snapshot, offset: int) -> Iterator[tuple[Place, Known]]:
         """The same in full, apart from what is in scope."""
         for wanted in self._places(snapshot, offset):
-            known = merged([*self._said(wanted), self._read(wanted)])
+            known = merged([*self._said(wanted), self._read(wanted, offset)])
             if known.names:
                 yield wanted.place, known
 
@@ -75,10 +71,13 @@ class KnownNames:
             learner.want(wanted)
 
     def look_ahead(self, snapshot: Snapshot, offset: int) -> None:
-        """Learn what is unknown or has changed, at the cursor and near it, instead of what was wanted before."""
+        """Learn what is unknown or has changed, at the cursor and near it, instead of what was wanted before. What is
+        written in other files about these places is looked up, so that it need not be when it is asked for."""
         wanted = self._places(snapshot, offset)
         if self._written is not None and len(snapshot.text) <= LARGEST_TEXT:
             self._written.refresh(snapshot)
+            for each in wanted:
+                self._read(each, offset)
         for learner in self._learners:
             learner.look_ahead(wanted)
 
@@ -109,13 +108,13 @@ class KnownNames:
     def _said(self, wanted: Wanted) -> Iterator[Known]:
         return (known for learner in self._learners if (known := learner.known(wanted)))
 
-    def _read(self, wanted: Wanted) -> Known:
-        return self._written.at(wanted.snapshot, wanted.place) if self._written is not None else NOWHERE
+    def _read(self, wanted: Wanted, offset: int) -> Known:
+        return self._written.at(wanted.snapshot, wanted.place, offset) if self._written is not None else NOWHERE
 
     def _in_scope(self, snapshot: Snapshot, offset: int) -> Iterator[Members]:
         known = self.in_scope(snapshot, offset)
-        if known.names:
-            counted = words(snapshot, max(0, offset - COUNTED) // COUNTED)
+        if known.names and self._written is not None:
+            counted = self._written.counted(snapshot)
             names = sorted(known.names, key=lambda name: -counted[name.text])
             yield members_of(names[:MOST_IN_SCOPE], counted, known.complete and len(names) <= MOST_IN_SCOPE)
 
@@ -129,12 +128,6 @@ def members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Mem
         role="scope",
         kinds=tuple(name.kind for name in names),
     )
-
-
-@cached
-def words(snapshot: Snapshot, block: int) -> Counter[str]:
-    """How often each name stands around a part of the text."""
-    return Counter(WORD.findall(snapshot.text, max(0, (block - 1) * COUNTED), (block + 3) * COUNTED))
 
 
 def merged(answers: Iterable[Known]) -> Known:

@@ -4,14 +4,14 @@ What is found exists; what is not found may exist all the same, except in the sc
 """
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from msgspec import Struct
 
 from mercury_ls.code import scopes, symbols, syntax
-from mercury_ls.code.declared import Declared, declared_in_file, locals_at
+from mercury_ls.code.declared import Declared, Used, declared_in_file, locals_at
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
@@ -27,6 +27,7 @@ MOST_BASES = 8
 MOST_STEPS = 4
 MOST_HOMES = 4
 STARRED = re.compile(r"^[ \t]*from[ \t]+\S+[ \t]+import[ \t]*\(?[ \t]*\*", re.MULTILINE)
+WORD = re.compile(r"\.?[^\W\d]\w*")
 JOINTS = re.compile(r"\?\.|\.|::|->")
 WRAPPERS = re.compile(r"(?:Arc|Box|Mutex|Option|Optional|Partial|Promise|Rc|Readonly|RefCell|RwLock|Awaited)[<\[]")
 TYPE = re.compile(
@@ -60,6 +61,8 @@ class Index(Protocol):
 
     def declared(self, path: str) -> tuple[Declared, ...]: ...
 
+    def used(self, module: str, of: str, near: str) -> list[Used]: ...
+
     def read(self, path: str) -> str | None: ...
 
     def exists(self, path: str) -> bool: ...
@@ -77,6 +80,9 @@ class NoIndex:
     def declared(self, path: str) -> tuple[Declared, ...]:
         return ()
 
+    def used(self, module: str, of: str, near: str) -> list[Used]:
+        return []
+
     def read(self, path: str) -> str | None:
         return None
 
@@ -91,6 +97,8 @@ class File(Struct, frozen=True):
     owned: dict[str, dict[str, Declared]]
     elsewhere: dict[str, Declared]
     """The names of other files of the same package, which need no import."""
+    counted: Counter[str]
+    """How often each name stands in the text; members keep their dot."""
 
     @property
     def top(self) -> dict[str, Declared]:
@@ -103,12 +111,17 @@ class Written:
     def __init__(self, index: Index | None = None) -> None:
         self._index = index or NoIndex()
         self._files: OrderedDict[str, File] = OrderedDict()
+        self._declared: dict[str, tuple[Declared, ...]] = {}
+        self._modules: dict[tuple[str, str], str | None] = {}
+        self._uses: dict[tuple[str, str], list[Used]] = {}
+        """All three as they were when a text was last read."""
 
     def refresh(self, snapshot: Snapshot) -> None:
         """Read the whole file, if it has changed: tens of milliseconds in a long one."""
         known = self._files.get(snapshot.uri)
         if known is not None and known.text == snapshot.text:
             return
+        self._forget_others()
         found = declared_in_file(snapshot)
         if not found and known is not None:  # it is too broken to parse for the moment
             return
@@ -116,10 +129,10 @@ class Written:
         elsewhere = {
             each.name: each
             for path in (self._index.beside(snapshot.path) if family(snapshot.path) in ("go", "java") else ())
-            for each in self._index.declared(path)
+            for each in self._declared_in(path)
             if not each.owner and not each.module
         }
-        self._files[snapshot.uri] = File(snapshot.text, owned, elsewhere)
+        self._files[snapshot.uri] = File(snapshot.text, owned, elsewhere, Counter(WORD.findall(snapshot.text)))
         self._files.move_to_end(snapshot.uri)
         if len(self._files) > MOST_FILES:
             self._files.popitem(last=False)
@@ -127,6 +140,11 @@ class Written:
     def forget(self, uri: str = "") -> None:
         for key in [key for key in self._files if uri in ("", key)]:
             del self._files[key]
+        self._forget_others()
+
+    def counted(self, snapshot: Snapshot) -> Counter[str]:
+        """How often the text had each name when it was last read."""
+        return self._file(snapshot).counted
 
     def in_scope(self, snapshot: Snapshot, offset: int) -> Known:
         """What may begin an expression: locals, the nearest first, the file's names, those of its type where these need
@@ -134,37 +152,42 @@ class Written:
         language = find(snapshot.language, snapshot.path)
         if language is None or snapshot.tree is None or not language.definitions:
             return Known((), complete=False)
-        file, mended = self._file(snapshot), as_if_finished(snapshot, offset)
+        file = self._file(snapshot)
         own = file.owned.get(enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
         found: dict[str, Name] = {}
-        for each in (*locals_at(mended, offset), *own.values(), *file.top.values(), *file.elsewhere.values()):
+        for each in (*in_reach(snapshot, offset), *own.values(), *file.top.values(), *file.elsewhere.values()):
             found.setdefault(each.name, named(each))
         for name, kind in builtin_names(language.id).items():
             found.setdefault(name, Name(name, kind))
         is_whole = language.id == "python" and not STARRED.search(snapshot.text)
         return Known(tuple(found.values()), complete=is_whole)
 
-    def at(self, snapshot: Snapshot, place: Place) -> Known:
+    def at(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
+        """What is known of a place at or near the cursor, which is at the offset."""
         match place.role:
             case "member":
-                return self.members(snapshot, place)
+                return self.members(snapshot, place, offset)
             case "keyword":
-                return self.parameters(snapshot, place)
+                return self.parameters(snapshot, place, offset)
             case _:
                 return self.importable(snapshot, place)
 
-    def members(self, snapshot: Snapshot, place: Place) -> Known:
+    def members(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
         """Of an object of the type around, of one whose type is written, or of a type, an enumeration or a module."""
         if not place.simple:
             return Known((), complete=False)
         parts = JOINTS.split(place.receiver.lstrip("$"))
-        found = {each.name: each for each in self._members(snapshot, place.at, parts)}
-        return Known(tuple(map(named, found.values())), complete=False)
+        found: dict[str, Name] = {}
+        for each in self._members(snapshot, offset, parts):
+            found.setdefault(each.name, named(each))
+        for used in self._used(snapshot, parts):
+            found.setdefault(used.name, Name(used.name, used.kind))
+        return Known(tuple(found.values()), complete=False)
 
-    def parameters(self, snapshot: Snapshot, place: Place) -> Known:
+    def parameters(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
         """Of the function that is called, without those that are given already."""
         language = find(snapshot.language, snapshot.path)
-        function = self._called(snapshot, place) if place.simple else None
+        function = self._called(snapshot, place, offset) if place.simple else None
         if language is None or function is None:
             return Known((), complete=False)
         kind = "keyword" if language.id in KEYWORDS else "parameter"
@@ -174,8 +197,14 @@ class Written:
     def importable(self, snapshot: Snapshot, place: Place) -> Known:
         """The names that the module at an import statement declares at its top."""
         path = self._module(snapshot, place.receiver)
-        found = [each for each in self._index.declared(path) if not each.owner] if path else []
-        return Known(tuple(map(named, found)), complete=False)
+        found = {each.name: named(each) for each in self._declared_in(path) if not each.owner} if path else {}
+        for used in self._used_of(place.receiver, "", snapshot.path) if place.receiver else ():
+            found.setdefault(used.name, Name(used.name, used.kind))
+        return Known(tuple(found.values()), complete=False)
+
+    def _forget_others(self) -> None:
+        for known in (self._declared, self._modules, self._uses):
+            known.clear()
 
     def _file(self, snapshot: Snapshot) -> File:
         if snapshot.uri not in self._files:
@@ -197,9 +226,22 @@ class Written:
             kind = self._type(snapshot, file, member) if member is not None else ""
         yield from self._of_type(snapshot, file, kind)
 
+    def _used(self, snapshot: Snapshot, parts: list[str]) -> list[Used]:
+        """What other files use behind a name that is imported here, or that is global."""
+        known = self._file(snapshot).top.get(parts[0])
+        if len(parts) > 1 or (known is not None and not known.module):
+            return []
+        module, of = (known.module, known.original) if known is not None else ("", parts[0])
+        return self._used_of(module, of, snapshot.path)
+
+    def _used_of(self, module: str, of: str, near: str) -> list[Used]:
+        if (module, of) not in self._uses:
+            self._uses[module, of] = self._index.used(module, of, near)
+        return self._uses[module, of]
+
     def _in_sight(self, snapshot: Snapshot, at: int, name: str) -> Declared | None:
         file = self._file(snapshot)
-        local = next((each for each in locals_at(as_if_finished(snapshot, at), at) if each.name == name), None)
+        local = next((each for each in in_reach(snapshot, at) if each.name == name), None)
         return local or file.top.get(name) or file.elsewhere.get(name)
 
     def _type(self, snapshot: Snapshot, file: File, declared: Declared, steps: int = MOST_STEPS) -> str:
@@ -224,7 +266,7 @@ class Written:
         own: Iterable[Declared] = file.owned.get(name, {}).values()
         if not own:
             for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
-                declared = self._index.declared(path)
+                declared = self._declared_in(path)
                 own = [each for each in declared if each.owner == name]
                 heading = next((each for each in declared if each.name == name and not each.owner), heading)
                 if own:
@@ -241,25 +283,33 @@ class Written:
             return
         paths = self._index.beside(f"{path}/_.go") if family(snapshot.path) == "go" else [path]
         for each in paths:
-            for declared in self._index.declared(each):
+            for declared in self._declared_in(each):
                 public = family(snapshot.path) != "go" or symbols.is_capitalized(declared.name)
                 if not declared.owner and not declared.module and public:
                     yield declared
 
     def _module(self, snapshot: Snapshot, module: str) -> str | None:
-        project = Project((snapshot,), self._index.read, self._index.exists)
-        return project.module(snapshot, module, snapshot.path) if module else None
+        key = snapshot.path, module
+        if module and key not in self._modules:
+            project = Project((snapshot,), self._index.read, self._index.exists)
+            self._modules[key] = project.module(snapshot, module, snapshot.path)
+        return self._modules.get(key)
+
+    def _declared_in(self, path: str) -> tuple[Declared, ...]:
+        if path not in self._declared:
+            self._declared[path] = self._index.declared(path)
+        return self._declared[path]
 
     def _elsewhere(self, snapshot: Snapshot, name: str) -> Iterator[Declared]:
         for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
-            yield from (each for each in self._index.declared(path) if each.name == name and not each.module)
+            yield from (each for each in self._declared_in(path) if each.name == name and not each.module)
 
-    def _called(self, snapshot: Snapshot, place: Place) -> Declared | None:
+    def _called(self, snapshot: Snapshot, place: Place, offset: int) -> Declared | None:
         parts, file = JOINTS.split(place.receiver.lstrip("$")), self._file(snapshot)
         if len(parts) > 1:
-            function = next((e for e in self._members(snapshot, place.at, parts[:-1]) if e.name == parts[-1]), None)
+            function = next((e for e in self._members(snapshot, offset, parts[:-1]) if e.name == parts[-1]), None)
         else:
-            function = self._in_sight(snapshot, place.at, parts[0])
+            function = self._in_sight(snapshot, offset, parts[0])
             if function is None or function.module:
                 function = next(self._elsewhere(snapshot, parts[0]), function)
         if function is None or function.kind != "class":
@@ -285,6 +335,10 @@ def named(each: Declared) -> Name:
 
 
 @cached
+def in_reach(snapshot: Snapshot, offset: int) -> list[Declared]:
+    return locals_at(as_if_finished(snapshot, offset), offset)
+
+
 def as_if_finished(snapshot: Snapshot, offset: int) -> Snapshot:
     """The text with some name at the cursor and with the brackets of its line closed, so that it is likely to parse."""
     end = snapshot.line_end(snapshot.line_of(offset))

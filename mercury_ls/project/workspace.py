@@ -7,7 +7,7 @@ import os
 import re
 from array import array
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from mercury_engine.api import Snippet
 from mercury_ls.code import languages, syntax
-from mercury_ls.code.declared import Declared, declared_in_file
+from mercury_ls.code.declared import Declared, Used, declared_in_file, used_in_file
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.files import read_small
 from mercury_ls.code.syntax import Definition
@@ -44,6 +44,7 @@ ENTRIES_A_STEP = 8
 SNIPPETS = 8
 LOOKED_THROUGH = 48
 HOMONYMS = 8
+MOST_USED = 256
 BODY_LINES = 4
 SHORT_LINES = 8
 LONGEST_SNIPPET = 800
@@ -102,6 +103,7 @@ class IndexedFile(Struct, frozen=True):
     definitions: tuple[tuple[str, str, str], ...] = ()
     words: "array[int]" = array("I")
     declared: bytes = b""
+    used: tuple[Used, ...] = ()
 
     @property
     def characters(self) -> int:
@@ -129,6 +131,8 @@ class Workspace:
         self._read = read
         self._files: dict[str, IndexedFile] = {}
         self._places: dict[str, dict[str, None]] = {}
+        self._folders: dict[str, dict[str, None]] = {}
+        self._used: dict[tuple[str | None, str, str], Counter[Used]] = {}
         self._characters = self._words = 0
         self._left_out = 0
         self._urgent: dict[str, None] = {}
@@ -205,16 +209,14 @@ class Workspace:
 
     def homes(self, name: str, near: str) -> list[str]:
         """The files of the same language that define this name, nearest first; none if many do."""
-        return list(dict.fromkeys(found.path for found in self.find(name, near)))
+        places = [path for path in self._places.get(name, ()) if path != near and family_of(path) == family_of(near)]
+        return sorted(places, key=lambda path: (distance_between(path, near), path)) if len(places) <= HOMONYMS else []
 
     def beside(self, near: str) -> list[str]:
         """The other files of the same language in the same folder."""
-        folder, family = os.path.dirname(near), family_of(near)
-        start = os.path.join(folder, "")
+        family = family_of(near)
         return [
-            path
-            for path in self._files
-            if path.startswith(start) and path != near and os.path.dirname(path) == folder and family_of(path) == family
+            path for path in self._folders.get(os.path.dirname(near), ()) if path != near and family_of(path) == family
         ]
 
     def declared(self, path: str) -> tuple[Declared, ...]:
@@ -223,6 +225,11 @@ class Workspace:
         if file is None or not file.declared or not self._is_current(path):
             return ()
         return msgspec.msgpack.decode(file.declared, type=tuple[Declared, ...])
+
+    def used(self, module: str, of: str, near: str) -> list[Used]:
+        """What files of the same language import from a module, or use behind one of its names, the most used first."""
+        found = self._used.get((family_of(near), module, of), Counter())
+        return [each for each, _ in found.most_common(MOST_USED)]
 
     def mentioning(self, wanted: Iterable[frozenset[str]], near: str) -> list[str]:
         """The files of the same language that contain all names of one of these sets, nearest first."""
@@ -372,8 +379,10 @@ class Workspace:
         yield
         declared = msgspec.msgpack.encode(declared_in_file(snapshot)) if self._declares else b""
         yield
+        used = used_in_file(snapshot) if self._declares else ()
+        yield
         if stamp_of(path) == stamp:
-            self._keep(path, IndexedFile(stamp, tuple(describe(snapshot, definitions)), words, declared))
+            self._keep(path, IndexedFile(stamp, tuple(describe(snapshot, definitions)), words, declared, used))
 
     def _keep(self, path: str, file: IndexedFile) -> None:
         self._files[path] = file
@@ -381,6 +390,9 @@ class Workspace:
         self._words += len(file.words)
         for name, _, _ in file.definitions:
             self._places.setdefault(name, {})[path] = None
+        self._folders.setdefault(os.path.dirname(path), {})[path] = None
+        for each in file.used:
+            self._used.setdefault((family_of(path), each.module, each.of), Counter())[each] += 1
         while len(self._files) > self._most or self._characters > LARGEST_INDEX or self._words > MAX_WORDS:
             self._left_out += 1
             self._forget(min(self._files, key=lambda path: (self._files[path].stamp[0], path)))
@@ -405,6 +417,9 @@ class Workspace:
             del self._places[name][path]
             if not self._places[name]:
                 del self._places[name]
+        self._folders[os.path.dirname(path)].pop(path, None)
+        for each in file.used:
+            self._used[family_of(path), each.module, each.of] -= Counter({each: 1})
 
     def _checked_out(self) -> list[str | None]:
         tops = (top_of(root) for root in self._roots)
