@@ -51,9 +51,10 @@ end
 local function add_parameters(found, result)
   for _, signature in ipairs(list(result.signatures)) do
     for _, parameter in ipairs(list(signature.parameters)) do
-      local from, to = unpack(list(parameter.label))
-      local label = text(parameter.label) or signature.label:sub(from + 1, to)
-      table.insert(found.signature.parameters, label)
+      local from, to = unpack(vim.tbl_map(function(place)
+        return vim.str_byteindex(signature.label, "utf-16", place, false)
+      end, list(parameter.label)))
+      table.insert(found.signature.parameters, text(parameter.label) or signature.label:sub(from + 1, to))
     end
   end
 end

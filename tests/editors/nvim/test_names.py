@@ -1,0 +1,258 @@
+"""Beside other language servers, real ones and bad ones: what they alone know counts, and nothing waits for them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mercury_ls.settings.models import FAKE
+from tests.e2e.environment import COMMAND
+
+pytestmark = [pytest.mark.editor, pytest.mark.slow]
+copying = pytest.mark.parametrize("model", [FAKE], indirect=True)
+
+HERE = Path(__file__).parent
+NEWEST = """\
+class Basket:
+    def weigh(self): ...
+
+
+def first[T](items: list[T]) -> T:
+    return items[0]
+
+
+first([Basket()])"""
+"""What this has for members is known only to who reads the newest Python."""
+
+SERVERS = {"ty": ["ty", "server"], "basedpyright": ["basedpyright-langserver", "--stdio"]}
+
+WRITTEN = "café = [1]; café.extend([])\ncafé"
+"""An engine that copies goes on with `.extend([])`."""
+
+NONSENSE = [None, 1, "x", [], {"label": 5}, {"label": "w\nx", "textEdit": 3}, {"label": "real", "kind": "m"}]
+
+READY = """
+local client = vim.lsp.get_clients({ bufnr = 0, name = "other" })[1]
+local params = { textDocument = vim.lsp.util.make_text_document_params(0), position = { line = 0, character = 7 } }
+return client:request_sync("textDocument/hover", params, 20000) ~= nil
+"""
+
+
+class Journal:
+    """What our server and its client have said to each other so far."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.command = [sys.executable, str(HERE / "tee.py"), str(path)]
+
+    def said(self) -> list[dict[str, Any]]:
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        return [json.loads(line)["message"] for line in lines]
+
+    def asked(self) -> list[dict[str, Any]]:
+        return [message for message in self.said() if message.get("method") == "mercury/names"]
+
+    def answers(self) -> list[dict[str, Any]]:
+        ids = [message["id"] for message in self.asked()]
+        return [message for message in self.said() if message.get("id") in ids and "method" not in message]
+
+    def order(self) -> list[str]:
+        """The questions about names, the answers to them, and the suggestions made, as they came."""
+        ids = [message["id"] for message in self.asked()]
+        names = {"mercury/names": "asked"}
+        events = [
+            names.get(message.get("method"))
+            or ("answered" if message.get("id") in ids else "suggested" if has_items(message) else "")
+            for message in self.said()
+        ]
+        return [event for event in events if event]
+
+
+def other(folder: Path, **answers: Any) -> list[str]:
+    """A server that gives these answers, by the last word of the method."""
+    methods = {f"textDocument/{method}": answer for method, answer in answers.items()}
+    (folder / "other.json").write_text(json.dumps(methods), encoding="utf-8")
+    return [sys.executable, str(HERE / "other_server.py"), str(folder)]
+
+
+def has_items(message: dict[str, Any]) -> bool:
+    result = message.get("result")
+    return isinstance(result, dict) and bool(result.get("items"))
+
+
+@pytest.fixture
+def beside(served):
+    """Starts our server and another one; gives the editor and the journal of ours."""
+
+    def start(text: str, command: list[str]):
+        journal = Journal(served.folder / "ours.jsonl")
+        served.start([*journal.command, *COMMAND, "--stdio"], ghost="own")
+        config = {"cmd": command, "filetypes": ["python"], "root_markers": [".git"]}
+        served.lua("vim.lsp.config('other', ...); vim.lsp.enable('other')", config)
+        served.open(text)
+        served.ready()
+        served.attached("other")
+        return served, journal
+
+    return start
+
+
+def write_dot(editor) -> None:
+    editor.keys("G")
+    editor.press("A", "i")
+    editor.type(".")
+
+
+def suggest(editor, text: str) -> None:
+    editor.lua("require('mercury').suggest()")
+    editor.shows(text)
+
+
+@copying
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_name_that_only_another_server_knows_is_suggested(beside, name):
+    program, *rest = SERVERS[name]
+    path = Path(sys.executable).with_name(program)
+    if not path.exists():
+        pytest.skip(f"{program} is not here; `pip install -e '.[editors]'` brings it")
+    editor, journal = beside(NEWEST, [str(path), *rest])
+    editor.until(lambda: editor.lua(READY), f"{program} to answer")
+    write_dot(editor)
+    (answer,) = editor.until(journal.answers, "an answer")
+    assert "weigh" in [item["name"] for item in answer["result"]["items"]]
+    suggest(editor, "weigh")
+    editor.type("we")
+    editor.shows("igh")
+    assert len(journal.asked()) == 1
+
+
+@copying
+@pytest.mark.parametrize("answer", ["hang", "die", 5, {"items": 5}, NONSENSE, {"items": NONSENSE}])
+def test_nothing_waits_for_a_server_that_hangs_dies_or_answers_nonsense(beside, served, answer):
+    editor, journal = beside(WRITTEN, other(served.folder, completion=answer))
+    write_dot(editor)
+    editor.shows("extend([])")
+    editor.type("ex")
+    editor.shows("tend([])")
+    editor.until(journal.answers, "the question to be settled")
+    order = journal.order()
+    assert order.count("asked") == 1
+    if answer in ("hang", "die"):
+        assert order.index("suggested") < order.index("answered")
+        assert "error" in journal.answers()[0]
+    write_dot(editor)
+    editor.shows("")
+
+
+@copying
+def test_no_server_is_asked_if_the_setting_is_off(beside, served):
+    served.lua("vim.lsp.config('mercury', { init_options = { context = { analysed_names = false } } })")
+    editor, journal = beside(WRITTEN, other(served.folder, completion=[{"label": "append"}]))
+    write_dot(editor)
+    editor.shows("extend([])")
+    assert journal.asked() == []
+    assert "textDocument/completion" not in (served.folder / "other.jsonl").read_text(encoding="utf-8")
+
+
+ASK = """
+local params = ...
+local client = vim.lsp.get_clients({ bufnr = 0, name = "mercury" })[1]
+local version = vim.lsp.util.buf_versions[vim.api.nvim_get_current_buf()]
+params.textDocument = { uri = vim.uri_from_bufnr(0), version = version - params.behind }
+_G.answer = nil
+coroutine.wrap(function()
+  local result, err = require("mercury.names").answer(nil, params, { client_id = client.id })
+  _G.answer = { result = result, err = err }
+end)()
+"""
+
+
+def asked(editor, behind: int = 0, **more: Any) -> Any:
+    """What the handler of our server's question says, about a place behind an emoji."""
+    params = {"position": {"line": 0, "character": 8}, "timeoutMs": 20000, "behind": behind, **more}
+    editor.lua(ASK, params)
+    return editor.until(lambda: editor.lua("return _G.answer"), "an answer")
+
+
+@pytest.fixture
+def scripted(bare):
+    """Starts a server of ours that says nothing, and another one that gives these answers."""
+
+    def start(**answers: Any):
+        bare.start([sys.executable, str(HERE / "scripted_server.py"), str(bare.folder)], ghost="own")
+        config = {"cmd": other(bare.folder, **answers), "filetypes": ["python"], "root_markers": [".git"]}
+        bare.lua("vim.lsp.config('other', ...); vim.lsp.enable('other')", config)
+        bare.open("'🦀'; a.b")
+        for name in ("mercury", "other"):
+            bare.attached(name)
+        return bare
+
+    return start
+
+
+ITEMS = [
+    {"label": "plain", "kind": 5, "detail": "int"},
+    {"label": "shown()", "filterText": "found", "insertText": "inserted($0)", "insertTextFormat": 2, "kind": 2},
+    {"label": "a", "textEdit": {"newText": "edited"}, "insertText": "b", "labelDetails": {"detail": "(x)"}},
+    {"label": "for", "kind": 14},
+    {"label": "main", "kind": 15},
+    {"label": "l" * 200, "kind": 5},
+]
+NAMES = [
+    {"name": "plain", "kind": 5, "detail": "int"},
+    {"name": "inserted($0)", "kind": 2},
+    {"name": "edited", "detail": "(x)"},
+]
+
+
+@pytest.mark.parametrize(
+    ("result", "items", "is_incomplete"),
+    [
+        (ITEMS, NAMES, False),
+        ({"items": ITEMS, "isIncomplete": True}, NAMES, True),
+        ([{"label": "word", "kind": 1}], [], True),
+        ([{"label": "far", "additionalTextEdits": [{}]}], [], True),
+        ([{"label": f"n{number}"} for number in range(2000)], [{"name": f"n{number}"} for number in range(1024)], True),
+        (None, [], False),
+    ],
+)
+def test_what_is_inserted_is_told_and_texts_keywords_and_snippets_are_not(scripted, result, items, is_incomplete):
+    editor = scripted(completion=result)
+    parameters = {"parameters": []}
+    answer = {"items": items, "isIncomplete": is_incomplete, "signature": parameters}
+    assert asked(editor) == {"result": answer}
+    sent = [json.loads(line) for line in (editor.folder / "other.jsonl").read_text(encoding="utf-8").splitlines()]
+    (question,) = [message["params"] for message in sent if message["method"] == "textDocument/completion"]
+    assert question["position"] == {"line": 0, "character": 10}
+    assert question["context"]["triggerKind"] == 1
+
+
+def test_a_call_has_the_parameters_of_all_its_signatures(scripted):
+    signatures = [
+        {"label": "f(x: 'é', y)", "parameters": [{"label": [2, 8]}, {"label": "y"}]},
+        {"label": "f()"},
+    ]
+    editor = scripted(completion=[], signatureHelp={"signatures": signatures})
+    answer = asked(editor, signature=True)["result"]
+    assert answer["signature"] == {"parameters": ["x: 'é'", "y"]}
+    assert not answer["isIncomplete"]
+
+
+def test_a_version_that_is_gone_is_answered_with_nothing(scripted):
+    editor = scripted(completion=ITEMS)
+    assert asked(editor, behind=1) == {"result": None}
+
+
+@pytest.mark.parametrize("answer", ["hang", "die", 5])
+def test_where_everybody_fails_there_is_an_error(scripted, answer):
+    editor = scripted(completion=answer)
+    assert asked(editor, timeoutMs=50)["err"]["code"] == -32800
+
+
+def test_where_nobody_is_there_nothing_is_known(bare):
+    bare.start([sys.executable, str(HERE / "scripted_server.py"), str(bare.folder)], ghost="own")
+    bare.open("'🦀'; a.b")
+    bare.attached()
+    assert asked(bare)["result"]["isIncomplete"]
