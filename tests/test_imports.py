@@ -45,7 +45,7 @@ ORDER = {
         *("complete", "tuning", "doctor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": (
-        *("api", "redaction", "tuning_data", "record", "fake_chat", "fake", "prompts", "tokens", "model", "decode"),
+        *("api", "redaction", "tuning_data", "record", "fake_chat", "fake", "prompts", "tokens", "model", "decode", "chat"),
         *("autoregressive", "families", "remote", "engine", "export"),
     ),
     "mercury_training": (

@@ -11,7 +11,20 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Effort, EngineError, EngineInfo, Filled, InfillRequest, Slot, Span
+from mercury_engine.api import (
+    ChatRequest,
+    Draft,
+    Effort,
+    EngineError,
+    EngineInfo,
+    Filled,
+    InfillRequest,
+    Said,
+    Slot,
+    Span,
+)
+from mercury_engine.chat.reading import Manner
+from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
 from mercury_engine.decode.frames import slots_of
 from mercury_engine.families.blocks import encode, proceed
@@ -61,7 +74,8 @@ Result = TypeVar("Result")
 
 
 class FamilyEngine:
-    """Answers each span on its own; after every forward there is a draft of what is certain from the left on.
+    """Answers each span on its own; after every forward there is a draft of what is certain from the left on. With a
+    `talker` it chats; `notes` say what is wrong with the model.
 
     `calibration` is None where none was fitted. `context` is the most tokens of a forward over a whole text.
     """
@@ -76,6 +90,8 @@ class FamilyEngine:
         calibration: Calibration | None = None,
         context: int = 0,
         weights: int = 0,
+        talker: Talker | None = None,
+        notes: tuple[str, ...] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if len(tokenizer.token_bytes) > runtime.config.vocabulary:
@@ -91,6 +107,8 @@ class FamilyEngine:
         self._judge = calibration or UNCALIBRATED
         self._context = min(context or family.most_tokens, family.most_tokens, runtime.config.context)
         self._weights = weights
+        self._talker = talker
+        self._notes = notes
         self._clock = clock
         self._encoded: OrderedDict[tuple[str, str, str], Encoded] = OrderedDict()
         self._forward_ms = 0.0
@@ -106,6 +124,11 @@ class FamilyEngine:
                 yield Draft(step, tuple(filled))
         yield Draft(step + 1, tuple(filled), final=True)
 
+    def chat(self, request: ChatRequest) -> Iterator[Said]:
+        if self._talker is None:
+            raise EngineError(f"{self._record.name} does not chat: its folder has no chat template that can be used")
+        return self._talker.chat(request)
+
     def warm(self, request: InfillRequest) -> Iterator[None]:
         """Encodes the text where an answer will not read it anew."""
         span = request.spans[0]
@@ -119,16 +142,18 @@ class FamilyEngine:
     def info(self) -> EngineInfo:
         runtime, family = self._model.runtime, self._model.family
         notes = (CONTINUES.format(family.name),) if family.length == "continue" else ()
+        talked = self._talker.bytes if self._talker else 0
         return EngineInfo(
             engine="diffusion",
             model=self._record.name,
             device=f"{runtime.device}, {runtime.name} {runtime.precision}",
             context_tokens=self._context,
             costs_ms={"forward": round(self._forward_ms, 3)} if self._forward_ms else {},
-            notes=notes,
-            bytes=self._weights + self._encoded_bytes,
+            notes=(*notes, *self._notes),
+            bytes=self._weights + self._encoded_bytes + talked,
             answers=family.answers,
             calibrated=self._calibrated,
+            chats=self._talker is not None,
         )
 
     def _answer(self, request: InfillRequest, span: Span, started: float) -> Iterator[Filled]:
@@ -265,6 +290,7 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
     runtime, tokenizer = opened_with(
         partial(PretrainedTokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
     )
+    talker, notes = open_talker(folder, runtime, tokenizer, _manner(family, tokenizer), (*family.ends, family.eos))
     at_once = READ_ONWARD if family.length == "continue" else READ_AT_ONCE
     return FamilyEngine(
         runtime,
@@ -274,4 +300,10 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
         calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
         context=at_once if on_cpu(runtime) else 0,
         weights=weight_bytes(folder),
+        talker=talker,
+        notes=notes,
     )
+
+
+def _manner(family: Family, tokenizer: PretrainedTokenizer) -> Manner:
+    return Manner(family.block, family.shift, family.window, tokenizer.special(family.mask))

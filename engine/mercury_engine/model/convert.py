@@ -19,7 +19,7 @@ from mercury_engine.model.stored import TensorWriter, forget_pages, stored_tenso
 __all__ = ["WEIGHTS_FILE", "Converted", "Precision", "Report", "convert", "read_converted"]
 
 WEIGHTS_FILE = "weights.safetensors"
-COPIED = (CONFIG_FILE, TOKENIZER_FILE, "tokenizer_config.json", "generation_config.json")
+COPIED = (CONFIG_FILE, TOKENIZER_FILE, "tokenizer_config.json", "chat_template.jinja", "generation_config.json")
 REMEDY = "add the model again: `mercury-ls model add`"
 
 GROUPS = (128, 64, 32)

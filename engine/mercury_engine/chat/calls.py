@@ -1,0 +1,154 @@
+"""How a model writes that it calls tools: told from its own chat template, or else as Hermes models do."""
+
+import json
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mercury_engine.api import ChatRequest, Message, RequestError, Tool, ToolCall
+from mercury_engine.chat.template import ChatTemplate
+
+__all__ = ["HERMES", "CallFormat", "Dialogue", "Heard", "dialogue_of"]
+
+
+class CallFormat(Struct, frozen=True):
+    """A call is `before`, the name, `between`, the arguments and `after`; `apart` stands between two calls. Calls begin
+    where a text has the `trigger`."""
+
+    before: str
+    between: str
+    after: str
+    apart: str
+    trigger: str
+
+
+HERMES = CallFormat('<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>", "\n", "<tool_call>")
+
+TOOLS = """\
+You may call these tools, each described by a JSON schema:
+<tools>
+{}
+</tools>
+To call a tool, write its name and its arguments like this:
+<tool_call>
+{{"name": NAME, "arguments": ARGUMENTS}}
+</tool_call>"""
+
+
+class Heard(Struct, frozen=True):
+    """What an answer says: its text, the calls that are complete, and whether one has begun."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    calling: bool = False
+
+
+class Dialogue(Struct, frozen=True, eq=False):
+    """A template with its ways: `calls` and, unless it `has_tools` itself, tools that are described in a system
+    message; `end` is the special token that ends an answer."""
+
+    template: ChatTemplate
+    calls: CallFormat
+    has_tools: bool
+    end: str
+
+    def render(self, request: ChatRequest) -> str:
+        tools = () if request.tool_choice == "none" else request.tools
+        if self.has_tools:
+            return self.template.render(request.messages, tools)
+        return self.template.render([*_described(request.messages, tools)])
+
+    def read(self, text: str, turn: int) -> Heard:
+        """`turn` makes the ids of calls new in a conversation."""
+        said, trigger, rest = text.partition(self.calls.trigger)
+        if not trigger:
+            return Heard(text)
+        form, rest = self.calls, trigger + rest
+        opening = form.before[form.before.index(form.trigger) :]
+        calls: list[ToolCall] = []
+        while rest.startswith(opening):
+            name, _, written = rest[len(opening) :].partition(form.between)
+            end = _end_of_object(written)
+            if not end or not written[end:].startswith(form.after):
+                break
+            calls.append(ToolCall(f"{turn:06x}{len(calls):03x}"[-9:], name, written[:end]))
+            rest = written[end + len(form.after) :].removeprefix(form.apart)
+            opening = form.before if rest.startswith(form.before) else opening
+        return Heard(said.rstrip("\n"), tuple(calls), True)
+
+
+def _end_of_object(text: str) -> int:
+    """The length of the JSON value that a text begins with, 0 if it is not complete."""
+    try:
+        return json.JSONDecoder().raw_decode(text)[1]
+    except (ValueError, RecursionError):
+        return 0
+
+
+def dialogue_of(template: ChatTemplate) -> Dialogue:
+    end = _end(template)
+    calls = _format_of(template, end)
+    return Dialogue(template, calls or HERMES, calls is not None, end)
+
+
+NAME, KEY, TEXT = "get_probe", "probed", "probed text"
+PROBE = Tool(NAME, "", json.dumps({"type": "object", "properties": {KEY: {"type": "string"}}}))
+ASKED = Message("user", "probe")
+CALLED = ToolCall("000000000", NAME, json.dumps({KEY: "it"}))
+
+
+def _end(template: ChatTemplate) -> str:
+    rendered = template.render([ASKED, Message("assistant", TEXT)], answer=False)
+    return template.first_special(rendered.rpartition(TEXT)[2])
+
+
+def _format_of(template: ChatTemplate, end: str) -> CallFormat | None:
+    """None if the template does not know tools, or writes calls in a way that is not name, then arguments."""
+
+    def written(*calls: ToolCall) -> str:
+        called = Message("assistant", calls=calls)
+        whole = template.render([ASKED, called], [PROBE], answer=False)
+        return whole.removeprefix(asked).partition(end)[0] if end else whole.removeprefix(asked)
+
+    try:
+        asked = template.render([ASKED], [PROBE])
+        one, two = written(CALLED), written(CALLED, replace(CALLED, id="000000001"))
+    except RequestError:
+        return None
+    found = re.fullmatch(f"(.*?){NAME}(.*?){re.escape(CALLED.arguments)}(.*)", one, re.DOTALL)
+    if NAME not in asked or found is None or not found[1].strip() or not found[2].strip():
+        return None
+    before, between, after = found.groups()
+    second = two[len(before + NAME + between + CALLED.arguments + after) :] if two.startswith(one) else ""
+    apart = second.partition(before.lstrip("\n") or before)[0] if NAME in second else "\n"
+    trigger = template.first_special(before) or before.strip("\n")
+    return CallFormat(before.lstrip("\n"), between, after, apart, trigger)
+
+
+def _described(messages: Sequence[Message], tools: Sequence[Tool]) -> Sequence[Message]:
+    """The conversation for a template that knows no tools."""
+    told = [_told(message) for message in messages]
+    if not tools:
+        return told
+    written = [
+        json.dumps({"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)})
+        for tool in tools
+    ]
+    system = TOOLS.format("\n".join(written))
+    if told and told[0].role == "system":
+        return [replace(told[0], content=f"{told[0].content}\n\n{system}"), *told[1:]]
+    return [Message("system", system), *told]
+
+
+def _told(message: Message) -> Message:
+    if message.role == "tool":
+        return Message("user", f"<tool_response>\n{message.content}\n</tool_response>")
+    calls = HERMES.apart.join(spelled(HERMES, call.name, call.arguments) for call in message.calls)
+    said = "\n".join(filter(None, (message.content, calls)))
+    return Message(message.role, said) if message.calls else message
+
+
+def spelled(form: CallFormat, name: str, arguments: str) -> str:
+    return f"{form.before}{name}{form.between}{arguments}{form.after}"

@@ -1,0 +1,305 @@
+"""Grammars that answers keep to, walked token by token: JSON of a schema, and calls of tools, by llguidance."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mercury_engine.api import ChatRequest, EngineError, RequestError, Tool
+from mercury_engine.chat.calls import CallFormat
+from mercury_engine.chat.vocabulary import AnswerVocabulary
+
+__all__ = ["Grammars", "Guide", "MatcherGuide"]
+
+EXTRA = "JSON schemas and tools need the extra `chat`: `pip install 'mercury-ls[chat]'`"
+AS_PYTHON = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
+"""JSON as `json.dumps` writes it, which is what models see in most prompts; free white space is a way to loop."""
+
+MOST_CALLS = 8
+CLOSING_BYTES = 8192
+"""The longest ending that is searched for."""
+
+CLOSERS = b'"}],:'
+OPENERS = b"{[\\"
+"""Which bytes bring a JSON text to its end, the first that is allowed; and which lead away from it."""
+
+END = 256
+
+
+class Guide(Protocol):
+    """Where an answer stands in its grammar."""
+
+    def allowed(self) -> np.ndarray | None:
+        """The tokens that may come next; None is any text."""
+        ...
+
+    def forced(self) -> list[int]:
+        """The tokens that must come next, as far as there is no choice."""
+        ...
+
+    def take(self, token: int) -> bool:
+        """Whether the token was allowed; only then it is taken. The end is no token of the answer."""
+        ...
+
+    def back(self, count: int) -> None:
+        """Take back so many tokens."""
+        ...
+
+    def closing(self) -> list[int] | None:
+        """Tokens that would make the answer complete, few of them; None if none were found."""
+        ...
+
+
+class Grammars:
+    """Compiles the grammars of one model."""
+
+    def __init__(self, vocabulary: AnswerVocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._tokens: Any = None
+        self._bytes: Any = None
+
+    def guide(self, request: ChatRequest, form: CallFormat) -> Guide | None:
+        """What the answer must keep to; None where that is nothing."""
+        tools = _callable(request)
+        if not tools and not request.schema:
+            return None
+        if request.tool_choice == "auto" and not request.schema:
+            grammar = self._compiled(["start: calls", *_call_rules(tools, form)])
+            skipped = form.before.partition(form.trigger)[0].encode()
+            grammar.begin(skipped)
+            return TriggeredGuide(self._vocabulary, form.trigger, grammar.copy)
+        starts = ["calls"] if tools else []
+        rules = _call_rules(tools, form) if tools else []
+        if request.schema and (request.tool_choice in ("auto", "none") or not tools):
+            starts.append("answer")
+            rules.append(f"answer: %json {_schema(request.schema, 'the schema')}")
+        return self._compiled([f"start: {' | '.join(starts)}", *rules])
+
+    def _compiled(self, rules: Sequence[str]) -> "MatcherGuide":
+        llguidance = _library()
+        if self._tokens is None:
+            self._tokens, self._bytes = _tokens_of(self._vocabulary), _bytes()
+        grammar = llguidance.LLMatcher.grammar_from_lark("\n".join(rules))
+        matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0)
+        if matcher.is_error():
+            raise RequestError(f"this schema cannot be kept to: {_reason(matcher.get_error())}")
+        return MatcherGuide(self._vocabulary, matcher, llguidance.LLMatcher(self._bytes, grammar, log_level=0))
+
+
+class MatcherGuide:
+    """A grammar's state after the tokens taken so far, and the same after their bytes, where endings are looked for: of
+    257 symbols each step costs microseconds."""
+
+    def __init__(self, vocabulary: AnswerVocabulary, matcher: Any, spelled: Any) -> None:
+        self._vocabulary = vocabulary
+        self._matcher = matcher
+        self._spelled = spelled
+        self._sizes: list[int] = []
+
+    def copy(self) -> "MatcherGuide":
+        copied = MatcherGuide(self._vocabulary, self._matcher.deep_copy(), self._spelled.deep_copy())
+        copied._sizes = [*self._sizes]
+        return copied
+
+    def begin(self, spelled: bytes) -> bool:
+        """Take what is written already."""
+        tokens = [*self._each(spelled)]
+        if self._matcher.try_consume_tokens(tokens) != len(tokens):
+            return False
+        return self._spelled.try_consume_tokens([*spelled]) == len(spelled)
+
+    def allowed(self) -> np.ndarray:
+        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        allowed = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
+        if self._matcher.is_error():
+            raise EngineError(f"the grammar of the answer failed: {_reason(self._matcher.get_error())}")
+        return allowed[allowed < self._vocabulary.size]
+
+    def forced(self) -> list[int]:
+        return [token for token in self._matcher.compute_ff_tokens() if token not in self._vocabulary.ends]
+
+    def take(self, token: int) -> bool:
+        spelled = self._vocabulary.bytes[token]
+        if not spelled or self._matcher.try_consume_tokens([token]) != 1:
+            return False
+        if self._spelled.try_consume_tokens([*spelled]) != len(spelled):
+            raise EngineError(f"the grammar of the answer takes {spelled!r} as a token and not as bytes")
+        self._sizes.append(len(spelled))
+        return True
+
+    def back(self, count: int) -> None:
+        if count:
+            self._matcher.rollback(count)
+            self._spelled.rollback(sum(self._sizes[-count:]))
+            del self._sizes[-count:]
+
+    def closing(self) -> list[int] | None:
+        spelled = _ending(self._spelled.deep_copy())
+        if spelled is None:
+            return None
+        for tokens in (self._encoded(spelled), [*self._each(spelled)]):
+            if self._matcher.validate_tokens(tokens) == len(tokens):
+                return tokens
+        return None
+
+    def _encoded(self, spelled: bytes) -> list[int]:
+        """A character that has begun is finished byte by byte."""
+        start = next((at for at, byte in enumerate(spelled) if byte & 0xC0 != 0x80), len(spelled))
+        return [*self._each(spelled[:start]), *self._vocabulary.encode(spelled[start:].decode("utf-8", "replace"))]
+
+    def _each(self, spelled: bytes) -> list[int]:
+        return [self._vocabulary.bytes.index(bytes([byte])) for byte in spelled]
+
+
+class TriggeredGuide:
+    """Any text, until it has the `trigger`: from there on a grammar."""
+
+    def __init__(self, vocabulary: AnswerVocabulary, trigger: str, grammar: Callable[[], MatcherGuide]) -> None:
+        self._vocabulary = vocabulary
+        self._trigger = trigger.encode()
+        self._grammar = grammar
+        self._inner: MatcherGuide | None = None
+        self._texts: list[bytes] = [b""]
+        self._inside = 0
+
+    def allowed(self) -> np.ndarray | None:
+        return self._inner.allowed() if self._inner else None
+
+    def forced(self) -> list[int]:
+        return self._inner.forced() if self._inner else []
+
+    def take(self, token: int) -> bool:
+        if self._inner:
+            taken = self._inner.take(token)
+            self._inside += taken
+            return taken
+        text = self._texts[-1] + self._vocabulary.bytes[token]
+        at = text.find(self._trigger)
+        if at >= 0:
+            inner = self._grammar()
+            if not inner.begin(text[at:]):
+                return False
+            self._inner = inner
+        self._texts.append(text)
+        return True
+
+    def back(self, count: int) -> None:
+        inside = min(count, self._inside)
+        if self._inner:
+            self._inner.back(inside)
+            self._inside -= inside
+        if count > inside:
+            self._inner = None
+            del self._texts[inside - count :]
+
+    def closing(self) -> list[int] | None:
+        return self._inner.closing() if self._inner else []
+
+
+def _ending(matcher: Any) -> bytes | None:
+    """A short way to the end: what closes first, openers last, and of all else what was written longest ago, so that no
+    pattern is repeated for ever."""
+    written, last = bytearray(), [0] * END
+    while not matcher.is_accepting():
+        if len(written) >= CLOSING_BYTES:
+            return None
+        step = matcher.compute_ff_bytes() or bytes([_closest(matcher, last)])
+        if matcher.try_consume_tokens([*step]) != len(step):
+            return None
+        written += step
+        for at, byte in enumerate(step):
+            last[byte] = len(written) + at
+    return bytes(written)
+
+
+def _closest(matcher: Any, last: Sequence[int]) -> int:
+    bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
+    allowed = [byte for byte in np.flatnonzero(bits).tolist() if byte < END]
+    closer = next((byte for byte in CLOSERS if byte in allowed), None)
+    if closer is not None:
+        return closer
+    return min(allowed, key=lambda byte: (byte in OPENERS, last[byte], byte))
+
+
+def _callable(request: ChatRequest) -> Sequence[Tool]:
+    if request.tool_choice in ("auto", "required"):
+        return request.tools
+    return [tool for tool in request.tools if tool.name == request.tool_choice]
+
+
+def _call_rules(tools: Sequence[Tool], form: CallFormat) -> list[str]:
+    names = [f"call_{number}" for number in range(len(tools))]
+    written = [f"{name}: {_call(tool, form)}" for name, tool in zip(names, tools, strict=True)]
+    apart = f"{json.dumps(form.apart)} " if form.apart else ""
+    return [f"calls: call ({apart}call){{0,{MOST_CALLS - 1}}}", f"call: {' | '.join(names)}", *written]
+
+
+def _call(tool: Tool, form: CallFormat) -> str:
+    before, after = f"{form.before}{tool.name}{form.between}", form.after
+    arguments = f"%json {_schema(tool.parameters, f'the parameters of {tool.name}')}"
+    return " ".join([json.dumps(before), arguments, *([json.dumps(after)] if after else [])])
+
+
+def _schema(text: str, whose: str) -> str:
+    """A schema with white space as `json.dumps` writes it."""
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"{whose} is not JSON ({error})") from error
+    if schema is True:
+        schema = {}
+    if not isinstance(schema, dict):
+        raise RequestError(f"{whose} is {text[:40]}, no JSON schema: it must be an object")
+    return json.dumps({**schema, "x-guidance": AS_PYTHON})
+
+
+def _reason(error: str) -> str:
+    return error.partition("\n")[0].removeprefix("failed to compile JSON schema: ")[:300]
+
+
+def _library() -> Any:
+    try:
+        import llguidance
+    except ImportError as error:
+        raise EngineError(EXTRA) from error
+    return llguidance
+
+
+class _Tokens:
+    """A vocabulary as llguidance reads it."""
+
+    bos_token_id = None
+
+    def __init__(self, tokens: Sequence[bytes], ends: Sequence[int], encode: Any) -> None:
+        self.tokens = tokens
+        self.eos_token_id = ends[0]
+        self.special_token_ids = ends
+        self._encode = encode
+
+    def __call__(self, text: Any) -> list[int]:
+        return self._encode(text)
+
+
+def _tokens_of(vocabulary: AnswerVocabulary) -> Any:
+    from llguidance import LLTokenizer, TokenizerWrapper
+
+    ends = sorted(vocabulary.ends)
+
+    def encode(text: str) -> list[int]:
+        if isinstance(text, bytes):
+            raise TypeError("characters only")
+        return vocabulary.encode(text)
+
+    named = [b"<end>" if token in vocabulary.ends else spelled for token, spelled in enumerate(vocabulary.bytes)]
+    return LLTokenizer(TokenizerWrapper(_Tokens(named, ends, encode)), n_vocab=vocabulary.size, eos_token=ends)
+
+
+def _bytes() -> Any:
+    from llguidance import LLTokenizer, TokenizerWrapper
+
+    tokens = [*(bytes([byte]) for byte in range(END)), b"<end>"]
+    wrapped = TokenizerWrapper(
+        _Tokens(tokens, [END], lambda text: [*(text if isinstance(text, bytes) else text.encode())])
+    )
+    return LLTokenizer(wrapped, slices=[])

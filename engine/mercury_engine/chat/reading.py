@@ -1,0 +1,118 @@
+"""A conversation as a model reads it: what is encoded of it, and the forwards over the slots behind it.
+
+Shapes: R rows of a forward, C cached columns, S slots, V vocabulary.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from mercury_engine.model.runtime import Cache, Rows, Runtime
+
+__all__ = ["CANVAS", "Canvas", "Kept", "Manner"]
+
+CANVAS = 32
+"""Slots that are written together where a model has no blocks of its own (LLaDA is evaluated with this size)."""
+
+AT_ONCE = 256
+"""Rows of one forward while a conversation is read; more would keep a request from stopping."""
+
+
+class Manner(Struct, frozen=True):
+    """How a model reads and writes. Each `block` of tokens sees itself and what is before it; with 0, everything sees
+    everything, and 1 is left to right. `shift`: the logits of a row are for the token behind it. Slots in a later
+    `window` of a block wait. `mask` is the token of an open slot."""
+
+    block: int = 0
+    shift: bool = False
+    window: int = 0
+    mask: int = -1
+
+
+class Kept:
+    """What stays encoded of a conversation between turns: `ids` in the cache; and `tokens`, the whole conversation when
+    it stood as `text`, because what a model says is not always spelled as its tokenizer would. `read` counts the rows
+    of forwards."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.ids: list[int] = []
+        self.text = ""
+        self.tokens: list[int] = []
+        self.read = 0
+
+    def keep(self, count: int) -> None:
+        self.cache.truncate(count)
+        del self.ids[count:]
+
+
+class Canvas:
+    """The slots behind a conversation.
+
+    Where everything sees everything, what is encoded lasts all the same, although it would see what is said later: the
+    prefix cache of Fast-dLLM (Wu et al. 2025). If that is not `exact` enough, each forward reads everything.
+    """
+
+    def __init__(self, runtime: Runtime, manner: Manner, kept: Kept, *, exact: bool = False) -> None:
+        self._runtime = runtime
+        self._manner = manner
+        self._kept = kept
+        self._exact = exact and not manner.block
+        self._carried_V: np.ndarray | None = None
+
+    def begin(self, ids: Sequence[int]) -> None:
+        """Keep what is encoded of a conversation that now has these tokens."""
+        both = zip(self._kept.ids, ids, strict=False)
+        common = next((at for at, (old, new) in enumerate(both) if old != new), min(len(self._kept.ids), len(ids)))
+        block = self._manner.block
+        lasting = self._lasting(ids)
+        most = lasting - block if block and self._manner.shift and lasting == len(ids) else lasting
+        self._kept.keep(max(0, min(common, most)) // (block or 1) * (block or 1) if not self._exact else 0)
+
+    def catch_up(self, ids: Sequence[int]) -> Iterator[None]:
+        """Encode all but what fits into the forward that reads the slots; each yield is a forward."""
+        whole = AT_ONCE // (self._manner.block or 1) * (self._manner.block or 1) or self._manner.block
+        while not self._exact and self._lasting(ids) - len(self._kept.ids) > whole:
+            start = len(self._kept.ids)
+            self._forward(ids[start : start + whole], [], [])
+            yield
+
+    def slots(self, ids: Sequence[int]) -> int:
+        block = self._manner.block
+        return block - len(ids) % block if block else CANVAS
+
+    def logits(self, ids: Sequence[int], slots: Sequence[int]) -> np.ndarray:
+        """The logits of each slot behind the conversation `ids`; negative slots are open."""
+        manner, start = self._manner, len(self._kept.ids)
+        lasting = start if self._exact else self._lasting(ids)
+        new, head = ids[start:lasting], ids[lasting:]
+        drafted = [] if manner.block == 1 else [manner.mask if slot < 0 else slot for slot in slots]
+        first = len(new) + len(head) - manner.shift
+        wanted = [row for row in range(first, first + len(slots)) if row >= 0]
+        logits_WV = self._forward(new, [*head, *drafted], wanted)
+        if first < 0:
+            return np.concatenate([self._carried_V[None], logits_WV])
+        if manner.shift and not head:
+            self._carried_V = logits_WV[0].copy()
+        return logits_WV
+
+    def _lasting(self, ids: Sequence[int]) -> int:
+        """How many tokens can be encoded for good: whole blocks, or all but the one that predicts the first slot."""
+        block = self._manner.block
+        return len(ids) // block * block if block else len(ids) - self._manner.shift
+
+    def _forward(self, new: Sequence[int], rest: Sequence[int], wanted: Sequence[int]) -> np.ndarray:
+        """`new` tokens are kept, the `rest` is not; slots see both."""
+        cache = self._kept.cache
+        ids = np.array([*new, *rest], np.int32)
+        positions = np.arange(cache.length, cache.length + len(ids), dtype=np.int32)
+        block = self._manner.block
+        group_R = positions // block if block else np.arange(len(ids)) >= len(new)
+        mask_RC = np.concatenate([np.ones((len(ids), cache.length), bool), group_R[:, None] >= group_R[None]], 1)
+        forward = self._runtime.forward(Rows(ids, positions, mask_RC=mask_RC, wanted=list(wanted)), cache)
+        if new:
+            cache.append(forward, range(len(new)))
+            self._kept.ids += new
+        self._kept.read += len(ids)
+        return forward.logits_WV

@@ -1,0 +1,313 @@
+"""Answers conversations: block by block, or under a grammar from the left on; each forward is one `Said`."""
+
+import codecs
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from mercury_engine.api import ChatRequest, EngineError, RequestError, Said, Slot
+from mercury_engine.chat.calls import Dialogue, Heard, dialogue_of
+from mercury_engine.chat.drafting import PACES, Block, Settled, walk
+from mercury_engine.chat.grammar import Grammars, Guide
+from mercury_engine.chat.reading import CANVAS, Canvas, Kept, Manner
+from mercury_engine.chat.template import ChatTemplate, read_source
+from mercury_engine.chat.vocabulary import AnswerVocabulary, Chooser
+from mercury_engine.model.runtime import Runtime
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
+
+__all__ = ["Talker", "open_talker"]
+
+KEPT = 256 << 20
+"""Bytes of conversations that stay encoded; the last one stays in any case."""
+
+Result = TypeVar("Result")
+
+
+class Talker:
+    """One model in conversation. `forwards` counts them, and `rows` the tokens that they read."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        tokenizer: PretrainedTokenizer,
+        manner: Manner,
+        dialogue: Dialogue,
+        ends: Sequence[str] = (),
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        calls = dialogue.calls
+        spelled = "".join((calls.before, calls.between, calls.after, calls.apart))
+        names = [name for name in dict.fromkeys([dialogue.end, *ends]) if name and name not in spelled]
+        self.runtime = runtime
+        self.manner = manner
+        self.dialogue = dialogue
+        self.vocabulary = AnswerVocabulary(tokenizer, runtime.config.vocabulary, names, spelled)
+        self.grammars = Grammars(self.vocabulary)
+        self.clock = clock
+        self.forwards = 0
+        self.rows = 0
+        self.forward_ms = 0.0
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+
+    @property
+    def bytes(self) -> int:
+        return sum(kept.cache.bytes for kept in self._kept.values())
+
+    def chat(self, request: ChatRequest) -> Iterator[Said]:
+        with self._place(request.session) as kept:
+            yield from Answer(self, request, kept).run()
+
+    def timed(self, forwards: Iterator[Result]) -> Iterator[Result]:
+        started = self.clock()
+        for result in forwards:
+            self.forwards += 1
+            self.forward_ms = (self.clock() - started) * 1000
+            yield result
+            started = self.clock()
+
+    @contextmanager
+    def _place(self, session: str) -> Iterator[Kept]:
+        """What is encoded of a conversation, for one answer at a time: another that comes meanwhile begins anew."""
+        kept = self._kept.pop(session, None) or Kept(self.runtime.cache())
+        try:
+            yield kept
+        finally:
+            self.rows += kept.read
+            kept.read = 0
+            self._kept[session] = kept
+            while len(self._kept) > 1 and self.bytes > KEPT:
+                self._kept.popitem(last=False)
+
+
+class Answer:
+    """One answer while it is written: what is certain for good, and behind it the block that is being denoised."""
+
+    def __init__(self, model: "Talker", request: ChatRequest, kept: Kept) -> None:
+        self._started = model.clock()
+        self._model = model
+        self._request = request
+        self._kept = kept
+        self._pace = PACES[request.effort]
+        self._chooser = Chooser(model.vocabulary, request.temperature, request.seed)
+        self._calls = bool(request.tools) and request.tool_choice != "none"
+        self._guide = model.grammars.guide(request, model.dialogue.calls)
+        self._ending = self._guide.closing() if self._guide else None
+        self._rendered = model.dialogue.render(request)
+        self._prompt = self._encoded()
+        self._ids = list(self._prompt)
+        self._most = self._room()
+        self._closes = self._ending is not None and len(self._ending) <= self._most
+        self._canvas = Canvas(model.runtime, model.manner, kept, exact=request.effort == "high")
+        self._written: list[Settled] = []
+        self._revised: set[int] = set()
+        self._block: Block | None = None
+        self._stopped_at: int | None = None
+        self._step = 0
+
+    def run(self) -> Iterator[Said]:
+        """Past its deadline it ends without another forward."""
+        self._canvas.begin(self._prompt)
+        for _ in self._model.timed(self._canvas.catch_up(self._prompt)):
+            self._step += 1
+            if self._is_late:
+                break
+            yield self._said()
+        finish = self._cut_short() if self._is_late else ""
+        while not finish:
+            (finish,) = self._model.timed(self._forward())
+            self._step += 1
+            if not finish and self._is_late:
+                finish = self._cut_short()
+            if finish:
+                break
+            yield self._said()
+        self._remember()
+        yield self._said(finish)
+
+    def _forward(self) -> Iterator[str]:
+        """Why the answer ends after one forward, "" if it goes on."""
+        yield self._write_freely() if self._guide is None else self._write_along(self._guide)
+
+    def _write_freely(self) -> str:
+        start = len(self._ids) % self._model.manner.block if self._model.manner.block else 0
+        count, window, ends = self._canvas.slots(self._ids), self._model.manner.window, self._model.vocabulary.ends
+        block = self._block = self._block or Block(count, self._pace, ends, window=window, start=start)
+        block.settle(self._canvas.logits(self._ids, block.ids), self._chooser)
+        leading = block.leading
+        if self._finds_stop([*self._written, *leading]):
+            return self._finished(leading, "stop")
+        left = self._most - len(self._written)
+        if len(leading) >= left and block.end != left:
+            return self._finished(leading[:left], "length")
+        if block.open:
+            return ""
+        return self._finished(leading, "stop" if block.end < count else "")
+
+    def _finished(self, tokens: Sequence[Settled], finish: str) -> str:
+        if self._block:
+            self._revised |= {len(self._written) + at for at in self._block.revised}
+        self._block = None
+        self._written += tokens
+        self._ids += [token for token, _ in tokens]
+        return finish
+
+    def _write_along(self, guide: Guide) -> str:
+        room, ends = self._most - len(self._written), self._model.vocabulary.ends
+        logits_SV = self._canvas.logits(self._ids, [-1] * self._canvas.slots(self._ids))
+        walked = walk(guide, logits_SV, self._chooser, ends, self._pace, room)
+        if walked.ended:
+            return self._finished(walked.tokens, "stop")
+        tokens = self._that_can_close(guide, walked.tokens, room) if self._closes else walked.tokens
+        self._finished(tokens, "")
+        if guide.allowed() is None:  # text, in which a call may begin
+            stopped = self._finds_stop(self._written)
+            return "stop" if stopped else "length" if not tokens or len(tokens) == room else ""
+        if not tokens or (self._closes and len(tokens) + len(self._ending or ()) == room):
+            return self._cut_short()
+        return "length" if len(tokens) == room else ""
+
+    def _that_can_close(self, guide: Guide, tokens: list[Settled], room: int) -> list[Settled]:
+        """As many of the tokens as leave room for an ending."""
+        kept = list(tokens)
+        while kept:
+            ending = guide.closing()
+            if ending is not None and len(ending) <= room - len(kept):
+                self._ending = ending
+                break
+            guide.back(1)
+            kept.pop()
+        return kept
+
+    def _cut_short(self) -> str:
+        """Under a grammar, with the shortest known ending; else where it stands."""
+        if self._guide is None:
+            return self._finished(self._block.leading if self._block else (), "length")
+        if not self._closes or self._guide.allowed() is None:
+            return "length"
+        return self._finished([(token, 1.0) for token in self._ending or ()], "stop")
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether another forward would end after the deadline."""
+        deadline = self._request.deadline_ms
+        return deadline is not None and self._elapsed_ms + self._model.forward_ms >= deadline
+
+    @property
+    def _elapsed_ms(self) -> float:
+        return (self._model.clock() - self._started) * 1000
+
+    def _encoded(self) -> list[int]:
+        """The tokens of the conversation; where it goes on from what was said here, with the tokens that said it."""
+        template, kept = self._model.dialogue.template, self._kept
+        if kept.text and self._rendered.startswith(kept.text):
+            return [*kept.tokens, *template.encode(self._rendered[len(kept.text) :])]
+        return template.encode(self._rendered)
+
+    def _remember(self) -> None:
+        if self._stopped_at is None:
+            said = self._model.vocabulary.spell(token for token, _ in self._written)
+            self._kept.text, self._kept.tokens = self._rendered + said.decode("utf-8", "replace"), self._ids
+
+    def _room(self) -> int:
+        """The tokens that the answer may have."""
+        context = self._model.runtime.config.context
+        room = context - len(self._prompt) - max(CANVAS, self._model.manner.block)
+        if room < 1:
+            raise RequestError(
+                f"the conversation has {len(self._prompt)} tokens, and the model reads {context} with its answer: "
+                "send fewer or shorter messages"
+            )
+        return min(self._request.most_tokens, room)
+
+    def _finds_stop(self, tokens: Sequence[Settled]) -> bool:
+        """Whether what is said has a stop string, before which it ends."""
+        text = self._text(tokens)[0]
+        found = [at for stop in self._request.stops if stop and (at := text.find(stop)) >= 0]
+        self._stopped_at = min(found, default=None)
+        return bool(found)
+
+    def _said(self, finish: str = "") -> Said:
+        written, certain = self._text(self._written)
+        shown = [slot or guess for slot, guess in zip(*self._drafted, strict=True) if slot or guess]
+        heard = self._heard(self._text([*self._written, *shown])[0] if shown else written)
+        settled = self._heard(written[:certain])
+        held = 0 if finish else self._held_back(settled.text)
+        if finish and heard.calls:
+            finish = "tool_calls"
+        return Said(
+            self._step,
+            heard.text,
+            settled=len(heard.text) if finish else len(settled.text) - held,
+            calls=settled.calls,
+            final=bool(finish),
+            finish=finish,
+            prompt_tokens=len(self._prompt),
+            answer_tokens=len(self._written) + (len(self._block.leading) if self._block else 0),
+            slots=tuple(self._slots()) if self._request.slots else (),
+        )
+
+    @property
+    def _drafted(self) -> tuple[list[Settled | None], list[Settled | None]]:
+        """The slots of the block up to its end, and what the model would put into those that are open."""
+        if self._block is None:
+            return [], []
+        return self._block.slots[: self._block.end], self._block.guesses[: self._block.end]
+
+    def _heard(self, text: str) -> Heard:
+        text = text[: self._stopped_at]
+        return self._model.dialogue.read(text, self._turn) if self._calls else Heard(text)
+
+    @property
+    def _turn(self) -> int:
+        return len(self._request.messages)
+
+    def _held_back(self, text: str) -> int:
+        """How much of the end may be the beginning of a stop or of a call."""
+        marks = [*self._request.stops, *([self._model.dialogue.calls.trigger] if self._calls else [])]
+        longest = max(map(len, marks), default=0)
+        return next(
+            (
+                size
+                for size in range(min(longest, len(text)), 0, -1)
+                if any(len(mark) > size and mark.startswith(text[-size:]) for mark in marks)
+            ),
+            0,
+        )
+
+    def _text(self, tokens: Sequence[Settled]) -> tuple[str, int]:
+        """The text of tokens, and how much of it no further token changes."""
+        spelled = self._model.vocabulary.spell(token for token, _ in tokens)
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        certain = decoder.decode(spelled)
+        return certain + decoder.decode(b"", final=True), len(certain)
+
+    def _slots(self) -> Iterator[Slot]:
+        spell = self._model.vocabulary.spell
+        for at, (token, probability) in enumerate(self._written):
+            text = spell([token]).decode("utf-8", "replace")
+            yield Slot(text, probability, settled=True, revised=at in self._revised)
+        block = self._block
+        for at, slot in enumerate(block.slots[: block.end] if block else ()):
+            if slot is None:
+                yield Slot("")
+            else:
+                text = spell([slot[0]]).decode("utf-8", "replace")
+                yield Slot(text, slot[1], settled=False, revised=at in block.revised)
+
+
+def open_talker(
+    folder: Path, runtime: Runtime, tokenizer: PretrainedTokenizer, manner: Manner, ends: Sequence[str] = ()
+) -> tuple[Talker | None, tuple[str, ...]]:
+    """None for a model that was not trained to chat; and for one that was and cannot, with a note that says why."""
+    try:
+        source = read_source(folder)
+        if source is None:
+            return None, ()
+        dialogue = dialogue_of(ChatTemplate(source, tokenizer))
+    except EngineError as error:
+        return None, (f"cannot chat: {error}",)
+    return Talker(runtime, tokenizer, manner, dialogue, [*ends, source.names.get("eos_token", "")]), ()
