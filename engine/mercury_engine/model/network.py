@@ -19,7 +19,7 @@ from mercury_engine.model.export import read
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
-__all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "save"]
+__all__ = ["KeyValues", "Model", "assemble", "attend_dense", "create", "load", "rotations", "save"]
 
 KeyValues = Sequence[tuple[Tensor, Tensor]]
 """For each layer the keys and values of some rows, BKTE; keys are normed and rotated."""
@@ -188,7 +188,7 @@ class Model(nn.Module):
         configs with role scalars. `hints_BTH` are the hints of each row, for a model
         that has them; None means empty ones.
         """
-        rotation = _rotations(positions_BT, self.config)
+        rotation = rotations(positions_BT, self.config)
         x_BTD = self.embedding(ids_BT)
         if self.config.embedding_scale != 1:
             x_BTD = x_BTD * self.config.embedding_scale
@@ -216,7 +216,7 @@ class Model(nn.Module):
         return self.trust(hidden_RD) * (hints_RH != PAD)
 
 
-def _rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
+def rotations(positions_BT: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
     """Cosines and sines of each row's angles, B1TE, in float32; both halves of a head share them."""
     steps = torch.arange(0, config.head_width, 2, device=positions_BT.device, dtype=torch.float32)
     frequencies = config.rope_theta ** (-steps / config.head_width)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -17,6 +17,7 @@ from mercury_engine.tokens.vocabulary import PAD
 
 __all__ = [
     "Cache",
+    "Choices",
     "Forward",
     "Pass",
     "Passes",
@@ -63,10 +64,10 @@ class Rows:
     """The rows of one forward. `mask_RC` covers the cached columns, then the rows themselves; None is causal.
 
     `drafting_R` marks canvas rows, `wanted` are the rows whose logits are needed. Without `hints_RH` a model with hints
-    reads empty ones.
+    reads empty ones. Choices are only made with `permitted_V`, the tokens to choose among.
     """
 
-    __slots__ = ("drafting_R", "hints_RH", "ids_R", "mask_RC", "positions_R", "wanted")
+    __slots__ = ("drafting_R", "hints_RH", "ids_R", "mask_RC", "permitted_V", "positions_R", "wanted")
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class Rows:
         drafting_R: np.ndarray | None = None,
         wanted: Sequence[int] | None = None,
         hints_RH: np.ndarray | None = None,
+        permitted_V: np.ndarray | None = None,
     ):
         self.ids_R = ids_R
         self.positions_R = positions_R
@@ -85,12 +87,27 @@ class Rows:
         hinted = hints_RH is not None and hints_RH.shape[1] > 0
         self.hints_RH = hints_RH if hinted else np.full((len(ids_R), HINTS), PAD, np.int32)
         self.wanted = range(len(ids_R)) if wanted is None else wanted
+        self.permitted_V = permitted_V
+
+
+class Choices(NamedTuple):
+    """For each wanted row the likeliest permitted token, its probability among those, their entropy in nats, and how
+    much more probable it is than the next. Token -1 and NaN where logits are no distribution."""
+
+    ids_W: np.ndarray
+    probability_W: np.ndarray
+    entropy_W: np.ndarray
+    margin_W: np.ndarray
 
 
 class Forward(Protocol):
-    """The result of one forward: float32 logits of the wanted rows, and keys and values for `Cache.append`."""
+    """The result of one forward: float32 logits of the wanted rows, and keys and values for `Cache.append`.
+
+    `choices` where the device makes them, which saves bringing the logits home; else None.
+    """
 
     logits_WV: np.ndarray
+    choices: Choices | None
 
 
 class Cache(Protocol):

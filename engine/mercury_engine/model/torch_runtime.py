@@ -1,6 +1,7 @@
 """The torch runtime: the reference model on a CPU or a GPU, numpy in and out."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,10 @@ from torch import Tensor
 from mercury_engine.model.adapter import adapted, dequantized, plain, read_adapter
 from mercury_engine.model.config import ModelConfig, ModelError
 from mercury_engine.model.export import SCALE, Weights, read
-from mercury_engine.model.network import KeyValues, Model, assemble
-from mercury_engine.model.runtime import Pass, Rows
+from mercury_engine.model.network import KeyValues, Model
+from mercury_engine.model.runtime import Pass, Rows, Runtime
 
-__all__ = ["PRECISIONS", "TorchCache", "TorchForward", "TorchRuntime", "of_weights", "open_torch"]
+__all__ = ["PRECISIONS", "TorchCache", "TorchForward", "TorchRuntime", "groups", "of_weights", "open_torch"]
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -29,6 +30,8 @@ class TorchForward:
     """Float32 logits in numpy; keys and values stay on their device."""
 
     __slots__ = ("fresh", "logits_WV")
+
+    choices = None
 
     def __init__(self, logits_WV: np.ndarray, fresh: KeyValues) -> None:
         self.logits_WV = logits_WV
@@ -110,7 +113,7 @@ class TorchRuntime:
     def forwards(self, passes: Sequence[Pass]) -> list[TorchForward]:
         """Batches passes of similar length, which need little padding."""
         found: dict[int, TorchForward] = {}
-        for group in _groups([len(one.rows.ids_R) for one in passes]):
+        for group in groups([len(one.rows.ids_R) for one in passes]):
             found |= zip(group, self._batched([passes[index] for index in group]), strict=True)
         return [found[index] for index in range(len(passes))]
 
@@ -166,18 +169,27 @@ class TorchRuntime:
 
 def open_torch(
     folder: Path, *, device: str | None = None, precision: str | None = None, adapter: Path | None = None
-) -> TorchRuntime:
+) -> Runtime:
     """By default on a GPU in bfloat16 if there is one, else on the CPU in float32."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     precision = precision or ("float32" if device == "cpu" else "bfloat16")
     config, weights = read(folder)
-    plain = dequantized(weights)
-    model = assemble(config, plain if adapter is None else adapted(plain, read_adapter(adapter, folder)))
-    return TorchRuntime(model, device=device, precision=precision)
+    if adapter is not None:
+        weights = adapted(dequantized(weights), read_adapter(adapter, folder))
+    return of_weights(config, weights, device=device, precision=precision)
 
 
-def of_weights(config: ModelConfig, weights: Weights, *, device: str, precision: str) -> TorchRuntime:
-    """Dequantised one by one, so that memory holds one of them in float32 at most."""
+def of_weights(config: ModelConfig, weights: Weights, *, device: str, precision: str) -> Runtime:
+    """On a GPU by our kernels, if Triton is installed and they serve such a model.
+
+    Else weights are dequantised one by one, so that memory holds one of them in float32 at most.
+    """
+    if device != "cpu" and find_spec("triton"):
+        from mercury_engine.model.gpu.runtime import GpuRuntime
+        from mercury_engine.model.gpu.weights import is_served
+
+        if is_served(config):
+            return GpuRuntime(config, weights, device=device, precision=precision)
     kind = PRECISIONS[precision]
     names = [name for name in weights if not name.endswith(SCALE)]
     moved = {name: torch.tensor(plain(weights, name)).to(device=device, dtype=kind) for name in names}
@@ -191,7 +203,7 @@ def _consecutive(rows: Sequence[int]) -> bool:
     return len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
 
 
-def _groups(lengths: Sequence[int]) -> list[list[int]]:
+def groups(lengths: Sequence[int]) -> list[list[int]]:
     """Indices to batch, in the order of their lengths: as many as fit into BATCH_ROWS once padded."""
     groups: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):

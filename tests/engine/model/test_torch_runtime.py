@@ -148,7 +148,7 @@ def test_passes_together_are_what_they_are_alone(drawn):
 
 def test_long_passes_do_not_pad_short_ones(monkeypatch):
     monkeypatch.setattr(module, "BATCH_ROWS", 40)
-    assert module._groups([17, 40, 1, 17]) == [[2, 0], [3], [1]]
+    assert module.groups([17, 40, 1, 17]) == [[2, 0], [3], [1]]
 
 
 def test_a_processor_batches_only_when_told_to():

@@ -1,0 +1,143 @@
+"""The inputs of a padded batch of passes in one array, which goes to the GPU in one copy.
+
+Shapes: B sequences, T rows of each, N rows of all, W wanted rows, P pages of a sequence, J tokens that a row gathers, U
+words of 32 rows.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.gpu.pages import PageCache, PagedForward
+from mercury_engine.model.runtime import Pass
+from mercury_engine.tokens.hints import HINTS
+from mercury_kernels.attention import PAGE
+
+__all__ = ["Bucket", "Inputs", "bucket_for", "fill", "layout"]
+
+ALIGNED = 32
+"""Numbers: every part begins where the kernels were compiled to load whole words of memory."""
+
+ROWS = (8, 16, 24, 40, 72, 136, 264)
+"""The canvases, each with room for eight rows before it, and a chunk of the context."""
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
+FEWEST_PAGES = 8
+LARGEST_GRAPH = 4096
+"""Rows: beyond that, starting kernels one by one costs nothing next to running them."""
+
+COARSE = 64
+
+
+class Bucket(NamedTuple):
+    """The sizes that a pass is padded to; each bucket has one graph, larger ones than `is_graph` none."""
+
+    batch: int
+    rows: int
+    wanted: int
+    pages: int
+
+    @property
+    def is_graph(self) -> bool:
+        return self.rows <= ROWS[-1] and self.batch * self.rows <= LARGEST_GRAPH
+
+
+class Inputs(NamedTuple):
+    """Views into one array, on the host or on the device."""
+
+    gathered_NJ: Tensor
+    positions_N: Tensor
+    slots_N: Tensor
+    drafting_N: Tensor
+    hints_NH: Tensor
+    lengths_B: Tensor
+    counts_B: Tensor
+    pages_BP: Tensor
+    bits_BTU: Tensor
+    wanted_W: Tensor
+
+
+def bucket_for(batch: int, rows: int, wanted: int, columns: int) -> Bucket:
+    """The smallest that holds so many sequences of so many rows, and so many columns, cached ones and new ones."""
+    batch = _smallest(batch, BATCHES, BATCHES[-1])
+    rows = _smallest(rows, ROWS, COARSE)
+    pages = FEWEST_PAGES
+    while pages * PAGE < columns:
+        pages *= 2
+    return Bucket(batch, rows, _smallest(wanted, (0, *ROWS), COARSE), pages)
+
+
+def layout(bucket: Bucket, config: ModelConfig) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:
+    """Where each part begins and its shape; the length of all of them."""
+    count, hints = bucket.batch * bucket.rows, HINTS if config.hints else 0
+    shapes = {
+        "gathered_NJ": (count, 1 + hints),
+        "positions_N": (count,),
+        "slots_N": (count,),
+        "drafting_N": (count,),
+        "hints_NH": (count, hints),
+        "lengths_B": (bucket.batch,),
+        "counts_B": (bucket.batch,),
+        "pages_BP": (bucket.batch, bucket.pages),
+        "bits_BTU": (bucket.batch, bucket.rows, 2 * -(-bucket.rows // PAGE)),
+        "wanted_W": (bucket.wanted,),
+    }
+    places, at = {}, 0
+    for name, shape in shapes.items():
+        places[name] = at, shape
+        at += -(-int(np.prod(shape)) // ALIGNED) * ALIGNED
+    return places, at
+
+
+def fill(
+    parts: dict[str, np.ndarray], passes: Sequence[Pass], begun: Sequence[PagedForward], config: ModelConfig
+) -> None:
+    """Writes the passes into the parts. Rows and sequences that only fill up have no slot and see nothing."""
+    rows = parts["bits_BTU"].shape[1]
+    for name, value in (("slots_N", -1), ("wanted_W", -1), ("counts_B", 0), ("lengths_B", 0), ("drafting_N", 0)):
+        parts[name].fill(value)
+    for name in ("gathered_NJ", "positions_N", "hints_NH", "bits_BTU"):
+        parts[name].fill(0)
+    wanted = 0
+    for number, (one, paged) in enumerate(zip(passes, begun, strict=True)):
+        first, cache, own = number * rows, one.cache, one.rows
+        at = slice(first, first + paged.rows)
+        parts["gathered_NJ"][at, 0] = own.ids_R
+        if config.hints:
+            parts["gathered_NJ"][at, 1:] = own.hints_RH + config.vocabulary * np.arange(1, HINTS + 1)
+            parts["hints_NH"][at] = own.hints_RH
+        parts["positions_N"][at] = own.positions_R
+        parts["slots_N"][at] = _slots(cache, paged)
+        if own.drafting_R is not None:
+            parts["drafting_N"][at] = own.drafting_R
+        parts["lengths_B"][number], parts["counts_B"][number] = paged.start, paged.rows
+        used = -(-(paged.start + paged.rows) // PAGE)
+        parts["pages_BP"][number, :used] = cache.pages[:used]
+        parts["bits_BTU"][number, : paged.rows] = _bits(one, paged, parts["bits_BTU"].shape[2])
+        parts["wanted_W"][wanted : wanted + len(own.wanted)] = first + np.asarray(own.wanted, np.int32)
+        wanted += len(own.wanted)
+
+
+def _slots(cache: PageCache, paged: PagedForward) -> np.ndarray:
+    column = paged.start + np.arange(paged.rows)
+    return np.array(cache.pages, np.int32)[column // PAGE] * PAGE + column % PAGE
+
+
+def _bits(one: Pass, paged: PagedForward, words: int) -> np.ndarray:
+    """Which rows of the pass each of them sees, a bit for each."""
+    mask_RC = one.rows.mask_RC
+    if mask_RC is None:
+        own_RR = np.tri(paged.rows, dtype=bool)
+    else:
+        assert mask_RC[:, : paged.start].all(), "every row sees all cached ones: it continues what was read"
+        own_RR = mask_RC[:, paged.start :]
+    packed = np.packbits(own_RR, axis=1, bitorder="little")
+    return np.pad(packed, [(0, 0), (0, 4 * words - packed.shape[1])]).view("<i4")
+
+
+def _smallest(count: int, sizes: Sequence[int], step: int) -> int:
+    """The smallest size that is large enough; beyond them a multiple of the step."""
+    return next((size for size in sizes if size >= count), -(-count // step) * step)

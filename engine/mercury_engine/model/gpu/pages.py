@@ -1,0 +1,136 @@
+"""Keys and values of all caches in one pool of pages, so that a batch reads them where they are.
+
+Paged attention (vLLM, Kwon et al. 2023). A forward writes its keys and values behind the end of its cache, where they
+count for nothing until they are appended: keeping a prefix of them moves no memory.
+
+Shapes: L layers, S slots, K key heads, E head width.
+"""
+
+import weakref
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from mercury_engine.model.config import ModelConfig
+from mercury_kernels.attention import PAGE
+
+__all__ = ["PageCache", "PagePool", "PagedForward"]
+
+FIRST_PAGES = 256
+
+
+class PagePool:
+    """`stored_L2SKE` grows by doubling, which moves it: `moves` counts how often."""
+
+    def __init__(self, config: ModelConfig, device: str, dtype: torch.dtype, pages: int = FIRST_PAGES) -> None:
+        shape = (config.layers, 2, pages * PAGE, config.kv_heads, config.head_width)
+        self.stored_L2SKE = torch.zeros(shape, device=device, dtype=dtype)
+        self.moves = 0
+        self._free = list(range(pages))[::-1]
+
+    @property
+    def page_bytes(self) -> int:
+        stored = self.stored_L2SKE
+        return stored.nbytes // stored.shape[2] * PAGE
+
+    @property
+    def free(self) -> int:
+        return len(self._free)
+
+    def take(self, count: int) -> list[int]:
+        while count > len(self._free):
+            self._grow()
+        taken = self._free[len(self._free) - count :]
+        del self._free[len(self._free) - count :]
+        return taken[::-1]
+
+    def give(self, pages: list[int]) -> None:
+        """Takes the pages out of the list."""
+        self._free += pages[::-1]
+        pages.clear()
+
+    def _grow(self) -> None:
+        old = self.stored_L2SKE
+        slots = old.shape[2]
+        self.stored_L2SKE = old.new_zeros(*old.shape[:2], 2 * slots, *old.shape[3:])
+        self.stored_L2SKE[:, :, :slots] = old
+        self._free = [*range(slots // PAGE, 2 * slots // PAGE)][::-1] + self._free
+        self.moves += 1
+
+
+class PagedForward:
+    """Where the keys and values of a forward lie until the next forward on its cache."""
+
+    __slots__ = ("number", "rows", "start")
+
+    def __init__(self, number: int, start: int, rows: int) -> None:
+        self.number = number
+        self.start = start
+        self.rows = rows
+
+
+class PageCache:
+    """Pages of a pool, filled up to `length`; it gives them back when nobody holds it any more."""
+
+    def __init__(self, pool: PagePool) -> None:
+        self.length = 0
+        self.pages: list[int] = []
+        self._pool = pool
+        self._forwards = 0
+        weakref.finalize(self, pool.give, self.pages)
+
+    def begin(self, rows: int) -> PagedForward:
+        """Makes room for the rows of a forward behind the end."""
+        missing = -(-(self.length + rows) // PAGE) - len(self.pages)
+        if missing > 0:
+            self.pages += self._pool.take(missing)
+        self._forwards += 1
+        return PagedForward(self._forwards, self.length, rows)
+
+    def append(self, forward: "HasPaged", rows: Sequence[int]) -> None:
+        own = forward.paged
+        assert own.number == self._forwards, "a forward is appended before the next one on its cache"
+        assert own.start == self.length, "a forward is appended to the cache as it was then"
+        if list(rows) != list(range(len(rows))):
+            self._move([own.start + row for row in rows])
+        self.length += len(rows)
+        self._trim()
+
+    def truncate(self, length: int) -> None:
+        assert 0 <= length <= self.length, "a cache is truncated to at most its length"
+        self.length = length
+
+    @property
+    def bytes(self) -> int:
+        return len(self.pages) * self._pool.page_bytes
+
+    def slots(self, start: int, count: int) -> list[int]:
+        return [self.pages[at // PAGE] * PAGE + at % PAGE for at in range(start, start + count)]
+
+    def filled(self) -> list[tuple[Tensor, Tensor]]:
+        """A copy of what is kept, KCE, for each layer."""
+        kept = self._pool.stored_L2SKE[:, :, self.slots(0, self.length)].transpose(2, 3)
+        return [(keys, values) for keys, values in kept]
+
+    def _move(self, columns: Sequence[int]) -> None:
+        """Copies these columns to the end, in one go, as some of them may overwrite others."""
+        missing = -(-(self.length + len(columns)) // PAGE) - len(self.pages)
+        if missing > 0:
+            self.pages += self._pool.take(missing)
+        stored = self._pool.stored_L2SKE
+        source = [self.pages[at // PAGE] * PAGE + at % PAGE for at in columns]
+        stored[:, :, self.slots(self.length, len(columns))] = stored[:, :, source]
+
+    def _trim(self) -> None:
+        """Gives back the pages behind the end."""
+        used = -(-self.length // PAGE)
+        spare = self.pages[used:]
+        del self.pages[used:]
+        self._pool.give(spare)
+
+
+class HasPaged:
+    """A forward of the GPU's runtime."""
+
+    paged: PagedForward

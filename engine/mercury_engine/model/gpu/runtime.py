@@ -1,0 +1,261 @@
+"""The runtime of a GPU: passes in batches over one pool of pages, each bucket of sizes as one CUDA graph.
+
+Shapes: W wanted rows, D width, V vocabulary, H hints of a row, U words of 32 tokens.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mercury_engine.model.config import ModelConfig, ModelError
+from mercury_engine.model.export import Weights
+from mercury_engine.model.gpu.inputs import Bucket, Inputs, bucket_for, fill, layout
+from mercury_engine.model.gpu.pages import PageCache, PagedForward, PagePool
+from mercury_engine.model.gpu.step import Ways, step
+from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE, chosen_ways
+from mercury_engine.model.gpu.weights import Network, prepared
+from mercury_engine.model.runtime import Choices, Pass, Rows
+from mercury_engine.model.torch_runtime import PRECISIONS, groups
+from mercury_kernels import head
+from mercury_kernels.attention import PAGE, row_tile, splits_for
+
+__all__ = ["GpuForward", "GpuRuntime"]
+
+BATCH = 64
+"""A pass reads all weights, so that many cost little more than one."""
+
+GRAPHS = 64
+"""The sizes used last keep their graphs."""
+
+PROCESSORS = 1
+"""Where there is no GPU to ask: the interpreter runs one program after the other."""
+
+
+class GpuForward:
+    """The choices behind the wanted rows; their logits only if somebody asks for them."""
+
+    __slots__ = ("_found", "_head", "_hints_WH", "_wanted_WD", "choices", "paged")
+
+    def __init__(
+        self, paged: PagedForward, head: head.Head, wanted_WD: Tensor, hints_WH: Tensor | None, choices: Choices | None
+    ) -> None:
+        self.paged = paged
+        self.choices = choices
+        self._head = head
+        self._wanted_WD = wanted_WD
+        self._hints_WH = hints_WH
+        self._found: np.ndarray | None = None
+
+    @property
+    def logits_WV(self) -> np.ndarray:  # noqa: N802  as in `Forward`
+        if self._found is None:
+            self._found = self._logits().cpu().numpy()
+        return self._found
+
+    @torch.inference_mode()
+    def _logits(self) -> Tensor:
+        count = len(self._wanted_WD)
+        if not count:
+            return torch.empty(0, self._head.weight[0].shape[0])
+        wanted_W = torch.arange(count, dtype=torch.int32, device=self._wanted_WD.device)
+        return head.logits(self._head, self._wanted_WD, wanted_W, self._hints_WH)
+
+
+class Prepared(NamedTuple):
+    """The memory of a bucket's pass, and how to run it. `figures` is where its choices arrive on the host."""
+
+    parts: dict[str, np.ndarray]
+    inputs: Inputs
+    run: Callable[[], tuple[Tensor, np.ndarray | None]]
+
+
+class GpuRuntime:
+    """Weights on one GPU in one explicit precision; where they are stored as int8 they stay so.
+
+    A forward can be appended until the next one on its cache. The ways are measured at the start unless they are given.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        weights: Weights,
+        *,
+        device: str = "cuda",
+        precision: str = "bfloat16",
+        batch: int = BATCH,
+        ways: Ways | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise ModelError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
+        dtype = PRECISIONS[precision]
+        self.config = config
+        self.device = device
+        self.precision = precision
+        self.batch = batch
+        self._network = prepared(config, weights, device=device, dtype=dtype)
+        self._pool = PagePool(config, device, dtype)
+        self._allowed: tuple[np.ndarray, Tensor] | None = None
+        self._graphs: OrderedDict[tuple[Bucket, bool], Prepared] = OrderedDict()
+        self._moves = 0
+        self._memory = torch.cuda.graph_pool_handle() if device.startswith("cuda") else None
+        self._processors = PROCESSORS
+        if device.startswith("cuda"):
+            self._processors = torch.cuda.get_device_properties(device).multi_processor_count
+        self.ways = dict.fromkeys((KEYSTROKE, CHUNK), ways or Ways())
+        if ways is None:
+            self.ways = chosen_ways(self._timed, clock)
+
+    @property
+    def name(self) -> str:
+        """The ways in which short passes are computed, and long ones if those differ."""
+        named = [f"{ways.products} products, {ways.attention} attention" for ways in self.ways.values()]
+        return "; ".join(dict.fromkeys(named))
+
+    @property
+    def network(self) -> Network:
+        return self._network
+
+    def cache(self) -> PageCache:
+        return PageCache(self._pool)
+
+    def forward(self, rows: Rows, cache: PageCache) -> GpuForward:
+        (only,) = self._batched([Pass(rows, cache)])
+        return only
+
+    def forwards(self, passes: Sequence[Pass]) -> list[GpuForward]:
+        """Batches passes of similar length, which need little padding."""
+        found: dict[int, GpuForward] = {}
+        for group in groups([len(one.rows.ids_R) for one in passes]):
+            found |= zip(group, self._batched([passes[index] for index in group]), strict=True)
+        return [found[index] for index in range(len(passes))]
+
+    @torch.inference_mode()
+    def _batched(self, passes: Sequence[Pass]) -> list[GpuForward]:
+        begun = [one.cache.begin(len(one.rows.ids_R)) for one in passes]
+        counts = [len(one.rows.wanted) for one in passes]
+        columns = max(paged.start + paged.rows for paged in begun)
+        bucket = bucket_for(len(passes), max(paged.rows for paged in begun), sum(counts), columns)
+        permitted = next((one.rows.permitted_V for one in passes if one.rows.permitted_V is not None), None)
+        if permitted is not None:
+            self._permit(permitted)
+        made = self._prepared(bucket, permitted is not None)
+        fill(made.parts, passes, begun, self.config)
+        wanted_WD, figures_4W = made.run()
+        wanted_WD, hints_WH = wanted_WD[: sum(counts)].clone(), self._hints(passes)
+        forwards, start = [], 0
+        for one, paged, count in zip(passes, begun, counts, strict=True):
+            own = slice(start, start + count)
+            choices = None
+            if figures_4W is not None and one.rows.permitted_V is permitted:
+                choices = Choices(figures_4W[0, own].view(np.int32), *figures_4W[1:, own])
+            hints = None if hints_WH is None else hints_WH[own]
+            forwards.append(GpuForward(paged, self._network.head, wanted_WD[own], hints, choices))
+            start += count
+        return forwards
+
+    def _hints(self, passes: Sequence[Pass]) -> Tensor | None:
+        if not self.config.hints:
+            return None
+        hints = [one.rows.hints_RH[list(one.rows.wanted)] for one in passes]
+        return torch.tensor(np.concatenate(hints), dtype=torch.int32, device=self.device)
+
+    def _permit(self, permitted_V: np.ndarray) -> None:
+        """The tokens to choose among, as bits on the GPU, where the graphs read them."""
+        if self._allowed is not None and self._allowed[0] is permitted_V:
+            return
+        padded = np.zeros(-(-self.config.vocabulary // 32) * 32, bool)
+        padded[: len(permitted_V)] = permitted_V
+        bits = torch.from_numpy(np.packbits(padded, bitorder="little").view("<i4").copy()).to(self.device)
+        if self._allowed is not None:
+            bits = self._allowed[1].copy_(bits)
+        self._allowed = permitted_V, bits
+
+    def _prepared(self, bucket: Bucket, choosing: bool) -> Prepared:
+        if self._pool.moves != self._moves:
+            self._graphs.clear()
+            self._moves = self._pool.moves
+        key = bucket, choosing
+        made = self._graphs.pop(key, None) or self._made(bucket, choosing)
+        if bucket.is_graph:
+            self._graphs[key] = made
+            while len(self._graphs) > GRAPHS:
+                self._graphs.popitem(last=False)
+        return made
+
+    def _made(self, bucket: Bucket, choosing: bool, ways: Ways | None = None) -> Prepared:
+        """Memory for the inputs of a bucket on both sides, and a graph that copies them, computes, and copies back."""
+        places, size = layout(bucket, self.config)
+        on_gpu = self._memory is not None
+        host = torch.zeros(size, dtype=torch.int32, pin_memory=on_gpu)
+        device = torch.zeros(size, dtype=torch.int32, device=self.device) if on_gpu else host
+
+        def part(memory: Tensor, name: str) -> Tensor:
+            start, shape = places[name]
+            return memory[start : start + int(np.prod(shape))].view(shape)
+
+        parts = {name: part(host, name).numpy() for name in places}
+        inputs = Inputs(**{name: part(device, name) for name in places})
+        fill(parts, (), (), self.config)
+        allowed = self._allowed[1] if choosing else None
+        ways = ways or self.ways[KEYSTROKE if bucket.rows * bucket.batch < CHUNK else CHUNK]
+        group = self.config.heads // self.config.kv_heads
+        tiles = -(-bucket.rows * group // row_tile(bucket.rows * group))
+        splits = splits_for(bucket.batch * tiles * self.config.kv_heads, bucket.pages * PAGE, self._processors)
+        arrived = torch.zeros(4, bucket.wanted, pin_memory=on_gpu)
+
+        def once() -> Tensor:
+            if on_gpu:
+                device.copy_(host, non_blocking=True)
+            wanted_WD, figures = step(self._network, inputs, self._pool.stored_L2SKE, allowed, ways, splits)
+            if figures is not None:
+                arrived.copy_(figures, non_blocking=True)
+            return wanted_WD
+
+        replay = captured(once, self._memory) if on_gpu and bucket.is_graph else once
+
+        def run() -> tuple[Tensor, np.ndarray | None]:
+            wanted_WD = replay()
+            if on_gpu:
+                torch.cuda.current_stream().synchronize()
+            return wanted_WD, arrived.numpy().copy() if choosing and bucket.wanted else None
+
+        return Prepared(parts, inputs, run)
+
+    @torch.inference_mode()
+    def _timed(self, ways: Ways, rows: int, clock: Callable[[], float]) -> float:
+        """The seconds of a pass of so many rows on a filled context, the fastest of a few."""
+        columns = min(1024, self.config.context // 2)
+        made = self._made(bucket_for(1, rows, 0, columns + rows), False, ways)
+        made.parts["lengths_B"][0], made.parts["counts_B"][0] = columns, rows
+        made.run()
+        times = []
+        for _ in range(5):
+            started = clock()
+            made.run()
+            times.append(clock() - started)
+        return min(times)
+
+
+def captured(once: Callable[[], Tensor], memory: tuple[int, int]) -> Callable[[], Tensor]:
+    """A function as a graph: it must run before, so that everything is compiled."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        once()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=memory):
+        found = once()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return found
+
+    return replay

@@ -1,0 +1,87 @@
+"""One pass of the model over a padded batch: the same few launches whatever the passes are, so that a graph holds them.
+
+Shapes: N rows of all sequences, W wanted rows, D width.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mercury_engine.model.gpu.inputs import Inputs
+from mercury_engine.model.gpu.weights import Network
+from mercury_kernels import attention, head, linear, plain
+
+__all__ = ["ATTENTIONS", "PRODUCTS", "Ways", "step"]
+
+
+class Products(NamedTuple):
+    """Ways to compute what stands between two attentions."""
+
+    project_heads: Callable[..., Tensor]
+    add_product: Callable[..., None]
+    gated: Callable[..., Tensor]
+
+
+PRODUCTS = {
+    "triton": Products(linear.project_heads, linear.add_product, linear.gated),
+    "torch": Products(plain.project_heads, plain.add_product, plain.gated),
+}
+ATTENTIONS: dict[str, Callable[..., Tensor]] = {"triton": attention.attend, "torch": plain.attend}
+
+
+class Ways(NamedTuple):
+    """The names of the ways taken."""
+
+    products: str = "triton"
+    attention: str = "triton"
+
+
+def step(
+    network: Network,
+    inputs: Inputs,
+    stored_L2SKE: Tensor,
+    allowed_U: Tensor | None,
+    ways: Ways,
+    splits: int,
+) -> tuple[Tensor, Tensor | None]:
+    """The stream of the wanted rows, and with `allowed_U` the choices behind them; keys and values go to the cache."""
+    products, attend, epsilon = PRODUCTS[ways.products], ATTENTIONS[ways.attention], network.config.norm_epsilon
+    drafting = inputs.drafting_N
+    gathered = network.table.index_select(0, inputs.gathered_NJ.flatten())
+    stream_ND = gathered.unflatten(0, inputs.gathered_NJ.shape).sum(1, dtype=torch.float32)
+    batch, rows = inputs.bits_BTU.shape[:2]
+    for layer, (k_SKE, v_SKE) in zip(network.layers, stored_L2SKE, strict=True):
+        q_NHE = products.project_heads(
+            stream_ND,
+            layer.norm,
+            layer.heads,
+            layer.heads_bias,
+            layer.head_norms,
+            network.rotations,
+            inputs.positions_N,
+            inputs.slots_N,
+            k_SKE,
+            v_SKE,
+            epsilon,
+        )
+        mixed = attend(
+            q_NHE.unflatten(0, (batch, rows)),
+            k_SKE,
+            v_SKE,
+            inputs.pages_BP,
+            inputs.lengths_B,
+            inputs.counts_B,
+            inputs.bits_BTU,
+            splits=splits,
+        )
+        mixed_NF = mixed.reshape(batch * rows, -1)
+        products.add_product(stream_ND, mixed_NF, layer.output, layer.output_bias, layer.roles, drafting)
+        fed_NF = products.gated(stream_ND, layer.fed_norm, layer.gated, layer.gated_bias, epsilon)
+        products.add_product(stream_ND, fed_NF, layer.down, layer.down_bias, layer.roles, drafting)
+    wanted_WD = stream_ND.index_select(0, inputs.wanted_W.clamp(min=0))
+    if allowed_U is None or not len(wanted_WD):
+        return wanted_WD, None
+    hints_NH = inputs.hints_NH if network.config.hints else None
+    return wanted_WD, head.choose(network.head, stream_ND, inputs.wanted_W, hints_NH, allowed_U)

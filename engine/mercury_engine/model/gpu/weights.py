@@ -1,0 +1,131 @@
+"""A model's weights as the kernels take them: what is multiplied by the same rows is one matrix.
+
+Shapes: D width, F outputs, V vocabulary, H hints of a row, J tokens that a row gathers: its own and its hints.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mercury_engine.model.adapter import plain
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.export import SCALE, Weights
+from mercury_engine.model.network import rotations
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.vocabulary import PAD
+from mercury_kernels.head import Head
+from mercury_kernels.linear import Weight
+
+__all__ = ["Layer", "Network", "is_served", "prepared", "weight_bytes"]
+
+BEYOND = 1024
+"""Positions behind the context for which angles are known: anchors lie apart."""
+
+
+class Layer(NamedTuple):
+    norm: Tensor
+    heads: Weight
+    heads_bias: Tensor | None
+    head_norms: tuple[Tensor, Tensor] | None
+    output: Weight
+    output_bias: Tensor | None
+    fed_norm: Tensor
+    gated: Weight
+    gated_bias: Tensor | None
+    down: Weight
+    down_bias: Tensor | None
+    roles: Tensor | None
+
+
+class Network(NamedTuple):
+    """`table` has the embedding of each token and, for each place of a hint, what the hint adds to a row, so that a row
+    is the sum of J lines of it."""
+
+    config: ModelConfig
+    table: Tensor
+    layers: tuple[Layer, ...]
+    head: Head
+    rotations: tuple[Tensor, Tensor]
+
+
+def is_served(config: ModelConfig) -> bool:
+    """Whether there are kernels for such a model."""
+    return config.gated and config.activation == "silu" and not config.layer_norm
+
+
+def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch.dtype) -> Network:
+    """Matrices that are stored as int8 stay int8; those of four bits become floats."""
+
+    def floats(name: str) -> Tensor | None:
+        return None if name not in weights else torch.tensor(plain(weights, name)).to(device=device, dtype=dtype)
+
+    def joined(*names: str) -> Weight:
+        if all(weights[name].dtype == np.int8 for name in names):
+            scales = np.concatenate([weights[name + SCALE][:, 0] for name in names]).astype(np.float32)
+            rows = torch.cat([torch.tensor(weights[name]).to(device) for name in names])
+            return rows, torch.tensor(scales, device=device)
+        return torch.cat([floats(name) for name in names]), None
+
+    def biases(*names: str) -> Tensor | None:
+        found = [floats(f"{name}.bias") for name in names]
+        return None if found[0] is None else torch.cat(found)
+
+    def layer(at: str) -> Layer:
+        parts = [f"{at}.attention.{part}" for part in ("query", "key", "value")]
+        halves = [f"{at}.feed_forward.{part}" for part in ("gate", "up")]
+        norms = [floats(f"{at}.attention.{part}_norm.weight") for part in ("query", "key")]
+        return Layer(
+            floats(f"{at}.attention_norm.weight"),
+            joined(*(f"{part}.weight" for part in parts)),
+            biases(*parts),
+            None if norms[0] is None else (norms[0], norms[1]),
+            joined(f"{at}.attention.output.weight"),
+            biases(f"{at}.attention.output"),
+            floats(f"{at}.feed_forward_norm.weight"),
+            joined(*(f"{half}.weight" for half in halves)),
+            biases(*halves),
+            joined(f"{at}.feed_forward.down.weight"),
+            biases(f"{at}.feed_forward.down"),
+            floats(f"{at}.role_scalars"),
+        )
+
+    head = "embedding.weight" if config.tied else "head.weight"
+    positions = torch.arange(config.context + BEYOND, device=device)
+    cosines, sines = (
+        part[0, 0, :, : config.head_width // 2].contiguous() for part in rotations(positions[None], config)
+    )
+    return Network(
+        config,
+        table(config, weights, device).to(dtype),
+        tuple(layer(f"layers.{number}") for number in range(config.layers)),
+        Head(
+            floats("norm.weight"),
+            joined(head),
+            floats("trust.weight") if config.hints else None,
+            config.norm_epsilon,
+            config.softcap,
+            PAD,
+        ),
+        (cosines, sines),
+    )
+
+
+def table(config: ModelConfig, weights: Weights, device: str) -> Tensor:
+    embedding_VD = torch.tensor(plain(weights, "embedding.weight")).to(device).float()
+    if not config.hints:
+        return embedding_VD * config.embedding_scale
+    hint_DX = torch.tensor(plain(weights, "hint.weight")).to(device).float()
+    added_HVD = torch.stack([embedding_VD @ part_DD.T for part_DD in hint_DX.chunk(HINTS, 1)]) / HINTS
+    added_HVD[:, PAD] = 0
+    return torch.cat([embedding_VD[None] * config.embedding_scale, added_HVD]).flatten(0, 1)
+
+
+def weight_bytes(network: Network) -> int:
+    """What a pass reads of the weights: the table's lines are a few of many."""
+    found = 0
+    for layer in network.layers:
+        parts = (layer.heads, layer.output, layer.gated, layer.down)
+        found += sum(part.nbytes for weight in parts for part in weight if part is not None)
+    return found + sum(part.nbytes for part in network.head.weight if part is not None)

@@ -1,0 +1,100 @@
+"""Buckets and the inputs of padded batches: the sizes that graphs are made for, and who sees whom in them."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("triton")
+
+from mercury_engine.model.config import QUICKSILVER, TINY
+from mercury_engine.model.gpu.inputs import ALIGNED, Bucket, bucket_for, fill, layout
+from mercury_engine.model.gpu.pages import PagedForward
+from mercury_engine.model.runtime import Pass, Rows
+from mercury_engine.tokens.blocks import Block, canvas_mask
+
+
+@pytest.mark.parametrize(
+    ("wish", "bucket"),
+    [
+        ((1, 33, 32, 1057), Bucket(1, 40, 40, 32)),
+        ((1, 1, 1, 1), Bucket(1, 8, 8, 8)),
+        ((3, 40, 99, 512), Bucket(4, 40, 136, 8)),
+        ((1, 256, 0, 513), Bucket(1, 264, 0, 16)),
+        ((65, 9, 585, 2048), Bucket(128, 16, 640, 32)),
+        ((1, 1000, 7, 1000), Bucket(1, 1024, 8, 16)),
+    ],
+)
+def test_the_smallest_bucket_that_holds_a_pass(wish, bucket):
+    assert bucket_for(*wish) == bucket
+
+
+def test_graphs_are_made_for_what_comes_again():
+    assert Bucket(1, 40, 40, 32).is_graph
+    assert Bucket(64, 40, 2560, 32).is_graph
+    assert not Bucket(1, 1024, 8, 16).is_graph
+    assert not Bucket(64, 136, 8, 16).is_graph
+
+
+def test_few_buckets_serve_all_keystrokes():
+    rows = {bucket_for(1, typed + canvas, canvas, 1024) for typed in range(1, 9) for canvas in (8, 16, 32, 64)}
+    assert len(rows) == 4
+
+
+def test_parts_follow_each_other_where_words_can_be_loaded():
+    places, size = layout(Bucket(2, 40, 40, 32), QUICKSILVER)
+    ends = [start + int(np.prod(shape)) for start, shape in places.values()]
+    starts = [start for start, _ in places.values()]
+    assert all(start % ALIGNED == 0 for start in starts)
+    assert all(end <= start for end, start in zip(ends, [*starts[1:], size], strict=True))
+
+
+def filled(bucket, passes, pages):
+    places, size = layout(bucket, TINY)
+    memory = np.full(size, 99, np.int32)
+    parts = {name: memory[at : at + int(np.prod(shape))].reshape(shape) for name, (at, shape) in places.items()}
+    begun = [PagedForward(1, one.cache.length, len(one.rows.ids_R)) for one in passes]
+    for one, own in zip(passes, pages, strict=True):
+        one.cache.pages = own
+    fill(parts, passes, begun, TINY)
+    return parts
+
+
+def passing(cached, blocks, **options):
+    mask_RC = canvas_mask([Block(cached), *blocks], cached)
+    count = len(mask_RC)
+    rows = Rows(np.arange(64, 64 + count), np.arange(cached, cached + count), mask_RC=mask_RC, **options)
+    return Pass(rows, SimpleNamespace(length=cached, pages=[]))
+
+
+def test_passes_of_several_lengths_lie_side_by_side():
+    drafting = np.arange(5) > 0
+    passes = [
+        passing(63, [Block(1, 62), Block(4, 63, causal=False)], wanted=[0, 2], drafting_R=drafting),
+        passing(2, [Block(3, 1)], wanted=[2]),
+    ]
+    parts = filled(Bucket(4, 8, 8, 8), passes, [[7, 3], [5]])
+    assert parts["slots_N"][:9].tolist() == [7 * 64 + 63, *range(192, 196), -1, -1, -1, 5 * 64 + 2]
+    assert parts["pages_BP"][0, :2].tolist() == [7, 3]
+    assert parts["lengths_B"].tolist() == [63, 2, 0, 0]
+    assert parts["counts_B"].tolist() == [5, 3, 0, 0]
+    assert parts["wanted_W"].tolist() == [0, 2, 10, -1, -1, -1, -1, -1]
+    assert parts["bits_BTU"][0, :5, 0].tolist() == [0b1] + [0b11111] * 4
+    assert parts["bits_BTU"][1, :3, 0].tolist() == [0b1, 0b11, 0b111]
+    assert parts["drafting_N"][:8].tolist() == [0, 1, 1, 1, 1, 0, 0, 0]
+    assert not parts["bits_BTU"][0, 5:].any()
+
+
+def test_hints_gather_lines_of_their_own():
+    rows = Rows(np.array([70]), np.array([0]), hints_RH=np.array([[64, 65, 1, 1]], np.int32))
+    parts = filled(Bucket(1, 8, 8, 8), [Pass(rows, SimpleNamespace(length=0, pages=[]))], [[0]])
+    size = TINY.vocabulary
+    assert parts["gathered_NJ"][0].tolist() == [70, size + 64, 2 * size + 65, 3 * size + 1, 4 * size + 1]
+    assert parts["hints_NH"][0].tolist() == [64, 65, 1, 1]
+
+
+def test_a_row_that_does_not_see_all_that_is_cached_is_an_error():
+    one = passing(4, [Block(2, 3)])
+    one.rows.mask_RC[1, 2] = False
+    with pytest.raises(AssertionError, match="sees all cached ones"):
+        filled(Bucket(1, 8, 8, 8), [one], [[0]])

@@ -1,0 +1,83 @@
+"""The pool of pages: caches that keep exactly what they are told, and give back what they no longer need."""
+
+import gc
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+
+from mercury_engine.model.config import TINY
+from mercury_engine.model.gpu.pages import PageCache, PagePool
+from mercury_kernels.attention import PAGE
+
+
+def pool(pages=4):
+    return PagePool(TINY, "cpu", torch.float32, pages)
+
+
+def written(cache, values):
+    """A forward whose rows hold these numbers."""
+    paged = cache.begin(len(values))
+    stored = cache._pool.stored_L2SKE
+    for slot, value in zip(cache.slots(paged.start, len(values)), values, strict=True):
+        stored[:, :, slot] = value
+    return SimpleNamespace(paged=paged)
+
+
+def kept(cache):
+    return cache.filled()[0][0][0, :, 0].tolist()
+
+
+def test_keeping_a_prefix_of_a_forward_moves_nothing():
+    cache = PageCache(pool())
+    cache.append(written(cache, [1, 2, 3]), range(3))
+    cache.append(written(cache, [4, 5, 6]), range(2))
+    assert kept(cache) == [1, 2, 3, 4, 5]
+    assert len(cache.pages) == 1
+
+
+def test_rows_may_be_kept_one_here_one_there_or_again():
+    cache = PageCache(pool())
+    cache.append(written(cache, [1, 2, 3, 4]), [0, 2, 3])
+    cache.append(written(cache, [5]), [0] * 70)
+    assert kept(cache) == [1, 3, 4] + [5] * 70
+
+
+def test_truncating_forgets():
+    cache = PageCache(pool())
+    cache.append(written(cache, [1, 2, 3]), range(3))
+    cache.truncate(1)
+    cache.append(written(cache, [7]), range(1))
+    assert kept(cache) == [1, 7]
+
+
+def test_pages_behind_the_end_are_given_back():
+    shared = pool()
+    cache = PageCache(shared)
+    cache.append(written(cache, range(3 * PAGE)), range(PAGE))
+    assert (len(cache.pages), shared.free) == (1, 3)
+    assert cache.bytes == 2 * TINY.layers * TINY.kv_heads * TINY.head_width * 4 * PAGE
+    del cache
+    gc.collect()
+    assert shared.free == 4
+
+
+def test_a_pool_grows_and_keeps_what_it_holds():
+    shared = pool(1)
+    caches = [PageCache(shared) for _ in range(3)]
+    for number, cache in enumerate(caches):
+        cache.append(written(cache, [number, number + 10]), range(2))
+    assert [kept(cache) for cache in caches] == [[0, 10], [1, 11], [2, 12]]
+    assert len({page for cache in caches for page in cache.pages}) == 3
+    assert (shared.moves, shared.free) == (2, 1)
+
+
+def test_a_forward_belongs_to_the_cache_as_it_was():
+    cache = PageCache(pool())
+    cache.append(written(cache, [1, 2]), range(2))
+    made = written(cache, [3])
+    cache.truncate(1)
+    with pytest.raises(AssertionError, match="as it was then"):
+        cache.append(made, range(1))

@@ -1,0 +1,195 @@
+"""The GPU's runtime against the reference model: the same logits, in the interpreter where there is no GPU."""
+
+import numpy as np
+import pytest
+import torch
+from msgspec.structs import replace
+
+pytest.importorskip("triton")
+
+from mercury_engine.decode.canvas import Canvas, fuse, masked
+from mercury_engine.model.config import TINY as WIDER
+from mercury_engine.model.config import ModelError
+from mercury_engine.model.export import shapes
+from mercury_engine.model.gpu.runtime import GpuRuntime
+from mercury_engine.model.gpu.step import Ways
+from mercury_engine.model.quantize import quantize
+from mercury_engine.model.runtime import Pass
+from mercury_engine.model.torch_runtime import of_weights
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.vocabulary import PAD
+from mercury_kernels.reference import greedy_confidence
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # numpy computes in the interpreter
+]
+
+TINY = replace(WIDER, width=32, heads=2, kv_heads=1, feed_forward=40, vocabulary=400)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+OURS, THEIRS = Ways(), Ways("torch", "torch")
+
+
+def weights(config, *, int8=False):
+    """Large enough that every context says something else."""
+    generator, found = np.random.default_rng(0), {}
+    for name, shape in shapes(config).items():
+        if len(shape) == 1 and "bias" not in name:
+            found[name] = generator.uniform(0.5, 1.5, shape).astype(np.float32)
+        else:
+            found[name] = generator.normal(0, 0.1, shape).astype(np.float32)
+            if int8 and len(shape) == 2:
+                found[name], found[f"{name}.scale"] = quantize(found[name])
+    return found
+
+
+def pair(config=TINY, *, ways=OURS, int8=False, batch=4):
+    given = weights(config, int8=int8)
+    ours = GpuRuntime(config, given, device=DEVICE, precision="float32", ways=ways, batch=batch)
+    return ours, of_weights(config, given, device=DEVICE, precision="float32")
+
+
+def ids(count, seed=0):
+    return np.random.default_rng(seed).integers(64, TINY.vocabulary, count)
+
+
+def rows_of(context, count, canvas=0, *, first=0, permitted=None):
+    """Rows with hints of all kinds, empty ones among them."""
+    tokens = ids(context + count)
+    canvases = [Canvas(count - 1, masked(canvas))] if canvas else []
+    fused = fuse(context, HintedPrefix.without_hints(tokens, np.arange(len(tokens))), first, canvases)
+    hints_RH = np.random.default_rng(5).integers(1, TINY.vocabulary, (context + count + canvas, HINTS))
+    hints_RH[::3] = PAD
+    fused.rows.hints_RH = hints_RH[context:].astype(np.int32)
+    fused.rows.permitted_V = permitted
+    return fused.rows
+
+
+def read(runtime, context):
+    cache = runtime.cache()
+    if context:
+        cache.append(runtime.forward(rows_of(0, context, first=context), cache), range(context))
+    return cache
+
+
+def check_close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-4)
+
+
+def check_cached(cache, reference):
+    for own, other in zip(cache.filled(), reference.filled(), strict=True):
+        for part, expected in zip(own, other, strict=True):
+            torch.testing.assert_close(part, expected[0], rtol=0, atol=2e-4)
+
+
+def check(context, count, canvas=0, config=TINY, **options):
+    """A pass on a context that was read: the same logits, and the same keys and values behind it."""
+    ours, theirs = pair(config, **options)
+    rows = rows_of(context, count, canvas)
+    cache, reference = read(ours, context), read(theirs, context)
+    found, expected = ours.forward(rows, cache), theirs.forward(rows, reference)
+    check_close(found.logits_WV, expected.logits_WV)
+    cache.append(found, range(count))
+    reference.append(expected, range(count))
+    check_cached(cache, reference)
+
+
+@pytest.mark.parametrize("ways", [OURS, THEIRS])
+@pytest.mark.parametrize(("context", "count", "canvas"), [(0, 3, 0), (63, 1, 8)])
+def test_a_pass_is_what_the_reference_computes(context, count, canvas, ways):
+    check(context, count, canvas, ways=ways)
+
+
+@pytest.mark.parametrize("ways", [OURS, THEIRS])
+def test_int8_weights_stay_int8(ways):
+    check(2, 1, 8, int8=True, ways=ways)
+    runtime, _ = pair(int8=True)
+    assert runtime.network.layers[0].heads[0].dtype == torch.int8
+
+
+OTHERS = {
+    "biased": {"qkv_bias": True, "output_bias": True, "feed_forward_bias": True, "qk_norm": False},
+    "untied": {"tied": False, "hints": False, "softcap": 5.0, "embedding_scale": 8.0},
+    "roles": {"role_scalars": True, "rope_scale": 1.2},
+}
+
+
+@pytest.mark.parametrize("changed", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("ways", [OURS, THEIRS])
+def test_other_architectures(changed, ways):
+    check(2, 1, 8, config=replace(TINY, **changed), ways=ways)
+
+
+def test_passes_together_are_what_they_are_alone():
+    ours, theirs = pair()
+    drawn = [(5, 2, 8), (0, 3, 0), (70, 1, 16)]
+    caches, references = [[read(runtime, context) for context, *_ in drawn] for runtime in (ours, theirs)]
+    wishes = [rows_of(*wish) for wish in drawn]
+    together = ours.forwards([Pass(rows, cache) for rows, cache in zip(wishes, caches, strict=True)])
+    for rows, found, cache, reference in zip(wishes, together, caches, references, strict=True):
+        expected = theirs.forward(rows, reference)
+        check_close(found.logits_WV, expected.logits_WV)
+        cache.append(found, range(2))
+        reference.append(expected, range(2))
+        check_cached(cache, reference)
+
+
+def test_choices_are_those_of_the_logits():
+    runtime, _ = pair()
+    permitted = np.arange(TINY.vocabulary) % 5 == 2
+    cache = read(runtime, 3)
+    found = runtime.forward(rows_of(3, 2, 8, first=1, permitted=permitted), cache)
+    expected = greedy_confidence(np.where(permitted, found.logits_WV, -np.inf))
+    assert found.choices.ids_W.tolist() == expected.ids.tolist()
+    check_close(found.choices.probability_W, expected.probability)
+    check_close(found.choices.entropy_W, expected.entropy)
+    check_close(found.choices.margin_W, expected.margin)
+    every = np.ones(TINY.vocabulary, bool)
+    again = runtime.forward(rows_of(3, 2, 8, first=1, permitted=every), cache)
+    assert again.choices.ids_W.tolist() == again.logits_WV.argmax(1).tolist()
+
+
+def test_choices_are_only_made_when_asked_for():
+    runtime, _ = pair()
+    assert runtime.forward(rows_of(0, 2), runtime.cache()).choices is None
+
+
+def test_nothing_wanted_is_nothing_computed():
+    runtime, _ = pair()
+    found = runtime.forward(rows_of(0, 2, first=2), runtime.cache())
+    assert found.logits_WV.shape == (0, TINY.vocabulary)
+
+
+def test_a_forward_is_kept_before_the_next_one_or_not_at_all():
+    runtime, _ = pair()
+    cache = runtime.cache()
+    old = runtime.forward(rows_of(0, 2), cache)
+    runtime.forward(rows_of(0, 2), cache)
+    with pytest.raises(AssertionError, match="before the next one"):
+        cache.append(old, range(2))
+
+
+def test_the_logits_of_a_forward_outlast_the_next():
+    ours, theirs = pair()
+    rows, cache = rows_of(0, 2), ours.cache()
+    first = ours.forward(rows, cache)
+    ours.forward(rows_of(0, 2, 8), cache)
+    check_close(first.logits_WV, theirs.forward(rows, theirs.cache()).logits_WV)
+
+
+def test_a_pool_that_grows_keeps_what_it_holds():
+    ours, theirs = pair()
+    cache, reference = read(ours, 5), read(theirs, 5)
+    ours._pool.take(ours._pool.free)
+    rows = rows_of(5, 60)
+    check_close(ours.forward(rows, cache).logits_WV, theirs.forward(rows, reference).logits_WV)
+
+
+def test_what_is_in_use_has_a_name():
+    assert pair()[0].name == "triton products, triton attention"
+
+
+def test_an_unknown_precision_is_refused():
+    with pytest.raises(ModelError, match="not one of"):
+        GpuRuntime(TINY, weights(TINY), device=DEVICE, precision="int3", ways=OURS)
