@@ -190,6 +190,8 @@ def add_serve(commands: Any) -> None:
     serve.add_argument(
         "--without-token", action="store_true", help="let every program on this machine use --http, without its token"
     )
+    serve.add_argument("--team", metavar="FILE", help="serve a team: users, engines and address are in this YAML file")
+    serve.add_argument("--new-token", metavar="NAME", help="make a token for a user of --team, and end")
     serve.add_argument("--certificate", metavar="FILE", help="TLS certificate for --http, in PEM format")
     serve.add_argument("--key", metavar="FILE", help="TLS private key for --http, in PEM format")
     serve.add_argument("--stop", action="store_true", help="stop the running engine server")

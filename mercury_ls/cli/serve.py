@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercury_ls.cli.given import UsageError, failed, settings_in_effect, start_log
@@ -30,8 +31,15 @@ def serve(options: argparse.Namespace) -> int:
     except (local.PlacementError, WireError, OSError) as error:
         return failed(options, error)
 
+    if options.new_token:
+        return print_new_token(options.new_token)
     if wrong := misplaced(options):
         raise UsageError(wrong)
+    if options.team:
+        from mercury_ls.team.run import run
+
+        start_log(options)
+        return run(Path(options.team), settings_in_effect(options))
     if options.http:
         split_address(options.http)
     start_log(options)
@@ -75,9 +83,21 @@ def misplaced(options: argparse.Namespace) -> str:
     """Options without the option that they belong to."""
     if (options.certificate or options.key or options.host_name or options.without_token) and not options.http:
         return "--certificate, --key, --host-name and --without-token belong to --http: add --http HOST:PORT"
+    if options.team and options.http:
+        return "--team FILE says where to listen: leave --http out"
     if options.key and not options.certificate:
         return f"--key {options.key} has no effect alone: add --certificate FILE"
     return ""
+
+
+def print_new_token(name: str) -> int:
+    from mercury_ls.team.config import new_token
+
+    token, digest = new_token()
+    print(
+        f"The token of {name}, which is stored nowhere:\n\n  {token}\n\nIts line under `users:`\n\n  {name}: {digest}"
+    )
+    return 0
 
 
 def print_engine_status(status: Status | None) -> int:

@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from mercury_ls.web import chat, completions, edits, feedback, infill, playground, status
 from mercury_ls.web.access import Access, Guard
 from mercury_ls.web.chat_schemas import ChatBody, ChatResponse
-from mercury_ls.web.endpoints import Endpoint, routes
+from mercury_ls.web.endpoints import Crowd, Endpoint, routes
 from mercury_ls.web.errors import ApiError, problem
 from mercury_ls.web.metrics import Measured
 from mercury_ls.web.openapi import document
@@ -112,7 +112,7 @@ ENDPOINTS = (
 )
 
 
-def application(service: Service, access: Access) -> Starlette:
+def application(service: Service, access: Access, crowd: Crowd | None = None) -> Starlette:
     """It needs no lifespan; who makes it closes the service."""
     described = msgspec.json.encode(document(ENDPOINTS))
 
@@ -124,7 +124,7 @@ def application(service: Service, access: Access) -> Starlette:
 
     return Starlette(
         routes=[
-            *routes(ENDPOINTS, service),
+            *routes(ENDPOINTS, service, crowd or Crowd()),
             Route("/openapi.json", openapi),
             Route("/", page),
             Mount("/static", StaticFiles(directory=str(STATIC))),

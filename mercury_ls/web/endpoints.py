@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import msgspec
@@ -20,7 +21,7 @@ from mercury_ls.web.access import user_of
 from mercury_ls.web.errors import ApiError, Problem, problem, refusal_of
 from mercury_ls.web.service import Client, Service
 
-__all__ = ["BODY_SECONDS", "MOST_BODY", "Call", "Endpoint", "Events", "routes"]
+__all__ = ["BODY_SECONDS", "MOST_BODY", "Call", "Crowd", "Endpoint", "Events", "routes"]
 
 MOST_BODY = 2 << 20
 """Bytes: more than the largest text in which anything is suggested, with its other files."""
@@ -60,23 +61,29 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 class Crowd:
-    """How many are being answered."""
+    """How many are being answered, of all clients, and of each user that has a name."""
 
-    def __init__(self, most: int = MOST_AT_ONCE) -> None:
+    def __init__(self, most: int = MOST_AT_ONCE, per_user: int = MOST_AT_ONCE) -> None:
         self.most = most
-        self.now = 0
+        self.per_user = per_user
+        self._now: Counter[str] = Counter()
 
-    def __enter__(self) -> None:
-        if self.now >= self.most:
-            raise ApiError(429, f"{self.most} requests are being answered: ask again in a moment", code="busy")
-        self.now += 1
+    @contextmanager
+    def one_more(self, user: str) -> Iterator[None]:
+        whose = [("", self.most, "requests")] + ([(user, self.per_user, f"requests of {user}")] if user else [])
+        for name, most, what in whose:
+            if self._now[name] >= most:
+                raise ApiError(429, f"{most} {what} are being answered: ask again in a moment", code="busy")
+        names = [name for name, _, _ in whose]
+        self._now.update(names)
+        try:
+            yield
+        finally:
+            self._now.subtract(names)
+            self._now += Counter()  # keeps no names of those who left
 
-    def __exit__(self, *_: object) -> None:
-        self.now -= 1
 
-
-def routes(endpoints: tuple[Endpoint, ...], service: Service) -> list[Route]:
-    crowd = Crowd()
+def routes(endpoints: tuple[Endpoint, ...], service: Service, crowd: Crowd) -> list[Route]:
     return [
         Route(path, Answering(endpoint, service, crowd), methods=[endpoint.method])
         for endpoint in endpoints
@@ -100,7 +107,7 @@ class Answering:
                 await self._answered(Call(self.service, client_of(scope), None), scope, receive, send)
                 return
             body = await read(Request(scope, receive))
-            with self.crowd:
+            with self.crowd.one_more(user_of(scope)):
                 call = Call(self.service, client_of(scope), self._decode(body))
                 await until_disconnected(receive, self._answered(call, scope, receive, send))
         except ClientDisconnect:

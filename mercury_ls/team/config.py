@@ -1,0 +1,75 @@
+"""What a team's server is told: where it listens, who may ask, how many engines there are."""
+
+import hashlib
+import re
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+__all__ = ["Replicas", "TeamConfig", "TeamError", "new_token", "read_config"]
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+NAME = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
+
+
+class TeamError(Exception):
+    """The configuration cannot be used. The message says where, what is wrong, and what to write instead."""
+
+
+class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
+    """Between `least` and `most` engines, so many that each works on about `requests` at a time; each reserves `cpus`
+    cores, and `gpus` devices, of the machine that it is on."""
+
+    least: Annotated[int, Meta(ge=1, le=1024)] = 1
+    most: Annotated[int, Meta(ge=1, le=1024)] = 1
+    requests: Annotated[float, Meta(gt=0)] = 4.0
+    cpus: Annotated[float, Meta(ge=0)] = 1.0
+    gpus: Annotated[float, Meta(ge=0)] = 0.0
+
+
+class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """`users`: the SHA-256 of each user's token, by name. A user has at most `requests_per_user` answered at a time.
+    `cluster`: the address of a Ray cluster; one of this machine's own where it is empty."""
+
+    users: dict[str, str]
+    listen: str = "127.0.0.1:8391"
+    hosts: tuple[str, ...] = ()
+    certificate: str = ""
+    key: str = ""
+    model: str = ""
+    replicas: Replicas = Replicas()
+    requests_per_user: Annotated[int, Meta(ge=1, le=1024)] = 4
+    cluster: str = ""
+
+
+def read_config(path: Path) -> TeamConfig:
+    try:
+        config = msgspec.yaml.decode(path.read_bytes(), type=TeamConfig)
+    except OSError as error:
+        raise TeamError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except ImportError as error:
+        raise TeamError("a team's server needs the extra `serve`: pip install 'mercury-ls[serve]'") from error
+    except msgspec.MsgspecError as error:
+        raise TeamError(f"{path}: {error}") from error
+    if not config.users:
+        raise TeamError(f"{path}: users is empty, so that nobody could ask: {ADD}")
+    for name, digest in config.users.items():
+        if not NAME.fullmatch(name):
+            raise TeamError(f"{path}: users: {name[:80]!r} is no name: use letters, digits and . _ @ + -")
+        if not DIGEST.fullmatch(digest):
+            raise TeamError(f"{path}: users.{name} is not the SHA-256 of a token: {ADD}")
+    if config.replicas.most < config.replicas.least:
+        raise TeamError(f"{path}: replicas.most is {config.replicas.most}, less than least, {config.replicas.least}")
+    return config
+
+
+ADD = "`mercury-ls serve --new-token NAME` makes one"
+
+
+def new_token() -> tuple[str, str]:
+    """A token, and its digest."""
+    token = secrets.token_urlsafe(32)
+    return token, hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,235 @@
+"""Engines on Ray Serve: each replica has one, and a request that its replica does not survive goes to another."""
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+import ray
+from ray import serve
+from ray.exceptions import RayActorError, RayTaskError
+from ray.serve.config import AutoscalingConfig, RequestRouterConfig
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
+from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
+from ray.serve.handle import DeploymentHandle
+
+from mercury_engine.api import ChatRequest, Draft, InfillRequest, Said
+from mercury_ls.link.client import EngineUnavailable, failed
+from mercury_ls.link.requests import normalized
+from mercury_ls.link.wire import Answer, Failure, Status, check, check_chat
+from mercury_ls.settings.schema import Settings
+from mercury_ls.team.config import Replicas, TeamConfig
+
+__all__ = ["EngineReplica", "Place", "ReplicatedEngine", "deployed", "joined", "left"]
+
+NAME = "mercury-ls"
+NAMESPACE = "mercury-ls"
+TRIES = 5
+"""How often a request is sent, each time to an engine that lives as far as anybody knows."""
+BETWEEN_TRIES_SECONDS = 0.2
+STATUS_SECONDS = 1.0
+GRACE_SECONDS = 20.0
+LATENCIES = 1024
+
+log = logging.getLogger(__name__)
+
+
+class EngineReplica:
+    """An engine in a process of its own. Drafts go back as msgpack, which is what the engine protocol has. Ray replaces
+    an engine of another `generation`."""
+
+    def __init__(self, settings: Settings, *, is_local: bool, generation: int) -> None:
+        from mercury_ls.serve.models import loader
+        from mercury_ls.serve.worker import Worker
+
+        if is_local:
+            keep_local()
+        self._worker = Worker(loader(settings))
+
+    async def status(self) -> bytes:
+        return msgspec.msgpack.encode(await self._loaded())
+
+    async def infill(self, client: str, request: bytes) -> AsyncGenerator[bytes]:
+        await self._loaded()
+        stream = self._worker.infill(client, msgspec.msgpack.decode(request, type=InfillRequest))
+        try:
+            async for each in stream:
+                yield encoded(each)
+        finally:
+            stream.close()
+
+    async def chat(self, client: str, request: bytes) -> AsyncGenerator[bytes]:
+        await self._loaded()
+        stream = self._worker.chat(client, msgspec.msgpack.decode(request, type=ChatRequest))
+        try:
+            async for each in stream:
+                yield encoded(each)
+        finally:
+            stream.close()
+
+    async def warm(self, client: str, request: bytes) -> None:
+        self._worker.warm(client, msgspec.msgpack.decode(request, type=InfillRequest))
+
+    async def check_health(self) -> None:
+        if self._worker.status.state == "unavailable":
+            raise RuntimeError(self._worker.status.detail)
+
+    async def process(self) -> int:
+        return os.getpid()
+
+    async def _loaded(self) -> Status:
+        async for status in self._worker.statuses():
+            if status.state not in ("starting", "loading"):
+                break
+        return self._worker.status
+
+
+def keep_local() -> None:
+    """Ray Serve opens a port of each replica to all networks, with neither password nor choice of the address, though
+    the replicas of one machine need it on that machine only."""
+    from ray.serve._private import replica
+
+    added = replica.add_port_to_grpc_server
+    replica.add_port_to_grpc_server = lambda server, address: added(server, address.replace("[::]", "127.0.0.1"))
+
+
+def encoded(answer: Draft | Said | Failure) -> bytes:
+    if isinstance(answer, Failure):
+        return msgspec.msgpack.encode(Answer(failure=answer))
+    return msgspec.msgpack.encode(Answer(draft=answer) if isinstance(answer, Draft) else Answer(said=answer))
+
+
+class Place:
+    """What all clients of the replicated engine share."""
+
+    def __init__(self, handle: DeploymentHandle) -> None:
+        self.handle = handle
+        self.status = Status("loading", "the engines are starting")
+        self.latencies_ms: deque[float] = deque(maxlen=LATENCIES)
+
+    async def follow(self) -> None:
+        """Keeps the status; a cluster that does not answer is no reason to stop."""
+        while True:
+            try:
+                self.status = msgspec.msgpack.decode(await self.handle.status.remote(), type=Status)
+            except LOST as error:
+                log.warning("no engine answers: %s", first_line(error))
+                self.status = Status("loading", "no engine answers at the moment")
+            await asyncio.sleep(STATUS_SECONDS)
+
+
+LOST = (RayActorError, DeploymentUnavailableError, BackPressureError)
+
+
+class ReplicatedEngine:
+    """The engines behind one handle, as one client sees them. Each session stays with one engine, whose caches know it,
+    for as long as that engine lives."""
+
+    roots: Sequence[str] = ()
+
+    def __init__(self, place: Place, name: str = "") -> None:
+        self._place = place
+        self._name = name
+
+    @property
+    def status(self) -> Status:
+        return self._place.status
+
+    @property
+    def latencies_ms(self) -> Sequence[float]:
+        return tuple(self._place.latencies_ms)
+
+    def for_client(self, name: str) -> "ReplicatedEngine":
+        return ReplicatedEngine(self._place, name)
+
+    async def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
+        check(request)
+        began = time.monotonic()
+        async with aclosing(self._answers("infill", normalized(request, self.roots))) as answers:
+            async for answer in answers:
+                yield answer.draft
+        self._place.latencies_ms.append((time.monotonic() - began) * 1000)
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Said]:
+        check_chat(request)
+        async with aclosing(self._answers("chat", request)) as answers:
+            async for answer in answers:
+                yield answer.said
+
+    async def warm(self, request: InfillRequest) -> None:
+        asked = msgspec.msgpack.encode(normalized(request, self.roots))
+        self._handle(request.session).warm.remote(self._name, asked)
+
+    def _handle(self, session: str, *, stream: bool = False) -> DeploymentHandle:
+        return self._place.handle.options(session_id=session, stream=stream)
+
+    async def _answers(self, method: str, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
+        """A draft replaces the one before, so that another engine may begin anew where one was lost."""
+        sent, lost = msgspec.msgpack.encode(request), None
+        for _ in range(TRIES):
+            answers = getattr(self._handle(request.session, stream=True), method).remote(self._name, sent)
+            try:
+                async for payload in answers:
+                    answer = msgspec.msgpack.decode(payload, type=Answer)
+                    if answer.failure is not None:
+                        raise failed(answer.failure)
+                    yield answer
+                return
+            except LOST as error:
+                lost = error
+                log.warning("an engine was lost, another is asked: %s", first_line(error))
+            except RayTaskError as error:
+                raise EngineUnavailable(f"the engine failed: {first_line(error)}") from error
+            finally:
+                answers.cancel()
+            await asyncio.sleep(BETWEEN_TRIES_SECONDS)
+        raise EngineUnavailable(f"{TRIES} engines were lost, one after the other: {first_line(lost)}")
+
+
+def first_line(error: BaseException | None) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def joined(config: TeamConfig) -> None:
+    """Joins the cluster, or starts one that nobody else can reach."""
+    if config.cluster:
+        ray.init(config.cluster, namespace=NAMESPACE, log_to_driver=False)
+        return
+    ray.init("local", namespace=NAMESPACE, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+
+
+def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
+    """Starts the engines; where they run already, one after the other is replaced, while the rest answers."""
+    replicas = config.replicas
+    deployment = serve.deployment(EngineReplica).options(
+        name="engine",
+        ray_actor_options={"num_cpus": replicas.cpus, "num_gpus": replicas.gpus},
+        max_ongoing_requests=1024,
+        graceful_shutdown_timeout_s=GRACE_SECONDS,
+        health_check_period_s=1.0,
+        health_check_timeout_s=10.0,
+        autoscaling_config=scaled(replicas),
+        request_router_config=RequestRouterConfig(request_router_class=ConsistentHashRouter),
+    )
+    engines = deployment.bind(settings, is_local=not config.cluster, generation=time.time_ns())
+    return serve.run(engines, name=NAME, route_prefix=None)
+
+
+def left(config: TeamConfig) -> None:
+    """Ends the engines; in a cluster that others use, only these."""
+    serve.delete(NAME) if config.cluster else serve.shutdown()
+    ray.shutdown()
+
+
+def scaled(replicas: Replicas) -> AutoscalingConfig:
+    return AutoscalingConfig(
+        min_replicas=replicas.least,
+        initial_replicas=replicas.least,
+        max_replicas=replicas.most,
+        target_ongoing_requests=replicas.requests,
+    )

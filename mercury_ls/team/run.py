@@ -1,0 +1,108 @@
+"""The process of a team's server: the HTTP face here, the engines on Ray Serve."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from mercury_ls.serve import daemon
+from mercury_ls.settings.schema import Settings
+from mercury_ls.team.config import TeamConfig, TeamError, read_config
+
+__all__ = ["run"]
+
+MOST_AT_ONCE = 1024
+"""Requests of all users that are being answered by this process."""
+
+log = logging.getLogger(__name__)
+
+
+def run(path: Path, settings: Settings) -> int:
+    """Serves until it is stopped; returns the exit code of the process."""
+    try:
+        config = read_config(path)
+        listening = daemon.Options(
+            http=config.listen, certificate=config.certificate, key=config.key, hosts=config.hosts
+        )
+        daemon.check_certificate(listening)
+        prepare(config)
+        with daemon.bind_http(listening) as bound:
+            endpoint = daemon.Endpoint(bound, "", config.certificate, config.key)
+            return asyncio.run(serve(path, config, settings, endpoint))
+    except (TeamError, OSError, ValueError) as error:
+        return daemon.reported(error, daemon.FAILED)
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        return daemon.reported(TeamError("it needs the extra `serve`: pip install 'mercury-ls[serve]'"), daemon.FAILED)
+
+
+def prepare(config: TeamConfig) -> None:
+    """What Ray reads when it is imported: tell its makers nothing, and let no other machine in where it need not."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if not config.cluster:
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere than there it listens on all addresses
+
+
+async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: daemon.Endpoint) -> int:
+    from mercury_ls.session.stats import Stats
+    from mercury_ls.team.engines import Place, ReplicatedEngine, deployed, joined, left
+    from mercury_ls.web.access import Access
+    from mercury_ls.web.app import application
+    from mercury_ls.web.endpoints import Crowd
+    from mercury_ls.web.service import Service
+
+    stopped, changed = asyncio.Event(), asyncio.Event()
+    await asyncio.to_thread(joined, config)
+    place = Place(await asyncio.to_thread(deployed, config, of_team(settings, config)))
+    service = Service(ReplicatedEngine(place), of_team(settings, config), stats=Stats())
+    users = by_digest(config)
+    access = Access(hosts=config.hosts, users=users)
+    server = daemon.web_server(endpoint, application(service, access, Crowd(MOST_AT_ONCE, config.requests_per_user)))
+    with daemon.stopping_signals(stopped):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, changed.set)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[endpoint.socket]))
+            following = group.create_task(place.follow())
+            renewing = group.create_task(renew(path, settings, users, changed))
+            sys.stderr.write(f"mercury-ls serve: {len(users)} users at {config.listen}; SIGHUP reads {path} again\n")
+            await stopped.wait()
+            following.cancel()
+            renewing.cancel()
+            server.should_exit = True
+    service.close()
+    await asyncio.to_thread(left, config)
+    return 0
+
+
+async def renew(path: Path, settings: Settings, users: dict[str, str], changed: asyncio.Event) -> None:
+    """Reads the configuration again when told to: users at once, then engines one after the other, with the model that
+    it names now. Where it cannot be used, that is reported, and everything stays as it is."""
+    from mercury_ls.team.engines import deployed
+
+    while True:
+        await changed.wait()
+        changed.clear()
+        try:
+            config = read_config(path)
+            users.clear()
+            users.update(by_digest(config))
+            await asyncio.to_thread(deployed, config, of_team(settings, config))
+        except (TeamError, RuntimeError) as error:
+            log.error("%s", error)
+            continue
+        log.warning("%s was read again: %d users, and new engines", path, len(users))
+
+
+def by_digest(config: TeamConfig) -> dict[str, str]:
+    return {digest: name for name, digest in config.users.items()}
+
+
+def of_team(settings: Settings, config: TeamConfig) -> Settings:
+    """One user's taste is no other's: nothing adapts to what is taken."""
+    engine = replace(settings.engine, model=config.model) if config.model else settings.engine
+    return replace(settings, engine=engine, suggest=replace(settings.suggest, adapt=False))

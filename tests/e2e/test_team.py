@@ -1,0 +1,196 @@
+"""A team's server with two engines: both are killed while it is under load, and no request fails."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from mercury_ls.team.config import new_token
+from tests.e2e.environment import COMMAND, home
+from tests.editors.patience import rest, until
+
+pytest.importorskip("ray", reason="a team's server needs the extra `serve`")
+
+pytestmark = pytest.mark.slow
+
+TEXT = "def area(width, height):\n    return width * height\n\ndef area(width, height):\n    "
+ASKED = {"path": "shapes.py", "prompt": TEXT, "suffix": "\n", "invoked": True}
+REPLICA = b"ray::ServeReplica:mercury-ls:engine"
+CLIENTS = 8
+AFTER = 25
+"""Requests of each client after the last engine was killed."""
+SECONDS = 90.0
+
+
+class Team:
+    """The process, its configuration, and the tokens of its users."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "team.yaml"
+        self.log = folder / "log"
+        self.tokens: dict[str, str] = {}
+        with closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.write("ada", "grace")
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, "serve", "--team", str(self.path)], env=home(folder), stdout=log, stderr=log
+            )
+
+    def write(self, *users: str) -> None:
+        digests = {}
+        for user in users:
+            self.tokens[user], digests[user] = new_token()
+        lines = "".join(f"  {user}: {digest}\n" for user, digest in digests.items())
+        replicas = "{least: 2, most: 2, cpus: 0.1}"
+        self.path.write_text(f"users:\n{lines}listen: {self.address}\nrequests_per_user: 2\nreplicas: {replicas}\n")
+
+    def client(self, user: str) -> httpx2.AsyncClient:
+        headers = {"authorization": f"Bearer {self.tokens[user]}"}
+        return httpx2.AsyncClient(base_url=f"http://{self.address}", headers=headers, timeout=60)
+
+    def health(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            return httpx2.get(f"http://{self.address}/health", timeout=5).json()["status"] == "ok"
+        except httpx2.HTTPError:
+            return False
+
+    def processes(self) -> set[int]:
+        """Of this server, and of what it started."""
+        parents = {}
+        for each in Path("/proc").iterdir():
+            if each.name.isdecimal() and (stat := content(each / "stat")):
+                parents[int(each.name)] = int(stat.rpartition(b")")[2].split()[1])
+        found = {self.process.pid}
+        while more := {child for child, parent in parents.items() if parent in found} - found:
+            found |= more
+        return found
+
+    def engines(self) -> set[int]:
+        return {pid for pid in self.processes() if content(Path(f"/proc/{pid}/cmdline")).startswith(REPLICA)}
+
+
+def content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory) -> Iterator[Team]:
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("processes are found by /proc")
+    running = Team(tmp_path_factory.mktemp("team"))
+    try:
+        until(running.health, "the engines", running.log.read_text, seconds=SECONDS, pause=lambda: rest(0.2))
+        yield running
+    finally:
+        running.process.terminate()
+        running.process.wait(SECONDS)
+
+
+async def until_engines(team: Team, before: set[int]) -> set[int]:
+    """The engines, once there are two that are none of these."""
+    async with asyncio.timeout(SECONDS):
+        while len(found := team.engines() - before) < 2:
+            await asyncio.sleep(0.2)
+    return found
+
+
+class Load:
+    """Clients that ask one request after the other until they have asked so many more."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self.left: int | None = None
+        self.statuses: list[int] = []
+
+    async def ask(self, number: int) -> None:
+        asked_after = 0
+        async with self.team.client("ada" if number % 2 else "grace") as client:
+            while self.left is None or asked_after < self.left:
+                asked_after += self.left is not None
+                answer = await client.post("/v1/completions", json=ASKED | {"path": f"shapes{number}.py"})
+                self.statuses.append(answer.status_code)
+                if answer.status_code == 200:
+                    assert answer.json()["choices"][0]["text"] == "return width * height"
+
+
+async def test_engines_that_are_killed_in_turn_cost_no_request(team):
+    load, first = Load(team), await until_engines(team, set())
+    async with asyncio.TaskGroup() as group:
+        for number in range(4):
+            group.create_task(load.ask(number))
+        lost = set()
+        for engine in first:
+            os.kill(engine, signal.SIGKILL)
+            lost.add(engine)
+            await until_engines(team, lost)
+        load.left = AFTER
+    assert len(load.statuses) >= 4 * AFTER
+    assert set(load.statuses) == {200}
+    assert "another is asked" in team.log.read_text()
+
+
+async def test_a_user_has_a_limit_of_requests_at_a_time(team):
+    async with team.client("ada") as ada, team.client("grace") as grace:
+        many = [ada.post("/v1/completions", json=ASKED) for _ in range(16)]
+        answers = await asyncio.gather(*many, grace.post("/v1/completions", json=ASKED))
+    statuses = [answer.status_code for answer in answers]
+    assert set(statuses[:-1]) == {200, 429}
+    assert statuses[-1] == 200
+
+
+async def test_nobody_else_is_let_in(team):
+    async with team.client("ada") as client:
+        for token in ("", "Bearer wrong", f"Bearer {team.tokens['ada']}x"):
+            answer = await client.post("/v1/completions", json=ASKED, headers={"authorization": token})
+            assert answer.status_code == 401
+
+
+def test_it_listens_to_this_machine_only(team):
+    inodes = set()
+    for pid in team.processes():
+        for each in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                inodes |= set(re.findall(r"socket:\[(\d+)\]", os.readlink(each)))
+            except OSError:
+                continue
+    listening = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                listening.append(fields[1].rpartition(":")[0])
+    assert listening
+    assert set(listening) <= {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+
+async def test_users_and_engines_are_replaced_without_a_failed_request(team):
+    load, before = Load(team), team.engines()
+    async with asyncio.TaskGroup() as group:
+        for number in range(4):
+            group.create_task(load.ask(number))
+        kept = dict(team.tokens)
+        text = team.path.read_text()
+        team.write("joan")
+        joan = re.search(r"  joan: .*\n", team.path.read_text())[0]
+        team.path.write_text(text.replace("users:\n", "users:\n" + joan))
+        team.tokens |= kept
+        os.kill(team.process.pid, signal.SIGHUP)
+        await until_engines(team, before)
+        load.left = AFTER
+    assert set(load.statuses) == {200}
+    async with team.client("joan") as client:
+        assert (await client.post("/v1/completions", json=ASKED)).status_code == 200

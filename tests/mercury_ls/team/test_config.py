@@ -1,0 +1,50 @@
+import re
+
+import pytest
+
+from mercury_ls.team.config import Replicas, TeamError, new_token, read_config
+
+DIGEST = "0" * 64
+
+
+def read(tmp_path, text):
+    path = tmp_path / "team.yaml"
+    path.write_text(text)
+    return read_config(path)
+
+
+def test_what_is_not_written_has_a_default(tmp_path):
+    config = read(tmp_path, f"users:\n  ada: {'a' * 64}\nreplicas: {{least: 2, most: 4}}\n")
+    assert config.users == {"ada": "a" * 64}
+    assert config.listen == "127.0.0.1:8391"
+    assert config.replicas == Replicas(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("users: {}", "users is empty.*--new-token"),
+        ("users: {ada: secret}", "users.ada is not the SHA-256 of a token.*--new-token"),
+        (f"users: {{'../ada': a{DIGEST[1:]}}}", "'../ada' is no name"),
+        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 3}}", "replicas.most is 1, less than least, 3"),
+        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 0}}", "replicas.least"),
+        (f"users: {{ada: a{DIGEST[1:]}}}\nreplica: 3", "`replica`"),
+        ("users: [", "team.yaml"),
+        ("!!python/object/apply:os.system ['true']", "team.yaml"),
+    ],
+)
+def test_what_cannot_be_used_is_said_with_its_place(tmp_path, text, said):
+    with pytest.raises(TeamError, match=re.compile(said, re.DOTALL)) as refused:
+        read(tmp_path, text)
+    assert str(tmp_path / "team.yaml") in str(refused.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(TeamError, match=r"none\.yaml: cannot be read"):
+        read_config(tmp_path / "none.yaml")
+
+
+def test_a_new_token_is_accepted_by_its_digest(tmp_path):
+    token, digest = new_token()
+    assert len(token) >= 40
+    assert read(tmp_path, f"users: {{ada: {digest}}}").users == {"ada": digest}
