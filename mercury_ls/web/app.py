@@ -100,6 +100,7 @@ ENDPOINTS = (
         handler=playground.watch,
         takes=WatchRequest,
         gives=Frame,
+        streams=True,
     ),
     Endpoint(
         method="GET",

@@ -14,7 +14,6 @@ from mercury_ls.link import local
 from mercury_ls.session.stats import Row
 from mercury_ls.web.completions import new_id
 from mercury_ls.web.endpoints import Call
-from mercury_ls.web.schemas import MOST_TOKENS
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text
 
@@ -28,14 +27,13 @@ class WatchRequest(Struct, frozen=True, kw_only=True):
     """A file with the cursor at an offset in code points, and others that are open beside it."""
 
     text: str
-    cursor: Annotated[int, Meta(ge=0)]
+    cursor: Annotated[float, Meta(multiple_of=1, ge=0)]
     path: Annotated[str, Meta(max_length=4096)] = ""
     language: Annotated[str, Meta(max_length=64)] = ""
     others: Annotated[tuple[Snippet, ...], Meta(max_length=MOST_OTHERS)] = ()
     edits: Annotated[tuple[Edit, ...], Meta(max_length=MOST_OTHERS)] = ()
     effort: Effort = "medium"
     deadline_ms: Annotated[float, Meta(ge=1, le=60_000)] | None = None
-    max_tokens: Annotated[int, Meta(ge=1, le=MOST_TOKENS)] = 64
 
 
 class Context(Struct, frozen=True):
@@ -88,7 +86,7 @@ class Statistics(Struct, frozen=True, kw_only=True):
 
 async def watch(call: Call) -> AsyncGenerator[Frame]:
     body: WatchRequest = call.body
-    cursor = min(body.cursor, len(body.text))
+    cursor = min(int(body.cursor), len(body.text))
     return frames(call, Text(body.path, body.text, cursor, body.language, body.others, body.edits), body)
 
 
@@ -98,7 +96,6 @@ async def frames(call: Call, text: Text, body: WatchRequest) -> AsyncGenerator[F
         invoked=True,
         effort=body.effort,
         deadline_ms=body.deadline_ms or float("inf"),
-        most_tokens=body.max_tokens,
         slots=True,
     )
     asked = await call.service.context(text, wish, call.client)
