@@ -63,9 +63,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 class Crowd:
     """How many are being answered, of all clients, and of each user that has a name."""
 
-    def __init__(self, most: int = MOST_AT_ONCE, per_user: int = MOST_AT_ONCE) -> None:
-        self.most = most
-        self.per_user = per_user
+    def __init__(self, most: int | None = None, per_user: int | None = None) -> None:
+        self.most = MOST_AT_ONCE if most is None else most
+        self.per_user = self.most if per_user is None else per_user
         self._now: Counter[str] = Counter()
 
     @contextmanager
@@ -112,7 +112,7 @@ class Answering:
                 await until_disconnected(receive, self._answered(call, scope, receive, send))
         except ClientDisconnect:
             return
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             await problem(refusal_of(error))(scope, receive, send)
         except ApiError as error:
             headers = {"retry-after": str(RETRY_SECONDS)} if error.status in (429, 503) else {}

@@ -51,7 +51,7 @@ def problem(error: ApiError, headers: Mapping[str, str] | None = None) -> Respon
     return Response(body, error.status, headers, media_type="application/json")
 
 
-def refusal_of(error: msgspec.MsgspecError) -> ApiError:
+def refusal_of(error: Exception) -> ApiError:
     """What a body that is not of its type is answered with."""
     said = str(error)
     where = FIELD.search(said)
