@@ -37,16 +37,16 @@ HEAVY = {
     "hypothesis",
     "pytest",
 }
-BOUNDARY = {"api", "prompts", "redaction", "record", "tuning_data"}
+BOUNDARY = {"addresses", "api", "prompts", "redaction", "record", "tuning_data"}
 ORDER = {
     "mercury_ls": (
         *("wording", "code", "settings", "project", "names", "link", "serve", "models", "completion"),
-        *("next_edit", "session", "lsp", "web"),
+        *("next_edit", "session", "lsp", "web", "team"),
         *("complete", "tuning", "doctor", "cli", "manual", "__main__"),
     ),
     "mercury_engine": (
-        *("api", "redaction", "tuning_data", "record", "fake_chat", "fake", "prompts", "tokens", "model", "decode", "chat"),
-        *("autoregressive", "families", "remote", "engine", "export"),
+        *("api", "addresses", "redaction", "tuning_data", "record", "fake_chat", "fake", "prompts", "tokens", "model"),
+        *("decode", "chat", "autoregressive", "families", "remote", "engine", "export"),
     ),
     "mercury_training": (
         *("errors", "jsonl", "plot", "corpus", "rows", "train"),

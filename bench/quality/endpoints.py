@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from mercury_engine.addresses import is_loopback
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest
-from mercury_ls.link.local import LOOPBACK
 
 __all__ = ["DIALECTS", "CompletionService"]
 
@@ -27,7 +27,7 @@ class CompletionService:
 
     def __init__(self, dialect: Dialect, address: str, model: str, key: str = "") -> None:
         parts = urlsplit(address)
-        if parts.scheme != "https" and (parts.scheme != "http" or parts.hostname not in LOOPBACK):
+        if parts.scheme != "https" and (parts.scheme != "http" or not is_loopback(parts.hostname or "")):
             raise EngineError(f"{address}: would send code in the clear; write https://HOST")
         self._url = address.rstrip("/") + DIALECTS[dialect]
         self._dialect = dialect

@@ -1,6 +1,7 @@
 """`mercury-ls serve`: run, stop or inspect the engine server."""
 
 import argparse
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from mercury_ls.link.wire import Status, WireError
 from mercury_ls.serve import daemon
 from mercury_ls.serve.models import loader
 from mercury_ls.settings.schema import Settings
+from mercury_ls.wording import readable
 
 if TYPE_CHECKING:
     from mercury_ls.serve.app import Handler
@@ -68,6 +70,7 @@ def face(settings: Settings) -> daemon.Face:
         from mercury_ls.web.service import Service
 
         file = default_file()
+        print(greeting(listening), flush=True)
         engine = WorkerClient(worker)
         service = Service(engine, settings, stats=Stats(file), outcomes=Outcomes(file and file.parent))
         access = Access("" if listening.open else token, listening.hosts, listening.origins)
@@ -77,6 +80,22 @@ def face(settings: Settings) -> daemon.Face:
             service.close()
 
     return opened
+
+
+def greeting(listening: daemon.Options) -> str:
+    """What to paste into other programs."""
+    site = f"{'https' if listening.certificate else 'http'}://{listening.http}"
+    zed = {"api_url": f"{site}/v1/completions", "model": "zeta2", "prompt_format": "zeta2", "max_output_tokens": 256}
+    edits = {"provider": "open_ai_compatible_api", "open_ai_compatible_api": zed}
+    programs = {
+        "token": "not needed by programs on this machine" if listening.open else f"in {readable(local.token_file())}",
+        "OpenAI": f"base URL {site}/v1",
+        "Zed": f'"edit_predictions": {json.dumps(edits)}',
+        "llama.vim": f"let g:llama_config = {{'endpoint_fim': '{site}/infill'}}",
+        "llama.vscode": f'"llama-vscode.endpoint": "{site}"',
+    }
+    lines = [f"  {name:<14}{value}" for name, value in programs.items()]
+    return "\n".join([f"listening on {site}; docs/API.md says what it answers", *lines])
 
 
 def misplaced(options: argparse.Namespace) -> str:

@@ -29,10 +29,10 @@ def lsp(options: argparse.Namespace) -> int:
 
 
 def loopback_address(text: str) -> tuple[str, int]:
-    from mercury_ls.link import local
+    from mercury_engine.addresses import is_loopback
 
     host, port = split_address(text)
-    if host not in local.LOOPBACK:
+    if not is_loopback(host):
         raise UsageError(f"{host} can be reached from other machines, and LSP is not encrypted: use 127.0.0.1")
     return host, port
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from mercury_engine.addresses import is_loopback
 from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, RequestError, Said
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
@@ -369,7 +370,7 @@ def remote_address(text: str, token_file: str) -> Address:
         raise EngineUnavailable(f"engine.address is {text!r} ({error}): write it as https://HOST:PORT") from error
     if parts.hostname is None or parts.scheme not in ("https", "http") or parts.path.strip("/"):
         raise EngineUnavailable(f"engine.address is {text!r}: write it as https://HOST:PORT")
-    if parts.scheme == "http" and parts.hostname not in local.LOOPBACK:
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise EngineUnavailable(f"engine.address is {text!r}, which would send code unencrypted: use https://")
     tls = parts.scheme == "https"
     return Address(host=parts.hostname, port=port or (443 if tls else 80), tls=tls, token=read_token(token_file))

@@ -22,7 +22,6 @@ from mercury_ls.link.connection import Address
 __all__ = [
     "ALREADY_RUNNING",
     "IGNORES_CASE",
-    "LOOPBACK",
     "AlreadyRunningError",
     "Listener",
     "PlacementError",
@@ -40,6 +39,7 @@ __all__ = [
     "settle_home",
     "spawn",
     "standing_token",
+    "token_file",
 ]
 
 ALREADY_RUNNING = 3
@@ -47,7 +47,6 @@ ALREADY_RUNNING = 3
 APPLICATION = "mercury-ls"
 IGNORES_CASE = sys.platform in ("darwin", "win32")
 """Whether the file system usually ignores the case of names."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DIRECTORY_VARIABLE = "MERCURY_LS_RUNTIME_DIR"
 SOCKET = f"engine-v{PROTOCOL_VERSION}.sock"
 PORT = f"engine-v{PROTOCOL_VERSION}.json"
@@ -207,11 +206,15 @@ def is_listed(directory: Path) -> bool:
     return (directory / (SOCKET if uses_unix_socket(directory) else PORT)).exists()
 
 
-def standing_token() -> tuple[str, Path]:
-    """The token for listeners without a configured one: created once and kept, so that editors need it only once."""
+def token_file() -> Path:
     from platformdirs import user_state_path
 
-    path = own_folder(user_state_path(APPLICATION)) / "http-token"
+    return own_folder(user_state_path(APPLICATION)) / "http-token"
+
+
+def standing_token() -> tuple[str, Path]:
+    """The token for listeners without a configured one: created once and kept, so that editors need it only once."""
+    path = token_file()
     if not path.exists() or not path.read_text().strip():  # an empty token would admit everybody
         write_private(path, secrets.token_urlsafe(32))
     return path.read_text().strip(), path

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 from msgspec import Struct
 
-from mercury_ls.link.local import LOOPBACK
+from mercury_engine.addresses import is_here
 from mercury_ls.lsp.transport import END_OF_HEADERS, FrameError, content_length, frame
 
 if TYPE_CHECKING:
@@ -236,21 +236,14 @@ async def serve_websocket(host: str, port: int, token: str, command: Sequence[st
 
 def refusal(path: str, headers: "Headers", token: str) -> str:
     """Why this handshake is refused: web pages of other sites, DNS names rebound to this machine, or a wrong token."""
-    if not on_this_machine("//" + headers.get("Host", "")):
+    if not is_here("//" + headers.get("Host", "")):
         return f"the Host header is {headers.get('Host')}: use localhost or 127.0.0.1"
-    if (origin := headers.get("Origin")) and not on_this_machine(origin):
+    if (origin := headers.get("Origin")) and not is_here(origin):
         return f"the request comes from a web page at {origin}: only pages on this machine are accepted"
     given = headers.get("Authorization", "").removeprefix("Bearer ")
     given = given or parse_qs(urlsplit(path).query).get("token", [""])[0]
     right = hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
     return "" if right else f"the token is missing or wrong: {TOKEN_REMEDY}"
-
-
-def on_this_machine(address: str) -> bool:
-    try:
-        return urlsplit(address).hostname in LOOPBACK
-    except ValueError:
-        return False
 
 
 # The server of one client

@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from mercury_engine.addresses import is_here, why_not
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_ls.link import local
@@ -16,7 +17,6 @@ from mercury_ls.models.sources import File, Folder, Hub, Server, Source, checked
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
-from mercury_ls.settings.load import is_local
 from mercury_ls.wording import counted, millions, readable
 
 __all__ = ["Order", "Plan", "Precision", "add", "bytes_of", "described"]
@@ -242,7 +242,7 @@ def described(plan: Plan) -> Iterator[str]:
         yield f"  server       {record.address}, spoken to as {record.protocol}, model {record.model or '(its own)'}"
         if record.key:
             yield f"  key          from {record.key}"
-        if not is_local(record.address):
+        if not is_here(record.address):
             yield f"  privacy      text around your cursor will be sent to {record.address}"
         return
     yield f"  licence      {record.licence or 'not stated: see where the model comes from'}"
@@ -261,7 +261,8 @@ def add_server(
         raise EngineError(
             f"{order.source} is a server and chooses its model's precision: leave out --int8 and --revision"
         )
-    check_address(server.address, network)
+    if reason := why_not(server.address, network):
+        raise EngineError(f"{server.address} {reason}")
     if order.prompt:
         added.named_kind(order.prompt)
     record = asked_server(server, name, order, checked_key(order.key or server.key))
@@ -277,7 +278,7 @@ def add_server(
 def asked_server(server: Server, name: str, order: Order, key: str) -> ModelRecord:
     """What a server says of itself; a provider's is known, and not asked for money."""
     model, protocol, prompt, context = order.model or server.model, server.protocol, "", 0
-    if not protocol or is_local(server.address):
+    if not protocol or is_here(server.address):
         found = added.probe(server.address, key, model)
         model = checked_model(model, [each.name for each in found.models], server.address)
         offered = next((each for each in found.models if each.name == model), None)
@@ -297,18 +298,6 @@ def asked_server(server: Server, name: str, order: Order, key: str) -> ModelReco
         key=key,
         local=order.local,
     )
-
-
-def check_address(address: str, network: bool) -> None:
-    if is_local(address):
-        return
-    if not network:
-        raise EngineError(
-            f"{address} is another machine, and your text would be sent there: if you want that, set "
-            "privacy.allow_network = true in your user file first"
-        )
-    if not address.startswith("https:"):
-        raise EngineError(f"{address} would get your text unencrypted: use https://")
 
 
 def checked_key(key: str) -> str:

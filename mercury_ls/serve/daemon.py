@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
+from mercury_engine.addresses import is_loopback
 from mercury_ls.link import local
 from mercury_ls.link.claim import Claim, claimed, end, has_gone, owner
 from mercury_ls.link.connection import Connection, connect
@@ -165,9 +166,9 @@ def endpoints(options: Options, directory: Path) -> Iterator[list[Endpoint]]:
 
 def bind_http(options: Options) -> socket.socket:
     host, port = split_address(options.http)
-    if options.open and host not in local.LOOPBACK:
+    if options.open and not is_loopback(host):
         raise ValueError(f"{options.http} can be reached from other machines: --without-token is for 127.0.0.1 only")
-    if not options.certificate and host not in local.LOOPBACK:
+    if not options.certificate and not is_loopback(host):
         raise ValueError(
             f"{options.http} can be reached from other machines, and the token would be sent unencrypted:"
             " give a certificate and a key, or listen on 127.0.0.1 behind a proxy that has them"
@@ -201,7 +202,7 @@ def http_token(options: Options) -> str:
     if options.token:
         return options.token
     token, path = local.standing_token()
-    log.warning("clients of %s must send the bearer token in %s", options.http, path)
+    log.info("clients of %s must send the bearer token in %s", options.http, path)
     return token
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec import Struct
 
+from mercury_engine.addresses import why_not
 from mercury_ls.settings import schema as tree
 from mercury_ls.settings.schema import Setting, Settings
 
@@ -109,18 +110,6 @@ def project_files(roots: Iterable[str | Path]) -> list[Path]:
     """The project files of workspace folders: inner folders come later, so they win over outer ones."""
     found = {Path(root) / PROJECT_FILE for root in roots}
     return sorted((path for path in found if os.path.lexists(path)), key=lambda path: (len(path.parts), path))
-
-
-def is_local(address: str) -> bool:
-    """Whether this engine address is on this machine."""
-    import ipaddress
-    from urllib.parse import urlsplit
-
-    host = urlsplit(address).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 # Sources
@@ -252,13 +241,8 @@ class Loading:
 
     def forbid_network(self) -> None:
         address = self.values.get("engine.address", "")
-        if not address or is_local(address):
-            return
-        if not self.values.get("privacy.allow_network", False):
-            remedy = "is on another machine; set privacy.allow_network = true in your user file to use it"
-        elif not address.startswith("https:"):
-            remedy = "would send your code unencrypted; use https"
-        else:
+        remedy = address and why_not(address, self.values.get("privacy.allow_network", False))
+        if not remedy:
             return
         del self.values["engine.address"]
         self.problems.append(Problem("engine.address", repr(address), remedy, self.origins.pop("engine.address")))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 import msgspec
 from msgspec.structs import replace
 
+from mercury_engine.addresses import why_not
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest, Span, SpanMode
 from mercury_engine.prompts.dialects import DIALECTS, Dialect, dialect_for
 from mercury_engine.prompts.edits import FORMATS, EditFormat
@@ -339,18 +340,13 @@ class RemoteEngine:
 def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
     """`network`: whether the user allows that code leaves this machine. A server that is not there is no error: it may
     be started later."""
-    site = site_of(record.address)
+    site_of(record.address)
     if record.protocol == "mercury":
         raise EngineError(
             f"{record.address} is an engine server of mercury-ls: set engine.address = {record.address!r} to use it"
         )
-    if not site.is_loopback and not network:
-        raise EngineError(
-            f"{record.address} is on another machine: set privacy.allow_network = true in your user file to send code"
-            " there"
-        )
-    if not site.is_loopback and site.scheme != "https":
-        raise EngineError(f"{record.address} would get your code unencrypted: use https")
+    if reason := why_not(record.address, network):
+        raise EngineError(f"{record.address} {reason}")
     key = key_at(record.key)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     engine = RemoteEngine(record, Client(record.address, headers), key=key)

@@ -12,13 +12,13 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from ipaddress import ip_address
 from threading import Condition, Lock, Thread
 from typing import Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from mercury_engine.addresses import is_loopback
 from mercury_engine.api import EngineError
 
 __all__ = ["Client", "Exchange", "LinkError", "Reply", "Site", "site_of"]
@@ -59,10 +59,7 @@ class Site(Struct, frozen=True):
     @property
     def is_loopback(self) -> bool:
         """Whether what is sent there stays on this machine."""
-        try:
-            return self.host == "localhost" or ip_address(self.host).is_loopback
-        except ValueError:  # a name, such as 127.0.0.1.example.com
-            return False
+        return is_loopback(self.host)
 
 
 def site_of(address: str) -> Site:
