@@ -23,6 +23,14 @@ PERCENTILES = (50, 90, 99)
 MOST_OTHERS = 16
 
 
+class MadeEdit(Struct, frozen=True):
+    """Lines of the file, from `line` on, that the user has replaced."""
+
+    line: Annotated[float, Meta(multiple_of=1, ge=0, le=1 << 24)]
+    before: str
+    after: str
+
+
 class WatchRequest(Struct, frozen=True, kw_only=True):
     """A file with the cursor at an offset in code points, and others that are open beside it."""
 
@@ -31,7 +39,7 @@ class WatchRequest(Struct, frozen=True, kw_only=True):
     path: Annotated[str, Meta(max_length=4096)] = ""
     language: Annotated[str, Meta(max_length=64)] = ""
     others: Annotated[tuple[Snippet, ...], Meta(max_length=MOST_OTHERS)] = ()
-    edits: Annotated[tuple[Edit, ...], Meta(max_length=MOST_OTHERS)] = ()
+    edits: Annotated[tuple[MadeEdit, ...], Meta(max_length=MOST_OTHERS)] = ()
     effort: Effort = "medium"
     deadline_ms: Annotated[float, Meta(ge=1, le=60_000)] | None = None
 
@@ -87,7 +95,8 @@ class Statistics(Struct, frozen=True, kw_only=True):
 async def watch(call: Call) -> AsyncGenerator[Frame]:
     body: WatchRequest = call.body
     cursor = min(int(body.cursor), len(body.text))
-    return frames(call, Text(body.path, body.text, cursor, body.language, body.others, body.edits), body)
+    edits = tuple(Edit(body.path, int(each.line), each.before, each.after) for each in body.edits)
+    return frames(call, Text(body.path, body.text, cursor, body.language, body.others, edits), body)
 
 
 async def frames(call: Call, text: Text, body: WatchRequest) -> AsyncGenerator[Frame]:

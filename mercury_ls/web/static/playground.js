@@ -94,7 +94,7 @@ function request() {
     effort: at("effort").value,
     deadline_ms: Number(at("deadline").value) || null,
     others: other.trim() ? [{ path: at("other-path").value, text: other }] : [],
-    edits: edits.map((edit) => ({ ...edit, path: at("path").value })),
+    edits,
   };
 }
 

@@ -33,7 +33,7 @@ async def test_a_draft_is_watched_pass_by_pass(asking):
 
 
 async def test_other_files_and_edits_are_context(asking):
-    edit = {"path": "a.py", "line": 0, "before": "def size(w, h):\n", "after": "def area(w, h):\n"}
+    edit = {"line": 0, "before": "def size(w, h):\n", "after": "def area(w, h):\n"}
     other = {"path": "b.py", "text": "def volume(w, h, d):\n    return area(w, h) * d\n"}
     first, *_ = await frames(asking, others=[other], edits=[edit])
     assert [each["path"] for each in first["context"]["snippets"]] == ["b.py"]
