@@ -115,9 +115,8 @@ async def measured(root: Path, given: argparse.Namespace) -> list[Result]:
     jedi = [Timed(AnalyserProcess(Around((str(root),), packages)))] if given.jedi else []
     names = KnownNames(jedi, patience=PATIENCE_SECONDS, written=Written(workspace))
     results = []
-    for path, language in [*chosen(root, workspace, given.files, held=given.held)]:
+    for path, language in chosen(root, workspace, given.files, held=given.held):
         text = path.read_text(encoding="utf-8")
-        workspace.removed([str(path)])  # it must not tell what has not been typed yet
         for place in drawn(text, str(path), given.each):
             results.append(await asked(names, text, str(path), language, place, misses=given.misses))
         names.forget()
@@ -166,17 +165,30 @@ def role_of(node: Node) -> NameRole | None:
     parent = node.parent
     if parent is None or parent.has_error:
         return None
+    if parent.type.startswith("jsx_") or parent.type in ("import_clause", "namespace_import"):
+        return None
+    if is_key(node):
+        return "keyword"
     if around := import_around(node):
         is_module = any(named(around, field, node) for field in ("module_name", "path", "source"))
         return None if is_module else "import"
     if parent.type == "keyword_argument" and parent.child_by_field_name("name") == node:
         return "keyword"
     before = node.prev_sibling
-    if before is not None and before.type in (".", "->", "?."):
+    if before is not None and before.type in (".", "?."):
         return "member"
     if scopes.declares(node) or scopes.is_member(node) or (before is not None and before.type == "::"):
         return None
     return None if node.type in MEMBERS else "scope"
+
+
+def is_key(node: Node) -> bool:
+    """Whether it is the field of a struct that is being made."""
+    element = node.parent
+    if element is not None and element.type == "field_initializer":
+        return element.child_by_field_name("field") == node or element.named_children[0] == node
+    keyed = element.parent if element is not None and element.type == "literal_element" else None
+    return keyed is not None and keyed.child_by_field_name("key") == element
 
 
 def import_around(node: Node) -> Node | None:

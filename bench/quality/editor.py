@@ -16,6 +16,7 @@ from mercury_engine.engine import MercuryEngine
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.completion.offers import Answer
 from mercury_ls.names.members import KnownNames
+from mercury_ls.names.written import Written
 from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
@@ -173,7 +174,9 @@ async def opened(
     session.questions.settings = steady(session.settings)
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
-        session.questions.names = KnownNames([project.analyser], patience=PATIENCE_SECONDS)
+        session.questions.names = KnownNames(
+            [project.analyser], patience=PATIENCE_SECONDS, written=Written(project.workspace)
+        )
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     return session, uri

@@ -1,8 +1,9 @@
 """What a text declares: names with their kinds, parameters and types, and where each can be used; what it imports."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import islice
 
 from msgspec import Struct
 from tree_sitter import Language as Grammar
@@ -14,7 +15,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import Language
 from mercury_ls.code.modules import imports_of
 
-__all__ = ["Declared", "Used", "declared_in_file", "locals_at", "used_in_file"]
+__all__ = ["MOST", "Declared", "Used", "declarations", "declared_in_file", "locals_at", "once", "used_in_file"]
 
 LONGEST_TEXT = 160
 MOST = 4096
@@ -34,13 +35,19 @@ MAKING = frozenset(
 )
 OWN = frozenset({"attribute", "member_expression"})
 """`self.x`, which an assignment to it declares."""
-LEAF = re.compile(r"(?:identifier|name|constant|word)\Z")
+LEAF = re.compile(r"(?:identifier|identifier_pattern|name|constant|word)\Z")
 ENUMERATED = re.compile(r"enum(?:erator|_body|_assignment|_variant|_constant|_member)|const_")
 CLASSES = re.compile(r"class|struct|enum|interface|trait|record|union|type")
 MODULES = re.compile(r"namespace|module|mod_item|import")
 FUNCTIONS = re.compile(r"function|method|constructor|arrow|lambda|closure|macro")
 IMPORT = re.compile(r"import|export_specifier|use_declaration|using_directive|extern_crate")
 NAMES = re.compile(r"(?:\w+(?:\.|::))*\w+")
+CALLS = {
+    "go": "(composite_literal type: (_) @of body: (literal_value (keyed_element key: (_) @name)))",
+    "python": "(call function: (_) @of arguments: (argument_list (keyword_argument name: (_) @name)))",
+    "rust": "(struct_expression name: (_) @of body: (field_initializer_list (field_initializer field: (_) @name)))",
+}
+"""Arguments that are given by name."""
 SPACE = re.compile(r"\s+")
 
 
@@ -60,7 +67,8 @@ class Declared(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 class Used(Struct, frozen=True, array_like=True, omit_defaults=True):
     """A name that a text imports from a `module`, or uses behind the name `of` that it imports from there. Nothing is
-    known of the module of a type or a global that the text does not import."""
+    known of the module of a type or a global that the text does not import, nor of that of a function or type `of()`
+    that is given an argument of this name."""
 
     name: str
     kind: NameKind = ""
@@ -69,28 +77,35 @@ class Used(Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 def declared_in_file(snapshot: Snapshot) -> tuple[Declared, ...]:
-    """What stands at the top of a file, and the members of its types."""
+    """What stands at the top of a file, and the members of its types: each name once."""
+    return once(islice(declarations(snapshot), MOST))
+
+
+def once(found: Iterable[Declared]) -> tuple[Declared, ...]:
+    """The first declaration of each name of a type that says what it holds, else the first."""
+    known: dict[tuple[str, str], Declared] = {}
+    for each in found:
+        before = known.setdefault((each.owner, each.name), each)
+        if each.type and not before.type:
+            known[each.owner, each.name] = each
+    return tuple(known.values())
+
+
+def declarations(snapshot: Snapshot) -> Iterator[Declared]:
+    """One after the other: in a long file, all of them take a while."""
     language = languages.find(snapshot.language, snapshot.path)
     if language is None or snapshot.tree is None or not language.definitions:
-        return ()
-    found = {("", each.name): each for each in imported(snapshot)}
+        return
+    yield from imported(snapshot)
     inside = 0
     for node in declaring(language, snapshot.tree.root_node):
         is_local = node.start_byte < inside
         for name in names_of(node):
-            own = name.parent if name.parent is not None and name.parent.type in OWN else None
-            if (own is None) != is_local:
-                each = declared(node, name, owner(name))
-                if each.kind == "parameter":
-                    continue
-                known = found.get((each.owner, each.name))
-                if known is None or (each.type and not known.type):
-                    found[each.owner, each.name] = each
+            is_assigned = name.parent is not None and name.parent.type in OWN
+            if is_assigned == is_local and (each := declared(node, name, owner(name))).kind != "parameter":
+                yield each
         if node.type in scopes.FUNCTIONS:
             inside = max(inside, node.end_byte)
-        if len(found) >= MOST:
-            break
-    return tuple(found.values())
 
 
 def imported(snapshot: Snapshot) -> Iterator[Declared]:
@@ -104,7 +119,8 @@ def imported(snapshot: Snapshot) -> Iterator[Declared]:
 def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
     """What the text uses of modules that are found by name, and not by where the file is."""
     found = [each for each in imported(snapshot) if not each.module.startswith(".")]
-    used = {Used(each.original, each.kind, each.module) for each in found if each.original}
+    used = set(islice(given_by_name(snapshot), MOST_USED))
+    used |= {Used(each.original, each.kind, each.module) for each in found if each.original}
     known = {each.name: each for each in found}
     names = "|".join(map(re.escape, sorted(known)))
     pattern = re.compile(
@@ -115,9 +131,24 @@ def used_in_file(snapshot: Snapshot) -> tuple[Used, ...]:
         kind = kind_by_spelling(match["name"]) or ("function" if match["call"] else "")
         of = each.original if each.module else each.name
         used.add(Used(match["name"], kind, each.module, of))
-        if len(used) >= MOST_USED:
+        if len(used) >= 2 * MOST_USED:
             break
     return tuple(used)
+
+
+def given_by_name(snapshot: Snapshot) -> Iterator[Used]:
+    language = languages.find(snapshot.language, snapshot.path)
+    if language is None or language.id not in CALLS or snapshot.tree is None:
+        return
+    for _, parts in QueryCursor(call_query(language)).matches(snapshot.tree.root_node):
+        of, name = symbols.last_name(parts["of"][0]), symbols.text_of(parts["name"][0])
+        if of.isidentifier() and name.isidentifier():
+            yield Used(name, "keyword", of=f"{of}()")
+
+
+@cache
+def call_query(language: Language) -> Query:
+    return Query(languages.parser(language).language, CALLS[language.id])
 
 
 def kind_by_spelling(name: str) -> NameKind:

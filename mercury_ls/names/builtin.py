@@ -13,7 +13,8 @@ Map Math NaN Number Object Promise Proxy RangeError ReadableStream Reflect RegEx
 SyntaxError TextDecoder TextEncoder TypeError URL URLSearchParams Uint8Array WeakMap WeakSet WebSocket AbortController
 AbortSignal clearInterval clearTimeout console crypto decodeURIComponent document encodeURIComponent exports fetch
 globalThis isNaN module parseFloat parseInt performance process queueMicrotask require setImmediate setInterval
-setTimeout structuredClone undefined window
+setTimeout structuredClone undefined window global __dirname __filename afterAll afterEach beforeAll beforeEach describe
+expect expectTypeOf it jest test vi
 """
 TYPES = """
 Awaited Exclude Extract InstanceType NonNullable Omit Parameters Partial Pick Readonly Record Required ReturnType any

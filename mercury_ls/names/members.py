@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -40,6 +41,7 @@ class KnownNames:
     ) -> None:
         self._learners = [Learner(analyser, clock, patience) for analyser in analysers]
         self._written = written
+        self._reading: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
     @property
@@ -74,16 +76,16 @@ class KnownNames:
         """Learn what is unknown or has changed, at the cursor and near it, instead of what was wanted before. What is
         written in other files about these places is looked up, so that it need not be when it is asked for."""
         wanted = self._places(snapshot, offset)
-        if self._written is not None and len(snapshot.text) <= LARGEST_TEXT:
-            self._written.refresh(snapshot)
-            for each in wanted:
-                self._read(each, offset)
+        if self._written is not None and wanted:
+            self._read_on(snapshot, offset)
         for learner in self._learners:
             learner.look_ahead(wanted)
 
     async def settled(self) -> None:
         """Wait until nothing more is wanted."""
         await asyncio.gather(*(learner.settled() for learner in self._learners))
+        if self._reading is not None:
+            await self._reading
 
     def forget(self, uri: str = "") -> None:
         """What was learned in one document, or all of it."""
@@ -98,12 +100,29 @@ class KnownNames:
             self._closing = asyncio.get_running_loop().create_task(self.close())
 
     async def close(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._reading
         await asyncio.gather(*(learner.close() for learner in self._learners))
 
     def _places(self, snapshot: Snapshot, offset: int) -> list[Wanted]:
         if not (self._learners or self._written) or len(snapshot.text) > LARGEST_TEXT:
             return []
         return [Wanted(snapshot, place) for place in (*at_cursor(snapshot, offset), *near(snapshot, offset))]
+
+    def _read_on(self, snapshot: Snapshot, offset: int) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+        self._reading = asyncio.get_running_loop().create_task(self._read_file(snapshot, offset))
+
+    async def _read_file(self, snapshot: Snapshot, offset: int) -> None:
+        assert self._written is not None, "there is something to read with"
+        for _ in self._written.reading(snapshot):
+            await asyncio.sleep(0)
+        for wanted in self._places(snapshot, offset):
+            self._read(wanted, offset)
+            await asyncio.sleep(0)
 
     def _said(self, wanted: Wanted) -> Iterator[Known]:
         return (known for learner in self._learners if (known := learner.known(wanted)))
@@ -163,4 +182,5 @@ def listed(known: Known, snapshot: Snapshot, place: Place, offset: int) -> Membe
 
 def not_given(known: Known, snapshot: Snapshot, place: Place, offset: int) -> Known:
     count, names = given(snapshot, place, offset)
-    return replace(known, names=tuple(name for name in known.names[count:] if name.text not in names))
+    left = (name for at, name in enumerate(known.names) if at >= count or name.kind == "keyword")
+    return replace(known, names=tuple(name for name in left if name.text not in names))

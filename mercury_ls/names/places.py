@@ -48,6 +48,7 @@ NO_CALL = re.compile(
     r"(?:\b(?:def|class|fn|func|function|fun)\s+(?:\([^)]*\)\s*)?[\w.:]+|\b(?:if|while|for|switch|catch|match|return|and|or"
     r"|not|in|is|elif|assert|del|yield|await|except|lambda|with|import|print!|function|func|fn|typeof|sizeof))\Z"
 )
+BODY = re.compile(r"\s*(?:enum|fn|for|func|if|impl|match|mod|pub|struct|switch|trait|type|union|unsafe|use|while)\b")
 NAMED = re.compile(r"\s*(\w+)\s*[=:](?!=)")
 OPENED_BY, OPENING = {")": "(", "]": "[", "}": "{"}, frozenset("([{")
 
@@ -98,13 +99,15 @@ def import_at(snapshot: Snapshot, offset: int) -> Place | None:
 
 
 def argument_at(snapshot: Snapshot, offset: int) -> Place | None:
-    """Anywhere in the parentheses of a call."""
+    """Anywhere in the parentheses of a call, or the braces of a struct."""
     opening = opening_before(snapshot.text, offset)
-    if opening is None or snapshot.text[opening] != "(":
+    if opening is None or snapshot.text[opening] == "[":
         return None
-    head = snapshot.text[snapshot.line_start(snapshot.line_of(opening)) : opening]
+    head = snapshot.text[snapshot.line_start(snapshot.line_of(opening)) : opening].rstrip()
     called = RECEIVER.search(head)
     if called is None or NO_CALL.search(head):
+        return None
+    if snapshot.text[opening] == "{" and (snapshot.language not in ("go", "rust") or BODY.match(head)):
         return None
     return Place(called[0], scope(snapshot, opening), opening + 1, is_cursor=True, role="keyword")
 

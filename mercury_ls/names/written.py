@@ -6,12 +6,13 @@ What is found exists; what is not found may exist all the same, except in the sc
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Protocol
 
 from msgspec import Struct
 
 from mercury_ls.code import scopes, symbols, syntax
-from mercury_ls.code.declared import Declared, Used, declared_in_file, locals_at
+from mercury_ls.code.declared import MOST, Declared, Used, declarations, locals_at, once
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
@@ -23,6 +24,7 @@ from mercury_ls.names.places import Place
 __all__ = ["Index", "Written"]
 
 MOST_FILES = 32
+AT_ONCE = 128
 MOST_BASES = 8
 MOST_STEPS = 4
 MOST_HOMES = 4
@@ -105,8 +107,11 @@ class File(Struct, frozen=True):
         return self.owned.get("", {})
 
 
+UNREAD = File("", {}, {}, Counter())
+
+
 class Written:
-    """Answers at once. What the whole file declares is that of its last `refresh`; its locals are those of now."""
+    """Answers at once. What the whole file declares is that of when it was last read; its locals are those of now."""
 
     def __init__(self, index: Index | None = None) -> None:
         self._index = index or NoIndex()
@@ -116,16 +121,21 @@ class Written:
         self._uses: dict[tuple[str, str], list[Used]] = {}
         """All three as they were when a text was last read."""
 
-    def refresh(self, snapshot: Snapshot) -> None:
-        """Read the whole file, if it has changed: tens of milliseconds in a long one."""
+    def reading(self, snapshot: Snapshot) -> Iterator[None]:
+        """Read the whole file, if it has changed, in steps of milliseconds."""
         known = self._files.get(snapshot.uri)
         if known is not None and known.text == snapshot.text:
             return
+        found: list[Declared] = []
+        for each in islice(declarations(snapshot), MOST):
+            found.append(each)
+            if len(found) % AT_ONCE == 0:
+                yield
+        if found or known is None:  # else it is too broken to parse for the moment
+            self._keep(snapshot, by_owner(once(found)))
+
+    def _keep(self, snapshot: Snapshot, owned: dict[str, dict[str, Declared]]) -> None:
         self._forget_others()
-        found = declared_in_file(snapshot)
-        if not found and known is not None:  # it is too broken to parse for the moment
-            return
-        owned = by_owner(found)
         elsewhere = {
             each.name: each
             for path in (self._index.beside(snapshot.path) if family(snapshot.path) in ("go", "java") else ())
@@ -150,9 +160,9 @@ class Written:
         """What may begin an expression: locals, the nearest first, the file's names, those of its type where these need
         no qualifier, then the language's."""
         language = find(snapshot.language, snapshot.path)
-        if language is None or snapshot.tree is None or not language.definitions:
-            return Known((), complete=False)
         file = self._file(snapshot)
+        if language is None or file is UNREAD:
+            return Known((), complete=False)
         own = file.owned.get(enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
         found: dict[str, Name] = {}
         for each in (*in_reach(snapshot, offset), *own.values(), *file.top.values(), *file.elsewhere.values()):
@@ -187,12 +197,16 @@ class Written:
     def parameters(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
         """Of the function that is called, without those that are given already."""
         language = find(snapshot.language, snapshot.path)
-        function = self._called(snapshot, place, offset) if place.simple else None
-        if language is None or function is None:
+        if language is None or not place.simple:
             return Known((), complete=False)
-        kind = "keyword" if language.id in KEYWORDS else "parameter"
-        listed = parameters_of(function, language.id)
-        return Known(tuple(Name(name, kind, type=said) for name, said in listed), complete=False)
+        function = self._called(snapshot, place, offset)
+        is_named = language.id in KEYWORDS or snapshot.text[place.at - 1] == "{"
+        kind = "keyword" if is_named else "parameter"
+        listed = parameters_of(function, language.id) if function is not None else ()
+        found = {name: Name(name, kind, type=said) for name, said in listed}
+        for used in self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path):
+            found.setdefault(used.name, Name(used.name, used.kind))
+        return Known(tuple(found.values()), complete=False)
 
     def importable(self, snapshot: Snapshot, place: Place) -> Known:
         """The names that the module at an import statement declares at its top."""
@@ -207,9 +221,7 @@ class Written:
             known.clear()
 
     def _file(self, snapshot: Snapshot) -> File:
-        if snapshot.uri not in self._files:
-            self.refresh(snapshot)
-        return self._files[snapshot.uri]
+        return self._files.get(snapshot.uri, UNREAD)
 
     def _members(self, snapshot: Snapshot, at: int, parts: list[str]) -> Iterator[Declared]:
         file, first = self._file(snapshot), parts[0]
@@ -314,12 +326,19 @@ class Written:
                 function = next(self._elsewhere(snapshot, parts[0]), function)
         if function is None or function.kind != "class":
             return function
+        if snapshot.text[place.at - 1] == "{":
+            return with_fields(function.name, self._of_type(snapshot, file, function.name))
         members = {each.name: each for each in reversed([*self._of_type(snapshot, file, function.name)])}
         made = next((members[name] for name in CONSTRUCTORS if name in members), None)
         if made is not None or family(snapshot.path) != "python":
             return made
-        fields = (each for each in members.values() if each.kind == "property" and each.type)
-        return Declared(function.name, "function", "", ", ".join(f"{each.name}: {each.type}" for each in fields))
+        return with_fields(function.name, (each for each in members.values() if each.type))
+
+
+def with_fields(name: str, members: Iterable[Declared]) -> Declared:
+    """What makes an object out of its fields: a struct, a data class."""
+    fields = (each for each in members if each.kind == "property")
+    return Declared(name, "function", "", ", ".join(f"{each.name}: {each.type}" for each in fields))
 
 
 def by_owner(found: Iterable[Declared]) -> dict[str, dict[str, Declared]]:
@@ -392,7 +411,7 @@ def parameters_of(function: Declared, language: str) -> Iterator[tuple[str, str]
         name, _, said = text.partition(":")
         if language in TYPE_FIRST and not said:
             said, _, name = text.rpartition(" ")
-        elif language == "go":
+        elif language == "go" and not said:
             name, _, said = text.partition(" ")
         name = name.strip().lstrip("$&*").removeprefix("mut ").rstrip("?")
         name = name.rpartition(" ")[2]

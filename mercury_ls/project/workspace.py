@@ -227,9 +227,10 @@ class Workspace:
         return msgspec.msgpack.decode(file.declared, type=tuple[Declared, ...])
 
     def used(self, module: str, of: str, near: str) -> list[Used]:
-        """What files of the same language import from a module, or use behind one of its names, the most used first."""
+        """What other files of the same language import from a module, or use behind a name, the most used first."""
         found = self._used.get((family_of(near), module, of), Counter())
-        return [each for each, _ in found.most_common(MOST_USED)]
+        own = self._files[near].used if near in self._files else ()
+        return [each for each, count in found.most_common(MOST_USED) if count > 1 or each not in own]
 
     def mentioning(self, wanted: Iterable[frozenset[str]], near: str) -> list[str]:
         """The files of the same language that contain all names of one of these sets, nearest first."""
