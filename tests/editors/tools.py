@@ -86,6 +86,13 @@ UNUSED_BY_CODE_SERVER = re.compile(
 COMPILED_FOR_CODE_SERVER = ["@vscode/spdlog", "@vscode/native-watchdog", "node-pty"]
 
 
+TSC_LAUNCHER = """\
+#!/bin/sh
+here="$(dirname "$(readlink -f "$0")")"
+exec "$here/../node/node" "$here/node_modules/typescript/lib/tsc.js" "$@"
+"""
+
+
 class UnreachableError(Exception):
     """What an editor consists of cannot be downloaded here and now."""
 
@@ -185,6 +192,13 @@ def code_server_from_npm(folder: Path) -> None:
     write_launcher(folder / "code-server", CODE_SERVER_LAUNCHER)
 
 
+def typescript_from_npm(folder: Path) -> None:
+    """With the server that VS Code's own extension for it starts. The package of code-server leaves it out."""
+    npm = [str(bring("node").with_name("npm")), "--no-audit", "--no-fund", "--loglevel=error"]
+    retried([*npm, "--prefix", str(folder), "install", "--ignore-scripts", "typescript@6.0.3"])
+    write_launcher(folder / "tsc", TSC_LAUNCHER)
+
+
 def prune(manifest: Path) -> None:
     package = json.loads(manifest.read_text(encoding="utf-8"))
     for group in ("dependencies", "optionalDependencies", "overrides"):
@@ -277,6 +291,7 @@ EDITORS = {
     "emacs": Tool("GNU Emacs 30.2", "emacs", emacs_from_debian),
     "node": Tool("v24.19.0", "node", node_from_wheel),
     "code-server": Tool("1.139.1", "code-server", code_server_from_npm),
+    "typescript": Tool("Version 6.0.3", "tsc", typescript_from_npm),
     "chromium": Tool("Chromium 1", "chromium", chromium_from_debian),
 }
 """Each editor, and what it needs to run."""

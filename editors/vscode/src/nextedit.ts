@@ -101,6 +101,7 @@ export class NextEdits implements vscode.Disposable {
       return;
     }
     if (event.reason === undefined) {
+      void this.renames.look(event.document);
       const inWord = event.contentChanges.some((change) => /[\p{L}\p{N}_]$/u.test(change.text));
       this.askSoon(inWord ? WORD_PAUSE_MS : PAUSE_MS);
     } else {

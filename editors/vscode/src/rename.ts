@@ -6,29 +6,47 @@ import * as vscode from 'vscode';
 /** The editor does not tell who it is. */
 const SOMEBODY = 'another extension';
 
-/** Who has said nothing by then is not counted on: it is asked again with the next edit. */
+/** Who has said nothing by then is not counted on; what it says later counts for the next edit. */
 const PATIENCE = 300;
+const GIVEN_UP = 10_000;
 
 export class Renames implements vscode.Disposable {
   private readonly known = new Set<string>();
+  private readonly asked = new Map<string, Promise<boolean>>();
   private readonly subscription = vscode.extensions.onDidChange(() => this.known.clear());
 
   dispose(): void {
     this.subscription.dispose();
   }
 
-  /** Its name; empty where there is none. Others may still be starting: only a yes is kept, for the language. */
-  async provider(document: vscode.TextDocument): Promise<string> {
-    if (this.known.has(document.languageId)) {
-      return SOMEBODY;
+  /** Asks ahead: a server that has much to do answers later than anybody waits for it. */
+  look(document: vscode.TextDocument): Promise<boolean> {
+    const language = document.languageId;
+    if (this.known.has(language)) {
+      return Promise.resolve(true);
     }
-    const answered = refuses(document);
-    const found = await Promise.race([answered, after(PATIENCE, undefined, { ref: false })]);
+    const asked = this.asked.get(language) ?? this.ask(document);
+    this.asked.set(language, asked);
+    return asked;
+  }
+
+  private async ask(document: vscode.TextDocument): Promise<boolean> {
+    const found = await within(GIVEN_UP, refuses(document));
     if (found) {
       this.known.add(document.languageId);
     }
-    return found ? SOMEBODY : '';
+    this.asked.delete(document.languageId);
+    return found;
   }
+
+  /** Its name; empty where there is none. Others may still be starting: only a yes is kept, for the language. */
+  async provider(document: vscode.TextDocument): Promise<string> {
+    return (await within(PATIENCE, this.look(document))) ? SOMEBODY : '';
+  }
+}
+
+function within(milliseconds: number, answer: Promise<boolean>): Promise<boolean> {
+  return Promise.race([answer, after(milliseconds, false, { ref: false })]);
 }
 
 /**
