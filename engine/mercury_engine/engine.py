@@ -54,7 +54,7 @@ IDLE_MEMORY = 96 << 20
 
 LEAST_MEMORY = 16 << 20
 
-BAR = 0.3
+BAR = 0.4
 """An answer less likely to be accepted than this is cut to a start that is this probable."""
 
 SMALL = 100_000_000

@@ -1,13 +1,13 @@
 """The answer to one hole: its tokens while they are decoded, and the text that is shown for them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from mercury_engine.api import Filled, Span
 from mercury_engine.decode.choice import Choice
-from mercury_engine.decode.confidence import Calibration, confident
+from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.tokens.layout import Hole, filled_text, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -17,11 +17,18 @@ __all__ = ["NOTHING_CARRIED", "Carried", "DecodedAnswer", "HoleAnswer", "Present
 
 
 class DecodedAnswer(Struct, frozen=True):
-    """Tokens with their probabilities; `complete` if the last one ends the answer."""
+    """Tokens with their probabilities; `complete` if the last one ends the answer. `names` were chosen among those that
+    exist."""
 
     ids: Sequence[int]
     probabilities: Sequence[float]
     complete: bool
+    names: Names = NO_NAMES
+
+    def start(self, count: int) -> "DecodedAnswer":
+        if count >= len(self.ids):
+            return self
+        return DecodedAnswer(self.ids[:count], self.probabilities[:count], False, self.names)
 
 
 class Carried(Struct, frozen=True):
@@ -73,11 +80,12 @@ class HoleAnswer:
         return token == EOM or ends_line
 
     def decoded(self) -> DecodedAnswer:
-        return DecodedAnswer(self.ids, [choice.probability for choice in self.choices], self.complete)
+        names = {at: choice.name for at, choice in enumerate(self.choices) if choice.name}
+        return DecodedAnswer(self.ids, [choice.probability for choice in self.choices], self.complete, names)
 
 
 class Presentation(Struct, frozen=True):
-    """Turns tokens into the text to show. An answer less likely than `bar` is cut to a start that is as likely."""
+    """Turns tokens into the text to show: if it can be, a start of the answer that is at least as likely as `bar`."""
 
     tokenizer: Tokenizer
     calibration: Calibration
@@ -86,8 +94,8 @@ class Presentation(Struct, frozen=True):
     def show(
         self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0, names: KnownNames | None = None
     ) -> Filled:
-        """The whole answer if it is likely, else its confident start of at least `least` tokens. It ends before the
-        first of the `names` that cannot exist.
+        """The start of at least `least` tokens that saves most keystrokes on average; if none is likely, a confident
+        one. It ends before the first of the `names` that cannot exist.
 
         Old text is replaced by a complete answer or not at all.
         """
@@ -95,13 +103,20 @@ class Presentation(Struct, frozen=True):
             decoded = self._existing(decoded, names)
         if old and not decoded.complete:
             return Filled(old)
-        whole = self._fill(answer, decoded, old)
-        if old or whole.p_accept >= self.bar:
-            return whole
+        if old or not self.bar:
+            return self._fill(answer, decoded, old)
+        likely = [start for start in self._starts(answer, decoded, least) if start.p_accept >= self.bar]
+        if likely:
+            return max(likely, key=lambda start: start.p_accept * len(start.text))
         count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, self.bar)))
-        if count >= len(decoded.ids):
-            return whole
-        return self._fill(answer, DecodedAnswer(decoded.ids[:count], decoded.probabilities[:count], False), old)
+        return self._fill(answer, decoded.start(count), old)
+
+    def _starts(self, answer: HoleAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Filled]:
+        """The whole answer, and its starts of whole words and at least `least` tokens, the longest first."""
+        count = len(decoded.ids)
+        while count >= max(1, least):
+            yield self._fill(answer, decoded.start(count), "")
+            count = self._whole_words(decoded.ids, count - 1)
 
     def text(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
         """What these tokens add to the carried text: whole characters, in line mode up to the end of the line."""
@@ -114,7 +129,9 @@ class Presentation(Struct, frozen=True):
         probabilities = (*answer.carried.probabilities, *decoded.probabilities)
         sure = math.prod(probabilities)
         if not answer.proposed:
-            sure = self.calibration.p_accept(probabilities, complete=decoded.complete)
+            before = len(answer.carried.probabilities)
+            names = {before + at: name for at, name in decoded.names.items()}
+            sure = self.calibration.p_accept(probabilities, complete=decoded.complete, names=names)
         changes = text != old
         shown = len(answer.carried.probabilities) + len(ids)
         return Filled(text, probabilities[:shown], sure * changes, decoded.complete)
@@ -127,7 +144,7 @@ class Presentation(Struct, frozen=True):
         room, count = len(spelled[:fitting].encode()), 0
         while count < len(decoded.ids) and (room := room - len(self.tokenizer.token_bytes[decoded.ids[count]])) >= 0:
             count += 1
-        return DecodedAnswer(decoded.ids[:count], decoded.probabilities[:count], False)
+        return decoded.start(count)
 
     def _whole_words(self, ids: Sequence[int], count: int) -> int:
         """At most `count` tokens, so that the cut is not inside a word."""

@@ -12,18 +12,27 @@ from msgspec import Struct
 from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.vocabulary import EOM
 
-__all__ = ["Choice", "Chooser"]
+__all__ = ["Choice", "Chooser", "Chosen"]
 
 SMALLEST_ODDS = 1e-9
 WORD = re.compile(rb"[A-Za-z0-9_\x80-\xff]")
 
 
+class Chosen(Struct, frozen=True):
+    """Of a name that was chosen among those that exist: its own log probability, and that of its share among them."""
+
+    own: float
+    share: float
+
+
 class Choice(Struct, frozen=True):
-    """A token, its probability among the permitted ones, and the runners-up with theirs."""
+    """A token, its probability among the permitted ones, and the runners-up with theirs. With `name` it is the first
+    token of a name, and its probability is that of the whole name."""
 
     token: int
     probability: float
     others: tuple[tuple[int, float], ...] = ()
+    name: Chosen | None = None
 
 
 class Chooser:

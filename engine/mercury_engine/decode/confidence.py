@@ -1,16 +1,23 @@
 """The probability that an answer is accepted (a logistic calibration, as in Platt scaling), and its confident part."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
+from mercury_engine.decode.choice import Chosen
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 
-__all__ = ["UNCALIBRATED", "Calibration", "confident", "features", "read_calibration"]
+__all__ = ["NO_NAMES", "UNCALIBRATED", "Calibration", "Names", "confident", "features", "read_calibration"]
 
 SMALLEST_PROBABILITY = 1e-6
+LEAST_OWN = -12.0
+
+Names = Mapping[int, Chosen]
+"""The names that were chosen, each at the place of its first token."""
+NO_NAMES: Names = {}
 
 
 class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,12 +32,16 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     least: float = 1.0
     length: float = -0.03
     complete: float = 0.3
+    joint: float = 0.0
+    named: float = 0.0
+    own: float = 0.0
+    share: float = 0.0
 
-    def p_accept(self, probabilities: Sequence[float], *, complete: bool) -> float:
+    def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
         if not probabilities:
             return 0.0
-        weights = (self.mean, self.least, self.length, self.complete)
-        seen = features(probabilities, complete=complete)
+        weights = astuple(self)[1:]
+        seen = features(probabilities, complete=complete, names=names)
         score = self.bias + sum(weight * value for weight, value in zip(weights, seen, strict=True))
         return 1 / (1 + math.exp(-score))
 
@@ -40,10 +51,15 @@ UNCALIBRATED = Calibration(bias=1.5 - math.log(3), mean=15.0, least=0.0, length=
 from bad ones, gives 0.25, the bar that suggestions have by default."""
 
 
-def features(probabilities: Sequence[float], *, complete: bool) -> tuple[float, float, float, float]:
-    """The mean and the lowest log probability of the tokens, their number, and whether the answer is complete."""
+def features(probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> tuple[float, ...]:
+    """The mean and the lowest log probability of the tokens, their number, whether the answer is complete, and the sum
+    of the log probabilities, but of those that begin a name that was chosen; then the number of these, and the sums of
+    what they have of their own."""
     logs = [math.log(max(probability, SMALLEST_PROBABILITY)) for probability in probabilities]
-    return sum(logs) / len(logs), min(logs), len(logs), complete
+    chosen = [name for at, name in names.items() if at < len(logs)]
+    joint = sum(log for at, log in enumerate(logs) if at not in names)
+    own, share = sum(max(name.own, LEAST_OWN) for name in chosen), sum(name.share for name in chosen)
+    return sum(logs) / len(logs), min(logs), len(logs), complete, joint, len(chosen), own, share
 
 
 def confident(probabilities: Sequence[float], bar: float) -> int:

@@ -157,7 +157,7 @@ class Decoding:
         rest = self._shown_proposal(number)
         ids = [*committed.ids, *rest.ids]
         complete = bool(rest.ids) and answer.ends(rest.ids[-1])
-        return DecodedAnswer(ids, [*committed.probabilities, *_probabilities(rest)], complete)
+        return DecodedAnswer(ids, [*committed.probabilities, *_probabilities(rest)], complete, committed.names)
 
     def slots(self, number: int) -> Iterator[Held | None]:
         """What the slots of an answer hold: its committed tokens, then the draft of the rest, masks before there is
@@ -271,12 +271,12 @@ class Decoding:
         rows = competing.rows(self.prefix, cached, self._hints)
         forward = yield Pass(rows, self._session.cache)
         self._session.keep(forward, self.prefix)
-        best, worth = competing.chosen(forward.logits_WV, self._decoder.chooser)
+        best, worth, name = competing.chosen(forward.logits_WV, self._decoder.chooser)
         answer, before = self.answers[self.number], len(self.ids)
         self.named = self.named or (0 if before > self.starts[0] else len(best.path))
         for token in best.path[: answer.limit - len(answer.choices)]:
-            self._commit(Choice(token, worth))
-            worth = 1.0
+            self._commit(Choice(token, worth, name=name))
+            worth, name = 1.0, None
         self._rivals = None
         self._decoder.report.count("name", rows=len(rows.ids_R), settled=len(self.ids) - before)
 

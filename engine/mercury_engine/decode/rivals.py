@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from mercury_engine.decode.choice import Choice, Chooser
+from mercury_engine.decode.choice import Choice, Chooser, Chosen
 from mercury_engine.decode.names import Candidate
 from mercury_engine.model.runtime import Rows
 from mercury_engine.tokens.blocks import Block, canvas_mask
@@ -59,7 +59,7 @@ class Rivals(Struct, frozen=True, eq=False):
         wanted = range(count - cached, len(ids_R))
         return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), wanted=wanted, hints_RH=hints_RH)
 
-    def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[Candidate, float]:
+    def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[Candidate, float, Chosen]:
         """The best candidate, and what it counts for in the probability of the answer: the mean of what the model gives
         it and of how likely it is to be right, which tells right names from wrong ones better than either."""
         found, row = [], 0
@@ -70,7 +70,8 @@ class Rivals(Struct, frozen=True, eq=False):
         scores = np.array([_score(*each) for each in zip(self.candidates, found, strict=True)])
         best = int(scores.argmax())
         among = float(scores[best] - np.logaddexp.reduce(scores))
-        return self.candidates[best], (math.exp(found[best]) + _right(found[best], among)) / 2
+        worth = (math.exp(found[best]) + _right(found[best], among)) / 2
+        return self.candidates[best], worth, Chosen(found[best], among)
 
     def _log_probability(self, candidate: Candidate, branch_SV: np.ndarray, chooser: Chooser) -> float:
         """Of the whole name, and of its end."""
