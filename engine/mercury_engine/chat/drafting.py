@@ -4,7 +4,6 @@ Shapes: S slots, V vocabulary of the model.
 """
 
 import math
-from collections.abc import Collection
 
 import numpy as np
 from msgspec import Struct
@@ -46,7 +45,7 @@ class Block:
     """Slots that are settled in any order, those in the first open `window` before others. An end makes all behind it
     void; `start` is where in its window slot 0 stands."""
 
-    def __init__(self, count: int, pace: Pace, ends: Collection[int], *, window: int = 0, start: int = 0) -> None:
+    def __init__(self, count: int, pace: Pace, ends: frozenset[int], *, window: int = 0, start: int = 0) -> None:
         self.slots: list[Settled | None] = [None] * count
         self.guesses: list[Settled | None] = [None] * count
         self.revised: set[int] = set()
@@ -109,7 +108,7 @@ class Walk(Struct, frozen=True):
     ended: bool = False
 
 
-def walk(guide: Guide, logits_SV: np.ndarray, chooser: Chooser, ends: Collection[int], pace: Pace, room: int) -> Walk:
+def walk(guide: Guide, logits_SV: np.ndarray, chooser: Chooser, ends: frozenset[int], pace: Pace, room: int) -> Walk:
     """From the left on take the likeliest tokens that the grammar allows, while they are sure or still too few. What
     the grammar forces costs nothing."""
     taken: list[Settled] = []
@@ -121,7 +120,7 @@ def walk(guide: Guide, logits_SV: np.ndarray, chooser: Chooser, ends: Collection
                 taken.append((token, 1.0))
             continue
         allowed = guide.allowed()
-        if allowed is not None and set(allowed.tolist()) <= set(ends):
+        if allowed is not None and len(allowed) <= len(ends) and ends.issuperset(allowed.tolist()):
             return Walk(taken, True)
         at = len(taken)
         if at >= len(logits_SV):
@@ -138,7 +137,7 @@ def walk(guide: Guide, logits_SV: np.ndarray, chooser: Chooser, ends: Collection
 
 
 def _next(
-    guide: Guide, logits_V: np.ndarray, allowed: np.ndarray | None, chooser: Chooser, ends: Collection[int]
+    guide: Guide, logits_V: np.ndarray, allowed: np.ndarray | None, chooser: Chooser, ends: frozenset[int]
 ) -> Settled:
     """The choice, which the guide has taken unless it is an end."""
     while True:

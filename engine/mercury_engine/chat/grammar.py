@@ -1,6 +1,7 @@
 """Grammars that answers keep to, walked token by token: JSON of a schema, and calls of tools, by llguidance."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -17,12 +18,21 @@ AS_PYTHON = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible
 """JSON as `json.dumps` writes it, which is what models see in most prompts; free white space is a way to loop."""
 
 MOST_CALLS = 8
+KNOWN = 32
+"""Grammars that stay compiled, which takes some milliseconds each."""
+
 CLOSING_BYTES = 8192
 """The longest ending that is searched for."""
 
 CLOSERS = b'"}],:'
 OPENERS = b"{[\\"
 """Which bytes bring a JSON text to its end, the first that is allowed; and which lead away from it."""
+
+STRUCTURE = frozenset(b'"}],:{[0123456789+-.eEtfn \n')
+"""Where anything else is allowed a string is being written, in which brackets close nothing."""
+
+NEW_ORDER = b"a@.-:/_0"
+"""Of the bytes that were not written yet these come first: they separate the parts of most patterns."""
 
 END = 256
 
@@ -58,6 +68,7 @@ class Grammars:
         self._vocabulary = vocabulary
         self._tokens: Any = None
         self._bytes: Any = None
+        self._known: OrderedDict[str, MatcherGuide] = OrderedDict()
 
     def guide(self, request: ChatRequest, form: CallFormat) -> Guide | None:
         """What the answer must keep to; None where that is nothing."""
@@ -80,11 +91,18 @@ class Grammars:
         llguidance = _library()
         if self._tokens is None:
             self._tokens, self._bytes = _tokens_of(self._vocabulary), _bytes()
-        grammar = llguidance.LLMatcher.grammar_from_lark("\n".join(rules))
-        matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0)
-        if matcher.is_error():
-            raise RequestError(f"this schema cannot be kept to: {_reason(matcher.get_error())}")
-        return MatcherGuide(self._vocabulary, matcher, llguidance.LLMatcher(self._bytes, grammar, log_level=0))
+        text = "\n".join(rules)
+        if text not in self._known:
+            grammar = llguidance.LLMatcher.grammar_from_lark(text)
+            matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0)
+            if matcher.is_error():
+                raise RequestError(f"this schema cannot be kept to: {_reason(matcher.get_error())}")
+            spelled = llguidance.LLMatcher(self._bytes, grammar, log_level=0)
+            self._known[text] = MatcherGuide(self._vocabulary, matcher, spelled)
+        self._known.move_to_end(text)
+        while len(self._known) > KNOWN:
+            self._known.popitem(last=False)
+        return self._known[text].copy()
 
 
 class MatcherGuide:
@@ -129,7 +147,7 @@ class MatcherGuide:
         return True
 
     def back(self, count: int) -> None:
-        if count:
+        if count > 0:
             self._matcher.rollback(count)
             self._spelled.rollback(sum(self._sizes[-count:]))
             del self._sizes[-count:]
@@ -149,7 +167,7 @@ class MatcherGuide:
         return [*self._each(spelled[:start]), *self._vocabulary.encode(spelled[start:].decode("utf-8", "replace"))]
 
     def _each(self, spelled: bytes) -> list[int]:
-        return [self._vocabulary.bytes.index(bytes([byte])) for byte in spelled]
+        return [self._vocabulary.of_byte[byte] for byte in spelled]
 
 
 class TriggeredGuide:
@@ -216,10 +234,11 @@ def _ending(matcher: Any) -> bytes | None:
 def _closest(matcher: Any, last: Sequence[int]) -> int:
     bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
     allowed = [byte for byte in np.flatnonzero(bits).tolist() if byte < END]
-    closer = next((byte for byte in CLOSERS if byte in allowed), None)
+    closers = CLOSERS if STRUCTURE.issuperset(allowed) else CLOSERS[:1]
+    closer = next((byte for byte in closers if byte in allowed), None)
     if closer is not None:
         return closer
-    return min(allowed, key=lambda byte: (byte in OPENERS, last[byte], byte))
+    return min(allowed, key=lambda byte: (byte in OPENERS, last[byte], NEW_ORDER.find(byte) % 256, byte))
 
 
 def _callable(request: ChatRequest) -> Sequence[Tool]:

@@ -171,16 +171,20 @@ class Answer:
         return "length" if len(tokens) == room else ""
 
     def _that_can_close(self, guide: Guide, tokens: list[Settled], room: int) -> list[Settled]:
-        """As many of the tokens as leave room for an ending."""
-        kept = list(tokens)
-        while kept:
+        """As many of the tokens as leave room for an ending; none of them always does."""
+        fits, excess, count = 0, len(tokens) + 1, len(tokens)
+        while excess - fits > 1:
             ending = guide.closing()
-            if ending is not None and len(ending) <= room - len(kept):
-                self._ending = ending
-                break
-            guide.back(1)
-            kept.pop()
-        return kept
+            if ending is not None and len(ending) <= room - count:
+                self._ending, fits = ending, count
+            else:
+                excess = count
+            middle = (fits + excess) // 2
+            guide.back(count - middle)
+            for token, _ in tokens[count:middle]:
+                guide.take(token)
+            count = middle
+        return list(tokens[:fits])
 
     def _cut_short(self) -> str:
         """Under a grammar, with the shortest known ending; else where it stands."""

@@ -4,7 +4,7 @@ Shapes: S slots, V vocabulary of the model.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class AnswerVocabulary:
         for name in names:
             self.bytes[tokenizer.special(name)] = name.encode()
         self._names = re.compile(f"({'|'.join(map(re.escape, names))})" if names else r"(?!)()")
+        self.of_byte = {text[0]: token for token, text in enumerate(self.bytes) if len(text) == 1}
         silent = [token for token, text in enumerate(self.bytes) if not text and token not in self.ends]
         self.never = np.array([*silent, *range(len(self.bytes), size)], np.int64)
 
@@ -68,7 +69,3 @@ class Chooser:
             return logits_SV.argmax(1)
         noise_SV = self._random.gumbel(size=logits_SV.shape).astype(np.float32)
         return (logits_SV / self._temperature + noise_SV).argmax(1)
-
-
-def without(allowed: np.ndarray, refused: Sequence[int]) -> np.ndarray:
-    return allowed[~np.isin(allowed, list(refused))] if refused else allowed

@@ -1,0 +1,325 @@
+"""Whether JSON under a schema is always valid, what it costs in passes, and how two ways to keep to a grammar compare.
+
+`python -m bench.structured --schemas 2000`: random schemas, budgets and efforts; the engine's own decoding, with logits
+drawn at random over the shipped vocabulary in place of a model, so that nothing is valid by luck. The passes are those
+of random logits, where nothing is ever sure.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from bench.harness.measures import machine
+from mercury_engine.api import ChatRequest, Effort, Message, RequestError
+from mercury_engine.chat.calls import dialogue_of
+from mercury_engine.chat.drafting import PACES, Settled, walk
+from mercury_engine.chat.grammar import MatcherGuide
+from mercury_engine.chat.reading import Manner
+from mercury_engine.chat.talker import Talker
+from mercury_engine.chat.template import ChatTemplate, Source
+from mercury_engine.chat.vocabulary import Chooser
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
+from mercury_ls.settings.models import resolve
+
+__all__ = ["RandomRuntime", "main", "random_schema", "talker_of"]
+
+EFFORTS: tuple[Effort, ...] = ("instant", "low", "medium", "high")
+BUDGETS = (16, 32, 64, 128, 256)
+TEMPLATE = (
+    "{% for message in messages %}<|user|>{{ message.content }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+ROWS = 509
+NAMES = ("id", "name", "path", "Größe", "a b", 'quo"te', "items", "x", "kind", "next")
+PATTERNS = ("^[a-z]{2,5}$", "^[A-Z][a-z]+( [A-Z][a-z]+)*$", r"^\d{3}-\d{4}$", "^(ab|cd)+e?$", "^#[0-9a-f]{6}$")
+FORMATS = ("date", "date-time", "time", "email", "uuid", "ipv4", "hostname")
+
+
+def random_schema(seed: int) -> dict[str, Any]:
+    """A schema that uses what the grammar supports."""
+    draw = random.Random(seed)
+    schema = value(draw, 3)
+    if draw.random() < 0.15:
+        tree = {"type": "object", "properties": {"value": value(draw, 1), "children": {"type": "array"}}}
+        tree["properties"]["children"]["items"] = {"$ref": "#/$defs/tree"}
+        tree |= {"required": ["value", "children"], "additionalProperties": False}
+        schema = {"$defs": {"tree": tree}, "$ref": "#/$defs/tree"}
+    return schema
+
+
+def value(draw: random.Random, depth: int) -> dict[str, Any]:
+    kinds = [text, whole, number, choice, truth] + ([record, record, row, either, open_record] if depth else [])
+    return draw.choice(kinds)(draw, depth)
+
+
+def text(draw: random.Random, depth: int) -> dict[str, Any]:
+    shortest = draw.randrange(4)
+    bounds = {"minLength": shortest, "maxLength": shortest + draw.randrange(1, 30)}
+    return {"type": "string"} | draw.choice(
+        [{}, bounds, {"pattern": draw.choice(PATTERNS)}, {"format": draw.choice(FORMATS)}, {"minLength": shortest}]
+    )
+
+
+def whole(draw: random.Random, depth: int) -> dict[str, Any]:
+    least = draw.randrange(-1000, 1000)
+    bounds = {"minimum": least, "maximum": least + draw.randrange(500)}
+    return {"type": "integer"} | draw.choice(
+        [{}, bounds, {"multipleOf": draw.choice([2, 5, 7])}, {"exclusiveMinimum": 0}]
+    )
+
+
+def number(draw: random.Random, depth: int) -> dict[str, Any]:
+    return {"type": "number"} | draw.choice([{}, {"minimum": -1.5, "maximum": 2.25}, {"exclusiveMaximum": 0}])
+
+
+def choice(draw: random.Random, depth: int) -> dict[str, Any]:
+    options = draw.sample(["red", "dark blue", 3, None, True, 2.5, "ünï", {"a": 1}, [1, 2]], draw.randrange(1, 5))
+    return draw.choice([{"enum": options}, {"const": options[0]}])
+
+
+def truth(draw: random.Random, depth: int) -> dict[str, Any]:
+    return {"type": draw.choice(["boolean", "null", ["boolean", "null"], ["string", "integer"]])}
+
+
+def record(draw: random.Random, depth: int) -> dict[str, Any]:
+    names = draw.sample(NAMES, draw.randrange(1, 6))
+    required = draw.sample(names, draw.randrange(len(names) + 1))
+    properties = {name: value(draw, depth - 1) for name in names}
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def open_record(draw: random.Random, depth: int) -> dict[str, Any]:
+    return {"type": "object"} | draw.choice(
+        [
+            {"additionalProperties": value(draw, 0)},
+            {"patternProperties": {"^x_": value(draw, 0)}, "additionalProperties": False},
+            {"properties": {"id": whole(draw, 0)}, "required": ["id"]},
+            {},
+        ]
+    )
+
+
+def row(draw: random.Random, depth: int) -> dict[str, Any]:
+    fewest = draw.randrange(3)
+    bounds = draw.choice([{}, {"minItems": fewest}, {"minItems": fewest, "maxItems": fewest + draw.randrange(4)}])
+    if draw.random() < 0.2:
+        return {"type": "array", "prefixItems": [value(draw, 0), value(draw, 0)], "items": False, "minItems": 2}
+    return {"type": "array", "items": value(draw, depth - 1)} | bounds
+
+
+def either(draw: random.Random, depth: int) -> dict[str, Any]:
+    return {"anyOf": [value(draw, depth - 1), value(draw, depth - 1)]}
+
+
+class RandomRuntime:
+    """Logits drawn at random, others for each position and `salt`, and the same in every forward: the larger
+    `sharpness`, the surer."""
+
+    name, device, precision, batch = "random", "cpu", "float32", 1
+
+    def __init__(self, vocabulary: int, sharpness: float, seed: int = 0) -> None:
+        self.config = SimpleNamespace(vocabulary=vocabulary, context=1 << 16, name="random")
+        self.salt = 0
+        self._table = np.random.default_rng(seed).standard_normal((ROWS, vocabulary), np.float32) * sharpness
+
+    def cache(self) -> "Counting":
+        return Counting()
+
+    def forward(self, rows: Any, cache: Any) -> Any:
+        drawn = [(31 * int(rows.positions_R[row]) + 7 * self.salt) % ROWS for row in rows.wanted]
+        return SimpleNamespace(logits_WV=self._table[drawn])
+
+
+class Counting:
+    """A cache that knows its length only."""
+
+    length = bytes = 0
+
+    def append(self, forward: Any, rows: Sequence[int]) -> None:
+        self.length += len(rows)
+
+    def truncate(self, length: int) -> None:
+        self.length = length
+
+
+def talker_of(folder: Path, *, sharpness: float = 1.0, seed: int = 0, block: int = 32) -> Talker:
+    """The shipped vocabulary with the tokens of a conversation."""
+    spec = json.loads((resolve("auto") / "tokenizer.json").read_bytes())
+    first = 1 + max([*spec["model"]["vocab"].values(), *(token["id"] for token in spec.get("added_tokens", ()))])
+    flags = {"special": True, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    names = ("<|user|>", "<|assistant|>", "<|end|>", "<|mask|>")
+    spec["added_tokens"] = [{"id": first + at, "content": name, **flags} for at, name in enumerate(names)]
+    (folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
+    tokenizer = PretrainedTokenizer(folder / "tokenizer.json")
+    dialogue = dialogue_of(ChatTemplate(Source(TEMPLATE, TEMPLATE, {}), tokenizer))
+    runtime = RandomRuntime(len(tokenizer.token_bytes), sharpness, seed)
+    return Talker(runtime, tokenizer, Manner(block=block, mask=tokenizer.special("<|mask|>")), dialogue)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.structured", description=__doc__.partition("\n")[0])
+    parser.add_argument("--schemas", type=int, default=500)
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first schema")
+    parser.add_argument("--only", choices=("validity", "passes", "ways"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        talker = talker_of(Path(folder))
+        parts = {
+            "validity": lambda: validity(talker, range(options.first, options.first + options.schemas)),
+            "passes": lambda: prices(talker),
+            "ways": lambda: ways(talker, min(60, options.schemas)),
+        }
+        found = {name: part() for name, part in parts.items() if options.only in (None, name)}
+    print(json.dumps({"machine": machine()} | found))
+
+
+def validity(talker: Talker, seeds: range) -> dict[str, Any]:
+    """Every answer under a random schema, effort and budget: valid, cut where nothing fits, or wrong."""
+    import jsonschema
+
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    counts, too_small, wrong, refused, times = {"valid": 0, "length": 0}, 0, [], 0, []
+    for seed in seeds:
+        schema, draw = random_schema(seed), random.Random(seed)
+        request = asked(schema, draw.choice(EFFORTS), draw.choice(BUDGETS), seed, draw.choice([0.0, 1.0]))
+        talker.runtime.salt = seed
+        started, forwards = time.perf_counter(), talker.forwards
+        try:
+            *_, last = talker.chat(request)
+        except RequestError as error:
+            refused += 1
+            print(f"seed {seed}: refused: {error}")
+            continue
+        times.append((time.perf_counter() - started) * 1000 / max(1, talker.forwards - forwards))
+        if last.finish == "length":
+            counts["length"] += 1
+            too_small += request.most_tokens < len(shortest(talker, request))
+            continue
+        try:
+            jsonschema.Draft202012Validator(schema, format_checker=checker).validate(json.loads(last.text))
+            counts["valid"] += 1
+        except Exception as error:
+            wrong.append(seed)
+            print(f"seed {seed}: {type(error).__name__} {str(error)[:120]!r}\n  {json.dumps(schema)}\n  {last.text!r}")
+    ended = sum(counts.values()) + len(wrong)
+    print(
+        f"{ended} schemas: {counts['valid']} valid, {len(wrong)} wrong; {counts['length']} cut, of which "
+        f"{too_small} have no known ending within their budget; {refused} refused; "
+        f"{statistics.median(times):.1f} ms a pass without the model (median)"
+    )
+    return counts | {"wrong": wrong, "no_room": too_small, "refused": refused}
+
+
+def asked(schema: Any, effort: Effort, budget: int, seed: int, temperature: float = 0.0) -> ChatRequest:
+    return ChatRequest(
+        session="bench",
+        messages=(Message("user", f"schema {seed}"),),
+        schema=json.dumps(schema) if schema is not None else "",
+        most_tokens=budget,
+        effort=effort,
+        seed=seed,
+        temperature=temperature,
+    )
+
+
+def shortest(talker: Talker, request: ChatRequest) -> list[int]:
+    guide = talker.grammars.guide(request, talker.dialogue.calls)
+    return (guide.closing() if guide else None) or []
+
+
+def prices(talker: Talker, schemas: int = 30) -> dict[str, dict[str, float]]:
+    """Passes for a token of an answer of 128 tokens, without a grammar and with one."""
+    found = {}
+    for effort in EFFORTS:
+        free = [passes(talker, asked(None, effort, 128, seed)) for seed in range(schemas // 5)]
+        kept = [passes(talker, asked(random_schema(seed), effort, 128, seed)) for seed in range(schemas)]
+        found[effort] = {"free": pooled(free), "schema": pooled(kept)}
+        print(f"{effort:8} passes a token: {pooled(free):.3f} without a grammar, {pooled(kept):.3f} under a schema")
+    return found
+
+
+def passes(talker: Talker, request: ChatRequest) -> tuple[int, int]:
+    talker.runtime.salt = request.seed
+    *_, last = talker.chat(request)
+    return last.step, last.answer_tokens
+
+
+def pooled(counts: Sequence[tuple[int, int]]) -> float:
+    return round(sum(steps for steps, _ in counts) / max(1, sum(tokens for _, tokens in counts)), 3)
+
+
+def ways(talker: Talker, schemas: int, widths: Sequence[int] = (2, 4, 8)) -> dict[str, dict[str, float]]:
+    """From the same marginals: the left-biased walk, and the best string of a beam of matcher states. The mean log
+    probability of a chosen token under the marginals, and milliseconds."""
+    pace, found = PACES["instant"], {}
+    rows = SimpleNamespace(wanted=range(32), positions_R=range(32))
+    logits = talker.runtime.forward(rows, None).logits_WV
+    chooser = Chooser(talker.vocabulary, 0.0, 0)
+    for sharpness in (1.0, 4.0):
+        logits_SV = logits * sharpness
+        chooser.choose(logits_SV)  # takes the tokens away that are never said
+        logs_SV = logits_SV - np.log(np.exp(logits_SV - logits_SV.max(1, keepdims=True)).sum(1, keepdims=True))
+        logs_SV -= logits_SV.max(1, keepdims=True)
+        scores: dict[str, list[tuple[float, float]]] = {}
+        for seed in range(schemas):
+            request = asked(random_schema(seed), "instant", 64, seed)
+            for name, width in (("left", 0), *((f"beam {width}", width) for width in widths)):
+                guide = talker.grammars.guide(request, talker.dialogue.calls)
+                started = time.perf_counter()
+                if width:
+                    tokens = beam(guide, logs_SV, talker.vocabulary.ends, width, pace.least(32))
+                else:
+                    tokens = walk(guide, logits_SV, chooser, talker.vocabulary.ends, pace, 64).tokens[:16]
+                ms = (time.perf_counter() - started) * 1000
+                chosen = [logs_SV[at, token] for at, (token, sure) in enumerate(tokens) if sure != 1.0 and at < 32]
+                scores.setdefault(name, []).append((float(np.mean(chosen)) if chosen else 0.0, ms))
+        for name, pairs in scores.items():
+            mean, ms = (statistics.mean(each) for each in zip(*pairs, strict=True))
+            found[f"{name}, sharpness {sharpness:g}"] = {"log_probability": round(mean, 3), "ms": round(ms, 2)}
+            print(f"sharpness {sharpness:g}: {name:6} mean log probability of a choice {mean:7.3f}, {ms:6.2f} ms")
+    return found
+
+
+def beam(guide: MatcherGuide, logs_SV: np.ndarray, ends: frozenset[int], width: int, count: int) -> list[Settled]:
+    """The likeliest valid beginning of so many tokens: dynamic programming over the slots, with at most `width` states
+    of the grammar kept for each."""
+    states: list[tuple[float, MatcherGuide, list[Settled], bool]] = [(0.0, guide, [], False)]
+    while any(not over and len(tokens) < count for _, _, tokens, over in states):
+        found: list[tuple[float, MatcherGuide, list[Settled], int]] = []
+        for score, state, tokens, over in states:
+            if over or len(tokens) >= count:
+                found.append((score, state, tokens, -1))
+                continue
+            if forced := state.forced():
+                grown = state.copy()
+                taken = [token for token in forced if grown.take(token)]
+                found.append((score, grown, [*tokens, *((token, 1.0) for token in taken)], -1))
+                continue
+            allowed = state.allowed()
+            logs = logs_SV[len(tokens), allowed]
+            for at in np.argpartition(-logs, min(width, len(logs) - 1))[:width]:
+                found.append((score + float(logs[at]), state, tokens, int(allowed[at])))
+        states = []
+        for score, state, tokens, token in sorted(found, key=lambda each: -each[0])[:width]:
+            if token < 0:
+                states.append((score, state, tokens, len(tokens) >= count))
+            elif token in ends:
+                states.append((score, state, tokens, True))
+            else:
+                grown = state.copy()
+                grown.take(token)
+                states.append((score, grown, [*tokens, (token, 0.5)], False))
+    return max(states, key=lambda each: each[0])[2]
+
+
+if __name__ == "__main__":
+    main()

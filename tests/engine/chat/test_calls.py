@@ -1,0 +1,85 @@
+"""How models write calls is told from their templates, and read from their answers."""
+
+import json
+
+import pytest
+
+from mercury_engine.api import ChatRequest, Message, Tool, ToolCall
+from mercury_engine.chat.calls import HERMES, CallFormat, dialogue_of
+from mercury_engine.chat.template import ChatTemplate, Source
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
+from tests.engine.chat.models import CHATML, LLAMA, TOKENS, WITH_TOOLS
+from tests.engine.families.checkpoints import tokenizer
+
+JSON_ALONE = """\
+{%- if tools %}{{ tools | tojson(indent=2) }}{% endif %}
+{%- for message in messages %}
+    {{- '<|im_start|>' + message.role + '\n' }}
+    {%- if message.tool_calls %}
+        {{- '{"name": "' + message.tool_calls[0].function.name + '", "parameters": ' }}
+        {{- message.tool_calls[0].function.arguments | tojson }}{{- '}' }}
+    {%- else %}{{- message.content }}{% endif %}
+    {{- '<|im_end|>' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}
+"""
+ONE_ONLY = CallFormat('{"name": "', '", "parameters": ', "}", "\n", '{"name": "')
+CALL = '<tool_call>\n{"name": "add", "arguments": {"a": "}"}}\n</tool_call>'
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tokens") / "tokenizer.json"
+    path.write_text(json.dumps(tokenizer((*TOKENS, "<|eot_id|>"))), encoding="utf-8")
+    return PretrainedTokenizer(path)
+
+
+def dialogue(tokens, template):
+    return dialogue_of(ChatTemplate(Source(template, template, {}), tokens))
+
+
+@pytest.mark.parametrize(
+    ("template", "calls", "has_tools", "end"),
+    [
+        (WITH_TOOLS, HERMES, True, "<|im_end|>"),
+        (JSON_ALONE, ONE_ONLY, True, "<|im_end|>"),
+        (CHATML, HERMES, False, "<|im_end|>"),
+        (LLAMA, HERMES, False, "<|eot_id|>"),
+    ],
+)
+def test_a_template_tells_how_its_model_calls_and_ends(tokens, template, calls, has_tools, end):
+    found = dialogue(tokens, template)
+    assert (found.calls, found.has_tools, found.end) == (calls, has_tools, end)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "calls", "calling"),
+    [
+        ("hello", "hello", [], False),
+        (f"I add.\n{CALL}", "I add.", [("add", '{"a": "}"}')], True),
+        (f"{CALL}\n{CALL}", "", [("add", '{"a": "}"}')] * 2, True),
+        (f"{CALL}\n{CALL[:40]}", "", [("add", '{"a": "}"}')], True),
+        ('<tool_call>\n{"name": "add", "argu', "", [], True),
+    ],
+)
+def test_calls_are_read_as_far_as_they_are_complete(tokens, text, said, calls, calling):
+    heard = dialogue(tokens, WITH_TOOLS).read(text, 7)
+    assert (heard.text, heard.calling) == (said, calling)
+    assert [(call.name, call.arguments) for call in heard.calls] == calls
+    assert [len(call.id) for call in heard.calls] == [9] * len(calls)
+    assert len({call.id for call in heard.calls}) == len(calls)
+
+
+def test_a_template_without_tools_has_them_in_a_system_message(tokens):
+    messages = (
+        Message("system", "Be brief."),
+        Message("user", "Hi"),
+        Message("assistant", "", (ToolCall("1", "add", '{"a": 1}'),)),
+        Message("tool", "2", answers="1"),
+    )
+    request = ChatRequest(session="s", messages=messages, tools=(Tool("add", "Adds."),))
+    rendered = dialogue(tokens, CHATML).render(request).replace("\ufdd0", "")
+    assert "Be brief.\n\nYou may call these tools" in rendered
+    assert '{"name": "add", "description": "Adds.", "parameters": {"type": "object"}}' in rendered
+    assert '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>' in rendered
+    assert "<tool_response>\n2\n</tool_response>" in rendered
