@@ -54,7 +54,7 @@ ORDER = {
     ),
     "bench": (
         *("harness", "next_edit", "replay", "decode", "models", "quality", "report", "abuse"),
-        *("agreement", "demo", "documents", "edit_candidates", "engine_call", "load", "own_rows", "ratchet"),
+        *("agreement", "demo", "documents", "edit_candidates", "engine_call", "load", "load_http", "own_rows", "ratchet"),
         *("renames", "rename_latency", "long_files", "member_rows", "names_cost", "server", "silence", "typing_reads"),
     ),
 }
