@@ -355,6 +355,75 @@ async def idle_http(place: Playground) -> str:
         await engine.kill()
 
 
+async def hostile_http(place: Playground) -> str:
+    """For ten seconds: heads and bodies that never end, huge ones, guessed tokens, pages of others. A friend asks all
+    the while."""
+    port = free_port()
+    engine = await start(place, "serve", "--http", f"127.0.0.1:{port}")
+    try:
+        await listens(port)
+        token = next((place.root / "state").rglob("http-token")).read_text(encoding="utf-8").strip()
+        await friend(port, token)
+        before, until = weight(place), time.monotonic() + 10.0
+        async with asyncio.TaskGroup() as group:
+            tried = [group.create_task(stranger(port, token, n, until)) for n in range(40)]
+            slowest, answers = 0.0, 0
+            while (began := time.monotonic()) < until:
+                await friend(port, token)
+                slowest, answers = max(slowest, time.monotonic() - began), answers + 1
+        statuses = sorted({status for task in tried for status in task.result()})
+        if wrong := [status for status in statuses if not 400 <= status < 500]:
+            raise FailedError(f"strangers were answered {wrong}")
+        sent, grown = sum(len(task.result()) for task in tried), weight(place) - before
+        if slowest > 2.0 or grown > 100.0:
+            raise FailedError(f"the friend waited {slowest:.1f} s, and {grown:.0f} MB were lost")
+        told = f"{answers} answers for the friend in {slowest:.2f} s at most, +{grown:.0f} MB"
+        return f"{sent} refused with {statuses}, {told}"
+    finally:
+        await engine.kill()
+
+
+async def stranger(port: int, token: str, number: int, until: float) -> list[int]:
+    """The statuses of one who tries the same again and again."""
+    post, authorized = "POST /v1/completions HTTP/1.1", f"Authorization: Bearer {token}"
+    kinds = (
+        ("Host: 127.0.0.1", f"Authorization: Bearer {token[:-1]}", "Content-Length: 2"),
+        ("Host: evil.example.com", authorized, "Content-Length: 2"),
+        ("Host: 127.0.0.1", authorized, "Origin: https://evil.example.com", "Content-Length: 2"),
+        ("Host: 127.0.0.1", authorized, f"Content-Length: {50 << 20}"),
+        ("Host: 127.0.0.1", authorized, "Transfer-Encoding: chunked"),
+        ("Host: 127.0.0.1", f"X: {'x' * (1 << 20)}"),
+        ("Host: 127.0.0.1",),
+        ("Host: 127.0.0.1", authorized, "Content-Length: 2"),
+    )
+    kind, statuses = number % len(kinds), []
+    while time.monotonic() < until:
+        with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + max(until - time.monotonic(), 0.1)):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                head = "\r\n".join((post, *kinds[kind], "")).encode()
+                writer.write(head if kind == 6 else head + b"\r\n" + (b"[]" if kind != 4 else b""))
+                while kind == 4 and not reader.at_eof() and not writer.is_closing():
+                    writer.write(b"10000\r\n" + b" " * (1 << 16) + b"\r\n")
+                    await writer.drain()
+                if line := await reader.readline():
+                    statuses.append(int(line.split()[1]))
+                writer.close()
+    return statuses
+
+
+async def friend(port: int, token: str) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    body = b'{"prompt": "total = compute(1)\\nother = 2\\ntotal = "}'
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    async with asyncio.timeout(ANSWER_SECONDS):
+        line = await reader.readline()
+    writer.close()
+    if b"200" not in line:
+        raise FailedError(f"a friend was answered {line!r}")
+
+
 def free_port() -> int:
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
@@ -555,6 +624,7 @@ CASES = (
     ShortageCase("600 MB of memory and a 50 MB document", "suggestions, or the reason", little_memory),
     ShortageCase("an engine that needs 2 s a forward", "answers in time", slow_engine),
     ShortageCase("300 idle HTTP connections without a token", "whoever has it is served", idle_http),
+    ShortageCase("40 hostile HTTP clients", "refused, and a friend is served within 2 s", hostile_http),
     ShortageCase("6 TCP clients with 50 MB and no token", "64 MB more, 300 MB at most", idle_tcp),
     ShortageCase("32 MB of brackets before the token (TCP)", "nobody waits, 500 MB at most", large_tcp),
     ShortageCase("32 MB of brackets after it (TCP)", "nobody waits", large_friend_tcp),
