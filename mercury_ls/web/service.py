@@ -195,6 +195,7 @@ class Service:
         kind, usual = self._offers.get(id, ("", 0))
         known = self.tally.accepted(id, usual if characters is None else characters)
         if known:
+            self._offers[id] = kind, 0  # counted
             self.metrics.suggestions.labels(kind, "accepted").inc()
             self.gate.accepted(self.clock())
         return known

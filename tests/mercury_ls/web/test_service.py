@@ -1,0 +1,107 @@
+"""What is asked over HTTP goes the way of what is typed in an editor."""
+
+import hashlib
+
+import pytest
+
+from mercury_engine.fake import FakeEngine
+from mercury_ls.settings.schema import Settings, SuggestSettings
+from mercury_ls.web.access import Access
+from tests.mercury_ls.web.serving import client, served
+
+AREA = {"prompt": "def area(w, h):\n    ", "path": "a.py"}
+
+
+async def said(engine=None, settings=None, **body):
+    async with served(engine or FakeEngine({"def area": "return w * h"}), settings) as (_, app), client(app) as asking:
+        return (await asking.post("/v1/completions", json=AREA | body)).json()["choices"]
+
+
+@pytest.mark.parametrize(
+    ("body", "silence"),
+    [
+        ({"path": ".env"}, "the file is private: secret pattern *.env"),
+        ({"prompt": "# a comm", "suffix": ""}, "inside a comment (suggest.in_comments is off)"),
+        ({"prompt": "def area(w, h):\n    re", "suffix": "turn w * h\n"}, "the cursor is inside a word"),
+        ({"prompt": "\0" + AREA["prompt"]}, "the file is binary"),
+        ({"prompt": "nothing known\n"}, "unsure: 2% likely to be accepted, under the bar of 25%"),
+    ],
+)
+async def test_silence_has_its_reason(body, silence):
+    (choice,) = await said(**body)
+    assert choice["text"] == ""
+    assert choice["mercury"]["silence"] == silence
+
+
+async def test_settings_are_those_of_the_editors():
+    (choice,) = await said(settings=Settings(suggest=SuggestSettings(languages={"python": False})))
+    assert choice["mercury"]["silence"] == "off for python (suggest.languages)"
+
+
+async def test_who_asks_by_hand_is_answered_where_typing_is_not_interrupted():
+    (choice,) = await said(prompt="# def area", invoked=True)
+    assert choice["text"]
+
+
+async def test_other_files_are_context():
+    prompt = "<|repo_name|>shop\n<|file_sep|>b.py\ndef volume(w, h, d):\n    return w * h * d\n<|file_sep|>a.py\n"
+    prompt += "<|fim_prefix|>def volume(w, h, d):\n    <|fim_suffix|>\n<|fim_middle|>"
+    (choice,) = await said(FakeEngine(), prompt=prompt, path="")
+    assert choice["text"] == "return w * h * d"
+
+
+async def test_stops_cut_and_choices_differ():
+    (choice,) = await said(stop=" *")
+    assert choice["text"] == "return w"
+    copied = "total = first(1)\ntotal = second(2)\ntotal = "
+    choices = await said(FakeEngine(), prompt=copied, n=3, invoked=True)
+    assert len({choice["text"] for choice in choices}) == len(choices) > 1
+
+
+async def test_what_became_of_an_answer_is_counted_once():
+    async with served(FakeEngine({"def area": "return w * h"})) as (service, app), client(app) as asking:
+        for action, counted in (("accept", True), ("accept", False), ("reject", False)):
+            if action == "accept" and counted:
+                id = (await asking.post("/v1/completions", json=AREA)).json()["id"]
+            answer = await asking.post("/feedback", json={"request_id": id, "user_action": action})
+            assert answer.json() == {"counted": counted}
+        rejected = (await asking.post("/v1/completions", json=AREA)).json()["id"]
+        await asking.post("/feedback", json={"request_id": rejected, "user_action": "reject", "provider_name": "x"})
+        unknown = await asking.post("/feedback", json={"request_id": "unknown", "user_action": "ignore"})
+        assert unknown.json() == {"counted": False}
+        (row,) = service.stats.rows()
+        figures = (await asking.get("/metrics")).text
+    assert (row.language, row.shown, row.accepted, row.rejected, row.characters) == ("python", 2, 1, 1, 12)
+    assert 'mercury_suggestions_total{kind="inline",outcome="accepted"} 1.0' in figures
+    assert 'mercury_http_requests_total{path="/v1/completions",status="200"} 2.0' in figures
+
+
+async def test_a_rejection_raises_the_bar_for_the_next_answer():
+    async with served(FakeEngine({"def area": "return w * h"})) as (service, app), client(app) as asking:
+        before = service.gate.bar(service.clock())
+        id = (await asking.post("/v1/completions", json=AREA)).json()["id"]
+        await asking.post("/feedback", json={"request_id": id, "user_action": "reject"})
+        assert service.gate.bar(service.clock()) > before
+
+
+async def test_reading_ahead_writes_nothing():
+    engine = FakeEngine()
+    async with served(engine) as (_, app), client(app) as asking:
+        body = {"input_prefix": "def area(w, h):\n", "prompt": "    ", "n_predict": 0}
+        assert (await asking.post("/infill", json=body)).json()["content"] == ""
+    assert engine.infills == 0
+
+
+async def test_users_have_tokens_of_their_own():
+    users = {hashlib.sha256(b"ann's").hexdigest(): "ann"}
+    async with served(access=Access(users=users)) as (_, app):
+        for token, status in (("ann's", 200), ("bob's", 401), ("", 401)):
+            async with client(app, authorization=f"Bearer {token}") as asking:
+                assert (await asking.get("/v1/models")).status_code == status
+
+
+async def test_without_a_token_pages_and_other_names_are_still_refused():
+    async with served(access=Access()) as (_, app), client(app, authorization="") as asking:
+        assert (await asking.get("/v1/models")).status_code == 200
+        assert (await asking.get("/v1/models", headers={"host": "rebound.example.com"})).status_code == 403
+        assert (await asking.get("/v1/models", headers={"origin": "https://evil.example.com"})).status_code == 403

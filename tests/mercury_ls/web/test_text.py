@@ -1,0 +1,73 @@
+import pytest
+
+from mercury_engine.api import Edit, Snippet
+from mercury_ls.web.text import Text, language_of, recorded, with_usable_paths
+
+NOW = "import os\n\n\ndef total(items):\n    return sum(items)\n"
+
+
+def check(edits, expected, text=NOW):
+    given = tuple(Edit(*edit) for edit in edits)
+    found = recorded(Text("a.py", text, 0, edits=given), 1000.0)
+    assert found.edits() == tuple(Edit(*edit) for edit in expected)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("a.py", 3, "def total(xs):\n", "def total(items):\n"),
+        ("a.py", 0, "", "import os\n"),
+        ("other.py", 7, "x = 1\n", "x = 2\n"),
+    ],
+)
+def test_an_edit_is_in_the_history_as_it_was_made(edit):
+    check([edit], [edit])
+
+
+def test_edits_of_one_file_are_taken_back_newest_first():
+    first = ("a.py", 4, "    return add(items)\n", "    return sum(xs)\n")
+    second = ("a.py", 4, "    return sum(xs)\n", "    return sum(items)\n")
+    third = ("a.py", 3, "def total(xs):\n", "def total(items):\n")
+    found = recorded(Text("a.py", NOW, 0, edits=tuple(Edit(*each) for each in (first, second, third))), 1000.0)
+    assert found.edits()[-1] == Edit(*third)
+    assert "add(items)" in found.edits()[0].before
+
+
+def test_an_edit_in_a_part_of_a_file_is_found_where_it_stands_only_once():
+    check(
+        [("a.py", 90, "def total(xs):\n", "def total(items):\n")],
+        [("a.py", 3, "def total(xs):\n", "def total(items):\n")],
+    )
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("a.py", 4, "    pass\n", ""),
+        ("a.py", 4, "    pass\n", "    return max(items)\n"),
+        ("a.py", 1 << 40, "a\n", "b\n"),
+    ],
+)
+def test_an_edit_of_which_nothing_is_left_is_left_out(edit):
+    check([edit], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        (Text("", "", 0), ""),
+        (Text("a.rs", "", 0, "", (Snippet("b.py", ""),)), ""),
+        (Text("", "", 0, "lua", (Snippet("b.py", ""),)), "lua"),
+        (Text("", "", 0, "", (Snippet("b.py", ""), Snippet("c.go", ""), Snippet("d.py", ""))), "python"),
+        (Text("", "", 0, "", (Snippet("README", ""),)), ""),
+    ],
+)
+def test_the_language_of_an_unknown_file_is_that_of_those_around_it(text, language):
+    assert language_of(text) == language
+
+
+def test_no_path_is_one_that_no_system_has():
+    found = with_usable_paths(Text("a\0b.py", "", 0, others=(Snippet("x" * 5000 + ".py", ""),)))
+    assert found.path == "ab.py"
+    assert len(found.others[0].path) == 1000
+    assert found.others[0].path.endswith(".py")
