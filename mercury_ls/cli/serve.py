@@ -84,7 +84,9 @@ def face(settings: Settings) -> daemon.Face:
 
 def greeting(listening: daemon.Options) -> str:
     """What to paste into other programs."""
-    site = f"{'https' if listening.certificate else 'http'}://{listening.http}"
+    host, port = daemon.split_address(listening.http)
+    name = next(iter(listening.hosts), f"[{host}]" if ":" in host else host)
+    site = f"{'https' if listening.certificate else 'http'}://{name}:{port}"
     zed = {"api_url": f"{site}/v1/completions", "model": "zeta2", "prompt_format": "zeta2", "max_output_tokens": 256}
     edits = {"provider": "open_ai_compatible_api", "open_ai_compatible_api": zed}
     programs = {

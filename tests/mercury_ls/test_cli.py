@@ -104,6 +104,7 @@ def test_config_misses_a_file_that_was_named_but_not_the_usual_one(home, capsys)
     [
         (["--certificate", "a.pem", "--key", "b.pem"], "add --http HOST:PORT"),
         (["--key", "b.pem", "--http", "127.0.0.1:0"], "add --certificate FILE"),
+        (["--without-token"], "add --http HOST:PORT"),
     ],
 )
 def test_serve_refuses_what_would_have_no_effect(home, capsys, arguments, said):

@@ -265,6 +265,11 @@ def test_other_machines_are_served_only_with_a_certificate(directory, capsys):
     check_refused(capsys, daemon.Options(directory=directory, http="0.0.0.0:8391"), "unencrypted", "certificate")
 
 
+def test_other_machines_always_need_the_token(directory, capsys):
+    options = daemon.Options(directory=directory, http="0.0.0.0:8391", open=True)
+    check_refused(capsys, options, "other machines", "--without-token is for 127.0.0.1 only")
+
+
 def test_a_port_in_use_is_named(directory, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"

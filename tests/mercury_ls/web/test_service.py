@@ -53,7 +53,7 @@ async def test_other_files_are_context():
 async def test_stops_cut_and_choices_differ():
     (choice,) = await said(stop=" *")
     assert choice["text"] == "return w"
-    copied = "total = first(1)\ntotal = second(2)\ntotal = "
+    copied = "total = first(1)\n" + "pass\n" * 9 + "total = second(2)\n" + "pass\n" * 9 + "total = "
     choices = await said(FakeEngine(), prompt=copied, n=3, invoked=True)
     assert len({choice["text"] for choice in choices}) == len(choices) > 1
 

@@ -1,0 +1,57 @@
+"""`mercury-ls serve --http` as a process: what it prints, who it answers, and what it leaves."""
+
+import json
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.e2e.environment import COMMAND, home
+
+pytestmark = pytest.mark.slow
+
+
+def asked(port, path, token="", body=None):
+    """The status and the answer; nobody may listen yet."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body and json.dumps(body).encode())
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+@pytest.fixture
+def serving(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as chosen:
+        port = chosen.getsockname()[1]
+    command = [*COMMAND, "serve", "--http", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, env=home(tmp_path), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == f"listening on http://127.0.0.1:{port}; docs/API.md says what it answers\n"
+        yield process, port
+        process.kill()
+
+
+def test_a_suggestion_is_fetched_taken_and_counted(serving, tmp_path):
+    process, port = serving
+    while asked(port, "/health")[1]["status"] != "ok":
+        pass
+    token = next((tmp_path / "state").rglob("http-token")).read_text().strip()
+    body = {"path": "a.py", "prompt": "total = compute(1)\n" + "other = 2\n" * 9 + "total = ", "invoked": True}
+    assert asked(port, "/v1/completions", body=body)[0] == 401
+    status, answer = asked(port, "/v1/completions", token, body)
+    assert (status, answer["choices"][0]["text"]) == (200, "compute(1)")
+    assert asked(port, "/engine/v1/info", token)[1]["state"] == "ready"
+    assert asked(port, "/feedback", token, {"request_id": answer["id"], "user_action": "accept"})[1] == {
+        "counted": True
+    }
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    (counts,) = (json.loads(line) for line in next((tmp_path / "state").rglob("stats.jsonl")).read_text().splitlines())
+    assert (counts["language"], counts["shown"], counts["accepted"], counts["characters"]) == ("python", 1, 1, 10)
