@@ -35,11 +35,14 @@ MAKING = frozenset(
 )
 OWN = frozenset({"attribute", "member_expression"})
 """`self.x`, which an assignment to it declares."""
+ASSIGNING = "assignment_expression"
+"""Where a name needs to be declared before it is assigned to, unless it is a member."""
 LEAF = re.compile(r"(?:identifier|identifier_pattern|name|constant|word)\Z")
 ENUMERATED = re.compile(r"enum(?:erator|_body|_assignment|_variant|_constant|_member)|const_")
 CLASSES = re.compile(r"class|struct|enum|interface|trait|record|union|type")
 MODULES = re.compile(r"namespace|module|mod_item|import")
 FUNCTIONS = re.compile(r"function|method|constructor|arrow|lambda|closure|macro")
+PATTERN = re.compile(r"declarator|_pattern\Z")
 IMPORT = re.compile(r"import|export_specifier|use_declaration|using_directive|extern_crate")
 NAMES = re.compile(r"(?:\w+(?:\.|::))*\w+")
 CALLS = {
@@ -201,6 +204,7 @@ def declaring(language: Language, around: Node) -> list[Node]:
 def query(language: Language) -> Query:
     grammar = languages.parser(language).language
     wanted = {*scopes.BINDING_FIELDS, *scopes.BINDING_LISTS, *scopes.FUNCTIONS, *scopes.TYPES, *language.definitions}
+    wanted.add(ASSIGNING)
     kinds = (grammar.node_kind_for_id(each) for each in range(grammar.node_kind_count) if is_named(grammar, each))
     chosen = {kind for kind in kinds if (kind in wanted or scopes.NAMING.search(kind)) and not IMPORT.search(kind)}
     return Query(grammar, f"[{' '.join(f'({kind})' for kind in sorted(chosen))}] @d")
@@ -217,6 +221,8 @@ def names_of(node: Node) -> Iterator[Node]:
     else:
         fields = scopes.BINDING_FIELDS.get(node.type, "").split() or NAME_FIELDS
         parts = [child for field in fields for child in node.children_by_field_name(field)]
+    if node.type == ASSIGNING:
+        parts = [part for part in parts if part.type in OWN]
     for part in parts:
         yield from leaves(part)
 
@@ -229,8 +235,9 @@ def leaves(node: Node) -> Iterator[Node]:
             yield node.named_children[-1]
     elif LEAF.search(node.type) and not node.named_child_count:
         yield node
-    elif node.type in scopes.PATTERNS or node.type in LISTS or "declarator" in node.type:
-        skipped = [child for field in NOT_NAMES for child in node.children_by_field_name(field)]
+    elif node.type in scopes.PATTERNS or node.type in LISTS or PATTERN.search(node.type):
+        fields = NOT_NAMES if node.type != "pair_pattern" else ("key",)
+        skipped = [child for field in fields for child in node.children_by_field_name(field)]
         for child in node.named_children:
             if child not in skipped:
                 yield from leaves(child)
@@ -245,6 +252,8 @@ def owner(name: Node) -> str:
 def declared(node: Node, name: Node, whose: str) -> Declared:
     kind = kind_of(node, name, whose)
     parameters = part(node, ("parameters",)) if kind in ("function", "class") else ""
+    if node.type in scopes.BINDING_LISTS and name.parent is not None:
+        node = name.parent
     said = heading(node, name) if kind == "class" else part(node, TYPE_FIELDS) or made(node)
     return Declared(symbols.text_of(name), kind, whose, tidy(parameters.strip("()|")), tidy(said.lstrip(":-> ")))
 

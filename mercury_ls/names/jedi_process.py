@@ -122,7 +122,10 @@ class Jedi:
             script = self._about(ask)
             if ask.role == "keyword":
                 return parameters(script.get_signatures(ask.line, ask.column))
-            return Known(tuple(map(named, script.complete(ask.line, ask.column))))
+            found = script.complete(ask.line, ask.column)
+            if ask.role == "import":  # of what is not imported yet jedi would have to read all to say more
+                return Known(tuple(Name(each.name) for each in found))
+            return Known(tuple(map(named, found)))
         except MemoryError:
             raise
         except Exception as error:  # jedi meets code of any kind, and may fail in any way

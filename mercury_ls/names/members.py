@@ -76,7 +76,7 @@ class KnownNames:
         """Learn what is unknown or has changed, at the cursor and near it, instead of what was wanted before. What is
         written in other files about these places is looked up, so that it need not be when it is asked for."""
         wanted = self._places(snapshot, offset)
-        if self._written is not None and wanted:
+        if self._written is not None and len(snapshot.text) <= LARGEST_TEXT:
             self._read_on(snapshot, offset)
         for learner in self._learners:
             learner.look_ahead(wanted)
@@ -118,7 +118,7 @@ class KnownNames:
 
     async def _read_file(self, snapshot: Snapshot, offset: int) -> None:
         assert self._written is not None, "there is something to read with"
-        for _ in self._written.reading(snapshot):
+        for _ in self._written.reading(snapshot, offset):
             await asyncio.sleep(0)
         for wanted in self._places(snapshot, offset):
             self._read(wanted, offset)

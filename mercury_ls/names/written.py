@@ -49,6 +49,8 @@ OPEN, CLOSED = "([{<", ")]}>"
 OWN_PARAMETERS = frozenset({"self", "cls", "this", "mut"})
 TYPE_FIRST = frozenset({"c", "cpp", "csharp", "java", "php"})
 """Languages in which a parameter's name is the last of its words."""
+SPREAD = frozenset({"csharp", "go", "rust"})
+"""Languages in which the members of one type may stand in several files."""
 CONSTRUCTORS = ("__init__", "constructor", "new", "__construct", "initialize")
 KEYWORDS = frozenset({"csharp", "php", "python", "ruby"})
 """Languages in which arguments may be given by name."""
@@ -121,13 +123,13 @@ class Written:
         self._uses: dict[tuple[str, str], list[Used]] = {}
         """All three as they were when a text was last read."""
 
-    def reading(self, snapshot: Snapshot) -> Iterator[None]:
-        """Read the whole file, if it has changed, in steps of milliseconds."""
+    def reading(self, snapshot: Snapshot, offset: int) -> Iterator[None]:
+        """Read the whole file, if it has changed, in steps of milliseconds. The cursor is at the offset."""
         known = self._files.get(snapshot.uri)
         if known is not None and known.text == snapshot.text:
             return
         found: list[Declared] = []
-        for each in islice(declarations(snapshot), MOST):
+        for each in islice(declarations(as_if_finished(snapshot, offset)), MOST):
             found.append(each)
             if len(found) % AT_ONCE == 0:
                 yield
@@ -275,15 +277,14 @@ class Written:
         if not name or name in seen or len(seen) > MOST_BASES:
             return
         heading = file.top.get(name)
-        own: Iterable[Declared] = file.owned.get(name, {}).values()
-        if not own:
+        yield from file.owned.get(name, {}).values()
+        if heading is None or heading.module or family(snapshot.path) in SPREAD:
             for path in self._index.homes(name, snapshot.path)[:MOST_HOMES]:
                 declared = self._declared_in(path)
-                own = [each for each in declared if each.owner == name]
+                yield from (each for each in declared if each.owner == name)
                 heading = next((each for each in declared if each.name == name and not each.owner), heading)
-                if own:
+                if heading is not None and not heading.module and family(snapshot.path) not in SPREAD:
                     break
-        yield from own
         if heading is None or heading.kind != "class":
             return
         for base in filter(symbols.is_capitalized, dict.fromkeys(re.findall(r"\w+", heading.type))):
