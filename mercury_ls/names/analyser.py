@@ -18,7 +18,8 @@ __all__ = ["JEDI", "Analyser", "AnalyserProcess", "installed_packages", "jedi_is
 JEDI = (sys.executable, "-P", "-m", "mercury_ls.names.jedi_process")  # -P: import nothing from the current folder
 PYTHON = frozenset({"python"})
 LONGEST_ANSWER = 4 << 20
-ENVIRONMENTS = (".venv", "venv", "env", ".env")
+ENVIRONMENTS = (".venv", "venv", "env", ".env", ".conda")
+MARKS = ("pyvenv.cfg", "conda-meta")
 
 
 class Analyser(Protocol):
@@ -98,7 +99,9 @@ def jedi_is_installed() -> bool:
 def installed_packages(roots: Sequence[str], environ: dict[str, str] | os._Environ[str]) -> tuple[str, ...]:
     """The packages of the projects' virtual environments, else of the active one: read, and never run."""
     folders = [Path(root) / name for root in roots for name in ENVIRONMENTS]
-    found = [path for folder in folders if (folder / "pyvenv.cfg").is_file() for path in packages_in(folder)]
+    found = [
+        path for folder in folders if any((folder / mark).exists() for mark in MARKS) for path in packages_in(folder)
+    ]
     if not found and (active := environ.get("VIRTUAL_ENV") or environ.get("CONDA_PREFIX")):
         found = packages_in(Path(active))
     return tuple(str(path) for path in found)

@@ -145,8 +145,11 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     analysed_names: Annotated[
         bool,
         Meta(
-            description="Ask jedi, in a process of its own, which names exist behind a dot, so that suggestions on "
-            "request use these. For Python, if the extra `names` is installed."
+            description="Find out which names exist at the cursor, so that suggestions use these: from the text and "
+            "the project's other files, from the editor's other language servers if its plugin can ask them, and for "
+            "Python, if the extra `names` is installed, from jedi in a process of its own. Jedi reads the packages of "
+            "`.venv`, `venv`, `env`, `.env` or `.conda` in a workspace folder, else of the environment that is active "
+            "where the editor was started."
         ),
     ] = True
     max_files: Annotated[

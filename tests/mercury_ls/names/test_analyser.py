@@ -47,3 +47,6 @@ def test_the_packages_of_a_project_come_before_those_of_the_shell(tmp_path):
     (own / "pyvenv.cfg").write_text("home = /usr/bin\n")
     assert installed_packages(roots, environ) == (str(own / "lib/python3.12/site-packages"),)
     assert installed_packages([], {}) == ()
+    (own / "pyvenv.cfg").unlink()
+    (own / "conda-meta").mkdir()
+    assert installed_packages(roots, environ) == (str(own / "lib/python3.12/site-packages"),)
