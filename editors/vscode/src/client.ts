@@ -9,6 +9,7 @@ import {
   RevealOutputChannelOn,
   State as Running,
 } from 'vscode-languageclient/node';
+import { type Asked, answer } from './names.ts';
 import { explicit } from './settings.ts';
 import type { Engine } from './state.ts';
 
@@ -108,7 +109,7 @@ export class Connection implements vscode.Disposable {
     const server = { command: program, args: [...rest, '--stdio'] };
     const client = new LanguageClient('mercury-ls', 'Mercury', server, this.options());
     client.registerFeature({
-      fillClientCapabilities: (capabilities) => void (capabilities.experimental = { mercury: {} }),
+      fillClientCapabilities: (capabilities) => void (capabilities.experimental = { mercury: { names: true } }),
       initialize: () => undefined,
       getState: () => ({ kind: 'static' }),
       clear: () => undefined,
@@ -123,6 +124,7 @@ export class Connection implements vscode.Disposable {
       told = true;
       this.hearing.engineChanged(engine);
     });
+    client.onRequest('mercury/names', (asked: Asked) => answer(client, asked));
     await client.start();
     const engine = await client.sendRequest<Engine | null>('mercury/status', {}).catch(() => null);
     if (engine !== null && !told && client === this.wanted) {  // what it has told meanwhile is newer than its answer

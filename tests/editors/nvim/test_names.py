@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,22 @@ class Journal:
         lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
         return [json.loads(line)["message"] for line in lines]
 
+    def of(self, method: str) -> list[dict[str, Any]]:
+        return [message for message in self.said() if message.get("method") == method]
+
     def asked(self) -> list[dict[str, Any]]:
-        return [message for message in self.said() if message.get("method") == "mercury/names"]
+        return self.of("mercury/names")
 
     def answers(self) -> list[dict[str, Any]]:
         ids = [message["id"] for message in self.asked()]
         return [message for message in self.said() if message.get("id") in ids and "method" not in message]
+
+    def known(self, again: Callable[[], object]) -> dict[str, Any] | None:
+        """What was said of a place; asked `again` where a busy server was too late."""
+        answers = self.answers()
+        if answers and len(answers) == len(self.asked()) and not answers[-1].get("result"):
+            again()
+        return next((answer["result"] for answer in answers if answer.get("result")), None)
 
     def order(self) -> list[str]:
         """The questions about names, the answers to them, and the suggestions made, as they came."""
@@ -105,6 +116,12 @@ def write_dot(editor) -> None:
     editor.type(".")
 
 
+def again(editor) -> None:
+    editor.keys("<BS>")
+    editor.until(lambda: not editor.text.endswith("."), "the dot to go")
+    editor.type(".")
+
+
 def suggest(editor, text: str) -> None:
     editor.lua("require('mercury').suggest()")
     editor.shows(text)
@@ -120,12 +137,13 @@ def test_a_name_that_only_another_server_knows_is_suggested(beside, name):
     editor, journal = beside(NEWEST, [str(path), *rest])
     editor.until(lambda: editor.lua(READY), f"{program} to answer")
     write_dot(editor)
-    (answer,) = editor.until(journal.answers, "an answer")
-    assert "weigh" in [item["name"] for item in answer["result"]["items"]]
+    known = editor.until(lambda: journal.known(lambda: again(editor)), "an answer")
+    assert "weigh" in [item["name"] for item in known["items"]]
     suggest(editor, "weigh")
+    asked = len(journal.asked())
     editor.type("we")
     editor.shows("igh")
-    assert len(journal.asked()) == 1
+    assert len(journal.asked()) == asked
 
 
 @copying

@@ -1,0 +1,64 @@
+/** What the server is told of a completion list and of a signature help. Pure. */
+
+export interface Snippet {
+  readonly value: string;
+}
+
+/** A completion item as far as it matters here; `kind` counts from 0, LSP's from 1. */
+export interface Item {
+  readonly label: string | { readonly label: string; readonly detail?: string };
+  readonly kind?: number;
+  readonly detail?: string;
+  readonly filterText?: string;
+  readonly insertText?: string | Snippet;
+  readonly additionalTextEdits?: readonly unknown[];
+}
+
+export interface Signature {
+  readonly label: string;
+  readonly parameters: readonly { readonly label: string | readonly [number, number] }[];
+}
+
+export interface Named {
+  readonly name: string;
+  readonly kind?: number;
+  readonly detail?: string;
+}
+
+export interface Names {
+  readonly items: readonly Named[];
+  readonly isIncomplete: boolean;
+  readonly signature: { readonly parameters: readonly string[] };
+}
+
+const TEXT = 0;
+const NO_NAMES = [TEXT, 13, 14];  // 13: keywords, 14: snippets
+const MOST = 1024;
+const LONGEST = 100;
+
+/** What needs an import first is the name of something elsewhere; who lists words or too much does not list all. */
+export function names(items: readonly Item[], isIncomplete: boolean, signatures: readonly Signature[]): Names {
+  const here = items.filter((item) => item.kind !== TEXT && !item.additionalTextEdits?.length);
+  const named = here.filter((item) => !NO_NAMES.includes(item.kind ?? -1) && inserted(item).length <= LONGEST);
+  return {
+    items: named.slice(0, MOST).map(told),
+    isIncomplete: isIncomplete || here.length < items.length || named.length > MOST,
+    signature: { parameters: signatures.flatMap((one) => one.parameters.map(({ label }) => parameter(one, label))) },
+  };
+}
+
+function told(item: Item): Named {
+  const beside = item.detail ?? (typeof item.label === 'string' ? undefined : item.label.detail);
+  const detail = beside && beside.length <= LONGEST ? { detail: beside } : {};
+  return { name: inserted(item), ...(item.kind === undefined ? {} : { kind: item.kind + 1 }), ...detail };
+}
+
+/** The first line of it; whoever does not say inserts the label. */
+function inserted({ label, filterText, insertText }: Item): string {
+  const given = typeof insertText === 'object' ? insertText.value : insertText;
+  return (given ?? filterText ?? (typeof label === 'string' ? label : label.label)).split('\n', 1)[0]!;
+}
+
+function parameter(signature: Signature, label: string | readonly [number, number]): string {
+  return typeof label === 'string' ? label : signature.label.slice(...label);
+}
