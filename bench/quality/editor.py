@@ -29,15 +29,13 @@ LONGEST_DEADLINE = 60_000
 
 
 class AnswerCost(Struct, frozen=True):
-    """The cost of one answer once its context is read: `drafts` after each pass, `settled` tokens if known; `whole`
-    unless the rest of it was too unlikely to be shown."""
+    """The cost of one answer once its context is read: `drafts` after each pass, `settled` tokens if known."""
 
     milliseconds: float
     reading_milliseconds: float
     passes: int
     settled: int | None
     drafts: tuple[str, ...]
-    whole: bool = True
 
 
 class Metered:
@@ -61,12 +59,10 @@ class Metered:
         for draft in self._engine.infill(request):
             drafts.append(draft.spans[0].text)
             if draft.final:
-                self._note(drafts, draft.step, draft.spans[0].complete, before, began, read)
+                self._note(drafts, draft.step, before, began, read)
             yield draft
 
-    def _note(
-        self, drafts: Sequence[str], step: int, whole: bool, before: "WorkDone | None", began: float, read: float
-    ) -> None:
+    def _note(self, drafts: Sequence[str], step: int, before: "WorkDone | None", began: float, read: float) -> None:
         """Called before the final draft is yielded: the generator is not resumed afterwards."""
         ended, now = time.perf_counter(), work(self._engine)
         self._cost = AnswerCost(
@@ -75,7 +71,6 @@ class Metered:
             now.passes - before.passes if now and before else step,
             now.settled - before.settled if now and before else None,
             tuple(drafts),
-            whole,
         )
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
@@ -107,15 +102,13 @@ class Contender(Struct, frozen=True):
 
 
 class RowAnswer(Struct, frozen=True, kw_only=True):
-    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` on explicit request, of which
-    only the beginning is there if it is not `whole`."""
+    """What a row got: `shown` while typing, under the bar, None for `silence`; `answer` on explicit request."""
 
     shown: str | None
     silence: str
     answer: str
     p_accept: float
     cost: AnswerCost | None
-    whole: bool = True
 
 
 class NextEditAnswer(Struct, frozen=True):
@@ -139,7 +132,8 @@ async def complete(contender: Contender, row: FimRow, project: CheckedOutProject
     typed = await last_answer(session, place)
     cost = contender.meter.taken() if contender.meter else None
     outright = await last_answer(session, replace(place, invoked=True))
-    again = contender.meter.taken() if contender.meter else None
+    if contender.meter:
+        contender.meter.taken()
     best = outright.offer
     return RowAnswer(
         shown=filled(row, typed.offer.edit) if typed.offer else None,
@@ -147,7 +141,6 @@ async def complete(contender: Contender, row: FimRow, project: CheckedOutProject
         answer=filled(row, best.edit) if best else "",
         p_accept=best.p_accept if best else 0.0,
         cost=cost,
-        whole=again is None or again.whole,
     )
 
 

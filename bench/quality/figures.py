@@ -22,7 +22,7 @@ PERCENTILES = range(0, 101, 5)
 
 class AnsweredRow(Struct, frozen=True, kw_only=True):
     """One contender's answers to one row. `result` scores the answer to the explicit request; `right` is the event of
-    its P(accept): that it is exact or, for the beginning of an answer, that the true text begins with it. `shown_exact`
+    its P(accept): that the true text begins with it. `shown_exact`
     and `shown_begins` are None if nothing was shown; `next_right` and `shown_next` are about the first identifier;
     `curve`: the similarity of the draft after each pass."""
 

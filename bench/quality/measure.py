@@ -119,7 +119,7 @@ def answered(name: str, by: str, row: FimRow, asked: RowAnswer, passed: bool | N
     curve = [similarity(seen(drafts, passes), row.middle) for passes in range(1, PASSES + 1)] if drafts else []
     return AnsweredRow(
         result=score(name, by, row, suggestion, passed),
-        right=exact(asked.answer, row.middle) if asked.whole else row.middle.startswith(asked.answer),
+        right=row.middle.startswith(asked.answer.rstrip()),
         shown_exact=None if asked.shown is None else exact(asked.shown, row.middle),
         shown_begins=None if asked.shown is None else row.middle.startswith(asked.shown.rstrip()),
         next_right=begins_alike(asked.answer, row.middle),

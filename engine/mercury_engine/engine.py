@@ -55,7 +55,7 @@ IDLE_MEMORY = 96 << 20
 LEAST_MEMORY = 16 << 20
 
 BAR = 0.4
-"""An answer less likely to be accepted than this is cut to a start that is this probable."""
+"""Of the starts of an answer that are at least this likely to be right, one is shown."""
 
 SMALL = 100_000_000
 """Parameters: a model with fewer copies well, and knows little."""

@@ -26,17 +26,19 @@ def observations(count, weights, seed=0):
     draw = np.random.default_rng(seed)
     found = []
     for _ in range(count):
-        mean, length = -draw.exponential(0.3), float(draw.integers(1, 30))
-        seen = (mean, mean * draw.uniform(1, 3), length, float(draw.integers(2)))
+        mean, length, named = -draw.exponential(0.3), float(draw.integers(1, 30)), float(draw.integers(2))
+        own, share = -named * draw.exponential(3.0), -named * draw.exponential(1.0)
+        joint = -draw.exponential(1.0)
+        seen = (mean, mean * draw.uniform(1, 3), length, float(draw.integers(2)), joint, named, own, share)
         chance = 1 / (1 + math.exp(-(weights.bias + np.dot(msgspec.structs.astuple(weights)[1:], seen))))
         found.append(Observation(seen, bool(draw.random() < chance)))
     return found
 
 
 def test_what_was_true_is_found_again():
-    truth = Calibration(bias=0.5, mean=2.0, least=0.5, length=-0.05, complete=0.8)
+    truth = Calibration(0.5, mean=2.0, least=0.5, length=-0.05, complete=0.8, joint=0.7, named=0.4, own=0.2, share=1.0)
     found = fit_confidence(observations(20_000, truth))
-    np.testing.assert_allclose(msgspec.structs.astuple(found), msgspec.structs.astuple(truth), atol=0.3)
+    np.testing.assert_allclose(msgspec.structs.astuple(found), msgspec.structs.astuple(truth), atol=0.5)
 
 
 def test_a_fit_is_judged_on_rows_it_has_not_seen():
@@ -80,7 +82,7 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
     sides = []
 
     def twice_each(runtime, tokenizer, bias, rows):
-        return [Observation((-1.0, -1.0, float(one.id.split()[1]), 0.0), False) for one in rows for _ in range(2)]
+        return [Observation((-1.0, -1.0, float(one.id.split()[1]), *[0.0] * 5), False) for one in rows for _ in range(2)]
 
     monkeypatch.setattr(calibrate, "answer_observations", twice_each)
     monkeypatch.setattr(calibrate, "report", lambda *halves: sides.extend(halves))

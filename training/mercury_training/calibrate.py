@@ -17,11 +17,11 @@ from msgspec import Struct
 from mercury_engine.decode import confidence, copy_bias
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.choice import Chooser
-from mercury_engine.decode.confidence import Calibration
+from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names
 from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.decode.drafts import PromptLookup
-from mercury_engine.engine import BAR, MercuryEngine, open_runtime
+from mercury_engine.engine import MercuryEngine, open_runtime
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
 from mercury_engine.model.fitted import CALIBRATION_FILE, COPY_BIAS_FILE, write_fitted
@@ -31,13 +31,15 @@ from mercury_engine.tokens.prefix import HintBuilder
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import EOM
 from mercury_training.errors import TrainingError, reported
-from mercury_training.evaluate.metrics import ece, exact
+from mercury_training.evaluate.metrics import ece
 from mercury_training.fit.logistic import newton, sigmoid
 from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 
 __all__ = ["Observation", "answer_observations", "copy_observations", "fit_confidence", "fit_copy_bias", "main"]
 
 RIDGE = 1.0
+BARS = (0.2, 0.4, 0.6, 0.8)
+"""Starts of an answer are looked at that are as probable as these."""
 LONGEST = 64
 """Tokens of each true answer that are looked at."""
 MIN_GAIN = 0.01
@@ -57,9 +59,9 @@ class RecordingCalibration:
     def __init__(self) -> None:
         self.seen: tuple[float, ...] = ()
 
-    def p_accept(self, probabilities: Sequence[float], *, complete: bool) -> float:
+    def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
         if probabilities:
-            self.seen = confidence.features(probabilities, complete=complete)
+            self.seen = confidence.features(probabilities, complete=complete, names=names)
         return 0.0
 
 
@@ -111,11 +113,11 @@ def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[Fim
 def answer_observations(
     runtime: Runtime, tokenizer: Tokenizer, bias: CopyBias | None, rows: Iterable[FimRow]
 ) -> Iterator[Observation]:
-    """Each row's whole answer, and the beginning of it that is shown if the whole is unlikely."""
+    """Each row's whole answer and some of its starts, and whether they are right as far as they go."""
     costs, recording = measure_costs(runtime), RecordingCalibration()
     engines = [
         MercuryEngine(runtime, tokenizer, calibration=recording, copy_bias=bias, costs=costs, bar=bar)
-        for bar in (0.0, BAR)
+        for bar in (0.0, *BARS)
     ]
     for row in rows:
         texts = []
@@ -123,8 +125,7 @@ def answer_observations(
             *_, last = engine.infill(request(row, f"{number} {row.id}", "medium"))
             (filled,) = last.spans
             if filled.text and filled.text not in texts:
-                whole = exact(filled.text, row.middle)
-                yield Observation(recording.seen, whole if filled.complete else row.middle.startswith(filled.text))
+                yield Observation(recording.seen, row.middle.startswith(filled.text.rstrip()))
             texts.append(filled.text)
 
 

@@ -61,6 +61,15 @@ def test_an_unlikely_answer_is_cut_to_its_confident_words():
     assert shown("self.width = xyz", probabilities=sure, bar=0.0).text == "self.width = xyz"
 
 
+def test_the_start_that_saves_most_keystrokes_on_average_is_shown():
+    ids = TOKENIZER.encode("self.width = xyz")
+    behind = len(ids) - len(TOKENIZER.encode("self.width"))
+    unsure = [0.95] * (len(ids) - behind) + [0.9] * behind + [0.9]
+    assert shown("self.width = xyz", probabilities=unsure, bar=0.1).text == "self.width = xyz"
+    unsure = [0.95] * (len(ids) - behind) + [0.3] * behind + [0.9]
+    assert shown("self.width = xyz", probabilities=unsure, bar=0.1).text == "self.width"
+
+
 def test_a_cut_never_splits_a_word():
     ids = TOKENIZER.encode("a.xyzzy")
     sure = [0.99] * (len(ids) - 1) + [0.01, 0.9]

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from mercury_engine.decode.choice import Chosen
 from mercury_engine.decode.confidence import UNCALIBRATED, Calibration, confident, read_calibration
 from mercury_engine.model.config import ModelError
 from mercury_engine.model.fitted import CALIBRATION_FILE
@@ -40,6 +41,16 @@ def test_surer_shorter_and_whole_answers_are_likelier():
     assert likely([0.9] * 5) > likely([0.9] * 30)
     assert likely([0.9] * 5) > likely([0.9] * 5, complete=False)
     assert 0 <= likely([0.0] * 5) < 0.001
+
+
+def test_a_chosen_name_counts_by_its_own_probability_and_its_share_instead_of_its_token():
+    sure, doubtful = ({0: Chosen(own, share)} for own, share in ((-0.1, -0.1), (-5.0, -2.0)))
+    judge = Calibration(joint=1.0, own=0.3, share=1.0)
+    alone = judge.p_accept([0.5, 0.9], complete=True)
+    assert judge.p_accept([0.5, 0.9], complete=True, names=sure) > alone
+    assert judge.p_accept([0.5, 0.9], complete=True, names=doubtful) < alone
+    behind = {5: Chosen(-5.0, -2.0)}
+    assert judge.p_accept([0.5, 0.9], complete=True, names=behind) == alone, "that name is not shown"
 
 
 def test_the_confident_beginning_stops_before_the_product_falls_under_the_bar():
