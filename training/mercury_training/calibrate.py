@@ -137,7 +137,7 @@ def fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
 def fit_confidence(observations: Sequence[Observation]) -> Calibration:
     """Regularised towards the defaults, which a few rows hardly change."""
     with_bias = [Observation((1.0, *each.features), each.right) for each in observations]
-    return Calibration(*_fit(with_bias, msgspec.structs.astuple(Calibration())))
+    return Calibration(*_fit(with_bias, Calibration().weights))
 
 
 def report(fitting: Sequence[Observation], held_out: Sequence[Observation]) -> str:
@@ -145,7 +145,7 @@ def report(fitting: Sequence[Observation], held_out: Sequence[Observation]) -> s
     right = [each.right for each in held_out]
     lines = [f"{len(fitting) + len(held_out)} answers, {sum(right) + sum(each.right for each in fitting)} right"]
     for name, calibration in (("defaults", Calibration()), ("fitted", fit_confidence(fitting))):
-        weights = msgspec.structs.astuple(calibration)
+        weights = calibration.weights
         chances = [float(sigmoid(np.dot(weights, (1.0, *each.features)))) for each in held_out]
         lines.append(f"{name}: expected calibration error {ece(chances, right):.3f} on {len(held_out)} answers")
     return "\n".join(lines)

@@ -131,7 +131,8 @@ class Presentation(Struct, frozen=True):
         if not answer.proposed:
             before = len(answer.carried.probabilities)
             names = {before + at: name for at, name in decoded.names.items()}
-            sure = self.calibration.p_accept(probabilities, complete=decoded.complete, names=names)
+            judge = (old and self.calibration.rewriting) or self.calibration
+            sure = judge.p_accept(probabilities, complete=decoded.complete, names=names)
         changes = text != old
         shown = len(answer.carried.probabilities) + len(ids)
         return Filled(text, probabilities[:shown], sure * changes, decoded.complete)

@@ -36,13 +36,18 @@ class Calibration(Struct, frozen=True, forbid_unknown_fields=True):
     named: float = 0.0
     own: float = 0.0
     share: float = 0.0
+    rewriting: "Calibration | None" = None
+    """For answers that replace old text; None if these coefficients are for them too."""
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        return astuple(self)[:-1]
 
     def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
         if not probabilities:
             return 0.0
-        weights = astuple(self)[1:]
-        seen = features(probabilities, complete=complete, names=names)
-        score = self.bias + sum(weight * value for weight, value in zip(weights, seen, strict=True))
+        seen = (1.0, *features(probabilities, complete=complete, names=names))
+        score = sum(weight * value for weight, value in zip(self.weights, seen, strict=True))
         return 1 / (1 + math.exp(-score))
 
 

@@ -88,6 +88,14 @@ def test_text_is_replaced_whole_or_not_at_all():
     assert (half.text, half.p_accept, half.complete) == ("a", 0.0, False)
 
 
+def test_replacing_old_text_may_be_judged_otherwise():
+    judge = Calibration(rewriting=Calibration(bias=-9.0))
+    found = answer("b", ended=True)
+    new, rewritten = (Presentation(TOKENIZER, judge, 0.0).show(found, found.decoded(), old) for old in ("", "a"))
+    assert new.p_accept > 0.5
+    assert rewritten.p_accept < 0.01
+
+
 @pytest.mark.parametrize("old", ["", "a = 1"])
 def test_saying_nothing_new_is_nothing_to_accept(old):
     found = shown(old, old=old, mode="edit")
