@@ -22,7 +22,7 @@ MOST = 3
 LINES_ABOVE = 12
 LONGEST_LINE = 160
 LONGEST_FUNCTION = 12_000
-LARGEST_TEXT = 1 << 18
+LARGEST_TEXT, LARGEST_IMPORTING = 1 << 18, 1 << 16
 
 WORD = re.compile(r"[^\W\d]\w*")
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
@@ -34,26 +34,17 @@ BOUND = re.compile(
     re.MULTILINE,
 )
 BINDING = re.compile(
-    r"^[ \t]*([\w, \t()*]+?)(?:[ \t]*:[^=\n]*)?[ \t]*=(?!=)|^[ \t]*(\w+)[ \t]*:[ \t]|(\w+)[ \t]*:="
-    r"|\bfor\s+([\w, ()*]+?)\s+in\b|\bas\s+(\w+|\([\w, ]+\))"
-    r"|\b(?:def|class|global|nonlocal)\s+([\w, ]+)|\blambda\s+([^:]*):",
-    re.MULTILINE,
+    r"^([\w, \t*]+)(?::[^=\n]*)?=(?!=)|^[ \t]*(\w+):[ \t]|(\w+)[ \t]?:="
+    r"|\bfor\s+([\w, ()*]{1,80}?)\s+in\b|\bas\s+(\w+|\([\w, ]{1,80}\))"
+    r"|\b(?:class|global|nonlocal)\s+([\w, ]+)|\blambda\s+([^:\n]{0,200}):|\bdef\s+(\w+\s*\(.{0,800}?\))\s*(?:->|:)",
+    re.MULTILINE | re.DOTALL,
 )
-"""What binds names in Python, but for imports and parameters."""
-HEADER = re.compile(r"\bdef\s+\w+\s*(?=\()")
+"""What binds names in Python, but for imports."""
 USED = re.compile(r"(?<![\w.])([^\W\d]\w*)\b(?!\s*=[^=])")
-IMPORTS = re.compile(r"^[ \t]*(?:from[^\n]*?\bimport|import)\b(?:[^\n(]*\([^)]*\)|[^\n]*)", re.MULTILINE)
+IMPORTS = re.compile(r"^[ \t]*(?:from[^\n]*?\bimport|import)\b(?:[^\n(]*\([^)]{0,2000}\)|[^\n]*)", re.MULTILINE)
 PROSE = re.compile(r"\"{3}.*?\"{3}|'{3}.*?'{3}|#[^\n]*", re.DOTALL)
 OF_SELF = re.compile(r"\b(?:self|this)\.([^\W\d]\w*)")
 SELVES = ("", "self", "cls", "this", "super()")
-LOOPS = {
-    "python": "for {one} in {many}:",
-    "javascript": "for (const {one} of {many}) {{",
-    "typescript": "for (const {one} of {many}) {{",
-    "tsx": "for (const {one} of {many}) {{",
-    "rust": "for {one} in {many} {{",
-    "go": "for _, {one} := range {many} {{",
-}
 
 
 class Elsewhere(Struct, frozen=True):
@@ -256,7 +247,7 @@ def inherited(here: Scene, name: str) -> Iterator[str]:
 def bodies(here: Scene, name: str) -> Iterator[str]:
     """The text of a class."""
     for text in here.texts(name):
-        made = re.search(rf"^( *)(?:\w+ )*(?:class|enum) {name}\b", text, re.MULTILINE)
+        made = re.search(rf"^( *)(?:\w+ )*class {name}\b", text, re.MULTILINE)
         if made:
             rest = text[made.start() : made.start() + LONGEST_FUNCTION]
             end = re.search(rf"\n{made[1]}(?=[^\s)#}}])", rest)
@@ -265,25 +256,19 @@ def bodies(here: Scene, name: str) -> Iterator[str]:
 
 
 def passed_on(here: Scene) -> Iterator[str]:
-    """The call of the method that this one overrides, with its own parameters."""
-    method = re.search(r"(?:def\s+)?(\w+)\s*\(", here.function)
-    if method is None or not here.bases:
+    """The call of the method that this one overrides, with its own parameters, where `super` is written."""
+    method, begun = re.search(r"(?:def\s+)?(\w+)\s*\(", here.function), re.match(r"(.*?\b)super\b", here.head)
+    if method is None or begun is None or not here.bases:
         return
-    own = [each.name if each.is_positional else f"{each.name}={each.name}" for each in function_parameters(here)]
+    known = parameters(here.function, here.language)
+    given = [each.name if each.is_positional else f"{each.name}={each.name}" for each in known]
     if not here.is_python:
-        yield f"super{'' if method[1] == 'constructor' else '.' + method[1]}({', '.join(own)}){here.end}"
-        return
-    if not here.head and method[1] != "__init__" and not any(inherited(here, method[1])):
+        constructs = method[1] == "constructor"
+        yield f"{begun[1]}super{'' if constructs else '.' + method[1]}({', '.join(given)}){here.end}"
         return
     rest = [each.strip() for each in split(bracketed(here.function).partition("(")[2][:-1])]
-    own += [found[0] for each in rest if (found := re.match(r"\*+\w+", each))]
-    for given in dict.fromkeys((", ".join(own), "")):
-        for start in ("", "return "):
-            yield f"{start}super().{method[1]}({given})"
-
-
-def function_parameters(here: Scene) -> list[Parameter]:
-    return parameters(here.function, here.language)
+    given += [found[0] for each in rest if (found := re.match(r"\*+\w+", each))]
+    yield f"{begun[1]}super().{method[1]}({', '.join(given)})"
 
 
 def overriding(here: Scene) -> Iterator[str]:
@@ -295,40 +280,10 @@ def overriding(here: Scene) -> Iterator[str]:
             yield bracketed(body, found.start(1))
 
 
-def cases(here: Scene) -> Iterator[str]:
-    """The members of an enum that have no case yet."""
-    written = re.findall(r"\bcase (\w+)\.(\w+)", "\n".join(here.lines))
-    begun = re.match(r"case (\w+)\.", here.head)
-    name = begun[1] if begun else written[0][0] if written and here.head[:5] in ("case ", "") else ""
-    for body in bodies(here, name) if name else ():
-        for member in re.findall(r"^\s+(\w+)(?:\s*=|,?\s*$)", body, re.MULTILINE):
-            if (name, member) not in written and member not in KEYWORDS:
-                yield f"case {name}.{member}:"
-
-
-def iterated(here: Scene) -> Iterator[str]:
-    """A loop over what is named like the plural of its variable."""
-    form = LOOPS.get(here.language)
-    if form is None or not here.head.startswith("for"):
-        return
-    for name, value in reversed(values_of(here).items()):
-        if re.fullmatch(r"[a-z]\w{2,}s", name):
-            one = name[:-3] + "y" if name.endswith("ies") else name[:-1]
-            yield form.format(one=one, many=value)
-            yield form.format(one=one.rpartition("_")[2], many=value)
-
-
-def namesakes(here: Scene) -> Iterator[str]:
-    """What is named like the argument, key or member that it is the value of."""
-    asked = re.search(r"[\"']?\b(\w+)[\"']?\s*(?:=|:)\s*\Z", here.head)
-    if asked and (value := values_of(here).get(asked[1].lstrip("_"))) and not here.head.startswith(value):
-        yield here.head + value
-
-
 def imported(here: Scene) -> Iterator[str]:
     """The names that the file uses and nothing binds: those that the module defines, or any where it is unknown."""
     begun = re.match(r"(from (\S+) import (?:\w+, )*)\w*\Z", here.head)
-    if begun is None or not here.is_python:
+    if begun is None or not here.is_python or len(here.above) + len(here.below) > LARGEST_IMPORTING:
         return
     missing, module = unbound(here), here.elsewhere.module(begun[2])
     if module is not None:
@@ -346,7 +301,6 @@ def unbound(here: Scene) -> list[str]:
     code = IMPORTS.sub("", text)
     bound = {word for each in (here.head, *IMPORTS.findall(text)) for word in WORD.findall(each)}
     bound.update(word for found in BINDING.findall(code) for word in WORD.findall(" ".join(found)))
-    bound.update(word for at in HEADER.finditer(code) for word in WORD.findall(bracketed(code, at.start())))
     free = dict.fromkeys(name for name in USED.findall(code) if name not in bound)
     return [name for name in free if not iskeyword(name) and not hasattr(builtins, name)]
 
@@ -358,11 +312,6 @@ def mirrored(here: Scene) -> Iterator[str]:
     begun = re.match(r"[^=(:]*(?:[=(:]\s*)?", lines[0])[0] if lines else ""
     if any(likened(line, begun) == lines[0] for line in lines[1:4]):
         yield from filter(None, (likened(line, here.head) for line in lines))
-
-
-def mirrored_once(here: Scene) -> Iterator[str]:
-    """The same of the lines next to this one, with nothing that confirms it."""
-    yield from filter(None, (likened(line, here.head) for line in here.lines[:2]))
 
 
 def likened(line: str, head: str) -> str:
@@ -407,16 +356,12 @@ def difference(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
 
 
 SHAPES = {
-    "imported": Shape(imported, 0.88, 0.29),
-    "stored": Shape(stored, 0.5, 0.05),
-    "arguments": Shape(arguments, 0.39, 0.17),
-    "namesakes": Shape(namesakes, 0.3, 0.1),
-    "mirrored": Shape(mirrored, 0.31, 0.1),
-    "arguments_of_others": Shape(arguments_of_others, 0.28, 0.22),
-    "mirrored_once": Shape(mirrored_once, 0.28, 0.2),
-    "iterated": Shape(iterated, 0.21, 0.08),
-    "passed_on": Shape(passed_on, 0.19, 0.02),
-    "cases": Shape(cases, 0.2, 0.1),
-    "overriding": Shape(overriding, 0.1, 0.05),
+    "imported": Shape(imported, 0.85, 0.39),
+    "overriding": Shape(overriding, 0.5, 0.5),
+    "stored": Shape(stored, 0.5, 0.06),
+    "arguments": Shape(arguments, 0.42, 0.17),
+    "passed_on": Shape(passed_on, 0.87, 0.1),
+    "mirrored": Shape(mirrored, 0.29, 0.09),
+    "arguments_of_others": Shape(arguments_of_others, 0.28, 0.2),
 }
 """Fitted on rows of repositories that judge nothing."""
