@@ -39,7 +39,9 @@ def main() -> None:
     print(json.dumps(found))
 
 
-PEERS = "ar, ar+copy, nameless, shapeless, llama, transformers, copy, ngram, openai=URL, inception=URL; separated by commas"
+PEERS = (
+    "ar, ar+copy, nameless, shapeless, llama, transformers, copy, ngram, openai=URL, inception=URL; separated by commas"
+)
 
 
 def work_of(given: argparse.Namespace) -> QualityRun:
