@@ -111,7 +111,8 @@ class Decoding:
         draft = action.proposal
         fed = [*self.ids, *draft.ids]
         pending = self.pending
-        fused = fuse(len(self.ids) - pending, sequence(fed), pending - 1)
+        permitted_V = self._decoder.chooser.permitted_V
+        fused = fuse(len(self.ids) - pending, sequence(fed), pending - 1, permitted_V=permitted_V)
         forward = yield Pass(fused.rows, self._session.cache)
         read = len(self.ids)
         settled = self._verify(forward.logits_WV, draft)

@@ -40,11 +40,18 @@ class Fused(Struct, frozen=True, eq=False):
         """The logits for the slots of a canvas, SV: the anchor predicts the first slot, each slot the next."""
         canvas = self.canvases[number]
         start = self.clean - self.first + sum(len(canvas.inputs) - 1 for canvas in self.canvases[:number])
-        own_SV = logits_WV[start : start + len(canvas.inputs) - 1]
-        return np.concatenate([self.clean_row(logits_WV, canvas.anchor)[None], own_SV])
+        assert self.first <= canvas.anchor < self.clean, "the logits of this row were wanted"
+        return logits_WV[[canvas.anchor - self.first, *range(start, start + len(canvas.inputs) - 1)]]
 
 
-def fuse(cached: int, prefix: HintedPrefix, first: int, canvases: Sequence[Canvas] = ()) -> Fused:
+def fuse(
+    cached: int,
+    prefix: HintedPrefix,
+    first: int,
+    canvases: Sequence[Canvas] = (),
+    *,
+    permitted_V: np.ndarray | None = None,
+) -> Fused:
     """The rows of a prefix behind the `cached` ones, with logits from the row `first` of them on, and sibling canvases.
 
     The logits of a canvas's last slot are not wanted.
@@ -53,7 +60,8 @@ def fuse(cached: int, prefix: HintedPrefix, first: int, canvases: Sequence[Canva
     clean = len(ids)
     wanted = list(range(first, clean))
     if not canvases:
-        return Fused(Rows(ids, positions, wanted=wanted, hints_RH=hints_RH), clean, first, ())
+        rows = Rows(ids, positions, wanted=wanted, hints_RH=hints_RH, permitted_V=permitted_V)
+        return Fused(rows, clean, first, ())
     blocks = [Block(cached + clean)]
     all_ids, all_positions, all_hints = [ids], [positions], [hints_RH]
     at = clean
@@ -72,6 +80,7 @@ def fuse(cached: int, prefix: HintedPrefix, first: int, canvases: Sequence[Canva
         drafting_R=np.arange(at) >= clean,
         wanted=wanted,
         hints_RH=np.concatenate(all_hints),
+        permitted_V=permitted_V,
     )
     return Fused(rows, clean, first, tuple(canvases))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.model.runtime import Predictions
 from mercury_engine.tokens.spelling import Spelling
 from mercury_engine.tokens.vocabulary import EOM
 
@@ -44,11 +45,14 @@ class Chooser:
         self._forbidden = np.full(vocabulary, True)
         self._forbidden[: tokenizer.vocabulary] = [not spelled for spelled in tokenizer.token_bytes]
         self._forbidden[list(ends)] = False
+        self.permitted_V = ~self._forbidden
         self._goes_on = np.full(vocabulary, False)
         self._goes_on[: tokenizer.vocabulary] = [bool(WORD.match(spelled)) for spelled in tokenizer.token_bytes]
 
     def best(self, logits_V: np.ndarray, typed: bytes, runners_up: int = 0) -> Choice:
         """The likeliest token; while `typed` bytes are left to spell, among those that spell them."""
+        if isinstance(logits_V, Predictions) and not typed and not runners_up:
+            return Choice(int(logits_V.choices.ids_W), float(logits_V.choices.probability_W))
         permitted_V = self._permitted(logits_V, typed)
         token = int(permitted_V.argmax())
         odds_V = np.exp(permitted_V - permitted_V[token])
@@ -92,6 +96,8 @@ class Chooser:
 
     def slots(self, logits_SV: np.ndarray, typed: bytes) -> tuple[np.ndarray, np.ndarray]:
         """The likeliest token of each slot and its probability; slots are independent but for the partial word."""
+        if isinstance(logits_SV, Predictions) and not typed:
+            return logits_SV.choices.ids_W, logits_SV.choices.probability_W
         permitted_SV = np.where(self._forbidden, -np.inf, logits_SV)
         ids_S = permitted_SV.argmax(1).astype(np.int32)
         highest_S1 = np.take_along_axis(permitted_SV, ids_S[:, None], 1)

@@ -305,7 +305,8 @@ class Decoding:
         last = len(ids) - cached - 1
         anchors = {"canvas": range(pending - 1, last + 1), "redraft": [last]}.get(action.kind, ())
         canvases = [Canvas(anchor, masked(action.size)) for anchor in anchors]
-        return prefix, fuse(cached, prefix, pending - 1, canvases)
+        permitted_V = self._decoder.chooser.permitted_V
+        return prefix, fuse(cached, prefix, pending - 1, canvases, permitted_V=permitted_V)
 
     def _positions_behind(self, ids: Sequence[int]) -> np.ndarray:
         """The positions of tokens behind the stream: consecutive, but those of the row for anchors."""

@@ -51,8 +51,6 @@ STORED = {ov.Type.f32: np.float32, ov.Type.f16: np.float16, ov.Type.bf16: np.uin
 class OpenvinoForward:
     __slots__ = ("key_values_BRE", "logits_WV")
 
-    choices = None
-
     def __init__(self, logits_WV: np.ndarray, key_values_BRE: np.ndarray) -> None:
         self.logits_WV = logits_WV
         self.key_values_BRE = key_values_BRE

@@ -21,6 +21,7 @@ __all__ = [
     "Forward",
     "Pass",
     "Passes",
+    "Predictions",
     "Resources",
     "Rows",
     "Runtime",
@@ -64,7 +65,7 @@ class Rows:
     """The rows of one forward. `mask_RC` covers the cached columns, then the rows themselves; None is causal.
 
     `drafting_R` marks canvas rows, `wanted` are the rows whose logits are needed. Without `hints_RH` a model with hints
-    reads empty ones. Choices are only made with `permitted_V`, the tokens to choose among.
+    reads empty ones. A device may choose among the tokens `permitted_V`, and give `Predictions`.
     """
 
     __slots__ = ("drafting_R", "hints_RH", "ids_R", "mask_RC", "permitted_V", "positions_R", "wanted")
@@ -100,14 +101,46 @@ class Choices(NamedTuple):
     margin_W: np.ndarray
 
 
+class Predictions:
+    """Logits that stay on their device until somebody looks at them, an array of rows or one row; the `choices` among
+    permitted tokens are known already."""
+
+    def __init__(self, fetch: Callable[[], np.ndarray], choices: Choices, rows: np.ndarray) -> None:
+        self._fetch = fetch
+        self._choices = choices
+        self._rows = rows
+
+    @property
+    def choices(self) -> Choices:
+        found = Choices(*(figure[self._rows] for figure in self._choices))
+        if np.any(found.ids_W < 0):
+            raise EngineError(
+                "the model's logits are no distribution: its weights are damaged; install the model again"
+            )
+        return found
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._fetch()[self._rows], dtype)
+
+    def __getitem__(self, key: object) -> "Predictions | np.ndarray":
+        """Some of several rows, as they are; of one row or of columns the numbers."""
+        if self._rows.ndim and not isinstance(key, tuple):
+            return Predictions(self._fetch, self._choices, self._rows[key])
+        return np.asarray(self)[key]
+
+    def __len__(self) -> int:
+        return len(self._rows) if self._rows.ndim else len(np.asarray(self))
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)  # numpy looks for its own protocols first
+        return getattr(np.asarray(self), name)
+
+
 class Forward(Protocol):
-    """The result of one forward: float32 logits of the wanted rows, and keys and values for `Cache.append`.
+    """The result of one forward: float32 logits of the wanted rows, and keys and values for `Cache.append`."""
 
-    `choices` where the device makes them, which saves bringing the logits home; else None.
-    """
-
-    logits_WV: np.ndarray
-    choices: Choices | None
+    logits_WV: np.ndarray | Predictions
 
 
 class Cache(Protocol):

@@ -9,29 +9,25 @@ import torch
 from torch import Tensor
 
 from mercury_engine.model.adapter import adapted, dequantized, plain, read_adapter
+from mercury_engine.model.batches import PRECISIONS, groups
 from mercury_engine.model.config import ModelConfig, ModelError
 from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.network import KeyValues, Model
 from mercury_engine.model.runtime import Pass, Rows, Runtime
 
-__all__ = ["PRECISIONS", "TorchCache", "TorchForward", "TorchRuntime", "groups", "of_weights", "open_torch"]
-
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+__all__ = ["TorchCache", "TorchForward", "TorchRuntime", "of_weights", "open_torch"]
 
 GROWTH = 256
 """Rows by which a cache grows."""
 
 BATCH = 16
-BATCH_ROWS = 4096
-"""How many passes a GPU computes together, and how many rows they may have once all are padded to the longest."""
+"""How many passes a GPU computes together."""
 
 
 class TorchForward:
     """Float32 logits in numpy; keys and values stay on their device."""
 
     __slots__ = ("fresh", "logits_WV")
-
-    choices = None
 
     def __init__(self, logits_WV: np.ndarray, fresh: KeyValues) -> None:
         self.logits_WV = logits_WV
@@ -201,16 +197,6 @@ def of_weights(config: ModelConfig, weights: Weights, *, device: str, precision:
 def _consecutive(rows: Sequence[int]) -> bool:
     """Whether the rows are consecutive, so that a slice takes them."""
     return len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
-
-
-def groups(lengths: Sequence[int]) -> list[list[int]]:
-    """Indices to batch, in the order of their lengths: as many as fit into BATCH_ROWS once padded."""
-    groups: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if not groups or (len(groups[-1]) + 1) * lengths[index] > BATCH_ROWS:
-            groups.append([])
-        groups[-1].append(index)
-    return groups
 
 
 def _stacked(caches: Sequence[TorchCache]) -> KeyValues | None:

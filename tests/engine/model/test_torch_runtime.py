@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercury_engine.decode.canvas import Canvas, fuse, masked
-from mercury_engine.model import torch_runtime as module
+from mercury_engine.model import batches
 from mercury_engine.model.config import TINY, ModelError
 from mercury_engine.model.network import create, save
 from mercury_engine.model.runtime import Pass
@@ -147,8 +147,8 @@ def test_passes_together_are_what_they_are_alone(drawn):
 
 
 def test_long_passes_do_not_pad_short_ones(monkeypatch):
-    monkeypatch.setattr(module, "BATCH_ROWS", 40)
-    assert module.groups([17, 40, 1, 17]) == [[2, 0], [3], [1]]
+    monkeypatch.setattr(batches, "BATCH_ROWS", 40)
+    assert batches.groups([17, 40, 1, 17]) == [[2, 0], [3], [1]]
 
 
 def test_a_processor_batches_only_when_told_to():

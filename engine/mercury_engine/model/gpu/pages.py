@@ -8,6 +8,7 @@ Shapes: L layers, S slots, K key heads, E head width.
 
 import weakref
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -70,6 +71,12 @@ class PagedForward:
         self.rows = rows
 
 
+class _HasPaged(Protocol):
+    """A forward of the GPU's runtime."""
+
+    paged: PagedForward
+
+
 class PageCache:
     """Pages of a pool, filled up to `length`; it gives them back when nobody holds it any more."""
 
@@ -88,7 +95,7 @@ class PageCache:
         self._forwards += 1
         return PagedForward(self._forwards, self.length, rows)
 
-    def append(self, forward: "HasPaged", rows: Sequence[int]) -> None:
+    def append(self, forward: _HasPaged, rows: Sequence[int]) -> None:
         own = forward.paged
         assert own.number == self._forwards, "a forward is appended before the next one on its cache"
         assert own.start == self.length, "a forward is appended to the cache as it was then"
@@ -128,9 +135,3 @@ class PageCache:
         spare = self.pages[used:]
         del self.pages[used:]
         self._pool.give(spare)
-
-
-class HasPaged:
-    """A forward of the GPU's runtime."""
-
-    paged: PagedForward

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mercury_engine.model.batches import PRECISIONS, groups
 from mercury_engine.model.config import ModelConfig, ModelError
 from mercury_engine.model.export import Weights
 from mercury_engine.model.gpu.inputs import Bucket, Inputs, bucket_for, fill, layout
@@ -19,8 +20,7 @@ from mercury_engine.model.gpu.pages import PageCache, PagedForward, PagePool
 from mercury_engine.model.gpu.step import Ways, step
 from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE, chosen_ways
 from mercury_engine.model.gpu.weights import Network, prepared
-from mercury_engine.model.runtime import Choices, Pass, Rows
-from mercury_engine.model.torch_runtime import PRECISIONS, groups
+from mercury_engine.model.runtime import Choices, Pass, Predictions, Rows
 from mercury_kernels import head
 from mercury_kernels.attention import PAGE, row_tile, splits_for
 
@@ -37,36 +37,35 @@ PROCESSORS = 1
 
 
 class GpuForward:
-    """The choices behind the wanted rows; their logits only if somebody asks for them."""
+    """The choices behind the wanted rows, if some are permitted; their logits only if somebody looks at them."""
 
-    __slots__ = ("_found", "_head", "_hints_WH", "_wanted_WD", "choices", "paged")
+    __slots__ = ("_found", "_head", "_hints_WH", "_wanted_WD", "logits_WV", "paged")
 
     def __init__(
         self, paged: PagedForward, head: head.Head, wanted_WD: Tensor, hints_WH: Tensor | None, choices: Choices | None
     ) -> None:
         self.paged = paged
-        self.choices = choices
         self._head = head
         self._wanted_WD = wanted_WD
         self._hints_WH = hints_WH
         self._found: np.ndarray | None = None
-
-    @property
-    def logits_WV(self) -> np.ndarray:  # noqa: N802  as in `Forward`
-        if self._found is None:
-            self._found = self._logits().cpu().numpy()
-        return self._found
+        self.logits_WV: np.ndarray | Predictions = (
+            self._logits() if choices is None else Predictions(self._logits, choices, np.arange(len(wanted_WD)))
+        )
 
     @torch.inference_mode()
-    def _logits(self) -> Tensor:
-        count = len(self._wanted_WD)
-        if not count:
-            return torch.empty(0, self._head.weight[0].shape[0])
-        wanted_W = torch.arange(count, dtype=torch.int32, device=self._wanted_WD.device)
-        return head.logits(self._head, self._wanted_WD, wanted_W, self._hints_WH)
+    def _logits(self) -> np.ndarray:
+        if self._found is None:
+            count, wanted_WD = len(self._wanted_WD), self._wanted_WD
+            wanted_W = torch.arange(count, dtype=torch.int32, device=wanted_WD.device)
+            if count:
+                self._found = head.logits(self._head, wanted_WD, wanted_W, self._hints_WH).cpu().numpy()
+            else:
+                self._found = np.empty((0, self._head.weight[0].shape[0]), np.float32)
+        return self._found
 
 
-class Prepared(NamedTuple):
+class _Prepared(NamedTuple):
     """The memory of a bucket's pass, and how to run it. `figures` is where its choices arrive on the host."""
 
     parts: dict[str, np.ndarray]
@@ -101,7 +100,7 @@ class GpuRuntime:
         self._network = prepared(config, weights, device=device, dtype=dtype)
         self._pool = PagePool(config, device, dtype)
         self._allowed: tuple[np.ndarray, Tensor] | None = None
-        self._graphs: OrderedDict[tuple[Bucket, bool], Prepared] = OrderedDict()
+        self._graphs: OrderedDict[tuple[Bucket, bool], _Prepared] = OrderedDict()
         self._moves = 0
         self._memory = torch.cuda.graph_pool_handle() if device.startswith("cuda") else None
         self._processors = PROCESSORS
@@ -176,7 +175,7 @@ class GpuRuntime:
             bits = self._allowed[1].copy_(bits)
         self._allowed = permitted_V, bits
 
-    def _prepared(self, bucket: Bucket, choosing: bool) -> Prepared:
+    def _prepared(self, bucket: Bucket, choosing: bool) -> _Prepared:
         if self._pool.moves != self._moves:
             self._graphs.clear()
             self._moves = self._pool.moves
@@ -188,7 +187,7 @@ class GpuRuntime:
                 self._graphs.popitem(last=False)
         return made
 
-    def _made(self, bucket: Bucket, choosing: bool, ways: Ways | None = None) -> Prepared:
+    def _made(self, bucket: Bucket, choosing: bool, ways: Ways | None = None) -> _Prepared:
         """Memory for the inputs of a bucket on both sides, and a graph that copies them, computes, and copies back."""
         places, size = layout(bucket, self.config)
         on_gpu = self._memory is not None
@@ -217,7 +216,7 @@ class GpuRuntime:
                 arrived.copy_(figures, non_blocking=True)
             return wanted_WD
 
-        replay = captured(once, self._memory) if on_gpu and bucket.is_graph else once
+        replay = _captured(once, self._memory) if on_gpu and bucket.is_graph else once
 
         def run() -> tuple[Tensor, np.ndarray | None]:
             wanted_WD = replay()
@@ -225,7 +224,7 @@ class GpuRuntime:
                 torch.cuda.current_stream().synchronize()
             return wanted_WD, arrived.numpy().copy() if choosing and bucket.wanted else None
 
-        return Prepared(parts, inputs, run)
+        return _Prepared(parts, inputs, run)
 
     @torch.inference_mode()
     def _timed(self, ways: Ways, rows: int, clock: Callable[[], float]) -> float:
@@ -242,7 +241,7 @@ class GpuRuntime:
         return min(times)
 
 
-def captured(once: Callable[[], Tensor], memory: tuple[int, int]) -> Callable[[], Tensor]:
+def _captured(once: Callable[[], Tensor], memory: tuple[int, int]) -> Callable[[], Tensor]:
     """A function as a graph: it must run before, so that everything is compiled."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

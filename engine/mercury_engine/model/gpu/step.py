@@ -16,7 +16,7 @@ from mercury_kernels import attention, head, linear, plain
 __all__ = ["ATTENTIONS", "PRODUCTS", "Ways", "step"]
 
 
-class Products(NamedTuple):
+class _Products(NamedTuple):
     """Ways to compute what stands between two attentions."""
 
     project_heads: Callable[..., Tensor]
@@ -25,8 +25,8 @@ class Products(NamedTuple):
 
 
 PRODUCTS = {
-    "triton": Products(linear.project_heads, linear.add_product, linear.gated),
-    "torch": Products(plain.project_heads, plain.add_product, plain.gated),
+    "triton": _Products(linear.project_heads, linear.add_product, linear.gated),
+    "torch": _Products(plain.project_heads, plain.add_product, plain.gated),
 }
 ATTENTIONS: dict[str, Callable[..., Tensor]] = {"triton": attention.attend, "torch": plain.attend}
 

@@ -1,4 +1,4 @@
-"""Which way of computing a pass is the fastest here: our kernels or torch's, measured when the engine starts."""
+"""Which way of computing a pass is the _fastest here: our kernels or torch's, measured when the engine starts."""
 
 from collections.abc import Callable
 from itertools import product
@@ -18,19 +18,19 @@ Timed = Callable[[Ways, int, Callable[[], float]], float]
 
 
 def chosen_ways(timed: Timed, clock: Callable[[], float]) -> dict[int, Ways]:
-    """The fastest way for short passes and for long ones. Among equals ours, whose sums are more exact."""
-    return {rows: fastest(timed, rows, clock) for rows in (KEYSTROKE, CHUNK)}
+    """The _fastest way for short passes and for long ones. Among equals ours, whose sums are more exact."""
+    return {rows: _fastest(timed, rows, clock) for rows in (KEYSTROKE, CHUNK)}
 
 
-def fastest(timed: Timed, rows: int, clock: Callable[[], float]) -> Ways:
+def _fastest(timed: Timed, rows: int, clock: Callable[[], float]) -> Ways:
     candidates = [Ways(*names) for names in product(PRODUCTS, ATTENTIONS)]
-    times = {ways: seconds for ways in candidates if (seconds := seconds_of(timed, ways, rows, clock)) is not None}
+    times = {ways: seconds for ways in candidates if (seconds := _seconds_of(timed, ways, rows, clock)) is not None}
     if not times:
         raise RuntimeError(f"no pass of {rows} rows can be computed: neither by Triton nor by torch")
     return min(times, key=times.__getitem__)
 
 
-def seconds_of(timed: Timed, ways: Ways, rows: int, clock: Callable[[], float]) -> float | None:
+def _seconds_of(timed: Timed, ways: Ways, rows: int, clock: Callable[[], float]) -> float | None:
     try:
         return timed(ways, rows, clock)
     except Exception:  # a compiler that is missing or too old shows itself in many ways

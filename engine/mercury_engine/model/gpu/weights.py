@@ -98,7 +98,7 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
     )
     return Network(
         config,
-        table(config, weights, device).to(dtype),
+        _table(config, weights, device).to(dtype),
         tuple(layer(f"layers.{number}") for number in range(config.layers)),
         Head(
             floats("norm.weight"),
@@ -112,7 +112,7 @@ def prepared(config: ModelConfig, weights: Weights, *, device: str, dtype: torch
     )
 
 
-def table(config: ModelConfig, weights: Weights, device: str) -> Tensor:
+def _table(config: ModelConfig, weights: Weights, device: str) -> Tensor:
     embedding_VD = torch.tensor(plain(weights, "embedding.weight")).to(device).float()
     if not config.hints:
         return embedding_VD * config.embedding_scale

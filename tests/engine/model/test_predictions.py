@@ -1,0 +1,67 @@
+"""Logits that nobody looks at are never fetched, and look like any others to those who do."""
+
+import numpy as np
+import pytest
+
+from mercury_engine.api import EngineError
+from mercury_engine.decode.choice import Chooser
+from mercury_engine.model.runtime import Choices, Predictions
+from tests.engine.tiny import TOKENIZER
+
+VOCABULARY = TOKENIZER.vocabulary
+CHOOSER = Chooser(TOKENIZER, VOCABULARY)
+LOGITS = np.random.default_rng(0).normal(0, 3, (4, VOCABULARY)).astype(np.float32)
+
+
+def predicted(logits=LOGITS, *, broken=False):
+    """Predictions of these logits, and how often they were fetched."""
+    fetched = []
+
+    def fetch():
+        fetched.append(1)
+        return logits
+
+    ids, probabilities = CHOOSER.slots(logits, b"")
+    if broken:
+        ids = np.full_like(ids, -1)
+    return Predictions(fetch, Choices(ids, probabilities, ids, ids), np.arange(len(logits))), fetched
+
+
+def test_the_best_token_needs_no_logits():
+    found, fetched = predicted()
+    best = [CHOOSER.best(row, b"") for row in found]
+    assert [choice.token for choice in best] == [CHOOSER.best(row, b"").token for row in LOGITS]
+    for own, expected in zip(CHOOSER.slots(found[[2, 0]], b""), CHOOSER.slots(LOGITS[[2, 0]], b""), strict=True):
+        np.testing.assert_allclose(own, expected)
+    assert len(found) == 4
+    assert not fetched
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda row: CHOOSER.best(row, b"de"),
+        lambda row: CHOOSER.best(row, b"", 2),
+        lambda row: CHOOSER.log_odds(row, b"", 70),
+        lambda row: CHOOSER.forced(row, b"", 80),
+        lambda row: CHOOSER.log_probabilities(row, b"").tolist(),
+        lambda row: CHOOSER.log_end_of_word(row),
+        lambda row: float(row[70]),
+        lambda row: row.copy().shape,
+    ],
+)
+def test_whoever_asks_for_more_gets_the_numbers(ask):
+    found, fetched = predicted()
+    assert ask(found[1]) == ask(LOGITS[1])
+    assert fetched
+
+
+def test_columns_of_several_rows_are_numbers():
+    found, _ = predicted()
+    np.testing.assert_array_equal(found[1:3][:, 5:9], LOGITS[1:3, 5:9])
+
+
+def test_a_row_without_a_distribution_is_an_error():
+    found, _ = predicted(broken=True)
+    with pytest.raises(EngineError, match="no distribution"):
+        CHOOSER.best(found[0], b"")
