@@ -8,10 +8,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_engine.api import ChatRequest, Draft, EngineError, EngineInfo, Filled, InfillRequest, Said
 from mercury_engine.autoregressive.answer import Question
 from mercury_engine.autoregressive.asking import Asking
 from mercury_engine.autoregressive.decoding import Decoder, Decoding, departures, sequence
+from mercury_engine.chat.reading import Manner
+from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.batching import ForwardBatcher, Steps, run_unbatched, until_pause
 from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
@@ -69,7 +71,8 @@ class AutoregressiveEngine:
     >>> *_, last = engine.infill(request)
 
     `drafting` changes how fast answers come but not which; `memory` is for caches; the bytes of the `weights` are only
-    reported. `report` counts the forwards, and the tokens that they read and settled.
+    reported. `report` counts the forwards, and the tokens that they read and settled. With a `talker` it chats; `notes`
+    say what is wrong with the model.
     """
 
     def __init__(
@@ -83,6 +86,8 @@ class AutoregressiveEngine:
         drafting: bool = True,
         memory: int = CACHE_MEMORY,
         weights: int = 0,
+        talker: Talker | None = None,
+        notes: tuple[str, ...] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if tokenizer.vocabulary > runtime.config.vocabulary:
@@ -94,6 +99,8 @@ class AutoregressiveEngine:
         self._record = record
         self._clock = clock
         self._weights = weights
+        self._talker = talker
+        self._notes = notes
         self._calibrated = calibration is not None
         self._calibration = calibration or UNCALIBRATED
         self._sessions = SessionPool(runtime.cache, memory, memory)
@@ -109,6 +116,11 @@ class AutoregressiveEngine:
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
         session = self._session(request)
         yield from self._batcher.run(self._answer(with_line_feeds(request), session), session)
+
+    def chat(self, request: ChatRequest) -> Iterator[Said]:
+        if self._talker is None:
+            raise EngineError(f"{self._record.name} does not chat: its folder has no chat template that can be used")
+        return self._talker.chat(request)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
         """Reads the prompt up to its last token. With nothing left to read, it measures the costs that starting had no
@@ -133,10 +145,11 @@ class AutoregressiveEngine:
             characters_per_token=round(len(SAMPLE) / len(self._decoder.tokenizer.encode(SAMPLE)), 2),
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             batch=runtime.batch,
-            notes=self._sessions.notes,
-            bytes=self._weights + self._sessions.bytes,
+            notes=(*self._notes, *self._sessions.notes),
+            bytes=self._weights + self._sessions.bytes + (self._talker.bytes if self._talker else 0),
             answers=self._asking.answers,
             calibrated=self._calibrated,
+            chats=self._talker is not None,
         )
 
     def _answer(self, request: InfillRequest, session: EngineSession) -> Steps[Draft]:
@@ -223,6 +236,7 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
         partial(_read_tokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
     )
     weights = weight_bytes(folder)
+    talker, notes = open_talker(folder, runtime, tokenizer, Manner(block=1, shift=True))
     return AutoregressiveEngine(
         runtime,
         tokenizer,
@@ -230,6 +244,8 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
         calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
         memory=max(CACHE_MEMORY, resources.memory - weights),
         weights=weights,
+        talker=talker,
+        notes=notes,
     )
 
 

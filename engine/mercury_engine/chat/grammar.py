@@ -31,7 +31,7 @@ OPENERS = b"{[\\"
 STRUCTURE = frozenset(b'"}],:{[0123456789+-.eEtfn \n')
 """Where anything else is allowed a string is being written, in which brackets close nothing."""
 
-NEW_ORDER = b"a@.-:/_0"
+NEW_ORDER = b"a0@.-:/_"
 """Of the bytes that were not written yet these come first: they separate the parts of most patterns."""
 
 END = 256

@@ -110,21 +110,20 @@ class Answer:
 
     def run(self) -> Iterator[Said]:
         """Past its deadline it ends without another forward."""
+        finish = ""
         self._canvas.begin(self._prompt)
         for _ in self._model.timed(self._canvas.catch_up(self._prompt)):
             self._step += 1
-            if self._is_late:
+            if finish := self._late_finish():
                 break
             yield self._said()
-        finish = self._cut_short() if self._is_late else ""
         while not finish:
             (finish,) = self._model.timed(self._forward())
             self._step += 1
-            if not finish and self._is_late:
-                finish = self._cut_short()
-            if finish:
-                break
-            yield self._said()
+            finish = finish or self._late_finish()
+            if not finish:
+                yield self._said()
+                finish = self._late_finish()
         self._remember()
         yield self._said(finish)
 
@@ -194,15 +193,13 @@ class Answer:
             return "length"
         return self._finished([(token, 1.0) for token in self._ending or ()], "stop")
 
-    @property
-    def _is_late(self) -> bool:
-        """Whether another forward would end after the deadline."""
-        deadline = self._request.deadline_ms
-        return deadline is not None and self._elapsed_ms + self._model.forward_ms >= deadline
-
-    @property
-    def _elapsed_ms(self) -> float:
-        return (self._model.clock() - self._started) * 1000
+    def _late_finish(self) -> str:
+        """Ends the answer if another forward would end after the deadline; the first one may."""
+        elapsed_ms = (self._model.clock() - self._started) * 1000
+        next_ms = self._model.forward_ms if self._step else 0.0
+        if self._request.deadline_ms is None or elapsed_ms + next_ms < self._request.deadline_ms:
+            return ""
+        return self._cut_short()
 
     def _encoded(self) -> list[int]:
         """The tokens of the conversation; where it goes on from what was said here, with the tokens that said it."""

@@ -72,8 +72,11 @@ class ChatTemplate:
 
     def __init__(self, source: Source, tokenizer: PretrainedTokenizer) -> None:
         environment = _environment()
-        self._plain = environment.from_string(GENERATION.sub(_no_mark, source.template))
-        self._with_tools = environment.from_string(GENERATION.sub(_no_mark, source.with_tools))
+        try:
+            self._plain = environment.from_string(GENERATION.sub(_no_mark, source.template))
+            self._with_tools = environment.from_string(GENERATION.sub(_no_mark, source.with_tools))
+        except Exception as error:  # of a template by somebody else
+            raise EngineError(f"its chat template cannot be read: {error}") from error
         names = {"bos_token": "", "eos_token": "", **source.names}
         self._names = {name: text for name, text in names.items() if name.endswith("_token")}
         self._tokenizer = tokenizer

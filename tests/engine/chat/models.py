@@ -2,8 +2,7 @@
 
 import json
 
-import numpy as np
-
+from mercury_engine.autoregressive.engine import open_autoregressive
 from mercury_engine.families.engine import open_family
 from mercury_engine.model.runtime import Resources
 from mercury_engine.record import ModelRecord
@@ -53,7 +52,7 @@ LLAMA = """\
 {%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%- endif %}
 """
 
-TEMPLATES = {"chatml": CHATML, "tools": WITH_TOOLS, "llama": LLAMA}
+TEMPLATES = {"chatml": CHATML, "tools": WITH_TOOLS, "llama": LLAMA, "broken": "{% if %}"}
 TOKENS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<|start_header_id|>", "<|end_header_id|>")
 CONTEXT = 32768
 
@@ -77,15 +76,7 @@ def opened(folder, family, template="tools", seed=0):
     return open_family(folder, record, Resources(device="cpu"))
 
 
-def sharper(engine, factor):
-    """Random weights are sure of nothing: with larger logits they are sure of something."""
-    runtime = engine._talker.runtime
-    plain = runtime.forward
-
-    def forward(rows, cache):
-        found = plain(rows, cache)
-        found.logits_WV = np.asarray(found.logits_WV) * factor
-        return found
-
-    runtime.forward = forward
-    return engine
+def opened_left_to_right(folder, template="tools"):
+    name = write(folder, "open-dcoder", template)
+    record = ModelRecord(name=name, kind="fim", prompt="qwen", context=CONTEXT)
+    return open_autoregressive(folder, record, Resources(device="cpu"))

@@ -1,0 +1,154 @@
+"""What a grammar lets an answer say, how it is brought to an end, and which schemas are refused."""
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import jsonschema
+import pytest
+
+from bench.structured import random_schema, talker_of
+from mercury_engine.api import ChatRequest, Message, RequestError, Tool
+
+ADD = Tool(
+    "add",
+    parameters='{"type": "object", "properties": {"a": {"type": "integer"}, "to": {"type": "string"}},'
+    ' "required": ["a", "to"], "additionalProperties": false}',
+)
+RED = Tool("red", parameters='{"enum": [{"red": true}]}')
+
+
+@pytest.fixture(scope="module")
+def talker():
+    with TemporaryDirectory() as folder:
+        return talker_of(Path(folder))
+
+
+def request(schema=None, **fields):
+    text = "" if schema is None else json.dumps(schema)
+    return ChatRequest(session="s", messages=(Message("user", "x"),), schema=text, **fields)
+
+
+def guide_of(talker, *arguments, **fields):
+    return talker.grammars.guide(request(*arguments, **fields), talker.dialogue.calls)
+
+
+def say(talker, guide, text):
+    return all(guide.take(token) for token in talker.vocabulary.encode(text))
+
+
+def spelled(talker, tokens):
+    return talker.vocabulary.spell(tokens).decode()
+
+
+CASES = (
+    ({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}, '{"a": ', '{"a": 0}'),
+    ({"type": "array", "items": {"const": "x"}, "minItems": 2}, '["x", "x"', '["x", "x"]'),
+    ({"type": "string", "format": "date"}, '"', None),
+    ({"type": "string", "format": "email"}, '"', None),
+    ({"type": "string", "pattern": "^[ab]*c{3}$"}, '"', '"abccc"'),
+    ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"n": {"anyOf": [{"$ref": "#/$defs/n"},
+        {"type": "null"}]}}, "required": ["n"], "additionalProperties": False}}}, '{"n": ', '{"n": null}'),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "forced", "closed"), CASES)
+def test_an_answer_can_be_forced_and_ended_at_any_time(talker, schema, forced, closed):
+    guide = guide_of(talker, schema)
+    assert forced.startswith(spelled(talker, guide.forced()))
+    ending = spelled(talker, guide.closing())
+    jsonschema.validate(json.loads(ending), schema)
+    if closed:
+        assert ending == closed
+
+
+def test_what_is_taken_back_was_never_taken(talker):
+    guide = guide_of(talker, {"type": "object", "additionalProperties": {"type": "integer"}})
+    fresh = guide.allowed().tolist()
+    tokens = talker.vocabulary.encode('{"a": 12, "é')
+    assert [guide.take(token) for token in tokens] == [True] * len(tokens)
+    before = guide.closing()
+    assert guide.take(talker.vocabulary.of_byte[ord("x")])
+    guide.back(1)
+    assert guide.closing() == before
+    guide.back(len(tokens))
+    assert guide.allowed().tolist() == fresh
+
+
+def test_a_character_that_has_begun_is_finished(talker):
+    guide = guide_of(talker, {"type": "string"})
+    first, second = "é".encode()
+    assert say(talker, guide, '"')
+    assert guide.take(talker.vocabulary.of_byte[first])
+    ending = talker.vocabulary.spell(guide.closing())
+    assert json.loads(b'"' + bytes([first]) + ending)
+    assert guide.take(talker.vocabulary.of_byte[second])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_supported_schema_has_an_ending_that_is_true_to_it(talker, seed):
+    schema = random_schema(seed)
+    ending = spelled(talker, guide_of(talker, schema).closing())
+    jsonschema.Draft202012Validator(schema).validate(json.loads(ending))
+
+
+@pytest.mark.parametrize(
+    ("schema", "match"),
+    [
+        ({"type": "array", "uniqueItems": True}, "uniqueItems"),
+        ({"not": {"type": "string"}}, "not"),
+        ({"if": {"type": "string"}, "then": {"minLength": 2}}, "if"),
+        ({"oneOf": [{"type": "string"}, {"minLength": 2}]}, "oneOf"),
+        ({"type": "string", "format": "iri"}, "Unknown format: iri"),
+        ({"type": "string", "pattern": "^(?=a)b"}, "regex"),
+        ({"$ref": "https://example.org/schema"}, "example.org"),
+        ({"$ref": "#/nowhere"}, "nowhere"),
+        ({"type": "object", "propertyNames": {"minLength": 3}}, "propertyNames"),
+        ({"minimum": 5, "maximum": 2, "type": "integer"}, "minimum"),
+        ([], "it must be an object"),
+        (False, "it must be an object"),
+    ],
+)
+def test_what_cannot_be_kept_to_is_refused(talker, schema, match):
+    with pytest.raises(RequestError, match=match):
+        guide_of(talker, schema)
+
+
+def test_a_tool_whose_parameters_cannot_be_kept_to_is_refused(talker):
+    with pytest.raises(RequestError, match="not JSON"):
+        guide_of(talker, tools=(Tool("t", parameters="{"),), tool_choice="t")
+
+
+@pytest.mark.parametrize(
+    ("choice", "schema", "starts"),
+    [
+        ("required", None, ['<tool_call>\n{"name": "add"', '<tool_call>\n{"name": "red"']),
+        ("add", None, ['<tool_call>\n{"name": "add"']),
+        ("auto", {"type": "null"}, ["null", '<tool_call>\n{"name": "add"', '<tool_call>\n{"name": "red"']),
+        ("none", {"type": "null"}, ["null"]),
+    ],
+)
+def test_a_choice_of_tools_says_how_an_answer_may_begin(talker, choice, schema, starts):
+    fields = {"tools": (ADD, RED), "tool_choice": choice}
+    assert all(say(talker, guide_of(talker, schema, **fields), start) for start in starts)
+    others = {"null", '<tool_call>\n{"name": "add"', '<tool_call>\n{"name": "red"', "text"} - {*starts}
+    assert not any(say(talker, guide_of(talker, schema, **fields), other) for other in others)
+
+
+def test_a_text_may_go_over_to_calls_and_calls_end_it(talker):
+    guide = guide_of(talker, tools=(ADD, RED))
+    assert guide.allowed() is None
+    assert say(talker, guide, "I add.\n<tool_call>")
+    assert spelled(talker, guide.forced()) == '\n{"name": "'
+    assert say(talker, guide, '\n{"name": "red", "arguments": {"red": true}}\n</tool_call>')
+    assert set(guide.allowed().tolist()) & talker.vocabulary.ends
+    assert not say(talker, guide, "and so on")
+
+
+def test_a_call_that_was_taken_back_leaves_text(talker):
+    guide = guide_of(talker, tools=(ADD,))
+    tokens = talker.vocabulary.encode("x <tool_call>\n")
+    assert all(guide.take(token) for token in tokens)
+    guide.back(len(tokens) - 1)
+    assert guide.allowed() is None
+    assert guide.closing() == []

@@ -1,0 +1,218 @@
+"""Answers of tiny random models: how they end, what is settled, what they cost, and what stays read."""
+
+import json
+from itertools import pairwise
+
+import jsonschema
+import numpy as np
+import pytest
+
+from mercury_engine.api import ChatRequest, EngineError, Message, RequestError, Tool
+from mercury_engine.chat.drafting import PACES, Block
+from mercury_engine.chat.vocabulary import Chooser
+from mercury_engine.model.runtime import Rows
+from tests.engine.chat.models import opened, opened_left_to_right
+
+FAMILIES = {"sdar-8": "tools", "llada": "llama", "dream": "tools", "fast-dllm-v2": "chatml", "tiny-a2d": "chatml"}
+LEFT_TO_RIGHT = "left to right"
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "age": {"type": "integer"},
+        "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+ADD = Tool(
+    "add",
+    parameters='{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"],'
+    ' "additionalProperties": false}',
+)
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory):
+    engines = {
+        family: opened(tmp_path_factory.mktemp(family), family, template) for family, template in FAMILIES.items()
+    }
+    return engines | {LEFT_TO_RIGHT: opened_left_to_right(tmp_path_factory.mktemp("left"))}
+
+
+@pytest.fixture
+def engine(engines):
+    return engines["dream"]
+
+
+def request(text="hello", **fields):
+    return ChatRequest(**{"session": text, "messages": (Message("user", text),), "most_tokens": 40} | fields)
+
+
+@pytest.mark.parametrize("effort", PACES)
+@pytest.mark.parametrize("family", [*FAMILIES, LEFT_TO_RIGHT])
+def test_answers_end_and_what_is_settled_stays(engines, family, effort):
+    assert engines[family].info().chats
+    *drafts, last = said = list(engines[family].chat(request(family + effort, effort=effort, slots=True)))
+    assert (last.final, last.answer_tokens <= 40) == (True, True)
+    assert not any(draft.final for draft in drafts)
+    assert [draft.step for draft in said[:-1]] == [*range(1, len(said))]
+    for before, after in pairwise(said):
+        assert after.text[: before.settled] == before.text[: before.settled]
+        assert after.settled >= before.settled
+    assert last.settled == len(last.text)
+    assert len(last.slots) == last.answer_tokens
+    assert "".join(slot.text for slot in last.slots).count("\ufffd") >= last.text.count("\ufffd")
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, LEFT_TO_RIGHT])
+@pytest.mark.parametrize("effort", PACES)
+def test_json_is_true_to_its_schema_whatever_a_model_says(engines, family, effort):
+    *_, last = engines[family].chat(request(effort, effort=effort, schema=json.dumps(PERSON), most_tokens=48))
+    assert last.finish == "stop"
+    jsonschema.validate(json.loads(last.text), PERSON)
+
+
+@pytest.mark.parametrize("most", range(38, 46))
+def test_json_is_closed_within_any_budget_that_has_room_for_it(engine, most):
+    *_, last = engine.chat(request(schema=json.dumps(PERSON), most_tokens=most, temperature=1.0, seed=most))
+    jsonschema.validate(json.loads(last.text), PERSON)
+    assert (last.finish, last.answer_tokens <= most) == ("stop", True)
+
+
+def test_json_for_which_there_is_no_room_is_too_long(engine):
+    *_, last = engine.chat(request(schema=json.dumps(PERSON), most_tokens=8))
+    assert (last.finish, last.answer_tokens) == ("length", 8)
+
+
+@pytest.mark.parametrize("choice", ["required", "add"])
+def test_calls_are_true_to_their_schemas(engines, choice):
+    for family, engine in engines.items():
+        *_, last = engine.chat(request(family, tools=(ADD,), tool_choice=choice, most_tokens=90))
+        assert (last.finish, last.text) == ("tool_calls", "")
+        assert all(isinstance(json.loads(call.arguments)["a"], int) for call in last.calls)
+
+
+def test_a_draft_of_a_call_is_no_text(engine):
+    for said in engine.chat(request(tools=(ADD,), tool_choice="add", most_tokens=90)):
+        assert said.text == ""
+
+
+def test_text_ends_before_a_stop(engine):
+    *_, plain = engine.chat(request())
+    stop = plain.text[10:12]
+    *_, last = engine.chat(request(stops=(stop,)))
+    assert (last.text, last.finish) == (plain.text[: plain.text.index(stop)], "stop")
+
+
+def test_a_seed_draws_the_same_again_and_another_something_else(engine):
+    texts = [[*engine.chat(request(temperature=1.0, seed=seed))][-1].text for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_less_effort_takes_fewer_passes(engine):
+    passes = [len(list(engine.chat(request(effort, effort=effort)))) for effort in ("instant", "low", "medium", "high")]
+    assert passes == sorted(passes)
+    assert passes[0] < passes[-1] / 5
+
+
+def test_a_late_answer_is_closed_without_another_forward(engine, monkeypatch):
+    talker, now = engine._talker, [0.0]
+    monkeypatch.setattr(talker, "clock", lambda: now[0])
+    monkeypatch.setattr(talker, "forward_ms", 0.0)
+    before, said = talker.forwards, []
+    for each in engine.chat(request(schema=json.dumps(PERSON), effort="high", deadline_ms=100, most_tokens=60)):
+        said.append(each)
+        now[0] += 0.06
+    assert talker.forwards - before == 2
+    assert said[-1].finish == "stop"
+    jsonschema.validate(json.loads(said[-1].text), PERSON)
+
+
+def test_a_late_text_ends_where_it_stands(engine, monkeypatch):
+    monkeypatch.setattr(engine._talker, "clock", lambda: 0.0)
+    *_, last = engine.chat(request(deadline_ms=0))
+    assert (last.text, last.finish, last.answer_tokens) == ("", "length", 0)
+
+
+def test_the_next_turn_reads_what_is_new(engine):
+    asked = request("a long question " * 20, most_tokens=20, effort="instant")
+    *_, last = engine.chat(asked)
+    rows = engine._talker.rows
+    messages = (*asked.messages, Message("assistant", last.text), Message("user", "why?"))
+    *_, again = engine.chat(request(asked.session, messages=messages, most_tokens=20, effort="instant"))
+    assert again.prompt_tokens > 300
+    assert engine._talker.rows - rows < 200
+
+
+def test_an_answer_that_is_closed_leaves_the_conversation_usable(engine):
+    answer = engine.chat(request("closed"))
+    next(answer)
+    answer.close()
+    fresh = request("fresh", messages=(Message("user", "closed"),))
+    assert [*engine.chat(request("closed"))][-1].text == [*engine.chat(fresh)][-1].text
+
+
+def test_a_conversation_beyond_the_context_is_refused_with_its_length(engine):
+    with pytest.raises(RequestError, match=r"has \d+ tokens, and the model reads 32768"):
+        next(engine.chat(request("word " * 20_000)))
+
+
+def test_left_to_right_what_is_forced_takes_no_forward_of_its_own(engines):
+    *_, last = engines[LEFT_TO_RIGHT].chat(request("forced", schema=json.dumps(PERSON), most_tokens=60))
+    assert last.step < last.answer_tokens
+
+
+def test_left_to_right_each_token_is_the_likeliest_behind_all_before(engines):
+    """As one forward over the whole conversation says."""
+    engine = engines[LEFT_TO_RIGHT]
+    talker = engine._talker
+    *_, last = engine.chat(request("exact", most_tokens=12))
+    kept = talker._kept["exact"]
+    rows = Rows(np.array(kept.tokens, np.int32), np.arange(len(kept.tokens), dtype=np.int32))
+    logits = talker.runtime.forward(rows, talker.runtime.cache()).logits_WV
+    chosen, _ = Chooser(talker.vocabulary, 0.0, 0).choose(logits.copy())
+    assert kept.tokens[-last.answer_tokens :] == chosen[-last.answer_tokens - 1 : -1].tolist()
+
+
+def test_a_model_without_a_template_does_not_chat(tmp_path):
+    engine = opened(tmp_path, "dream", "")
+    assert not engine.info().chats
+    with pytest.raises(EngineError, match="no chat template"):
+        engine.chat(request())
+
+
+def test_a_template_that_cannot_be_read_is_a_note(tmp_path):
+    engine = opened(tmp_path, "dream", "broken")
+    assert not engine.info().chats
+    assert any("cannot chat" in note for note in engine.info().notes)
+
+
+def logits(*likeliest):
+    found = np.zeros((len(likeliest), 16), np.float32)
+    for slot, (token, odds) in enumerate(likeliest):
+        found[slot, token] = odds
+    return found
+
+
+class Plain:
+    """A vocabulary of which every token may be said."""
+
+    never = np.array([], np.int64)
+
+
+def test_a_token_in_which_the_model_loses_faith_is_opened_once():
+    block = Block(2, PACES["medium"], frozenset())
+    chooser = Chooser(Plain(), 0.0, 0)
+    block.settle(logits((3, 9.0), (4, 1.0)), chooser)
+    assert block.ids == [3, -1]
+    block.settle(logits((5, 9.0), (4, 9.0)), chooser)
+    assert (block.ids, block.revised) == ([5, 4], {0})
+    block.settle(logits((6, 9.0), (4, 9.0)), chooser) if block.open else None
+    assert block.ids == [5, 4]
+
+
+def test_an_end_makes_void_what_is_behind_it():
+    block = Block(4, PACES["instant"], frozenset({9}))
+    block.settle(logits((1, 2.0), (9, 9.0), (2, 1.0), (3, 1.0)), Chooser(Plain(), 0.0, 0))
+    assert (block.end, block.open, [token for token, _ in block.leading]) == (1, [], [1])
