@@ -6,9 +6,10 @@ import sys
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from mercury_ls.names.jedi_process import refusal
-from mercury_ls.names.known import Ask, Known, Project
+from mercury_ls.names.known import Ask, Known, Name, Project
 
 pytest.importorskip("jedi")
 
@@ -17,6 +18,7 @@ FILES = {
     "src/shop/cart.py": "import sys\nsys.stdout.write('run')\nclass Cart:\n    total = 0\n    def add(self): ...\n",
     "src/shop/secret_things.py": "class Hidden:\n    password = 1\n",
     ".gitignore": "secret_things.py\n",
+    "src/shop/pay.py": "def pay(by: str, *, late=False): ...\ndef other(**more): ...\n",
     "packages/dynamic.py": "def __getattr__(name): ...\n",
 }
 ASKED = {
@@ -28,22 +30,41 @@ ASKED = {
 }
 
 
-@pytest.mark.slow
-def test_what_exists_in_a_project(tmp_path):
+def answers(folder, texts, role="member"):
+    """Of a new process, asked at the end of each text."""
     for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    project = Project((str(tmp_path),), (str(tmp_path / "packages"),))
-    asks = [Ask(str(tmp_path / "a.py"), text, 1 + text.count("\n"), len(text.split("\n")[-1])) for text in ASKED]
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    project = Project((str(folder),), (str(folder / "packages"),))
+    asks = [Ask(str(folder / "a.py"), text, 1 + text.count("\n"), len(text.split("\n")[-1]), role) for text in texts]
     command = [sys.executable, "-P", "-m", "mercury_ls.names.jedi_process"]
     lines = b"".join(msgspec.json.encode(each) + b"\n" for each in (project, *asks))
-    home = {**os.environ, "HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
-    found = subprocess.run(command, input=lines, capture_output=True, env=home, check=True, cwd=tmp_path).stdout
-    answers = [msgspec.json.decode(line, type=Known) for line in found.splitlines()]
-    for answer, expected in zip(answers, ASKED.values(), strict=True):
+    home = {**os.environ, "HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home")}
+    found = subprocess.run(command, input=lines, capture_output=True, env=home, check=True, cwd=folder).stdout
+    return [msgspec.json.decode(line, type=Known) for line in found.splitlines()]
+
+
+@pytest.mark.slow
+def test_what_exists_in_a_project(tmp_path):
+    for answer, expected in zip(answers(tmp_path, [*ASKED]), ASKED.values(), strict=True):
         names = {name.text for name in answer.names}
         assert expected <= names if expected else not names
     assert not (tmp_path / "home").exists()
+
+
+ARGUMENTS = {
+    "from shop.pay import pay\npay(": Known((Name("by", "keyword", type="str"), Name("late", "keyword")), True),
+    "from shop.pay import other\nother(": Known((), False),
+}
+
+
+@pytest.mark.slow
+def test_arguments_and_imports(tmp_path):
+    found = answers(tmp_path, [*ARGUMENTS], "keyword")
+    for known, expected in zip(found, ARGUMENTS.values(), strict=True):
+        assert Known(tuple(replace(name, defined_in="") for name in known.names), known.complete) == expected
+    (known,) = answers(tmp_path, ["from shop import "], "import")
+    assert {"cart", "pay"} <= {name.text for name in known.names}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_ls.code.documents import Document
-from mercury_ls.names.places import asked, at_cursor, near, uses
+from mercury_ls.names.places import asked, at_cursor, given, near, uses
 
 
 def opened(marked):
@@ -70,3 +70,33 @@ def test_others_are_asked_about_as_if_they_were_written_above():
 def test_uses_are_counted_but_for_the_one_that_is_being_written():
     snapshot, offset = opened("os.path\nos.path\nmy.os.sep\nos.se$0\nos.name\n")
     assert uses(snapshot.text, at_cursor(snapshot, offset)[0]) == {"path": 2, "name": 1}
+
+
+@pytest.mark.parametrize(
+    ("marked", "expected"),
+    [
+        ("x = load(a, $0\n", ("keyword", "load", "")),
+        ("x = a.load(\n    (1, 2),\n    b$0\n", ("keyword", "a.load", "")),
+        ("import os$0\n", ("import", "", "os")),
+        ("import os.pa$0\n", ("import", "os.", "pa")),
+        ("from os$0\n", ("import", "", "os")),
+        ("from os.path import join, di$0\n", ("import", "os.path", "di")),
+        ("from os import (\n    sep,\n    pa$0\n)\n", ("import", "os", "pa")),
+        ("from . import $0\n", ("import", ".", "")),
+    ],
+)
+def test_arguments_and_imports(marked, expected):
+    place = at_cursor(*opened(marked))[0]
+    assert (place.role, place.receiver, place.typed) == expected
+
+
+@pytest.mark.parametrize(
+    "marked", ["def load($0\n", "if ($0\n", "x = [$0\n", "class A($0\n", "from os import sep\n$0\n"]
+)
+def test_brackets_that_are_no_call(marked):
+    assert at_cursor(*opened(marked)) == []
+
+
+def test_arguments_that_are_given_already():
+    snapshot, offset = opened("x = load(a, (b, c=1), d=2, e$0\n")
+    assert given(snapshot, at_cursor(snapshot, offset)[0], offset) == (2, {"d"})
