@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable
 from lsprotocol.types import CompletionItemKind as Kind
 
 from mercury_engine.api import NameKind
-from mercury_ls.lsp.protocol import Document, NamedItem, NamesAnswer, NamesParams, Position
+from mercury_ls.code.languages import find
+from mercury_ls.lsp.protocol import Document, NamedItem, NamesAnswer, NamesParams, Position, Signature
 from mercury_ls.names.known import Ask, Known, Name
+from mercury_ls.names.written import KEYWORDS
 
 __all__ = ["EditorAnalyser", "known"]
 
@@ -40,7 +42,11 @@ INSERTED = re.compile(r"\W*?(?P<name>[#$]?[^\W\d][\w$]*[!?]?)(?P<rest>\s*([(<{=!
 QUOTES = ("'", '"', "[", "`")
 DESCRIBED = re.compile(r"[\w ]*\(([^()]*)\)\s*(?:->|:|=>)?\s*([^()]*)|([^()]*)")
 """`(a: int) -> str`, `func(a int) string`, `fn(&self) -> usize`; `int`."""
-PARAMETER = re.compile(r"(?!/)(\*{0,2})([^\W\d]\w*)")
+PARAMETER = re.compile(r"(\*{0,2}|\.{3})([^\W\d]\w*)\??\s*(?::\s*([^=]*))?(?:=.*)?", re.DOTALL)
+"""`x`, `x: int = 1`, `x?: T`, `**more`, `...rest`; not the marks `*` and `/`."""
+BEFORE_TYPE = re.compile(r"()([^\W\d]\w*)\s.*", re.DOTALL)
+BEHIND_TYPE = re.compile(r".*?()([^\W\d]\w*)\s*(?:=.*)?", re.DOTALL)
+"""`int x = 1`; with the type first nothing else stands behind the name."""
 
 
 class EditorAnalyser:
@@ -61,8 +67,8 @@ class EditorAnalyser:
         place = self._place(ask)
         if place is None:
             return None
-        document, has_signature = Document(ask.uri, ask.version), ask.role == "keyword"
-        answer = await self._client("mercury/names", NamesParams(document, place, PATIENCE_MS, has_signature))
+        document, is_call = Document(ask.uri, ask.version), ask.role == "keyword"
+        answer = await self._client("mercury/names", NamesParams(document, place, PATIENCE_MS, is_call))
         return answer and known(answer, ask)
 
     async def close(self) -> None:
@@ -70,19 +76,31 @@ class EditorAnalyser:
 
 
 def known(answer: NamesAnswer, ask: Ask) -> Known:
-    """Of the call's keywords only those, anywhere else all names but those."""
+    """Of a call its parameters, elsewhere all names but those."""
     if ask.role == "keyword":
-        labels = answer.signature.parameters if answer.signature else ()
-        given = [name.text for item in answer.items if (name := named(item)) and name.kind == "parameter"]
-        found = [match for label in labels if (match := PARAMETER.match(label))]
-        texts = dict.fromkeys([*(match[2] for match in found if not match[1]), *given])
-        is_complete = bool(labels) and not any(match[1] == "**" for match in found)
-        return Known(tuple(Name(text, "parameter") for text in texts), is_complete)
+        return parameters(answer.signature or Signature(), ask.path)
     names: dict[str, Name] = {}
     for item in answer.items:
         if (name := named(item)) and name.kind != "parameter":
             names.setdefault(name.text, name)
     return Known(tuple(names.values()), not answer.is_incomplete)
+
+
+def parameters(signature: Signature, path: str) -> Known:
+    """In their order, without those that take any others: with these a call is not complete."""
+    language = find("", path)
+    id = language.id if language else ""
+    patterns = (PARAMETER, BEFORE_TYPE if id == "go" else BEHIND_TYPE)
+    kind: NameKind = "keyword" if id in KEYWORDS else "parameter"
+    names: dict[str, Name] = {}
+    takes_others = False
+    for label in signature.parameters:
+        match = next((found for pattern in patterns if (found := pattern.fullmatch(label))), None)
+        mark, name, *said = match.groups("") if match is not None else ("*", "")
+        takes_others |= mark == "**"
+        if not mark:
+            names.setdefault(name, Name(name, kind, type="".join(said).strip()))
+    return Known(tuple(names.values()), bool(names) and not takes_others)
 
 
 def named(item: NamedItem) -> Name | None:

@@ -187,7 +187,8 @@ class NextEditParams(Wire):
 
 class NamesParams(Wire):
     """`mercury/names`, our request to the client: which names the document's other language servers know at a place in
-    this version, and what the call there may be given if `signature` is true. What is not known by then is left out."""
+    this version, or if `signature` is true what may be given to the call there. What is not known by then is left out.
+    """
 
     text_document: Document
     position: Position

@@ -21,7 +21,7 @@ from mercury_ls.names.builtin import builtin_names
 from mercury_ls.names.known import Known, Name
 from mercury_ls.names.places import Place
 
-__all__ = ["Index", "Written"]
+__all__ = ["KEYWORDS", "Index", "Written"]
 
 MOST_FILES = 32
 AT_ONCE = 128

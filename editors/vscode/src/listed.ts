@@ -28,7 +28,7 @@ export interface Named {
 export interface Names {
   readonly items: readonly Named[];
   readonly isIncomplete: boolean;
-  readonly signature: { readonly parameters: readonly string[] };
+  readonly signature?: { readonly parameters: readonly string[] };
 }
 
 const TEXT = 0;
@@ -37,14 +37,19 @@ const MOST = 1024;
 const LONGEST = 100;
 
 /** What needs an import first is the name of something elsewhere; who lists words or too much does not list all. */
-export function names(items: readonly Item[], isIncomplete: boolean, signatures: readonly Signature[]): Names {
+export function names(items: readonly Item[], isIncomplete: boolean): Names {
   const here = items.filter((item) => item.kind !== TEXT && !item.additionalTextEdits?.length);
   const named = here.filter((item) => !NO_NAMES.includes(item.kind ?? -1) && inserted(item).length <= LONGEST);
   return {
     items: named.slice(0, MOST).map(told),
     isIncomplete: isIncomplete || here.length < items.length || named.length > MOST,
-    signature: { parameters: signatures.flatMap((one) => one.parameters.map(({ label }) => parameter(one, label))) },
   };
+}
+
+/** The parameters of a call: of all signatures that it may have. */
+export function parameters(signatures: readonly Signature[]): Names {
+  const labels = signatures.flatMap((one) => one.parameters.map(({ label }) => parameter(one, label)));
+  return { items: [], isIncomplete: false, signature: { parameters: labels } };
 }
 
 function told(item: Item): Named {

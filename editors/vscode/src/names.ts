@@ -3,7 +3,7 @@
 import { setTimeout as after } from 'node:timers/promises';
 import * as vscode from 'vscode';
 import { type LanguageClient, LSPErrorCodes, type Position, ResponseError } from 'vscode-languageclient/node';
-import { type Names, names } from './listed.ts';
+import { type Names, names, parameters } from './listed.ts';
 
 export interface Asked {
   readonly textDocument: { readonly uri: string; readonly version: number };
@@ -20,16 +20,25 @@ export async function answer(client: LanguageClient, asked: Asked): Promise<Name
     return null;
   }
   if (client.initializeResult?.capabilities.completionProvider) {
-    return names([], true, []);
+    return names([], true);
   }
   const place = client.protocol2CodeConverter.asPosition(asked.position);
-  const run = <T>(name: string) => vscode.commands.executeCommand<T | undefined>(`vscode.${name}`, document.uri, place);
-  const listed = run<vscode.CompletionList>('executeCompletionItemProvider');
-  const helped = asked.signature ? run<vscode.SignatureHelp>('executeSignatureHelpProvider') : undefined;
-  const found = await Promise.race([Promise.all([listed, helped]), after(asked.timeoutMs, undefined, { ref: false })]);
+  const answered = asked.signature ? helped(document.uri, place) : listed(document.uri, place);
+  const found = await Promise.race([answered, after(asked.timeoutMs, undefined, { ref: false })]);
   if (found === undefined) {
     throw new ResponseError(LSPErrorCodes.RequestFailed, `nobody answered within ${asked.timeoutMs} ms`);
   }
-  const [list, help] = found;
-  return names(list?.items ?? [], list?.isIncomplete ?? true, help?.signatures ?? []);
+  return found;
+}
+
+async function listed(...place: [vscode.Uri, vscode.Position]): Promise<Names> {
+  const command = 'vscode.executeCompletionItemProvider';
+  const list = await vscode.commands.executeCommand<vscode.CompletionList | undefined>(command, ...place);
+  return names(list?.items ?? [], list?.isIncomplete ?? true);
+}
+
+async function helped(...place: [vscode.Uri, vscode.Position]): Promise<Names> {
+  const command = 'vscode.executeSignatureHelpProvider';
+  const help = await vscode.commands.executeCommand<vscode.SignatureHelp | undefined>(command, ...place);
+  return parameters(help?.signatures ?? []);
 }

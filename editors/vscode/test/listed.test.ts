@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Item, names } from '../src/listed.ts';
+import { type Item, names, parameters } from '../src/listed.ts';
 
 const [TEXT, METHOD, FIELD, KEYWORD, SNIPPET] = [0, 1, 4, 13, 14];
 
 function check(items: Item[], expected: object[], isIncomplete = false) {
-  assert.deepEqual(names(items, false, []), { items: expected, isIncomplete, signature: { parameters: [] } });
+  assert.deepEqual(names(items, false), { items: expected, isIncomplete });
 }
 
 test('an item is what it inserts, with its kind as LSP counts them', () => {
@@ -26,12 +26,12 @@ test('words, names that are elsewhere and a list that is cut say that there may 
   check([{ label: 'far', kind: METHOD, additionalTextEdits: [{}] }], [], true);
   check([{ label: 'near', kind: METHOD, additionalTextEdits: [] }], [{ name: 'near', kind: 2 }]);
   const many = Array.from({ length: 2000 }, (_, index) => ({ label: `n${index}` }));
-  assert.equal(names(many, false, []).items.length, 1024);
-  assert.ok(names(many, false, []).isIncomplete);
-  assert.ok(names([], true, []).isIncomplete);
+  assert.equal(names(many, false).items.length, 1024);
+  assert.ok(names(many, false).isIncomplete);
+  assert.ok(names([], true).isIncomplete);
 });
 
 test('parameters are texts, or where they are in the label', () => {
   const signatures = [{ label: 'f(x: 1, y)', parameters: [{ label: [2, 6] as const }, { label: 'y' }] }];
-  assert.deepEqual(names([], false, signatures).signature.parameters, ['x: 1', 'y']);
+  assert.deepEqual(parameters(signatures).signature?.parameters, ['x: 1', 'y']);
 });

@@ -238,9 +238,7 @@ NAMES = [
 )
 def test_what_is_inserted_is_told_and_texts_keywords_and_snippets_are_not(scripted, result, items, is_incomplete):
     editor = scripted(completion=result)
-    parameters = {"parameters": []}
-    answer = {"items": items, "isIncomplete": is_incomplete, "signature": parameters}
-    assert asked(editor) == {"result": answer}
+    assert asked(editor) == {"result": {"items": items, "isIncomplete": is_incomplete}}
     sent = [json.loads(line) for line in (editor.folder / "other.jsonl").read_text(encoding="utf-8").splitlines()]
     (question,) = [message["params"] for message in sent if message["method"] == "textDocument/completion"]
     assert question["position"] == {"line": 0, "character": 10}
@@ -252,10 +250,9 @@ def test_a_call_has_the_parameters_of_all_its_signatures(scripted):
         {"label": "f(x: 'é', y)", "parameters": [{"label": [2, 8]}, {"label": "y"}]},
         {"label": "f()"},
     ]
-    editor = scripted(completion=[], signatureHelp={"signatures": signatures})
-    answer = asked(editor, signature=True)["result"]
-    assert answer["signature"] == {"parameters": ["x: 'é'", "y"]}
-    assert not answer["isIncomplete"]
+    editor = scripted(completion=ITEMS, signatureHelp={"signatures": signatures})
+    answer = {"items": [], "isIncomplete": False, "signature": {"parameters": ["x: 'é'", "y"]}}
+    assert asked(editor, signature=True) == {"result": answer}
 
 
 def test_a_version_that_is_gone_is_answered_with_nothing(scripted):

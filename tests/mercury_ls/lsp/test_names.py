@@ -18,6 +18,14 @@ def check(role: str, item: NamedItem, *expected: Name) -> None:
     assert known(NamesAnswer((item,)), Ask("/a.py", "", 1, 0, role)).names == expected
 
 
+def keyword(name: str, said: str = "") -> Name:
+    return Name(name, "keyword", type=said)
+
+
+def parameter(name: str) -> Name:
+    return Name(name, "parameter")
+
+
 @pytest.mark.parametrize(
     ("inserted", "name"),
     [
@@ -72,16 +80,29 @@ def test_what_a_list_says_beside_a_name_is_its_signature_or_type(kind, detail, e
     check("member", NamedItem("x", kind, detail), expected)
 
 
-def test_keywords_of_a_call_are_where_they_may_be_written_and_nowhere_else():
-    items = (NamedItem("timeout=", 6), NamedItem("total", 6))
-    signature = Signature(("url", "*", "/", "timeout: float = 1", "*args"))
-    keywords = (Name("url", "parameter"), Name("timeout", "parameter"))
-    answer = NamesAnswer(items, signature=signature)
-    assert known(answer, Ask("/a.py", "", 1, 0, "keyword")) == Known(keywords)
-    assert known(answer, Ask("/a.py", "", 1, 0, "scope")).names == (Name("total", "variable"),)
-    for labels in ((), ("url", "**more")):
-        answer = NamesAnswer(items, signature=Signature(labels))
-        assert not known(answer, Ask("/a.py", "", 1, 0, "keyword")).complete
+@pytest.mark.parametrize(
+    ("path", "labels", "expected"),
+    [
+        (
+            "a.py",
+            ("url", "/", "*", "timeout: float = 1", "*args"),
+            Known((keyword("url"), keyword("timeout", "float"))),
+        ),
+        ("a.py", ("url", "**more"), Known((keyword("url"),), complete=False)),
+        ("a.ts", ("x?: A | B", "...rest: C[]"), Known((Name("x", "parameter", type="A | B"),))),
+        ("a.go", ("a int", "b"), Known((Name("a", "parameter"), Name("b", "parameter")))),
+        ("a.cpp", ("const std::vector<int> &items = {}", "int n"), Known((parameter("items"), parameter("n")))),
+        ("a.php", ("string $name",), Known((keyword("name"),))),
+        ("a.py", (), Known((), complete=False)),
+    ],
+)
+def test_what_a_call_may_be_given(path, labels, expected):
+    assert known(NamesAnswer(signature=Signature(labels)), Ask(path, "", 1, 0, "keyword")) == expected
+
+
+def test_keywords_of_a_call_are_no_names_of_anything_else():
+    check("member", NamedItem("timeout=", 6))
+    assert known(NamesAnswer((NamedItem("total", 6),)), Ask("a.py", "", 1, 0, "keyword")).names == ()
 
 
 def test_the_first_of_several_entries_for_a_name_counts_and_a_list_that_was_cut_is_incomplete():
@@ -156,6 +177,12 @@ async def test_a_place_is_asked_about_while_the_request_is_on_its_way_and_the_an
     await invoke(client, uri, 10)
     assert told(client) == ["stem"]
     assert len(asked(client)) == 1
+
+
+async def test_of_a_call_the_parameters_are_asked_for(client):
+    await client.initialize(ABLE)
+    await invoke(client, client.open("a.py", "run("), 4)
+    assert asked(client)[0]["params"]["signature"]
 
 
 async def test_positions_are_counted_as_the_client_counts(client):

@@ -49,6 +49,7 @@ end
 
 -- Adds the parameters of a call: their labels are texts, or where these stand in the label of all.
 local function add_parameters(found, result)
+  found.signature = found.signature or { parameters = {} }
   for _, signature in ipairs(list(result.signatures)) do
     for _, parameter in ipairs(list(signature.parameters)) do
       local from, to = unpack(vim.tbl_map(function(place)
@@ -70,23 +71,18 @@ local function buffer_of(client, document)
   end
 end
 
--- One question for each of the other clients that can answer it.
-local function questions(buf, methods)
-  local found = {}
-  for _, method in ipairs(methods) do
-    for _, client in ipairs(vim.lsp.get_clients({ bufnr = buf, method = method })) do
-      if not vim.list_contains(client_of.names, client.name) then
-        table.insert(found, { client = client, method = method })
-      end
-    end
-  end
-  return found
+-- The other clients that can answer.
+local function others(buf, method)
+  return vim.tbl_filter(function(client)
+    return not vim.list_contains(client_of.names, client.name)
+  end, vim.lsp.get_clients({ bufnr = buf, method = method }))
 end
 
 -- Asks all at once. `finished` is called once, with what is known when all have answered or the time is up; with nil
 -- where all that were asked have failed.
-local function ask(asked, params_for, buf, milliseconds, finished)
-  local found = { items = {}, isIncomplete = #asked == 0, signature = { parameters = {} } }
+local function ask(method, buf, params_for, milliseconds, finished)
+  local asked = others(buf, method)
+  local found = { items = {}, isIncomplete = #asked == 0 }
   local waiting, left, is_known = {}, #asked, #asked == 0
   local timer = assert(vim.uv.new_timer())
 
@@ -95,15 +91,15 @@ local function ask(asked, params_for, buf, milliseconds, finished)
       return
     end
     timer:close()
-    for question, id in pairs(waiting) do
-      question.client:cancel_request(id)
+    for client, id in pairs(waiting) do
+      client:cancel_request(id)
     end
     finished(is_known and found or nil)
   end
 
-  local function answered(question, is_good, result)
-    waiting[question], left = nil, left - 1
-    is_good = is_good and pcall(ADD[question.method], found, result)
+  local function answered(client, is_good, result)
+    waiting[client], left = nil, left - 1
+    is_good = is_good and pcall(ADD[method], found, result)
     is_known, found.isIncomplete = is_known or is_good, found.isIncomplete or not is_good
     if left == 0 then
       finish()
@@ -114,16 +110,16 @@ local function ask(asked, params_for, buf, milliseconds, finished)
     found.isIncomplete = true
     finish()
   end))
-  for _, question in ipairs(asked) do
+  for _, client in ipairs(asked) do
     local has_answered = false
-    local ok, id = question.client:request(question.method, params_for(question.client), function(err, result)
+    local ok, id = client:request(method, params_for(client), function(err, result)
       has_answered = true
-      answered(question, not err and (result == nil or type(result) == "table"), result or {})
+      answered(client, not err and (result == nil or type(result) == "table"), result or {})
     end, buf)
     if not ok then
-      answered(question, false)
+      answered(client, false)
     elseif not has_answered then -- a server inside the editor may answer at once
-      waiting[question] = id
+      waiting[client] = id
     end
   end
   if #asked == 0 then
@@ -145,13 +141,12 @@ function M.answer(_, params, context)
     return {
       textDocument = vim.lsp.util.make_text_document_params(buf),
       position = { line = row, character = vim.str_utfindex(line, other.offset_encoding, column, false) },
-      context = { triggerKind = INVOKED },
+      context = { triggerKind = INVOKED, isRetrigger = params.signature and false or nil },
     }
   end
 
   local thread, is_over, found = coroutine.running(), false, nil
-  local asked = questions(buf, params.signature and { COMPLETION, SIGNATURE } or { COMPLETION })
-  ask(asked, params_for, buf, params.timeoutMs, function(result)
+  ask(params.signature and SIGNATURE or COMPLETION, buf, params_for, params.timeoutMs, function(result)
     is_over, found = true, result
     if coroutine.status(thread) == "suspended" then
       assert(coroutine.resume(thread))
