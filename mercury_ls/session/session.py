@@ -187,12 +187,9 @@ class Session:
                 yield self._offered(document, snapshot, offset, request, answer) if answer.final else answer
 
     async def _answers(self, snapshot: Snapshot, offset: int, request: InlineRequest) -> AsyncGenerator[Answer, None]:
-        """What the straight path says; an engine that cannot answer is a reason like any other.
-
-        Names that exist take part on request only: while typing they make more be shown, but not more of it right.
-        """
+        """What the straight path says; an engine that cannot answer is a reason like any other."""
         bar, alternatives = self.gate.bar(self.clock()), self.settings.suggest.alternatives if request.invoked else 1
-        members = self.questions.names.about(snapshot, offset) if request.invoked else ()
+        members = self.questions.names.about(snapshot, offset)
         question = self.questions.about(
             Question,
             snapshot,

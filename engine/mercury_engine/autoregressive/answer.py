@@ -10,6 +10,7 @@ from mercury_engine.api import Filled, Slot, SpanMode
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import Calibration
 from mercury_engine.decode.frames import slots_of
+from mercury_engine.decode.names import KnownNames
 from mercury_engine.prompts.pieces import Prompt
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
@@ -38,12 +39,18 @@ class Question(Struct, frozen=True, eq=False):
 
 
 class Answer:
-    """Grows token by token until the model ends it, a stop is spelled, what it says is complete, or at the limit."""
+    """Grows token by token until the model ends it, a stop is spelled, what it says is complete, or at the limit.
 
-    def __init__(self, tokenizer: PretrainedTokenizer, question: Question, limit: int) -> None:
+    What is shown ends before the first of the `names` that cannot exist.
+    """
+
+    def __init__(
+        self, tokenizer: PretrainedTokenizer, question: Question, limit: int, names: KnownNames | None = None
+    ) -> None:
         self.question = question
         self.limit = limit
         self.choices: list[Choice] = []
+        self.names = names
         self.typed = question.prompt.forced.encode("utf-8", "replace")
         self.ended = False
         self._tokenizer = tokenizer
@@ -54,6 +61,10 @@ class Answer:
     @property
     def done(self) -> bool:
         return self.ended or len(self.choices) >= self.limit
+
+    @property
+    def said(self) -> bytes:
+        return bytes(self._spelled)
 
     @property
     def text(self) -> str:
@@ -76,6 +87,8 @@ class Answer:
             return Filled(question.old)
         _, valid = _valid_start(self._spelled[self._forced :])
         text, complete = question.read(self.text, self.ended and valid)
+        if self.names:
+            text, complete = self.names.existing(text, complete=complete)
         if question.old and not complete:
             return Filled(question.old)
         judged = self._judged(text)

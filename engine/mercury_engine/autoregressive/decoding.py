@@ -10,11 +10,13 @@ from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.choice import Choice, Chooser
 from mercury_engine.decode.costs import Costs
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, Proposal
+from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Action, Report, Situation, choose
 from mercury_engine.decode.prefill import prefill
+from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.decode.sessions import EngineSession
 from mercury_engine.model.runtime import Pass, Passes, Runtime
-from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["Decoder", "Decoding", "departures", "sequence"]
@@ -63,12 +65,15 @@ class Decoding:
         *,
         given: Sequence[Choice] = (),
         runners_up: int = 0,
+        names: KnownNames | None = None,
     ) -> None:
-        self.answer = Answer(decoder.tokenizer, question, limit)
+        self.answer = Answer(decoder.tokenizer, question, limit, names)
         self.ids = list(question.ids)
         self._decoder = decoder
         self._session = session
         self._runners_up = runners_up
+        self._rivals: Rivals | None = None
+        """The names between which the next forward decides."""
         before = question.before.removesuffix(question.prompt.forced)[-LOOKED_UP:]
         lookup = PromptLookup(decoder.tokenizer, self.ids, decoder.tokenizer.encode(before))
         self._sources = [*sources, lookup] if decoder.drafting else []
@@ -90,7 +95,9 @@ class Decoding:
     def _advance(self) -> Passes[None]:
         """One pass: a chunk of the prompt, or the best action once at most a chunk is left."""
         decoder, chunk = self._decoder, self._decoder.chunk
-        if not (yield from prefill(self._session, sequence(self.ids), decoder.report, leave=chunk, chunk=chunk)):
+        if self._rivals is not None:
+            yield from self._choose_name(self._rivals)
+        elif not (yield from prefill(self._session, sequence(self.ids), decoder.report, leave=chunk, chunk=chunk)):
             situation = Situation(
                 pending=self.pending,
                 left=decoder.acceptance.length(self.answer.question.mode),
@@ -116,13 +123,17 @@ class Decoding:
         forward = yield Pass(fused.rows, self._session.cache)
         read = len(self.ids)
         settled = self._verify(forward.logits_WV, draft)
-        self._session.keep(forward, sequence(fed[: read + settled - 1]))
+        self._session.keep(forward, sequence(fed[: read + max(0, settled - 1)]))
         self._decoder.report.count(action.kind, rows=len(fused.rows.ids_R), settled=settled)
 
     def _verify(self, logits_WV: np.ndarray, draft: Proposal) -> int:
-        """Commit what the rows predict while their input is what was committed; how many tokens that settles."""
+        """Commit what the rows predict while their input is what was committed, until names compete; how many tokens
+        that settles."""
         for row, logits_V in enumerate(logits_WV):
             choice = self._decoder.chooser.best(logits_V, self.answer.typed, self._runners_up)
+            self._rivals = self._rivals_of(choice, logits_V)
+            if self._rivals is not None:
+                return row
             self._commit(choice)
             if row < len(draft.ids):
                 agrees = draft.ids[row] == choice.token
@@ -133,6 +144,27 @@ class Decoding:
         if self.answer.done:
             self._decoder.acceptance.answered(self.answer.question.mode, len(self.answer.choices))
         return row + 1
+
+    def _rivals_of(self, choice: Choice, logits_V: np.ndarray) -> Rivals | None:
+        """The names that compete with this choice, if it begins one."""
+        answer, names = self.answer, self.answer.names
+        candidates = names.candidates(answer.said, answer.typed, choice.token) if names else []
+        if not candidates or is_settled(candidates, choice):
+            return None
+        return rivals(candidates, logits_V, answer.typed, self._decoder.chooser)
+
+    def _choose_name(self, competing: Rivals) -> Passes[None]:
+        """The best name is committed as a whole; its first token stands for its worth among its rivals."""
+        prefix, answer = sequence(self.ids), self.answer
+        rows = competing.rows(prefix, len(self.ids) - self.pending, HintBuilder.without_hints())
+        forward = yield Pass(rows, self._session.cache)
+        self._session.keep(forward, prefix)
+        best, worth, name = competing.chosen(forward.logits_WV, self._decoder.chooser)
+        self._rivals, before = None, len(self.ids)
+        for token in best.path[: answer.limit - len(answer.choices)]:
+            self._commit(Choice(token, worth, name=name))
+            worth, name = 1.0, None
+        self._decoder.report.count("name", rows=len(rows.ids_R), settled=len(self.ids) - before)
 
     def _commit(self, choice: Choice) -> None:
         self.answer.add(choice)

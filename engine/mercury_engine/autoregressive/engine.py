@@ -19,6 +19,7 @@ from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Report
 from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
@@ -162,7 +163,8 @@ class AutoregressiveEngine:
         try:
             for number in range(len(request.spans)):
                 question = self._asking.question(request, number)
-                for decoding in self._attempts(session, question, request.seed):
+                names = KnownNames.of(self._decoder.tokenizer, request, question.prompt.forced)
+                for decoding in self._attempts(session, question, request.seed, names):
                     found.append(decoding)
                     passes = decoding.run()
                     while (not step or self._goes_on(request, decoding, started)) and (yield from until_pause(passes)):
@@ -182,7 +184,9 @@ class AutoregressiveEngine:
         filled = answer.filled(self._calibration)
         return replace(filled, slots=tuple(answer.slots)) if request.slots else filled
 
-    def _attempts(self, session: EngineSession, question: Question, seed: int) -> Iterator[Decoding]:
+    def _attempts(
+        self, session: EngineSession, question: Question, seed: int, names: KnownNames | None = None
+    ) -> Iterator[Decoding]:
         """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,
         the next one for the second, and so on."""
         limit = min(question.prompt.most_tokens, self._decoder.runtime.config.context - len(question.ids))
@@ -193,12 +197,19 @@ class AutoregressiveEngine:
             )
         runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
         greedy = Decoding(
-            self._decoder, session, question, limit, self._sources(session, question), runners_up=runners_up
+            self._decoder,
+            session,
+            question,
+            limit,
+            self._sources(session, question),
+            runners_up=runners_up,
+            names=names,
         )
         yield greedy
         options = departures(greedy.answer, self._decoder.tokenizer) if seed and greedy.answer.done else []
         if options:
-            yield Decoding(self._decoder, session, question, limit, given=options[(seed - 1) % len(options)])
+            given = options[(seed - 1) % len(options)]
+            yield Decoding(self._decoder, session, question, limit, given=given, names=names)
 
     def _sources(self, session: EngineSession, question: Question) -> list[DraftSource]:
         """The past answer that the user is typing along with or went back to, and the text that is probably copied."""

@@ -4,13 +4,13 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 from msgspec import Struct
 
 from mercury_engine.api import InfillRequest, Members, NameRole
-from mercury_engine.tokens.spelling import Spelling
 
-__all__ = ["Candidate", "KnownNames"]
+__all__ = ["Candidate", "Encoding", "KnownNames"]
 
 USES, ALIKE, SPECIAL = 0.76, 1.2, -1.9
 """What speaks for a name besides the model: the logarithm of one more than its uses, how far its parts are those of the
@@ -35,6 +35,14 @@ QUOTES_AND_COMMENTS = re.compile(r"[\"'`#]|//")
 LONGEST_LINE = 200
 
 
+class Encoding(Protocol):
+    """What is needed of a tokenizer."""
+
+    token_bytes: Sequence[bytes]
+
+    def encode(self, text: str) -> list[int]: ...
+
+
 class Candidate(Struct, frozen=True):
     """A name as the tokens by which the answer would go on, and what speaks for it besides the model. It is not `whole`
     if the model has to end it, as where underscores at the end share a token with what follows."""
@@ -48,16 +56,16 @@ class KnownNames:
     """The names that exist at the places of one answer. `head` is the line up to the cursor; its end `respelled` is
     what the answer begins with."""
 
-    def __init__(self, tokenizer: Spelling, members: Sequence[Members], head: str, respelled: str) -> None:
+    def __init__(self, tokenizer: Encoding, members: Sequence[Members], head: str, respelled: str) -> None:
         self._tokenizer = tokenizer
         self._typed = WORD.search(head)[0]
         self._before = head[: len(head) - len(respelled)]
-        self._respelled = len(respelled)
+        self._again = respelled
         self._begins = len(respelled) - len(self._typed)
         self._members: Mapping[tuple[NameRole, str], Members] = {(each.role, each.receiver): each for each in members}
 
     @classmethod
-    def of(cls, tokenizer: Spelling, request: InfillRequest, respelled: str) -> "KnownNames | None":
+    def of(cls, tokenizer: Encoding, request: InfillRequest, respelled: str) -> "KnownNames | None":
         span = request.spans[0]
         if not request.members or len(request.spans) > 1 or span.start != span.end:
             return None
@@ -82,7 +90,7 @@ class KnownNames:
         elif begun or len(answer) < self._begins:
             return []
         else:
-            known = list(self._ahead(line + lead, (answer + lead)[self._respelled :], is_name=is_name))
+            known = list(self._ahead(line + lead, (answer + lead)[len(self._again) :], is_name=is_name))
         target = ASSIGNED.search(line + lead)
         assigned = _parts(target[1]) if target else frozenset()
         found = [each for members in known for each in self._candidates(members, typed, lead, begun, assigned)]
@@ -102,6 +110,11 @@ class KnownNames:
             if complete or end < len(written) or not any(name.startswith(found["name"]) for name in names):
                 return max(0, found.start() - len(self._before))
         return len(text)
+
+    def existing(self, text: str, *, complete: bool) -> tuple[str, bool]:
+        """The same for what an answer adds to the text before the cursor, and whether it is complete."""
+        fitting = max(0, self.fitting(self._again + text, complete=complete) - len(self._again))
+        return text[:fitting], complete and fitting == len(text)
 
     def _closed(self, line: str, start: int) -> Collection[str] | None:
         """The names of which one must follow a line, at this place in the answer; None if others may."""

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from mercury_engine.decode.choice import Choice, Chooser, Chosen
 from mercury_engine.decode.names import Candidate
+from mercury_engine.decode.proposals import side_by_side
 from mercury_engine.model.runtime import Rows
-from mercury_engine.tokens.blocks import Block, canvas_mask
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix
 
 __all__ = ["Rivals", "is_settled", "rivals"]
@@ -46,23 +46,13 @@ class Rivals(Struct, frozen=True, eq=False):
     typed: bytes
 
     def rows(self, prefix: HintedPrefix, cached: int, builder: HintBuilder) -> Rows:
-        """The uncached end of the prefix, then a branch for each candidate."""
-        count, last = len(prefix), int(prefix.positions_R[-1])
-        pieces = [(prefix.ids_R[cached:], prefix.positions_R[cached:], prefix.hints_RH[cached:])]
-        for candidate in self.candidates:
-            ids = np.concatenate([prefix.ids_R, np.array(candidate.path, np.int32)])
-            behind = np.arange(last + 1, last + 1 + len(candidate.path), dtype=np.int32)
-            branch = builder.build(ids, np.concatenate([prefix.positions_R, behind]), prefix)
-            pieces.append((branch.ids_R[count:], branch.positions_R[count:], branch.hints_RH[count:]))
-        blocks = [Block(count), *(Block(len(candidate.path), parent=count - 1) for candidate in self.candidates)]
-        ids_R, positions_R, hints_RH = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        wanted = range(count - cached, len(ids_R))
-        return Rows(ids_R, positions_R, mask_RC=canvas_mask(blocks, cached), wanted=wanted, hints_RH=hints_RH)
+        """The uncached end of the prefix, whose last row is wanted too, then a branch for each candidate."""
+        return side_by_side([candidate.path for candidate in self.candidates], prefix, cached, builder)
 
     def chosen(self, logits_WV: np.ndarray, chooser: Chooser) -> tuple[Candidate, float, Chosen]:
         """The best candidate, and what it counts for in the probability of the answer: the mean of what the model gives
         it and of how likely it is to be right, which tells right names from wrong ones better than either."""
-        found, row = [], 0
+        found, row = [], 1
         for candidate in self.candidates:
             branch_SV = logits_WV[row : row + len(candidate.path)]
             found.append(self._log_probability(candidate, branch_SV, chooser))

@@ -27,6 +27,7 @@ from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker, open_talker
 from mercury_engine.decode.confidence import UNCALIBRATED, Calibration
 from mercury_engine.decode.frames import slots_of
+from mercury_engine.decode.names import KnownNames
 from mercury_engine.families.blocks import encode, proceed
 from mercury_engine.families.context import Around, around
 from mercury_engine.families.family import FAMILIES, Family, family_named
@@ -252,6 +253,8 @@ class FamilyEngine:
             mode=span.mode,
             finished=progress.done,
         )
+        if names := KnownNames.of(self._tokens, request, text.typed.decode("utf-8", "replace")):
+            kept, complete = names.existing(kept, complete=complete)
         shown = self._covering(progress.settled, len(text.typed) + len(kept.encode())) if kept else ()
         return Filled(kept, shown, self._judge.p_accept(shown, complete=complete), complete)
 

@@ -73,6 +73,10 @@ class HintBuilder(Struct, frozen=True, eq=False):
     hints: bool = True
 
     @classmethod
+    def without_hints(cls) -> "HintBuilder":
+        return cls((), None, 0, hints=False)
+
+    @classmethod
     def of(cls, row: Row, tokenizer: Tokenizer, *, hints: bool) -> "HintBuilder":
         anchor = row.holes[0].anchor
         cursors = np.flatnonzero(row.ids[: anchor + 1] == CUR)
