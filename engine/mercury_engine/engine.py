@@ -54,7 +54,7 @@ IDLE_MEMORY = 96 << 20
 
 LEAST_MEMORY = 16 << 20
 
-BAR = 0.4
+BAR = 0.45
 """Of the starts of an answer that are at least this likely to be right, one is shown."""
 
 SMALL = 100_000_000
