@@ -82,7 +82,8 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
     sides = []
 
     def twice_each(runtime, tokenizer, bias, rows):
-        return [Observation((-1.0, -1.0, float(one.id.split()[1]), *[0.0] * 5), False) for one in rows for _ in range(2)]
+        seen = [(-1.0, -1.0, float(one.id.split()[1]), *[0.0] * 5) for one in rows for _ in range(2)]
+        return [Observation(each, False) for each in seen]
 
     monkeypatch.setattr(calibrate, "answer_observations", twice_each)
     monkeypatch.setattr(calibrate, "report", lambda *halves: sides.extend(halves))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mercury_engine.api import EngineError
+from mercury_engine.api import EngineError, Members
 from mercury_engine.families.engine import FamilyEngine
 from mercury_engine.families.family import FAMILIES, family_named
 from mercury_engine.record import ModelRecord
@@ -64,6 +64,13 @@ def check(name, marked, text, expected, *, mode="line", **fields):
     assert last.final
     assert last.spans[0].text == expected
     return last.spans[0], runtime
+
+
+def test_an_answer_ends_before_a_name_that_cannot_exist():
+    known = (Members("self", ("height",), (0,)),)
+    said = "def area(self):\nreturn self.width\n\ndef x"
+    filled, _ = check("dream", MARKED, said, "return self", members=known)
+    assert not filled.complete
 
 
 def test_a_line_ends_at_its_end():

@@ -53,12 +53,12 @@ async def session(engine, tmp_path):
     await made.end()
 
 
-async def ask(session, text):
+async def ask(session, text, *, invoked=True):
     if URI in session.files.documents:
         session.change(URI, session.files.documents[URI].version + 1, [(None, text)], "utf-16")
     else:
         session.open(URI, "/project/file.py", "python", 1, text)
-    async with aclosing(session.inline(InlineRequest(uri=URI, offset=len(text), invoked=True))) as answers:
+    async with aclosing(session.inline(InlineRequest(uri=URI, offset=len(text), invoked=invoked))) as answers:
         async for _ in answers:
             pass
 
@@ -71,12 +71,13 @@ async def test_the_first_request_at_a_place_goes_without_and_the_next_has_them(s
     assert engine.request.members[0] == Members("", ("join",), (0,))
 
 
-async def test_while_nobody_types_the_names_nearby_are_learned(session, engine):
+@pytest.mark.parametrize("invoked", [False, True])
+async def test_while_nobody_types_the_names_nearby_are_learned(session, engine, invoked):
     session.open(URI, "/project/file.py", "python", 1, "def f(path):\n    x = ")
     session.files.cursors[URI] = len("def f(path):\n    x = ")
     await session.idle.look_ahead()
     await session.questions.names.settled()
-    await ask(session, "def f(path):\n    x = ")
+    await ask(session, "def f(path):\n    x = ", invoked=invoked)
     assert engine.request.members == (Members("path", ("join", "split"), (0, 0)),)
 
 
