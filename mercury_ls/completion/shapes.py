@@ -24,6 +24,7 @@ LONGEST_LINE = 160
 LONGEST_FUNCTION = 12_000
 LARGEST_TEXT, LARGEST_IMPORTING = 1 << 18, 1 << 16
 
+CLASS = re.compile(r"\s*(?:\w+ )*class\b")
 WORD = re.compile(r"[^\W\d]\w*")
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+")
@@ -75,7 +76,7 @@ class Scene(Struct, frozen=True):
     def function(self) -> str:
         """The header of the function around, "" outside of functions."""
         around = (each for each in reversed(self.headers) if "(" in each)
-        return next((each for each in around if not re.match(r"\s*(?:\w+ )*class\b", each)), "")
+        return next((each for each in around if not CLASS.match(each)), "")
 
     @property
     def body(self) -> str:
@@ -86,8 +87,14 @@ class Scene(Struct, frozen=True):
     @property
     def bases(self) -> list[str]:
         """The classes from which the one around derives."""
-        header = next((each for each in reversed(self.headers) if re.match(r"\s*(?:\w+ )*class\b", each)), "")
+        header = next((each for each in reversed(self.headers) if CLASS.match(each)), "")
         return WORD.findall(header.partition("(")[2]) if self.is_python else re.findall(r"\bextends\s+(\w+)", header)
+
+    @property
+    def declares(self) -> bool:
+        """Whether the line begins a method, which looks like a call where no keyword begins one."""
+        around = self.headers[-1] if self.headers else ""
+        return bool(CLASS.match(around)) and not self.is_python and "=" not in self.head
 
     @property
     def is_python(self) -> bool:
@@ -185,7 +192,7 @@ def arguments_of_others(here: Scene) -> Iterator[str]:
 
 def filled(here: Scene, *, is_of_self: bool) -> Iterator[str]:
     call = call_at(here.above + here.indent + here.head)
-    if call is None or (call.function.rpartition(".")[0] in SELVES) != is_of_self:
+    if call is None or (call.function.rpartition(".")[0] in SELVES) != is_of_self or here.declares:
         return
     before = here.head[: len(here.head) - len(call.typed)]
     for declared in islice(declarations(here, call.function), 2):
@@ -302,7 +309,7 @@ def unbound(here: Scene) -> list[str]:
     bound = {word for each in (here.head, *IMPORTS.findall(text)) for word in WORD.findall(each)}
     bound.update(word for found in BINDING.findall(code) for word in WORD.findall(" ".join(found)))
     free = dict.fromkeys(name for name in USED.findall(code) if name not in bound)
-    return [name for name in free if not iskeyword(name) and not hasattr(builtins, name)]
+    return [name for name in free if not (iskeyword(name) or hasattr(builtins, name) or name.startswith("__"))]
 
 
 def mirrored(here: Scene) -> Iterator[str]:

@@ -65,6 +65,10 @@ def test_arguments_are_given_as_far_as_they_are_known():
     check("def f(width):\n    Shape($0\n", "arguments", ["width,"], other=SHAPES)
 
 
+def test_the_header_of_a_method_is_no_call():
+    check("class A {\n  area(width) {\n  }\n  area($0\n}\n", "arguments", [], path="a.ts")
+
+
 def test_an_argument_may_have_the_type_of_the_parameter():
     check("def g(s: Scale): ...\ndef f(x: Scale):\n    g($0\n", "arguments", ["x)"])
 
@@ -95,6 +99,7 @@ def test_methods_of_a_base(shape, marked, expected):
         ("from m import $0\n\nx = first(second)\n", "", ["first", "second"]),
         ("from m import $0\n\nx = first(second)\n", "def second(): ...\n", ["second"]),
         ("from m import $0\nx = first(second)\n", "second = 1\nfirst = 2\n", ["first, second", "first", "second"]),
+        ("from m import $0\nx = first(__file__)\n", "", ["first"]),
         ("from m import first, $0\nx = first(second)\n", "", ["second"]),
         ("from m import $0\n'''first'''\nfor x in range(3):\n    print(x, *[])\n", "", []),
     ],
