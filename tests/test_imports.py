@@ -55,7 +55,7 @@ ORDER = {
     "bench": (
         *("harness", "next_edit", "replay", "decode", "models", "quality", "report", "abuse"),
         *("agreement", "demo", "documents", "edit_candidates", "engine_call", "load", "load_http", "own_rows"),
-        *("ratchet", "renames", "rename_latency", "long_files", "member_rows", "names_cost", "server", "silence"),
+        *("kernels", "ratchet", "renames", "rename_latency", "long_files", "member_rows", "names_cost", "server", "silence"),
         *("structured", "team", "typing_reads"),
     ),
 }

@@ -182,10 +182,10 @@ def of_weights(config: ModelConfig, weights: Weights, *, device: str, precision:
     """
     if device != "cpu" and find_spec("triton"):
         from mercury_engine.model.gpu.runtime import GpuRuntime
-        from mercury_engine.model.gpu.weights import is_served
+        from mercury_engine.model.gpu.weights import is_served, prepared
 
         if is_served(config):
-            return GpuRuntime(config, weights, device=device, precision=precision)
+            return GpuRuntime(prepared(config, weights, device=device, dtype=PRECISIONS[precision]), device=device)
     kind = PRECISIONS[precision]
     names = [name for name in weights if not name.endswith(SCALE)]
     moved = {name: torch.tensor(plain(weights, name)).to(device=device, dtype=kind) for name in names}

@@ -13,13 +13,11 @@ import torch
 from torch import Tensor
 
 from mercury_engine.model.batches import PRECISIONS, groups
-from mercury_engine.model.config import ModelConfig, ModelError
-from mercury_engine.model.export import Weights
 from mercury_engine.model.gpu.inputs import Bucket, Inputs, bucket_for, fill, layout
 from mercury_engine.model.gpu.pages import PageCache, PagedForward, PagePool
 from mercury_engine.model.gpu.step import Ways, step
 from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE, chosen_ways
-from mercury_engine.model.gpu.weights import Network, prepared
+from mercury_engine.model.gpu.weights import Network
 from mercury_engine.model.runtime import Choices, Pass, Predictions, Rows
 from mercury_kernels import head
 from mercury_kernels.attention import PAGE, row_tile, splits_for
@@ -66,39 +64,36 @@ class GpuForward:
 
 
 class _Prepared(NamedTuple):
-    """The memory of a bucket's pass, and how to run it. `figures` is where its choices arrive on the host."""
+    """The memory of a bucket's pass on the host, how to start it, and how to run it to its end, which gives the stream
+    of its wanted rows and what was chosen."""
 
     parts: dict[str, np.ndarray]
-    inputs: Inputs
+    start: Callable[[], Tensor]
     run: Callable[[], tuple[Tensor, np.ndarray | None]]
 
 
 class GpuRuntime:
-    """Weights on one GPU in one explicit precision; where they are stored as int8 they stay so.
+    """A network on one GPU.
 
     A forward can be appended until the next one on its cache. The ways are measured at the start unless they are given.
     """
 
     def __init__(
         self,
-        config: ModelConfig,
-        weights: Weights,
+        network: Network,
         *,
         device: str = "cuda",
-        precision: str = "bfloat16",
         batch: int = BATCH,
         ways: Ways | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        if precision not in PRECISIONS:
-            raise ModelError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
-        dtype = PRECISIONS[precision]
-        self.config = config
+        dtype = network.head.norm_D.dtype
+        self.config = network.config
         self.device = device
-        self.precision = precision
+        self.precision = next(name for name, known in PRECISIONS.items() if known == dtype)
         self.batch = batch
-        self._network = prepared(config, weights, device=device, dtype=dtype)
-        self._pool = PagePool(config, device, dtype)
+        self.network = network
+        self._pool = PagePool(network.config, device, dtype)
         self._allowed: tuple[np.ndarray, Tensor] | None = None
         self._graphs: OrderedDict[tuple[Bucket, bool], _Prepared] = OrderedDict()
         self._moves = 0
@@ -115,10 +110,6 @@ class GpuRuntime:
         """The ways in which short passes are computed, and long ones if those differ."""
         named = [f"{ways.products} products, {ways.attention} attention" for ways in self.ways.values()]
         return "; ".join(dict.fromkeys(named))
-
-    @property
-    def network(self) -> Network:
-        return self._network
 
     def cache(self) -> PageCache:
         return PageCache(self._pool)
@@ -154,7 +145,7 @@ class GpuRuntime:
             if figures_4W is not None and one.rows.permitted_V is permitted:
                 choices = Choices(figures_4W[0, own].view(np.int32), *figures_4W[1:, own])
             hints = None if hints_WH is None else hints_WH[own]
-            forwards.append(GpuForward(paged, self._network.head, wanted_WD[own], hints, choices))
+            forwards.append(GpuForward(paged, self.network.head, wanted_WD[own], hints, choices))
             start += count
         return forwards
 
@@ -211,28 +202,37 @@ class GpuRuntime:
         def once() -> Tensor:
             if on_gpu:
                 device.copy_(host, non_blocking=True)
-            wanted_WD, figures = step(self._network, inputs, self._pool.stored_L2SKE, allowed, ways, splits)
+            wanted_WD, figures = step(self.network, inputs, self._pool.stored_L2SKE, allowed, ways, splits)
             if figures is not None:
                 arrived.copy_(figures, non_blocking=True)
             return wanted_WD
 
-        replay = _captured(once, self._memory) if on_gpu and bucket.is_graph else once
+        start = _captured(once, self._memory) if on_gpu and bucket.is_graph else once
 
         def run() -> tuple[Tensor, np.ndarray | None]:
-            wanted_WD = replay()
+            wanted_WD = start()
             if on_gpu:
                 torch.cuda.current_stream().synchronize()
             return wanted_WD, arrived.numpy().copy() if choosing and bucket.wanted else None
 
-        return _Prepared(parts, inputs, run)
+        return _Prepared(parts, start, run)
+
+    def prepare(self, rows: int, columns: int, *, batch: int = 1, ways: Ways | None = None) -> Callable[[], Tensor]:
+        """How to start passes of so many rows behind so many cached columns, to measure them: the caller waits."""
+        made = self._trial(rows, columns, batch, ways)
+        return made.start
+
+    @torch.inference_mode()
+    def _trial(self, rows: int, columns: int, batch: int, ways: Ways | None) -> _Prepared:
+        made = self._made(bucket_for(batch, rows, 0, columns + rows), False, ways)
+        made.parts["lengths_B"][:batch], made.parts["counts_B"][:batch] = columns, rows
+        made.run()
+        return made
 
     @torch.inference_mode()
     def _timed(self, ways: Ways, rows: int, clock: Callable[[], float]) -> float:
         """The seconds of a pass of so many rows on a filled context, the fastest of a few."""
-        columns = min(1024, self.config.context // 2)
-        made = self._made(bucket_for(1, rows, 0, columns + rows), False, ways)
-        made.parts["lengths_B"][0], made.parts["counts_B"][0] = columns, rows
-        made.run()
+        made = self._trial(rows, min(1024, self.config.context // 2), 1, ways)
         times = []
         for _ in range(5):
             started = clock()

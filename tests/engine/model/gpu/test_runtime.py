@@ -9,10 +9,12 @@ pytest.importorskip("triton")
 
 from mercury_engine.decode.canvas import Canvas, fuse, masked
 from mercury_engine.model.config import TINY as WIDER
-from mercury_engine.model.config import ModelError
 from mercury_engine.model.export import shapes
+from mercury_engine.model.gpu import runtime as module
 from mercury_engine.model.gpu.runtime import GpuRuntime
 from mercury_engine.model.gpu.step import Ways
+from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE
+from mercury_engine.model.gpu.weights import prepared
 from mercury_engine.model.quantize import quantize
 from mercury_engine.model.runtime import Pass
 from mercury_engine.model.torch_runtime import of_weights
@@ -46,7 +48,8 @@ def weights(config, *, int8=False):
 
 def pair(config=TINY, *, ways=OURS, int8=False, batch=4):
     given = weights(config, int8=int8)
-    ours = GpuRuntime(config, given, device=DEVICE, precision="float32", ways=ways, batch=batch)
+    network = prepared(config, given, device=DEVICE, dtype=torch.float32)
+    ours = GpuRuntime(network, device=DEVICE, ways=ways, batch=batch)
     return ours, of_weights(config, given, device=DEVICE, precision="float32")
 
 
@@ -187,10 +190,25 @@ def test_a_pool_that_grows_keeps_what_it_holds():
     check_close(ours.forward(rows, cache).logits_WV, theirs.forward(rows, reference).logits_WV)
 
 
-def test_what_is_in_use_has_a_name():
-    assert pair()[0].name == "triton products, triton attention"
+def test_what_is_in_use_is_said():
+    runtime, _ = pair()
+    assert (runtime.name, runtime.precision) == ("triton products, triton attention", "float32")
 
 
-def test_an_unknown_precision_is_refused():
-    with pytest.raises(ModelError, match="not one of"):
-        GpuRuntime(TINY, weights(TINY), device=DEVICE, precision="int3", ways=OURS)
+def test_the_ways_are_measured_at_the_start(monkeypatch):
+    """By whole passes: the fastest of several, by the clock."""
+    network = prepared(TINY, weights(TINY), device=DEVICE, dtype=torch.float32)
+    ticks = iter([0, 5, 10, 13, 20, 24, 30, 39, 40, 49])
+
+    def measured(timed, clock):
+        assert timed(THEIRS, 3, clock) == 3
+        return {KEYSTROKE: THEIRS, CHUNK: OURS}
+
+    monkeypatch.setattr(module, "chosen_ways", measured)
+    runtime = GpuRuntime(network, device=DEVICE, clock=lambda: next(ticks))
+    assert runtime.name == "torch products, torch attention; triton products, triton attention"
+
+
+def test_a_pass_can_be_started_to_be_measured():
+    runtime, _ = pair(ways=THEIRS)
+    assert runtime.prepare(3, 5)().shape == (0, TINY.width)

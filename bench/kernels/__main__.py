@@ -1,0 +1,5 @@
+"""`python -m bench.kernels`."""
+
+from bench.kernels.command import main
+
+main()

@@ -1,0 +1,179 @@
+"""Whole passes of a model on a GPU: one in a graph, an answer behind a keystroke, many sessions, and what they cost."""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench.kernels.clock import replayed_us
+from mercury_engine.decode.canvas import Canvas, fuse, masked
+from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.gpu.pages import PageCache
+from mercury_engine.model.gpu.runtime import GpuRuntime
+from mercury_engine.model.gpu.weights import Layer, Network, weight_bytes
+from mercury_engine.model.network import rotations
+from mercury_engine.model.runtime import Pass
+from mercury_engine.tokens.hints import HINTS
+from mercury_engine.tokens.prefix import HintedPrefix
+from mercury_engine.tokens.vocabulary import PAD
+from mercury_kernels.head import Head
+from mercury_kernels.linear import Weight
+
+__all__ = ["DREAM", "answer_ms", "cost", "pass_bytes", "pass_us", "random_network", "together"]
+
+DREAM = ModelConfig(
+    name="dream-7b",
+    width=3584,
+    layers=28,
+    heads=28,
+    kv_heads=4,
+    head_width=128,
+    feed_forward=18_944,
+    vocabulary=152_064,
+    context=2048,
+    qk_norm=False,
+    qkv_bias=True,
+    tied=False,
+    rope_theta=1e6,
+)
+
+CANVAS = 32
+ROUNDS = 30
+
+
+def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.bfloat16) -> Network:
+    """Random weights made where they are needed: times are real, answers are not."""
+    random = torch.Generator(device).manual_seed(0)
+
+    def normal(*size: int) -> Tensor:
+        return torch.randn(size, generator=random, device=device, dtype=dtype).mul_(0.02)
+
+    def weight(outer: int, inner: int) -> Weight:
+        return normal(outer, inner), None
+
+    width, fed = config.width, config.feed_forward
+    queries, keys = config.heads * config.head_width, config.kv_heads * config.head_width
+
+    def ones(size: int) -> Tensor:
+        return torch.ones(size, device=device, dtype=dtype)
+
+    def layer() -> Layer:
+        return Layer(
+            ones(width),
+            weight(queries + 2 * keys, width),
+            normal(queries + 2 * keys) if config.qkv_bias else None,
+            (ones(config.head_width), ones(config.head_width)) if config.qk_norm else None,
+            weight(width, queries),
+            None,
+            ones(width),
+            weight(2 * fed, width),
+            None,
+            weight(width, fed),
+            None,
+            None,
+        )
+
+    table = normal(config.vocabulary * (1 + HINTS if config.hints else 1), width)
+    head = (table[: config.vocabulary], None) if config.tied else weight(config.vocabulary, width)
+    trust = normal(HINTS, width) if config.hints else None
+    turned = rotations(torch.arange(config.context, device=device)[None], config)
+    halves = tuple(part[0, 0, :, : config.head_width // 2].contiguous() for part in turned)
+    return Network(
+        config,
+        table,
+        tuple(layer() for _ in range(config.layers)),
+        Head(ones(width), head, trust, config.norm_epsilon, pad=PAD),
+        halves,
+    )
+
+
+def pass_bytes(network: Network, columns: int) -> int:
+    """What a pass must read: all weights, and the keys and values of its context."""
+    config = network.config
+    kept = 2 * config.layers * config.kv_heads * config.head_width * columns * network.head.norm_D.element_size()
+    return weight_bytes(network) + kept
+
+
+def pass_us(runtime: GpuRuntime, rows: int, columns: int) -> float:
+    """By the GPU's own clock, without the choice of tokens."""
+    return replayed_us(runtime.prepare(rows, columns))
+
+
+def answer_ms(runtime: GpuRuntime, columns: int, tokens: int) -> float:
+    """From a typed token to an answer of so many tokens on the host: a canvas, then its draft verified and kept."""
+    cache = filled(runtime, columns)
+    permitted = np.ones(runtime.config.vocabulary, bool)
+
+    def once() -> None:
+        cache.truncate(columns)
+        for number in range(2):
+            passing = drafting(cache, permitted) if not number else verifying(cache, tokens, permitted)
+            forward = runtime.forward(passing.rows, cache)
+            _ = forward.logits_WV.choices.ids_W
+            cache.append(forward, range(1 if not number else tokens))
+
+    return median_ms(once)
+
+
+def together(runtime: GpuRuntime, columns: int, sessions: int) -> float:
+    """The milliseconds in which so many sessions draft and verify a canvas each."""
+    caches = [filled(runtime, columns) for _ in range(sessions)]
+    permitted = np.ones(runtime.config.vocabulary, bool)
+
+    def once() -> None:
+        for first in range(0, sessions, runtime.batch):
+            own = caches[first : first + runtime.batch]
+            for cache in own:
+                cache.truncate(columns)
+            drafted = runtime.forwards([drafting(cache, permitted) for cache in own])
+            for cache, forward in zip(own, drafted, strict=True):
+                cache.append(forward, range(1))
+            verified = runtime.forwards([verifying(cache, CANVAS, permitted) for cache in own])
+            for cache, forward in zip(own, verified, strict=True):
+                cache.append(forward, range(CANVAS))
+
+    return median_ms(once, rounds=5)
+
+
+def cost(tokens_a_second: float, dollars_an_hour: float) -> float:
+    """Of a million tokens, in dollars: the GPU's hour over the tokens of an hour."""
+    return dollars_an_hour / (tokens_a_second * 3600) * 1e6
+
+
+def drafting(cache: PageCache, permitted: np.ndarray) -> Pass:
+    return passing(cache, 1, [Canvas(0, masked(CANVAS))], permitted)
+
+
+def verifying(cache: PageCache, tokens: int, permitted: np.ndarray) -> Pass:
+    return passing(cache, tokens, [], permitted)
+
+
+def passing(cache: PageCache, count: int, canvases: list[Canvas], permitted: np.ndarray) -> Pass:
+    length = cache.length + count
+    ids = 64 + np.arange(length) % 256
+    prefix = HintedPrefix.without_hints(ids, np.arange(length))
+    return Pass(fuse(cache.length, prefix, 0, canvases, permitted_V=permitted).rows, cache)
+
+
+def filled(runtime: GpuRuntime, columns: int) -> PageCache:
+    cache = runtime.cache()
+    while cache.length < columns:
+        count = min(256, columns - cache.length)
+        length = cache.length + count
+        prefix = HintedPrefix.without_hints(64 + np.arange(length) % 256, np.arange(length))
+        forward = runtime.forward(fuse(cache.length, prefix, count).rows, cache)
+        cache.append(forward, range(count))
+    return cache
+
+
+def median_ms(once: Callable[[], None], rounds: int = ROUNDS) -> float:
+    once()
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        once()
+        times.append(1000 * (time.perf_counter() - started))
+    return statistics.median(times)
