@@ -164,7 +164,8 @@ def requests(seed: int) -> Iterator[tuple[str, bytes]]:
         file = chosen.choice(FILES)
         text = texts[file]
         at = chosen.randrange(len(text))
-        before, after = text[max(at - BEFORE, 0) : at], text[at : at + AFTER]
+        end = text.find("\n", at) % (len(text) + 1)  # the rest of the line is not typed yet
+        before, after = text[max(at - BEFORE, 0) : at], text[end : end + AFTER]
         yield written(dialect, f"code/{file.name}", before, after)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Edit
 from mercury_ls.code.edits import TextEdit, difference, is_word, same_result
 
-__all__ = ["History"]
+__all__ = ["MAX_HUNKS", "History"]
 
 MAX_HUNKS = 64
 MAX_CHARACTERS = 64 << 10

@@ -13,7 +13,7 @@ from mercury_ls.completion.offers import Answer
 from mercury_ls.web.endpoints import Call
 from mercury_ls.web.schemas import Choice, CompletionRequest, CompletionResponse, Detail, Usage
 from mercury_ls.web.service import Wish, inserted_text
-from mercury_ls.web.text import Text
+from mercury_ls.web.text import Text, near
 
 __all__ = ["MOST_TOKENS", "complete", "cut", "new_id", "text_of", "usage"]
 
@@ -30,6 +30,7 @@ async def complete(call: Call) -> CompletionResponse | AsyncGenerator[Completion
     text = Text(body.path, body.prompt + (body.suffix or ""), len(body.prompt), body.language)
     if asked is not None:
         text = Text(asked.path, asked.prefix + asked.suffix, len(asked.prefix), body.language, asked.snippets)
+    text = near(text)
     return chunks(call, text, body) if body.stream else await completion(call, text, body)
 
 

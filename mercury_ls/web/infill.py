@@ -10,7 +10,7 @@ from mercury_ls.web.completions import MOST_TOKENS, cut, new_id, usage
 from mercury_ls.web.endpoints import Call
 from mercury_ls.web.schemas import InfillBody
 from mercury_ls.web.service import Wish, inserted_text
-from mercury_ls.web.text import Text
+from mercury_ls.web.text import Text, near
 
 __all__ = ["infill"]
 
@@ -20,7 +20,7 @@ async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
     body: InfillBody = call.body
     before = body.input_prefix + body.prompt
     others = tuple(Snippet(each.filename, each.text) for each in body.input_extra)
-    text = Text(body.path, before + body.input_suffix, len(before), body.language, others)
+    text = near(Text(body.path, before + body.input_suffix, len(before), body.language, others))
     wish = Wish(
         id=new_id(),
         alternatives=int(body.n_cmpl),

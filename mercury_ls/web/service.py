@@ -32,7 +32,7 @@ from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.stats import Kind, Stats, Tally
 from mercury_ls.settings.schema import Settings
 from mercury_ls.web.metrics import Metrics
-from mercury_ls.web.text import Text, language_of, recorded, with_usable_paths
+from mercury_ls.web.text import Text, bounded, language_of, recorded
 
 __all__ = ["Client", "ServedEngine", "Service", "Wish", "inserted_text"]
 
@@ -221,7 +221,7 @@ class Service:
     async def _opened(self, text: Text, client: Client) -> Place:
         """The files of a request as if they were open in an editor, with what was edited last."""
         files = OpenFiles(self.privacy, self.workspace, NoRecorder(), self.clock)
-        text = with_usable_paths(text)
+        text = bounded(text)
         for number, other in enumerate(text.others):
             open_in(files, f"mercury:/{number}/{other.path}", other.path, "", other.text)
         uri = f"mercury:/{text.path}"

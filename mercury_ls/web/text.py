@@ -2,20 +2,23 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Snippet
 from mercury_ls.code.edits import TextEdit, difference
-from mercury_ls.code.history import History
+from mercury_ls.code.history import MAX_HUNKS, History
 from mercury_ls.code.languages import find
 
-__all__ = ["Text", "language_of", "recorded", "with_usable_paths"]
+__all__ = ["Text", "bounded", "language_of", "near", "recorded"]
 
 APART_SECONDS = 10.0
 """Between two edits: nothing is known of when they were made."""
 MOST_LINES = 1 << 16
+LONGEST_TEXT = 1 << 18
+"""Characters."""
 LONGEST_PATH = 1000
 """Characters: names of files may not be longer than 255 bytes, and paths not than 4096."""
 
@@ -32,12 +35,23 @@ class Text(Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
 
 
-def with_usable_paths(text: Text) -> Text:
-    """Strangers choose the paths: none may be one that no system has."""
+def near(text: Text) -> Text:
+    """What a suggestion at the cursor can depend on: whole lines of a text that is longer than most files."""
+    if len(text.text) <= LONGEST_TEXT:
+        return text
+    first = max(text.cursor - LONGEST_TEXT * 3 // 4, 0)
+    start = text.text.find("\n", first, text.cursor) + 1 or first
+    return replace(text, text=text.text[start : text.cursor + LONGEST_TEXT // 4], cursor=text.cursor - start)
+
+
+def bounded(text: Text) -> Text:
+    """With no more of other files than is worth reading, and no path that no system has: strangers choose both."""
+    sizes = accumulate(len(each.text) for each in text.others)
+    others = [each for each, size in zip(text.others, sizes, strict=True) if size <= LONGEST_TEXT]
     return replace(
         text,
         path=usable(text.path),
-        others=tuple(replace(each, path=usable(each.path)) for each in text.others),
+        others=tuple(replace(each, path=usable(each.path)) for each in others),
         edits=tuple(replace(each, path=usable(each.path)) for each in text.edits),
     )
 
@@ -58,6 +72,7 @@ def language_of(text: Text) -> str:
 def recorded(text: Text, now: float) -> History:
     """The history of a session in which these edits were made one after the other."""
     history = History()
+    text = replace(text, edits=text.edits[-MAX_HUNKS:])
     began = now - APART_SECONDS * len(text.edits)
     for number, (path, before, change) in enumerate(changes(text)):
         history.record(path, before, change, began + number * APART_SECONDS)

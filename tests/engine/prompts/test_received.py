@@ -112,3 +112,13 @@ def test_plain_text_asks_for_nothing_else(prompt):
 )
 def test_edits_of_diffs(diff, edits):
     assert list(edits_in(diff, "p")) == edits
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=named)
+def test_a_prompt_of_nothing_but_tokens_is_read_at_once(dialect):
+    """Where reading it were quadratic, this would not come to an end."""
+    for tokens in (*dialect.tokens, "".join(dialect.tokens), "### User Excerpt:\n", 'User edited "a":\n```diff\n'):
+        prompt = tokens * (200_000 // len(tokens))
+        received(prompt)
+        received(f"<|editable_region_start|><|editable_region_end|>{prompt}")
+    edit_in("<|recently_viewed_code_snippet|>\n" * 6_000 + "<|code_to_edit|><|/code_to_edit|>")

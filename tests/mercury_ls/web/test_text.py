@@ -1,7 +1,7 @@
 import pytest
 
 from mercury_engine.api import Edit, Snippet
-from mercury_ls.web.text import Text, language_of, recorded, with_usable_paths
+from mercury_ls.web.text import LONGEST_TEXT, Text, bounded, language_of, near, recorded
 
 NOW = "import os\n\n\ndef total(items):\n    return sum(items)\n"
 
@@ -67,7 +67,23 @@ def test_the_language_of_an_unknown_file_is_that_of_those_around_it(text, langua
 
 
 def test_no_path_is_one_that_no_system_has():
-    found = with_usable_paths(Text("a\0b.py", "", 0, others=(Snippet("x" * 5000 + ".py", ""),)))
+    found = bounded(Text("a\0b.py", "", 0, others=(Snippet("x" * 5000 + ".py", ""),)))
     assert found.path == "ab.py"
     assert len(found.others[0].path) == 1000
     assert found.others[0].path.endswith(".py")
+
+
+def test_no_more_is_read_of_other_files_than_is_worth_it():
+    others = (Snippet("a.py", "a"), Snippet("b.py", "b" * LONGEST_TEXT), Snippet("c.py", "c"))
+    assert bounded(Text("x.py", "", 0, others=others)).others == others[:1]
+
+
+@pytest.mark.parametrize("line", ["x = 1\n", "x" * 100])
+def test_of_a_long_text_what_is_around_the_cursor_is_read(line):
+    whole = line * (LONGEST_TEXT * 4 // len(line))
+    cursor = len(whole) // 2
+    found = near(Text("a.py", whole, cursor))
+    assert LONGEST_TEXT // 2 < len(found.text) <= LONGEST_TEXT
+    assert found.text[: found.cursor] == whole[cursor - found.cursor : cursor]
+    assert whole[cursor:].startswith(found.text[found.cursor :])
+    assert near(Text("a.py", "short", 2)) == Text("a.py", "short", 2)

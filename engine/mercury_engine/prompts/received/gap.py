@@ -1,7 +1,6 @@
 """The gap in a prompt that has the tokens of a fill-in-the-middle model."""
 
 import re
-from functools import cache
 
 from mercury_engine.api import Snippet
 from mercury_engine.prompts.dialects import DIALECTS, Dialect
@@ -14,11 +13,10 @@ PLACE = re.compile(r"\{(prefix|suffix)\}")
 
 def gap_in(prompt: str) -> Gap | None:
     """By the dialect of which the prompt has the most tokens: several have the same ones around a gap."""
-    found = [(dialect, match) for dialect in DIALECTS if (match := _shape_of(dialect).search(prompt))]
+    found = [(dialect, parts) for dialect in DIALECTS if (parts := _parts(dialect, prompt))]
     if not found:
         return None
-    dialect, match = max(found, key=lambda each: sum(token in prompt for token in each[0].tokens))
-    head, prefix = prompt[: match.start()], match["prefix"]
+    dialect, (head, prefix, suffix) = max(found, key=lambda each: sum(token in prompt for token in each[0].tokens))
     files = _sections(dialect, head)
     if not files and prefix.startswith(opener := dialect.file.partition("{path}")[0]) and len(opener) > 1:
         files = _sections(dialect, prefix)  # all that comes before the cursor is one text
@@ -27,15 +25,20 @@ def gap_in(prompt: str) -> Gap | None:
         path, _, prefix = prefix.partition("\n")
         files = [*files[:-1], (path, "")]
     *others, (path, _) = files or [("", "")]
-    return Gap(prefix, match["suffix"], path, tuple(Snippet(*each) for each in others if each[1].strip()))
+    return Gap(prefix, suffix, path, tuple(Snippet(*each) for each in others if each[1].strip()))
 
 
-@cache
-def _shape_of(dialect: Dialect) -> re.Pattern[str]:
-    """The prompt of one file as a regular expression."""
-    parts = PLACE.split(dialect.alone)
-    shape = "".join(f"(?P<{part}>.*?)" if number % 2 else re.escape(part) for number, part in enumerate(parts))
-    return re.compile(shape + r"\Z", re.DOTALL)
+def _parts(dialect: Dialect, prompt: str) -> tuple[str, str, str] | None:
+    """What stands before the tokens, the prefix and the suffix. In a long prompt of nothing but tokens, too, each is
+    looked for once."""
+    opened, _, between, _, closed = PLACE.split(dialect.alone)
+    if not prompt.endswith(closed):
+        return None
+    head, found, rest = prompt.removesuffix(closed).partition(opened)
+    first, parted, second = rest.rpartition(between)
+    if not (found and parted):
+        return None
+    return (head, second, first) if dialect.suffix_first else (head, first, second)
 
 
 def _sections(dialect: Dialect, text: str) -> list[tuple[str, str]]:

@@ -9,11 +9,8 @@ from mercury_engine.prompts.received.parts import Region, edits_in, marked
 __all__ = ["edit_in"]
 
 PATH = re.compile(r"<\|current_file_content\|>\s*current_file_path: ([^\n]*)\n")
-SNIPPET = re.compile(
-    r"<\|(recently_viewed_code_snippet)\|>\ncode_snippet_file_path: (?P<path>[^\n]*)\n(?P<text>.*?)\n?<\|/\1\|>",
-    re.DOTALL,
-)
-HISTORY = re.compile(r"<\|edit_diff_history\|>\n(.*?)\n?<\|/edit_diff_history\|>", re.DOTALL)
+SNIPPET, SNIPPET_PATH = "recently_viewed_code_snippet", "code_snippet_file_path: "
+HISTORY = "edit_diff_history"
 
 
 def edit_in(message: str) -> Region | None:
@@ -28,7 +25,7 @@ def edit_in(message: str) -> Region | None:
     after = tail.partition(FILE)[0].removeprefix("\n").removesuffix("\n")
     if after and not after.startswith("\n"):
         after = "\n" + after  # some write a line feed of their own after the region, and some do not
-    history = HISTORY.search(message)
+    history = message.partition(f"<|{HISTORY}|>\n")[2].partition(f"<|/{HISTORY}|>")[0]
     return Region(
         path[1] if path else "",
         before + old + after,
@@ -36,6 +33,11 @@ def edit_in(message: str) -> Region | None:
         len(before) + len(old),
         len(before) + cursor,
         lambda new: NOTHING if new == old else f"{FENCE}\n{new}\n{FENCE}",
-        tuple(Snippet(found["path"], found["text"]) for found in SNIPPET.finditer(message)),
-        tuple(edits_in(history[1])) if history else (),
+        tuple(map(_snippet, message.split(f"<|{SNIPPET}|>\n")[1:])),
+        tuple(edits_in(history)),
     )
+
+
+def _snippet(said: str) -> Snippet:
+    path, _, text = said.partition(f"<|/{SNIPPET}|>")[0].removeprefix(SNIPPET_PATH).partition("\n")
+    return Snippet(path, text.removesuffix("\n"))

@@ -1,7 +1,6 @@
 """The region in a prompt for one of Zed's next-edit models."""
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 
@@ -25,8 +24,7 @@ from mercury_engine.prompts.received.parts import Region, edits_in, marked
 
 __all__ = ["region_in"]
 
-EXCERPT = re.compile(r"### User Excerpt:\s*```([^\n]*)\n(.*)\n```", re.DOTALL)
-EVENT = re.compile(r'User edited "([^"\n]*)":\n+```diff\n(.*?)\n```', re.DOTALL)
+EXCERPT, EVENT, FENCE = "### User Excerpt:", 'User edited "', "```"
 HISTORY = "edit_history"
 ELLIPSIS = "\n..."
 
@@ -41,15 +39,19 @@ def region_in(prompt: str) -> Region | None:
 
 def _between_marks(prompt: str) -> Region | None:
     """Zeta 1: the line feeds beside the marks are the format's own."""
-    events, excerpt = prompt.partition("### User Excerpt:")[0], EXCERPT.search(prompt)
-    if excerpt is None:
-        return None
-    before, _, rest = excerpt[2].partition(START)
+    events, _, excerpt = prompt.partition(EXCERPT)
+    path, _, body = excerpt.lstrip().removeprefix(FENCE).partition("\n")
+    before, _, rest = body.rpartition(f"\n{FENCE}")[0].partition(START)
     inside, _, after = rest.partition(END)
     old, cursor = marked(inside.removeprefix("\n").removesuffix("\n"), CURSOR_HERE)
     before = before.removeprefix(f"{START_OF_FILE}\n")
-    edits = chain.from_iterable(edits_in(diff, path) for path, diff in EVENT.findall(events))
-    return _region(excerpt[1], before, old, after, cursor, _answered_between_marks, edits=tuple(edits))
+    edits = chain.from_iterable(map(_event, events.split(EVENT)[1:]))
+    return _region(path, before, old, after, cursor, _answered_between_marks, edits=tuple(edits))
+
+
+def _event(said: str) -> Iterator[Edit]:
+    path, _, rest = said.partition('":')
+    return edits_in(rest.partition(f"{FENCE}diff\n")[2].partition(f"\n{FENCE}")[0], path)
 
 
 def _answered_between_marks(new: str) -> str:
