@@ -154,7 +154,7 @@ def places(snapshot: Snapshot) -> Iterator[Place]:
     nodes = [snapshot.tree.root_node] if snapshot.tree else []
     while nodes:
         node = nodes.pop()
-        nodes += node.named_children
+        nodes += [child for child in node.named_children if child.type != "attribute_item"]
         if node.type in NAMES and not node.named_child_count and (role := role_of(node)):
             at = snapshot.offset_of_byte(node.start_byte)
             if syntax.inside(snapshot, at) is None:

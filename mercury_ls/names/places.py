@@ -12,7 +12,7 @@ from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.modules import family
 from mercury_ls.names.known import Ask
 
-__all__ = ["Place", "asked", "at_cursor", "given", "near", "uses"]
+__all__ = ["Place", "asked", "at_cursor", "given", "may_bind_behind", "near", "uses"]
 
 MOST_NEAR = 8
 NEAR_LINES = 40
@@ -129,6 +129,16 @@ def opening_before(text: str, offset: int) -> int | None:
             if closed.pop() != letter:
                 return None
     return None
+
+
+def may_bind_behind(text: str, offset: int) -> bool:
+    """Whether a comprehension may be written here, whose names are bound behind their first use."""
+    inside: int | None = offset
+    while (inside := opening_before(text, inside)) is not None:
+        is_call = text[inside] == "(" and bool(RECEIVER.search(text[max(0, inside - LONGEST_HEADER) : inside]))
+        if not is_call or "," not in text[inside:offset]:
+            return True
+    return False
 
 
 def given(snapshot: Snapshot, place: Place, offset: int) -> tuple[int, frozenset[str]]:

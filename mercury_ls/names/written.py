@@ -19,7 +19,7 @@ from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project, family
 from mercury_ls.names.builtin import builtin_names
 from mercury_ls.names.known import Known, Name
-from mercury_ls.names.places import Place
+from mercury_ls.names.places import Place, may_bind_behind
 
 __all__ = ["KEYWORDS", "Index", "Written"]
 
@@ -67,6 +67,8 @@ class Index(Protocol):
 
     def used(self, module: str, of: str, near: str) -> list[Used]: ...
 
+    def modules(self, near: str) -> list[str]: ...
+
     def read(self, path: str) -> str | None: ...
 
     def exists(self, path: str) -> bool: ...
@@ -85,6 +87,9 @@ class NoIndex:
         return ()
 
     def used(self, module: str, of: str, near: str) -> list[Used]:
+        return []
+
+    def modules(self, near: str) -> list[str]:
         return []
 
     def read(self, path: str) -> str | None:
@@ -121,7 +126,8 @@ class Written:
         self._declared: dict[str, tuple[Declared, ...]] = {}
         self._modules: dict[tuple[str, str], str | None] = {}
         self._uses: dict[tuple[str, str], list[Used]] = {}
-        """All three as they were when a text was last read."""
+        self._outermost: dict[str, list[str]] = {}
+        """All as they were when a text was last read."""
 
     def reading(self, snapshot: Snapshot, offset: int) -> Iterator[None]:
         """Read the whole file, if it has changed, in steps of milliseconds. The cursor is at the offset."""
@@ -171,8 +177,11 @@ class Written:
             found.setdefault(each.name, named(each))
         for name, kind in builtin_names(language.id).items():
             found.setdefault(name, Name(name, kind))
-        is_whole = language.id == "python" and not STARRED.search(snapshot.text)
-        return Known(tuple(found.values()), complete=is_whole)
+        if language.id == "rust":
+            for name in self._modules_used(snapshot.path):
+                found.setdefault(name, Name(name, "module"))
+        is_open = language.id != "python" or STARRED.search(snapshot.text) is not None
+        return Known(tuple(found.values()), complete=not is_open and not may_bind_behind(snapshot.text, offset))
 
     def at(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
         """What is known of a place at or near the cursor, which is at the offset."""
@@ -214,12 +223,14 @@ class Written:
         """The names that the module at an import statement declares at its top."""
         path = self._module(snapshot, place.receiver)
         found = {each.name: named(each) for each in self._declared_in(path) if not each.owner} if path else {}
-        for used in self._used_of(place.receiver, "", snapshot.path) if place.receiver else ():
+        if not place.receiver and family(snapshot.path) != "javascript":
+            return Known(tuple(Name(name, "module") for name in self._modules_used(snapshot.path)), complete=False)
+        for used in self._used_of(place.receiver, "", snapshot.path):
             found.setdefault(used.name, Name(used.name, used.kind))
         return Known(tuple(found.values()), complete=False)
 
     def _forget_others(self) -> None:
-        for known in (self._declared, self._modules, self._uses):
+        for known in (self._declared, self._modules, self._uses, self._outermost):
             known.clear()
 
     def _file(self, snapshot: Snapshot) -> File:
@@ -247,6 +258,14 @@ class Written:
             return []
         module, of = (known.module, known.original) if known is not None else ("", parts[0])
         return self._used_of(module, of, snapshot.path)
+
+    def _modules_used(self, near: str) -> list[str]:
+        """The outermost modules from which other files import something."""
+        key = family(near)
+        if key not in self._outermost:
+            parts = (JOINTS.split(each)[0].partition("/")[0] for each in self._index.modules(near))
+            self._outermost[key] = [each for each in dict.fromkeys(parts) if each.isidentifier()]
+        return self._outermost[key]
 
     def _used_of(self, module: str, of: str, near: str) -> list[Used]:
         if (module, of) not in self._uses:

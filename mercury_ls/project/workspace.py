@@ -232,6 +232,13 @@ class Workspace:
         own = self._files[near].used if near in self._files else ()
         return [each for each, count in found.most_common(MOST_USED) if count > 1 or each not in own]
 
+    def modules(self, near: str) -> list[str]:
+        """From which modules files of the same language import something."""
+        family = family_of(near)
+        return list(
+            dict.fromkeys(module for (of, module, _), used in self._used.items() if of == family and module and used)
+        )
+
     def mentioning(self, wanted: Iterable[frozenset[str]], near: str) -> list[str]:
         """The files of the same language that contain all names of one of these sets, nearest first."""
         sums = [[crc32(name.encode()) for name in names] for names in wanted]

@@ -100,6 +100,8 @@ async def test_members(check, path, marked, expected):
     [
         ("shop/a.py", "import os\ndef f(a):\n    b = 1\n    return $0\n", "os f a b len print", True),
         ("shop/a.py", "def f(a):\n    return g(a, $0\n\ndef g(): ...\n", "f g a -os", True),
+        ("shop/a.py", "def f(a):\n    return g($0\n", "f a", False),
+        ("shop/a.py", "x = [g(a, $0\n", "x", False),
         ("shop/a.py", "def f(a):\n    b = 1\n    $0\n", "f a b", True),
         ("shop/a.py", "from os.path import *\nx = $0\n", "x len", False),
         (
@@ -144,6 +146,7 @@ async def test_arguments(check, path, marked, expected):
         ("shop/a.py", "from shop.cart import $0\n", "Base Cart -note"),
         ("shop/a.py", "from shop.cart import (\n    Base,\n    Ca$0\n)\n", "Cart -Base"),
         ("shop/a.py", "from typing import $0\n", "Any"),
+        ("shop/a.py", "import $0\n", "requests typing"),
         ("shop/a.py", "from shop.secret import $0\n", ""),
         ("src/a.ts", 'import { $0 } from "./shape";\n', "Shape Color"),
         ("src/a.ts", 'import { $0 } from "zod";\n', "z"),
