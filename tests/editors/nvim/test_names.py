@@ -110,16 +110,24 @@ def beside(served):
     return start
 
 
-def write_dot(editor) -> None:
+def command(name: str) -> list[str]:
+    program, *rest = SERVERS[name]
+    path = Path(sys.executable).with_name(program)
+    if not path.exists():
+        pytest.skip(f"{program} is not here; `pip install -e '.[editors]'` brings it")
+    return [str(path), *rest]
+
+
+def write_behind(editor, key: str = ".") -> None:
     editor.keys("G")
     editor.press("A", "i")
-    editor.type(".")
+    editor.type(key)
 
 
-def again(editor) -> None:
+def again(editor, key: str = ".") -> None:
     editor.keys("<BS>")
-    editor.until(lambda: not editor.text.endswith("."), "the dot to go")
-    editor.type(".")
+    editor.until(lambda: not editor.text.endswith(key), f"{key} to go")
+    editor.type(key)
 
 
 def suggest(editor, text: str) -> None:
@@ -130,13 +138,9 @@ def suggest(editor, text: str) -> None:
 @copying
 @pytest.mark.parametrize("name", SERVERS)
 def test_a_name_that_only_another_server_knows_is_suggested(beside, name):
-    program, *rest = SERVERS[name]
-    path = Path(sys.executable).with_name(program)
-    if not path.exists():
-        pytest.skip(f"{program} is not here; `pip install -e '.[editors]'` brings it")
-    editor, journal = beside(NEWEST, [str(path), *rest])
-    editor.until(lambda: editor.lua(READY), f"{program} to answer")
-    write_dot(editor)
+    editor, journal = beside(NEWEST, command(name))
+    editor.until(lambda: editor.lua(READY), f"{name} to answer")
+    write_behind(editor)
     known = editor.until(lambda: journal.known(lambda: again(editor)), "an answer")
     assert "weigh" in [item["name"] for item in known["items"]]
     suggest(editor, "weigh")
@@ -147,10 +151,20 @@ def test_a_name_that_only_another_server_knows_is_suggested(beside, name):
 
 
 @copying
+@pytest.mark.parametrize("name", SERVERS)
+def test_of_a_call_the_parameters_are_known(beside, name):
+    editor, journal = beside(NEWEST.removesuffix("([Basket()])"), command(name))
+    editor.until(lambda: editor.lua(READY), f"{name} to answer")
+    write_behind(editor, "(")
+    known = editor.until(lambda: journal.known(lambda: again(editor, "(")), "an answer")
+    assert [label.partition(":")[0] for label in known["signature"]["parameters"]] == ["items"]
+
+
+@copying
 @pytest.mark.parametrize("answer", ["hang", "die", 5, {"items": 5}, NONSENSE, {"items": NONSENSE}])
 def test_nothing_waits_for_a_server_that_hangs_dies_or_answers_nonsense(beside, served, answer):
     editor, journal = beside(WRITTEN, other(served.folder, completion=answer))
-    write_dot(editor)
+    write_behind(editor)
     editor.shows("extend([])")
     editor.type("ex")
     editor.shows("tend([])")
@@ -160,7 +174,7 @@ def test_nothing_waits_for_a_server_that_hangs_dies_or_answers_nonsense(beside, 
     if answer in ("hang", "die"):
         assert order.index("suggested") < order.index("answered")
         assert "error" in journal.answers()[0]
-    write_dot(editor)
+    write_behind(editor)
     editor.shows("")
 
 
@@ -168,7 +182,7 @@ def test_nothing_waits_for_a_server_that_hangs_dies_or_answers_nonsense(beside, 
 def test_no_server_is_asked_if_the_setting_is_off(beside, served):
     served.lua("vim.lsp.config('mercury', { init_options = { context = { analysed_names = false } } })")
     editor, journal = beside(WRITTEN, other(served.folder, completion=[{"label": "append"}]))
-    write_dot(editor)
+    write_behind(editor)
     editor.shows("extend([])")
     assert journal.asked() == []
     assert "textDocument/completion" not in (served.folder / "other.jsonl").read_text(encoding="utf-8")

@@ -141,7 +141,7 @@ function M.answer(_, params, context)
     return {
       textDocument = vim.lsp.util.make_text_document_params(buf),
       position = { line = row, character = vim.str_utfindex(line, other.offset_encoding, column, false) },
-      context = { triggerKind = INVOKED, isRetrigger = params.signature and false or nil },
+      context = params.signature and { triggerKind = INVOKED, isRetrigger = false } or { triggerKind = INVOKED },
     }
   end
 
