@@ -137,11 +137,10 @@ def test_precision_is_of_what_is_shown_and_stands_beside_how_often_that_is():
 
 
 def test_a_beginning_is_right_if_the_true_text_begins_with_it():
-    whole = RowAnswer(shown="ye", silence="", answer="ye", p_accept=1.0, cost=None)
-    beginning = replace(whole, whole=False)
-    found = [answered("set", "us", row("$0", "yes"), each, None) for each in (whole, beginning)]
-    assert [each.right for each in found] == [False, True]
-    assert (figures(found)["right_when_shown"][0], figures(found)["begins_when_shown"][0]) == (0.0, 1.0)
+    given = [RowAnswer(shown=text, silence="", answer=text, p_accept=1.0, cost=None) for text in ("ye", "yet")]
+    found = [answered("set", "us", row("$0", "yes"), each, None) for each in given]
+    assert [each.right for each in found] == [True, False]
+    assert (figures(found)["right_when_shown"][0], figures(found)["begins_when_shown"][0]) == (0.0, 0.5)
     assert figures(found)["ece"] == 0.5
 
 
