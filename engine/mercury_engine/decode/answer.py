@@ -16,6 +16,10 @@ from mercury_engine.tokens.vocabulary import EOM
 __all__ = ["NOTHING_CARRIED", "Carried", "DecodedAnswer", "HoleAnswer", "Presentation"]
 
 
+UNSURE = 0.1
+"""Of an answer that has no likely start as many words are left, for those who ask, as are together this likely."""
+
+
 class DecodedAnswer(Struct, frozen=True):
     """Tokens with their probabilities; `complete` if the last one ends the answer. `names` were chosen among those that
     exist."""
@@ -108,7 +112,7 @@ class Presentation(Struct, frozen=True):
         likely = [start for start in self._starts(answer, decoded, least) if start.p_accept >= self.bar]
         if likely:
             return max(likely, key=lambda start: start.p_accept * len(start.text))
-        count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, self.bar)))
+        count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, min(self.bar, UNSURE))))
         return self._fill(answer, decoded.start(count), old)
 
     def _starts(self, answer: HoleAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Filled]:
