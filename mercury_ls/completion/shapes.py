@@ -28,7 +28,8 @@ CLASS = re.compile(r"\s*(?:\w+ )*class\b")
 WORD = re.compile(r"[^\W\d]\w*")
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+")
-STRING = re.compile(rf"(?:\b[bfrtuBFRTU]{{1,2}})?(?:{QUOTED.pattern})")
+PREFIX = r"(?:\b[bfrtuBFRTU]{1,2})?"
+STRING = re.compile(rf"{PREFIX}(?:{QUOTED.pattern})")
 BOUND = re.compile(
     r"(?:^[ \t]*|\b(?:as|for|in|const|let|var|mut)\s+|[(,]\s*)([^\W\d]\w*)"
     r"(?=\s*(?::|=(?!=)|,|\)|\?)|\s+in\b|\s+of\b)",
@@ -43,7 +44,8 @@ BINDING = re.compile(
 """What binds names in Python, but for imports."""
 USED = re.compile(r"(?<![\w.])([^\W\d]\w*)\b(?!\s*=[^=])")
 IMPORTS = re.compile(r"^[ \t]*(?:from[^\n]*?\bimport|import)\b(?:[^\n(]*\([^)]{0,2000}\)|[^\n]*)", re.MULTILINE)
-PROSE = re.compile(r"\"{3}.*?\"{3}|'{3}.*?'{3}|#[^\n]*", re.DOTALL)
+DEFINED = re.compile(r"^(?:    |\t)?(?:(?:async )?def |class )?([^\W\d]\w*)", re.MULTILINE)
+PROSE = re.compile(rf"{PREFIX}(?:\"{{3}}.*?\"{{3}}|'{{3}}.*?'{{3}})|#[^\n]*", re.DOTALL)
 OF_SELF = re.compile(r"\b(?:self|this)\.([^\W\d]\w*)")
 SELVES = ("", "self", "cls", "this", "super()")
 
@@ -278,15 +280,6 @@ def passed_on(here: Scene) -> Iterator[str]:
     yield f"{begun[1]}super().{method[1]}({', '.join(given)})"
 
 
-def overriding(here: Scene) -> Iterator[str]:
-    """The parameters that a base has for the method whose name begins."""
-    method = re.match(r"(?:async )?def (\w+)(\(?)", here.head)
-    for body in (body for base in here.bases for body in bodies(here, base)) if method else ():
-        letters = method[1] if method[2] else method[1] + r"\w*"
-        for found in re.finditer(rf"^[ \t]+((?:async )?def {letters})(?=\()", body, re.MULTILINE):
-            yield bracketed(body, found.start(1))
-
-
 def imported(here: Scene) -> Iterator[str]:
     """The names that the file uses and nothing binds: those that the module defines, or any where it is unknown."""
     begun = re.match(r"(from (\S+) import (?:\w+, )*)\w*\Z", here.head)
@@ -294,8 +287,9 @@ def imported(here: Scene) -> Iterator[str]:
         return
     missing, module = unbound(here), here.elsewhere.module(begun[2])
     if module is not None:
-        defined = re.compile(r"^(?:    |\t)?(?:(?:async )?def |class |from \S+ import .*\b)?({})\b", re.MULTILINE)
-        known = [name for name in missing if re.search(defined.pattern.format(name), module, re.MULTILINE)]
+        words = (word for each in IMPORTS.findall(module) for word in WORD.findall(each))
+        defined = {*DEFINED.findall(module), *words}
+        known = [name for name in missing if name in defined]
         missing = known or missing
         if len(known) > 1:
             yield begun[1] + ", ".join(sorted(known))
@@ -364,7 +358,6 @@ def difference(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
 
 SHAPES = {
     "imported": Shape(imported, 0.85, 0.39),
-    "overriding": Shape(overriding, 0.5, 0.5),
     "stored": Shape(stored, 0.5, 0.06),
     "arguments": Shape(arguments, 0.42, 0.17),
     "passed_on": Shape(passed_on, 0.87, 0.1),
