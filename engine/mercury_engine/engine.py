@@ -19,6 +19,7 @@ from mercury_engine.decode.copy_bias import CopyBias, read_copy_bias
 from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.denoise import UNFORCED, Decoder, Decoding, Forced
 from mercury_engine.decode.drafts import DraftSource
+from mercury_engine.decode.ending import indentation
 from mercury_engine.decode.frames import Frames, slots_of
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Decode, Report
@@ -253,15 +254,16 @@ class MercuryEngine:
     ) -> Callable[..., Decoding]:
         exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed or request.effort == "high" else 0
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
+        margins = [_margin(request, number) for number in range(len(row.holes))]
         sketched = request.effort == "instant"
-        watched = max(SKETCH[span.mode] for span in request.spans) if request.slots else 0
+        watched = max(SKETCH.get(span.mode, 0) for span in request.spans) if request.slots else 0
         names = None if sketched else KnownNames.of(self._decoder.tokenizer, request, row.holes[0].part)
 
         proposals = () if sketched else drafted(self._decoder.tokenizer, request, row.holes[0].part)
 
         def start(forced: Forced = UNFORCED, sources: Sequence[Sequence[DraftSource]] | None = None) -> Decoding:
             tokenizer = self._decoder.tokenizer
-            answers = map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried)
+            answers = map(HoleAnswer, repeat(tokenizer), row.holes, request.spans, limits, carried, margins)
             return Decoding(
                 self._decoder,
                 session,
@@ -320,7 +322,7 @@ class MercuryEngine:
         last = {number: (part, at) for part in parts for at, number in enumerate(part.numbers)}
         for number, (part, at) in last.items():
             answer, decoded = part.search.best.answers[at], part.search.best.decoded(at)
-            text = filled_text(self._decoder.tokenizer, answer.hole, until_end(decoded.ids)[0])
+            text, _ = answer.bounded(filled_text(self._decoder.tokenizer, answer.hole, until_end(decoded.ids)[0]))
             yield PastAnswer.of(_before(asked, number), answer.carried.text + text, complete=decoded.complete)
 
 
@@ -393,9 +395,16 @@ def _before(request: InfillRequest, number: int) -> str:
     return request.windows[span.window].text[: span.start]
 
 
+def _margin(request: InfillRequest, number: int) -> int:
+    """The indentation of the line that a span inserts into."""
+    line = _before(request, number).rpartition("\n")[2]
+    return indentation(line) if _is_insertion(request.spans[number]) else -1
+
+
 def _is_cut(answer: HoleAnswer) -> bool:
     """Whether it ended only because the next anchor follows, with budget left."""
-    return answer.done and not answer.complete and answer.limit == HOLE_STRIDE - 1 < answer.span.budget
+    at_limit = answer.done and not (answer.complete or answer.circles)
+    return at_limit and answer.limit == HOLE_STRIDE - 1 < answer.span.budget
 
 
 def _carry(answer: HoleAnswer, text: str) -> Carried:

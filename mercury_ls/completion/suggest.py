@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from itertools import count
 from typing import Protocol
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from mercury_ls.completion import context, target
 from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.polish import polish
+from mercury_ls.completion.polish import WORSE, polish
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 
@@ -28,6 +29,10 @@ EVERYTHING: tuple[SpanMode, ...] = ("line", "block", "edit")
 MIN_EXPECTED_SAVING = 20.0
 """Keystrokes that an unfinished suggestion must save on average, times the bar: five with the default bar. Nobody
 needs to be told that an `if` comes next."""
+
+
+SEARCHED = 4
+"""Other answers that effort *high* asks for until one parses."""
 
 
 class Infill(Protocol):
@@ -79,7 +84,9 @@ async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
         return
     answer = NO_DRAFT
     found: list[Offer] = []
-    for seed in range(question.alternatives):
+    for seed in count():
+        if seed >= question.alternatives and not goes_on(question, answer, found, seed):
+            break
         async with aclosing(engine.infill(request(question, span, seed))) as drafts:
             async for draft in drafts:
                 answer = answered(question, span, draft)
@@ -87,6 +94,11 @@ async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
                     yield answer
         found += [each for each in answer.offers if each.edits not in [other.edits for other in found]]
     yield best(answer, found)
+
+
+def goes_on(question: Question, answer: Answer, found: list[Offer], seed: int) -> bool:
+    """Whether other answers are tried until one parses: at effort *high*, and only while none does."""
+    return question.effort == "high" and not found and answer.silence == WORSE and seed <= SEARCHED
 
 
 def where(question: Question) -> Target | Silence:

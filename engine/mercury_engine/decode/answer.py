@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from msgspec import Struct
 
 from mercury_engine.api import Filled, Span
 from mercury_engine.decode.choice import Choice
 from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names, confident
+from mercury_engine.decode.ending import inside, once
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.tokens.layout import Hole, filled_text, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -46,10 +48,21 @@ NOTHING_CARRIED = Carried()
 
 
 class HoleAnswer:
-    """Grows token by token until it ends, its line ends, or it reaches the limit."""
+    """Grows token by token until it ends, its line ends, code follows that is outside of it, it goes round in circles,
+    or it reaches the limit.
+
+    Of an insertion, `margin` is the indentation of its line; lines that are indented less are outside of it. It is -1
+    for text that replaces other text, which may do anything.
+    """
 
     def __init__(
-        self, tokenizer: Tokenizer, hole: Hole, span: Span, limit: int, carried: Carried = NOTHING_CARRIED
+        self,
+        tokenizer: Tokenizer,
+        hole: Hole,
+        span: Span,
+        limit: int,
+        carried: Carried = NOTHING_CARRIED,
+        margin: int = -1,
     ) -> None:
         self.hole = hole
         self.span = span
@@ -60,11 +73,13 @@ class HoleAnswer:
         self.complete = False
         self.proposed = False
         """Whether it begins with a proposal, whose first token stands for how likely that is right."""
+        self.circles = False
+        self._margin = margin
         self._tokenizer = tokenizer
 
     @property
     def done(self) -> bool:
-        return self.complete or len(self.choices) >= self.limit
+        return self.complete or self.circles or len(self.choices) >= self.limit
 
     @property
     def ids(self) -> list[int]:
@@ -78,6 +93,15 @@ class HoleAnswer:
         self.choices.append(choice)
         self.typed = self._tokenizer.remaining(self.typed, choice.token)
         self.complete = self.ends(choice.token)
+        if not self.complete and self._margin >= 0:
+            text = filled_text(self._tokenizer, self.hole, self.ids)
+            kept, self.complete = self.bounded(text)
+            self.circles = kept != text and not self.complete
+
+    def bounded(self, text: str) -> tuple[str, bool]:
+        """The part of a text that belongs to the answer, and whether code follows that does not."""
+        kept = inside(text, self._margin)
+        return (kept, True) if kept != text else (once(text) if self._margin >= 0 else text, False)
 
     def ends(self, token: int) -> bool:
         ends_line = self.span.mode == "line" and b"\n" in self._tokenizer.token_bytes[token]
@@ -124,22 +148,35 @@ class Presentation(Struct, frozen=True):
 
     def text(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
         """What these tokens add to the carried text: whole characters, in line mode up to the end of the line."""
+        return self._bounded(answer, ids)[0]
+
+    def _bounded(self, answer: HoleAnswer, ids: Sequence[int]) -> tuple[str, bool]:
         text = filled_text(self.tokenizer, answer.hole, until_end(ids)[0]).partition("\ufffd")[0]
-        return text.partition("\n")[0].removesuffix("\r") if answer.span.mode == "line" else text
+        if answer.span.mode == "line":
+            text = text.partition("\n")[0].removesuffix("\r")
+        return answer.bounded(text)
 
     def _fill(self, answer: HoleAnswer, decoded: DecodedAnswer, old: str) -> Filled:
         ids, _ = until_end(decoded.ids)
-        text = answer.carried.text + self.text(answer, ids)
-        probabilities = (*answer.carried.probabilities, *decoded.probabilities)
+        (text, is_over), own = self._bounded(answer, ids), decoded.probabilities
+        if is_over:
+            ids = own = own[: self._covering(ids, len((answer.hole.part + text).encode("utf-8", "replace")))]
+        complete = decoded.complete or is_over
+        probabilities = (*answer.carried.probabilities, *own)
         sure = math.prod(probabilities)
         if not answer.proposed:
             before = len(answer.carried.probabilities)
             names = {before + at: name for at, name in decoded.names.items()}
             judge = (old and self.calibration.rewriting) or self.calibration
-            sure = judge.p_accept(probabilities, complete=decoded.complete, names=names)
-        changes = text != old
+            sure = judge.p_accept(probabilities, complete=complete, names=names)
+        text = answer.carried.text + text
         shown = len(answer.carried.probabilities) + len(ids)
-        return Filled(text, probabilities[:shown], sure * changes, decoded.complete)
+        return Filled(text, probabilities[:shown], sure * (text != old), complete)
+
+    def _covering(self, ids: Sequence[int], size: int) -> int:
+        """How many tokens spell the first `size` bytes."""
+        ends = accumulate(len(self.tokenizer.token_bytes[token]) for token in ids)
+        return next((count for count, end in enumerate(ends, 1) if end >= size), len(ids))
 
     def _existing(self, decoded: DecodedAnswer, names: KnownNames) -> DecodedAnswer:
         spelled = self.tokenizer.decode(decoded.ids)

@@ -27,7 +27,7 @@ from mercury_engine.model.runtime import Pass, Passes, Runtime
 from mercury_engine.tokens.layout import Row, until_end
 from mercury_engine.tokens.prefix import HintBuilder, HintedPrefix, common_prefix
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES
+from mercury_engine.tokens.vocabulary import CANVASES, EOM, HOLE_STRIDE, HOLES, MASK
 
 __all__ = ["UNFORCED", "Decoder", "Decoding", "Forced"]
 
@@ -148,6 +148,35 @@ class Decoding:
         yield from self._act(Action(kind, 0.0, draft, size) if drafting and size else Action("verify", 0.0, draft))
         return True
 
+    def denoise(self, size: int, passes: int) -> Passes[None]:
+        """Draft the current answer on a canvas, then what is least sure of it again and again, less each time, seeing
+        all the rest on both sides (mask-predict, Ghazvininejad et al. 2019). Nothing is committed."""
+        while (yield from prefill(self._session, self.prefix, self._decoder.report)):
+            yield
+        cached = self._session.align(self.prefix)
+        anchor = len(self.ids) - cached - 1
+        typed = self.answers[self.number].typed
+        ids, sure = masked(size), np.zeros(size)
+        for left in reversed(range(passes)):
+            unsure = np.argsort(sure[1:], kind="stable")[: size * (left + 1) // passes] + 1
+            unsure = unsure if left + 1 < passes else np.arange(size)
+            inputs = ids.copy()
+            inputs[unsure] = MASK
+            fused = fuse(cached, self.prefix, anchor, [Canvas(anchor, inputs)])
+            forward = yield Pass(fused.rows, self._session.cache)
+            found, probabilities = self._decoder.chooser.slots(fused.slots(forward.logits_WV, 0), typed)
+            ids[unsure], sure[unsure] = found[unsure], probabilities[unsure]
+            self._decoder.report.count("revise", rows=len(fused.rows.ids_R), settled=0)
+            count = len(until_end(ids)[0]) + 1
+            self._canvases[self.number] = DraftSource("canvas", ids[:count], sure[:count])
+            yield
+
+    @property
+    def draft(self) -> tuple[int, ...]:
+        """What the last canvas holds behind the committed tokens."""
+        canvas = self._canvases[self.number]
+        return canvas.proposal().ids if canvas else ()
+
     def decoded(self, number: int) -> DecodedAnswer:
         """The committed tokens of an answer, then the likeliest draft of the rest."""
         answer = self.answers[number]
@@ -181,7 +210,7 @@ class Decoding:
             return None
         if self._has_fresh_canvas():
             return Action("verify", 0.0, self._chained(self._shown_proposal(self.number)))
-        size = max((size for size in self._sizes() if size <= self._watched), default=0)
+        size = self.canvas(self._watched)
         return Action("canvas", 0.0, size=size) if size else None
 
     def _situation(self) -> Situation:
@@ -249,6 +278,10 @@ class Decoding:
         if len(self.answers) > 1:
             room = min(room, HOLE_STRIDE - 1 - count)
         return [size for size in CANVASES if size <= min(room, canvas_for(answer.limit - count))]
+
+    def canvas(self, most: int) -> int:
+        """The largest canvas of at most so many slots that there is room for, 0 if there is none."""
+        return max((size for size in self._sizes() if size <= most), default=0)
 
     def _act(self, action: Action) -> Passes[None]:
         cached = self._session.align(self.prefix)

@@ -1,20 +1,15 @@
 """How each effort searches: one sketch, one verified answer, or the best of several answers."""
 
-from collections.abc import Callable, Collection, Sequence
-
-import numpy as np
+import math
+from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Effort
 from mercury_engine.decode.answer import HoleAnswer
-from mercury_engine.decode.canvas import Canvas, canvas_for, fuse
 from mercury_engine.decode.denoise import Decoder, Decoding, Forced
 from mercury_engine.decode.drafts import DraftSource
-from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.sessions import EngineSession
-from mercury_engine.model.runtime import Pass, Passes
-from mercury_engine.tokens.layout import until_end
+from mercury_engine.model.runtime import Passes
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import CANVASES, EOM, MASK
 
 __all__ = ["HOPELESS", "LOW_TOKENS", "RUNNERS_UP", "SKETCH", "Search", "branches"]
 
@@ -29,8 +24,10 @@ SKETCH = {"line": 16, "block": 32, "edit": 32}
 
 RUNNERS_UP = 2
 ALTERNATIVES = 2
-REVISED = (4, 2)
-"""*high* drafts the least certain quarter of an answer's tokens again, then the least certain half."""
+REVISIONS = 4
+"""Forwards of *high* for a draft that sees itself as a whole: more make it no better."""
+
+LEAST = 1e-9
 
 END = b"\xff"
 """A byte that no text contains: it marks the end of an answer."""
@@ -84,16 +81,15 @@ class Search:
         yield from explore(self.best)
 
     def _improve(self) -> Passes[None]:
-        """Try the likeliest departures, then revisions of the best answer; the most probable answer wins."""
+        """Try the likeliest departures, then a draft that was revised as a whole; the best answer wins."""
         for forced in branches(self.best, self._decoder.tokenizer)[:ALTERNATIVES]:
             yield
             yield from self._compete(forced, "branch")
-        for part in REVISED:
+        yield
+        forced = yield from self._revised()
+        if forced is not None:
             yield
-            forced = yield from self._revised(part)
-            if forced is not None:
-                yield
-                yield from self._compete(forced, "revision")
+            yield from self._compete(forced, "revision")
 
     def _compete(self, forced: Forced, kind: str) -> Passes[None]:
         rival = self.current = self._departing(forced)
@@ -114,32 +110,19 @@ class Search:
             sources.append([DraftSource("branch", ids)])
         return self._start(forced=forced, sources=sources)
 
-    def _revised(self, part: int) -> Passes[Forced | None]:
-        """The answer with the least certain token, with its least certain tokens drafted again.
-
-        Unlike a fresh draft, this one sees the tokens on both sides.
-        """
-        best, decoder = self.best, self._decoder
-        number = min(range(len(best.answers)), key=lambda n: min(_probabilities(best.answers[n])))
-        answer, start = best.answers[number], best.starts[number]
-        weak = _weakest(answer, decoder.tokenizer, part)
-        inputs = _provisional(answer, weak)
-        prefix = best.prefix.upto(start)
-        if not weak or int(prefix.positions_R[-1]) + len(inputs) >= decoder.runtime.config.context:
+    def _revised(self) -> Passes[Forced | None]:
+        """Another draft of a single insertion, which nothing committed has narrowed down."""
+        best = self.best
+        if len(best.answers) > 1 or best.answers[0].hole.old:
             return None
-        while (yield from prefill(self._session, prefix, decoder.report)):
-            yield
-        cached = self._session.align(prefix)
-        canvas = Canvas(start - cached - 1, inputs)
-        fused = fuse(cached, prefix, canvas.anchor, [canvas])
-        forward = yield Pass(fused.rows, self._session.cache)
-        self._session.keep(forward, prefix)
-        decoder.report.count("revise", rows=len(fused.rows.ids_R), settled=0)
-        drafted, _ = decoder.chooser.slots(fused.slots(forward.logits_WV, 0), b"")
-        revised = [int(drafted[i]) if i in weak else token for i, token in enumerate(answer.ids)]
-        before_end, ended = until_end(revised)
-        forced = [*before_end, EOM] if ended else before_end
-        return None if forced == answer.ids else Forced(number, forced)
+        draft = self._start()
+        size = draft.canvas(SKETCH[best.answers[0].span.mode])
+        if not size:
+            return None
+        self.current = draft
+        yield from draft.denoise(size, REVISIONS)
+        self.current = best
+        return Forced(0, draft.draft) if list(draft.draft) != best.answers[0].ids else None
 
 
 def branches(decoding: Decoding, tokenizer: Tokenizer) -> list[Forced]:
@@ -182,27 +165,6 @@ def _is_text(spelled: bytes) -> bool:
 
 
 def _rank(decoding: Decoding) -> tuple[bool, float]:
-    return all(answer.complete for answer in decoding.answers), decoding.probability
-
-
-def _probabilities(answer: HoleAnswer) -> Sequence[float]:
-    return answer.decoded().probabilities
-
-
-def _weakest(answer: HoleAnswer, tokenizer: Tokenizer, part: int) -> set[int]:
-    """The least certain of an answer's tokens, one in `part`, but none that spell the partial word."""
-    typed = len(answer.hole.part.encode("utf-8", "replace"))
-    lengths = np.cumsum([len(tokenizer.token_bytes[token]) for token in answer.ids])
-    free = int(np.searchsorted(lengths, typed)) + 1 if typed else 0
-    places = range(free, min(len(answer.ids), CANVASES[-1]))
-    ranked = sorted(places, key=lambda place: answer.choices[place].probability)
-    return set(ranked[: max(1, len(ranked) // part)])
-
-
-def _provisional(answer: HoleAnswer, weak: Collection[int]) -> np.ndarray:
-    """The answer as a canvas, with masks where it is weak; the rest are ends, or masks if it is incomplete."""
-    size = canvas_for(len(answer.ids))
-    inputs = np.full(size, EOM if answer.complete else MASK, np.int32)
-    inputs[: len(answer.ids)] = answer.ids[:size]
-    inputs[list(weak)] = MASK
-    return inputs
+    """Complete answers first, then the mean log probability of a token: the joint one prefers the shortest."""
+    logs = [math.log(max(choice.probability, LEAST)) for answer in decoding.answers for choice in answer.choices]
+    return all(answer.complete for answer in decoding.answers), sum(logs) / max(1, len(logs))

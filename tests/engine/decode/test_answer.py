@@ -108,3 +108,29 @@ def test_half_a_character_is_not_shown():
     found.add(Choice(first_byte, 0.9))
     presentation = Presentation(TOKENIZER, Calibration(), 0.0)
     assert presentation.show(found, found.decoded(), "").text == "a"
+
+
+def inserted(text, margin):
+    found = HoleAnswer(TOKENIZER, Hole(0, "", []), Span(0, 0, 0, "block"), 64, margin=margin)
+    for token in TOKENIZER.encode(text):
+        if not found.done:
+            found.add(Choice(token, 0.9))
+    return found
+
+
+def test_a_block_is_complete_where_other_code_begins():
+    found = inserted("return a\n\ndef other():\n    pass\n", 4)
+    assert found.complete
+    assert len(found.ids) < len(TOKENIZER.encode("return a\n\ndef other():\n"))
+    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded(), "")
+    assert (filled.text, filled.complete) == ("return a", True)
+    assert len(filled.confidence) == len(TOKENIZER.encode("return a"))
+    assert not inserted("return a\n\n    b\n", 4).done
+    assert not inserted("return a\n\ndef other():\n", -1).done
+
+
+def test_going_round_in_circles_is_no_end_but_nothing_more_is_decoded():
+    found = inserted("    use(one, two)\n" * 9, 4)
+    assert (found.done, found.circles, found.complete) == (True, True, False)
+    filled = Presentation(TOKENIZER, Calibration(), 0.0).show(found, found.decoded(), "")
+    assert (filled.text, filled.complete) == ("    use(one, two)\n", False)

@@ -77,3 +77,48 @@ async def test_a_model_is_asked_only_for_what_it_can_answer():
 async def test_a_model_that_is_not_calibrated_is_corrected_before_the_bar():
     await check("return x", "- unsure: 15% likely", 0.5, complete=True, correction=Correction(shift=-1.75))
     await check("return x", "return x", 0.1, complete=True, correction=Correction(shift=1.75))
+
+
+class SaysInTurn:
+    """One answer for each seed; counts how many were asked for."""
+
+    def __init__(self, *texts: str, p: float = 0.5) -> None:
+        self.asked = 0
+        self._texts = texts
+        self._p = p
+
+    async def infill(self, request):
+        assert request.seed == self.asked
+        self.asked += 1
+        yield Draft(1, (Filled(self._texts[request.seed], (self._p,), self._p, True),), final=True)
+
+
+async def check_search(engine: SaysInTurn, expected: str, asked: int, **known) -> None:
+    """`expected` is what is shown, or "" for nothing, after so many requests."""
+    snapshot, offset = marked("def f(x):\n    $0\n")
+    question = Question(
+        snapshot=snapshot,
+        offset=offset,
+        history=History(),
+        related=Related(snapshot.uri, 1, 0.0),
+        settings=SuggestSettings(),
+        budget=Budget(),
+        session="s",
+        bar=0.25,
+        **known,
+    )
+    *_, last = [answer async for answer in suggest(question, engine)]
+    assert ([offer.edit.text for offer in last.offers] or [""]) == [expected]
+    assert engine.asked == asked
+
+
+async def test_at_effort_high_answers_are_searched_for_one_that_parses():
+    broken = "return x return", "if x x", "return x", "pass"
+    await check_search(SaysInTurn(*broken), "return x", 3, effort="high")
+    await check_search(SaysInTurn(*broken), "", 1, effort="medium")
+    await check_search(SaysInTurn("return x", "pass"), "return x", 1, effort="high")
+    await check_search(SaysInTurn(*["return x return"] * 9), "", 5, effort="high")
+
+
+async def test_an_answer_that_is_too_unlikely_is_not_searched_for_others():
+    await check_search(SaysInTurn("return x return", "pass", p=0.1), "", 1, effort="high")

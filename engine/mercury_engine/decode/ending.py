@@ -1,0 +1,40 @@
+"""Where an inserted text ends although the model goes on: at code outside of it, or where it goes round in circles."""
+
+import re
+
+__all__ = ["indentation", "inside", "once"]
+
+ROUNDS = 3
+SHORTEST_CIRCLE = 24
+"""Characters: a row of zeros may be meant."""
+
+LONGEST_ROUND = 240
+
+WORD = re.compile(r"\w")
+
+
+def indentation(line: str) -> int:
+    return sum(4 if blank == "\t" else 1 for blank in line[: len(line) - len(line.lstrip())])
+
+
+def inside(text: str, margin: int) -> str:
+    """The text up to the first line below its own that is indented less than `margin`."""
+    end = text.find("\n")
+    while end >= 0:
+        start, end_of_line = end + 1, text.find("\n", end + 1)
+        line = text[start:] if end_of_line < 0 else text[start:end_of_line]
+        if line.strip() and indentation(line) < margin:
+            return text[:end].rstrip()
+        end = end_of_line
+    return text
+
+
+def once(text: str) -> str:
+    """Up to the end of the first round, if the text ends with several equal ones."""
+    for size in range(1, min(LONGEST_ROUND, len(text) // ROUNDS) + 1):
+        start = len(text) - size
+        while start > 0 and text[start - 1] == text[start - 1 + size]:
+            start -= 1
+        if len(text) - start >= max(ROUNDS * size, SHORTEST_CIRCLE) and WORD.search(text, start):
+            return text[: start + size]
+    return text
