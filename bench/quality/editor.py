@@ -22,7 +22,18 @@ from mercury_ls.session.wiring import Wiring
 from mercury_ls.settings.schema import Settings
 from mercury_training.rows.fim_rows import FimRow
 
-__all__ = ["AnswerCost", "Contender", "Metered", "NextEditAnswer", "RowAnswer", "complete", "next_edit"]
+__all__ = [
+    "AnswerCost",
+    "Contender",
+    "Metered",
+    "NextEditAnswer",
+    "RowAnswer",
+    "complete",
+    "filled",
+    "last_answer",
+    "next_edit",
+    "opened",
+]
 
 NO_FILE = Path("/nonexistent")
 LONGEST_DEADLINE = 60_000

@@ -21,7 +21,7 @@ from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Report
-from mercury_engine.decode.prefill import prefill
+from mercury_engine.decode.prefill import prefill, reading_bytes, tokens_within
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
@@ -71,9 +71,9 @@ class AutoregressiveEngine:
     >>> engine = open_autoregressive(folder, record, resources)
     >>> *_, last = engine.infill(request)
 
-    `drafting` changes how fast answers come but not which; `memory` is for caches; the bytes of the `weights` are only
-    reported. `report` counts the forwards, and the tokens that they read and settled. With a `talker` it chats; `notes`
-    say what is wrong with the model.
+    `drafting` changes how fast answers come but not which; `memory` is for caches; a prompt that takes more than `room`
+    bytes to read is refused; the bytes of the `weights` are only reported. `report` counts the forwards, and the tokens
+    that they read and settled. With a `talker` it chats; `notes` say what is wrong with the model.
     """
 
     def __init__(
@@ -86,6 +86,7 @@ class AutoregressiveEngine:
         costs: Costs | None = None,
         drafting: bool = True,
         memory: int = CACHE_MEMORY,
+        room: int | None = None,
         weights: int = 0,
         talker: Talker | None = None,
         notes: tuple[str, ...] = (),
@@ -111,7 +112,8 @@ class AutoregressiveEngine:
         costs = costs or meter.start()
         chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
         self._decoder = Decoder(runtime, tokenizer, chooser, costs, Acceptance(), self.report, drafting)
-        self._budget = _prompt_tokens(runtime)
+        self._room = room
+        self._budget = _prompt_tokens(runtime, record)
         self._asking = Asking(record, tokenizer, self._budget)
 
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
@@ -195,6 +197,7 @@ class AutoregressiveEngine:
                 f"{self._record.name}: the prompt has {len(question.ids)} tokens, its context is "
                 f"{self._decoder.runtime.config.context}; lower context.budget_tokens"
             )
+        self._check_room(len(question.ids) + limit)
         runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
         greedy = Decoding(
             self._decoder,
@@ -210,6 +213,17 @@ class AutoregressiveEngine:
         if options:
             given = options[(seed - 1) % len(options)]
             yield Decoding(self._decoder, session, question, limit, given=given, names=names)
+
+    def _check_room(self, tokens: int) -> None:
+        """Before anything of a long prompt is read."""
+        runtime, room = self._decoder.runtime, self._room
+        if room is None or (needed := reading_bytes(runtime, tokens)) <= room:
+            return
+        raise EngineError(
+            f"{self._record.name}: {tokens} tokens take {_mib(needed)} MiB beside the weights, and engine.memory_mb "
+            f"leaves {_mib(room)}: raise it to {_mib(self._weights + needed)}, or lower context.budget_tokens: "
+            f"{tokens_within(runtime, room)} fit"
+        )
 
     def _sources(self, session: EngineSession, question: Question) -> list[DraftSource]:
         """The past answer that the user is typing along with or went back to, and the text that is probably copied."""
@@ -253,7 +267,8 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
         tokenizer,
         record,
         calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
-        memory=max(CACHE_MEMORY, resources.memory - weights),
+        memory=(memory := max(CACHE_MEMORY, resources.memory - weights)),
+        room=memory if resources.memory else None,
         weights=weights,
         talker=talker,
         notes=notes,
@@ -267,9 +282,14 @@ def _read_tokenizer(path: Path) -> PretrainedTokenizer:
     return tokenizer
 
 
-def _prompt_tokens(runtime: Runtime) -> int:
+def _prompt_tokens(runtime: Runtime, record: ModelRecord) -> int:
+    """A record that names a context means all of it."""
     room = runtime.config.context - min(LONGEST_ANSWER, runtime.config.context // 4)
-    return min(room, CPU_PROMPT) if on_cpu(runtime) else room
+    return min(room, CPU_PROMPT) if on_cpu(runtime) and not record.context else room
+
+
+def _mib(size: int) -> int:
+    return -(-size >> 20)
 
 
 def _past_answer(decoding: Decoding) -> PastAnswer:

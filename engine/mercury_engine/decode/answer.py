@@ -148,18 +148,17 @@ class Presentation(Struct, frozen=True):
 
     def text(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
         """What these tokens add to the carried text: whole characters, in line mode up to the end of the line."""
-        return self._bounded(answer, ids)[0]
+        return answer.bounded(self._decoded(answer, ids))[0]
 
-    def _bounded(self, answer: HoleAnswer, ids: Sequence[int]) -> tuple[str, bool]:
+    def _decoded(self, answer: HoleAnswer, ids: Sequence[int]) -> str:
         text = filled_text(self.tokenizer, answer.hole, until_end(ids)[0]).partition("\ufffd")[0]
-        if answer.span.mode == "line":
-            text = text.partition("\n")[0].removesuffix("\r")
-        return answer.bounded(text)
+        return text.partition("\n")[0].removesuffix("\r") if answer.span.mode == "line" else text
 
     def _fill(self, answer: HoleAnswer, decoded: DecodedAnswer, old: str) -> Filled:
         ids, _ = until_end(decoded.ids)
-        (text, is_over), own = self._bounded(answer, ids), decoded.probabilities
-        if is_over:
+        decoded_text, own = self._decoded(answer, ids), decoded.probabilities
+        text, is_over = answer.bounded(decoded_text)
+        if text != decoded_text:
             ids = own = own[: self._covering(ids, len((answer.hole.part + text).encode("utf-8", "replace")))]
         complete = decoded.complete or is_over
         probabilities = (*answer.carried.probabilities, *own)

@@ -39,6 +39,7 @@ HIDDEN = np.float32(-30_000)
 """Added to the score of a hidden column: zero after softmax, finite in every precision."""
 
 COLUMN_STEP = 64
+STEPS = 16
 
 SPARE_ROWS = 8
 
@@ -78,7 +79,7 @@ class OpenvinoCache:
         """Keeps up to one bucket more than needed, so that going back and forth copies nothing."""
         assert 0 <= length <= self.length, "a cache is truncated to at most its length"
         self.length = length
-        if padded_columns(length) + COLUMN_STEP < self.columns:
+        if padded_columns(length) + column_step(length) < self.columns:
             self._resize(padded_columns(length))
 
     @property
@@ -172,6 +173,12 @@ class OpenvinoRuntime:
     def cache(self) -> OpenvinoCache:
         blocks = 2 * self.config.layers * self.config.kv_heads
         return OpenvinoCache(blocks, self.config.head_width, self._type)
+
+    def cache_bytes(self, rows: int) -> int:
+        """The buffer, and the one before it while it grows."""
+        columns = padded_columns(rows)
+        numbers = 2 * self.config.layers * self.config.kv_heads * self.config.head_width
+        return (2 * columns - column_step(rows)) * numbers * np.dtype(STORED[self._type]).itemsize
 
     def forward(self, rows: Rows, cache: OpenvinoCache) -> OpenvinoForward:
         self._check(rows)
@@ -286,8 +293,14 @@ def padded_rows(count: int, before: int = 0) -> int:
     return before if fitting <= before <= fitting + SPARE_ROWS else fitting
 
 
+def column_step(length: int) -> int:
+    """The buckets of columns grow with what is cached, by a sixteenth at most, so that a long text is seldom copied."""
+    return COLUMN_STEP << max(0, (length // (STEPS * COLUMN_STEP)).bit_length() - 1)
+
+
 def padded_columns(length: int) -> int:
-    return max(1, math.ceil(length / COLUMN_STEP)) * COLUMN_STEP
+    step = column_step(length)
+    return max(1, math.ceil(length / step)) * step
 
 
 def _quantised_together(weights: Weights) -> int:

@@ -186,6 +186,10 @@ class Runtime(Protocol):
 
     def cache(self) -> Cache: ...
 
+    def cache_bytes(self, rows: int) -> int:
+        """What keys and values of so many rows take at most, while they are read."""
+        ...
+
     def forward(self, rows: Rows, cache: Cache) -> Forward:
         """Does not change the cache."""
         ...

@@ -102,6 +102,10 @@ class TorchRuntime:
     def cache(self) -> TorchCache:
         return TorchCache(self.model)
 
+    def cache_bytes(self, rows: int) -> int:
+        capacity, config = -(-rows // GROWTH) * GROWTH, self.config
+        return 2 * capacity * config.layers * config.kv_heads * config.head_width * PRECISIONS[self.precision].itemsize
+
     def forward(self, rows: Rows, cache: TorchCache) -> TorchForward:
         (only,) = self._batched([Pass(rows, cache)])
         return only

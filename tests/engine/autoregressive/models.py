@@ -90,6 +90,9 @@ class Scripted:
     def cache(self):
         return ScriptedCache()
 
+    def cache_bytes(self, rows):
+        return 1000 * rows
+
     def forward(self, rows, cache):
         ids = rows.ids_R.tolist()
         assert rows.positions_R.tolist() == list(range(cache.length, cache.length + len(ids)))

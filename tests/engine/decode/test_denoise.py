@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Filled
 from mercury_engine.decode.costs import Costs
+from mercury_engine.decode.ending import indentation, inside, once
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.vocabulary import CUR, EOM, HOLES, LINE, SPECIALS
@@ -42,7 +43,7 @@ def plain(asked, seed=0):
             ids.append(HOLES[number])
             positions += [positions[-1] + 1] * (len(ids) - len(positions) - 1) + [int(row.positions[hole.anchor])]
         said, probabilities = [], []
-        while len(said) < span.budget and not ended(said, span.mode):
+        while len(said) < span.budget and not ended(said, span.mode) and not within(asked, span, text_of(hole, said)):
             token, probability = next_token(random_runtime(seed).model, row, ids, positions, hole.part, said)
             said.append(token)
             probabilities.append(probability)
@@ -54,6 +55,23 @@ def plain(asked, seed=0):
 
 def ended(said, mode):
     return bool(said) and (said[-1] == EOM or (mode == "line" and b"\n" in TOKENIZER.token_bytes[said[-1]]))
+
+
+def within(asked, span, text):
+    """The text of an insertion that goes on outside of its place, or goes round in circles, and whether it is complete;
+    None for any other."""
+    if span.start != span.end:
+        return None
+    line = asked.windows[0].text[: span.start].rpartition("\n")[2]
+    kept = inside(text, indentation(line))
+    if kept != text:
+        return kept, True
+    return (once(text), False) if once(text) != text else None
+
+
+def text_of(hole, said):
+    kept = [token for token in said if token != EOM]
+    return TOKENIZER.decode_bytes(kept)[len(hole.part.encode()) :].decode("utf-8", "replace")
 
 
 def next_token(model, row, ids, positions, part, said):
@@ -78,11 +96,18 @@ def reference(asked, hole, span, said, probabilities):
     complete = ended(said, span.mode)
     if old and not complete:
         return Filled(old)
-    kept = [token for token in said if token != EOM]
-    text = TOKENIZER.decode_bytes(kept)[len(hole.part.encode()) :].decode("utf-8", "replace").partition("\ufffd")[0]
+    kept, text = [token for token in said if token != EOM], text_of(hole, said).partition("\ufffd")[0]
     if span.mode == "line":
         text = text.partition("\n")[0].removesuffix("\r")
+    if found := within(asked, span, text):
+        text, complete = found[0], complete or found[1]
+        kept = kept[: covering(kept, len((hole.part + text).encode()))]
     return Filled(text, tuple(probabilities[: len(kept)]), 0.0, complete)
+
+
+def covering(kept, size):
+    """How many tokens spell so many bytes; one at least."""
+    return next(count for count in range(1, len(kept) + 1) if len(TOKENIZER.decode_bytes(kept[:count])) >= size)
 
 
 def with_effort(asked, effort):
