@@ -129,7 +129,7 @@ async def ready(port: int) -> None:
 async def together(address: Address, number: int, seconds: float) -> Crowd:
     until = time.monotonic() + seconds
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(client(address, requests(seed), until)) for seed in range(number)]
+        tasks = [group.create_task(client(address, requests(n), until)) for n in range(number)]
     return Crowd([task.result() for task in tasks], seconds)
 
 
@@ -156,9 +156,10 @@ def is_shown(said: bytes) -> bool:
     return b'"silence"' not in said and b'"content":""' not in said and b'"content":"None"' not in said
 
 
-def requests(seed: int) -> Iterator[tuple[str, bytes]]:
-    """Paths and bodies, the same for the same seed: places in code, as three programs would ask about them."""
-    chosen = random.Random(seed)
+def requests(client: int) -> Iterator[tuple[str, bytes]]:
+    """Paths and bodies: places in code, as three programs would ask about them. Every client asks about the same ones,
+    so that their answers can be counted against each other, but in files of its own."""
+    chosen = random.Random(0)
     texts = {file: file.read_text(encoding="utf-8") for file in FILES}
     for dialect in cycle(("fim", "infill", "edit")):
         file = chosen.choice(FILES)
@@ -166,7 +167,7 @@ def requests(seed: int) -> Iterator[tuple[str, bytes]]:
         at = chosen.randrange(len(text))
         end = text.find("\n", at) % (len(text) + 1)  # the rest of the line is not typed yet
         before, after = text[max(at - BEFORE, 0) : at], text[end : end + AFTER]
-        yield written(dialect, f"code/{file.name}", before, after)
+        yield written(dialect, f"{client}/{file.name}", before, after)
 
 
 def written(dialect: str, path: str, before: str, after: str) -> tuple[str, bytes]:

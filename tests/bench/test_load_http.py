@@ -25,9 +25,10 @@ def test_what_must_not_happen(found, complaints):
     assert list(wrong(found)) == complaints
 
 
-def test_each_seed_asks_the_same_in_three_dialects():
-    first, again, other = (list(islice(requests(seed), 6)) for seed in (1, 1, 2))
+def test_each_client_asks_about_the_same_places_in_three_dialects():
+    first, again, other = (list(islice(requests(client), 6)) for client in (1, 1, 2))
     assert first == again != other
+    assert [len(body) for _, body in first] == [len(body) for _, body in other]
     assert [path for path, _ in first[:3]] == ["/v1/fim/completions", "/infill", "/v1/edit/completions"]
     assert all(json.loads(body) for _, body in first)
 
