@@ -20,7 +20,7 @@ import numpy as np
 
 from bench.harness.measures import machine
 from mercury_engine.api import ChatRequest, Effort, Message, RequestError
-from mercury_engine.chat.calls import dialogue_of
+from mercury_engine.chat.calls import Dialogue, dialogue_of
 from mercury_engine.chat.drafting import PACES, Settled, walk
 from mercury_engine.chat.grammar import MatcherGuide
 from mercury_engine.chat.reading import Manner
@@ -39,6 +39,8 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 ROWS = 509
+ENDED, GROWN = -1, -2
+"""In place of the next token of a state that has ended, and of one that grew by what was forced."""
 NAMES = ("id", "name", "path", "Größe", "a b", 'quo"te', "items", "x", "kind", "next")
 PATTERNS = ("^[a-z]{2,5}$", "^[A-Z][a-z]+( [A-Z][a-z]+)*$", r"^\d{3}-\d{4}$", "^(ab|cd)+e?$", "^#[0-9a-f]{6}$")
 FORMATS = ("date", "date-time", "time", "email", "uuid", "ipv4", "hostname")
@@ -160,9 +162,13 @@ def talker_of(folder: Path, *, sharpness: float = 1.0, seed: int = 0, block: int
     spec["added_tokens"] = [{"id": first + at, "content": name, **flags} for at, name in enumerate(names)]
     (folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
     tokenizer = PretrainedTokenizer(folder / "tokenizer.json")
-    dialogue = dialogue_of(ChatTemplate(Source(TEMPLATE, TEMPLATE, {}), tokenizer))
     runtime = RandomRuntime(len(tokenizer.token_bytes), sharpness, seed)
-    return Talker(runtime, tokenizer, Manner(block=block, mask=tokenizer.special("<|mask|>")), dialogue)
+    manner = Manner(block=block, mask=tokenizer.special("<|mask|>"))
+
+    def dialogue() -> Dialogue:
+        return dialogue_of(ChatTemplate(Source(TEMPLATE, TEMPLATE, {}), tokenizer))
+
+    return Talker(runtime, tokenizer, manner, dialogue)
 
 
 def main() -> None:
@@ -297,12 +303,12 @@ def beam(guide: MatcherGuide, logs_SV: np.ndarray, ends: frozenset[int], width: 
         found: list[tuple[float, MatcherGuide, list[Settled], int]] = []
         for score, state, tokens, over in states:
             if over or len(tokens) >= count:
-                found.append((score, state, tokens, -1))
+                found.append((score, state, tokens, ENDED))
                 continue
             if forced := state.forced():
                 grown = state.copy()
                 taken = [token for token in forced if grown.take(token)]
-                found.append((score, grown, [*tokens, *((token, 1.0) for token in taken)], -1))
+                found.append((score, grown, [*tokens, *((token, 1.0) for token in taken)], GROWN))
                 continue
             allowed = state.allowed()
             logs = logs_SV[len(tokens), allowed]
@@ -310,8 +316,8 @@ def beam(guide: MatcherGuide, logs_SV: np.ndarray, ends: frozenset[int], width: 
                 found.append((score + float(logs[at]), state, tokens, int(allowed[at])))
         states = []
         for score, state, tokens, token in sorted(found, key=lambda each: -each[0])[:width]:
-            if token < 0:
-                states.append((score, state, tokens, len(tokens) >= count))
+            if token in (ENDED, GROWN):
+                states.append((score, state, tokens, token == ENDED))
             elif token in ends:
                 states.append((score, state, tokens, True))
             else:

@@ -73,7 +73,7 @@ class AutoregressiveEngine:
 
     `drafting` changes how fast answers come but not which; `memory` is for caches; a prompt that takes more than `room`
     bytes to read is refused; the bytes of the `weights` are only reported. `report` counts the forwards, and the tokens
-    that they read and settled. With a `talker` it chats; `notes` say what is wrong with the model.
+    that they read and settled. With a `talker` it chats.
     """
 
     def __init__(
@@ -89,7 +89,6 @@ class AutoregressiveEngine:
         room: int | None = None,
         weights: int = 0,
         talker: Talker | None = None,
-        notes: tuple[str, ...] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if tokenizer.vocabulary > runtime.config.vocabulary:
@@ -102,7 +101,6 @@ class AutoregressiveEngine:
         self._clock = clock
         self._weights = weights
         self._talker = talker
-        self._notes = notes
         self._calibrated = calibration is not None
         self._calibration = calibration or UNCALIBRATED
         self._sessions = SessionPool(runtime.cache, memory, memory)
@@ -122,7 +120,7 @@ class AutoregressiveEngine:
 
     def chat(self, request: ChatRequest) -> Iterator[Said]:
         if self._talker is None:
-            raise EngineError(f"{self._record.name} does not chat: its folder has no chat template that can be used")
+            raise EngineError(f"{self._record.name} does not chat: its folder has no chat template")
         return self._talker.chat(request)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
@@ -148,7 +146,7 @@ class AutoregressiveEngine:
             characters_per_token=round(len(SAMPLE) / len(self._decoder.tokenizer.encode(SAMPLE)), 2),
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             batch=runtime.batch,
-            notes=(*self._notes, *self._sessions.notes),
+            notes=self._sessions.notes,
             bytes=self._weights + self._sessions.bytes + (self._talker.bytes if self._talker else 0),
             answers=self._asking.answers,
             calibrated=self._calibrated,
@@ -261,7 +259,7 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
         partial(_read_tokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
     )
     weights = weight_bytes(folder)
-    talker, notes = open_talker(folder, runtime, tokenizer, Manner(block=1, shift=True))
+    talker = open_talker(folder, runtime, tokenizer, Manner(block=1, shift=True))
     return AutoregressiveEngine(
         runtime,
         tokenizer,
@@ -271,7 +269,6 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
         room=memory if resources.memory else None,
         weights=weights,
         talker=talker,
-        notes=notes,
     )
 
 

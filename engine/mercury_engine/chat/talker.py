@@ -5,10 +5,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from mercury_engine.api import ChatRequest, EngineError, RequestError, Said, Slot
+from mercury_engine.api import ChatRequest, RequestError, Said, Slot
 from mercury_engine.chat.calls import Dialogue, Heard, dialogue_of
 from mercury_engine.chat.drafting import PACES, Block, Settled, walk
 from mercury_engine.chat.grammar import Grammars, Guide
@@ -27,31 +28,44 @@ Result = TypeVar("Result")
 
 
 class Talker:
-    """One model in conversation. `forwards` counts them, and `rows` the tokens that they read."""
+    """One model in conversation; its `dialogue` is opened when it is first needed. `forwards` and `rows` count what was
+    computed."""
 
     def __init__(
         self,
         runtime: Runtime,
         tokenizer: PretrainedTokenizer,
         manner: Manner,
-        dialogue: Dialogue,
+        dialogue: Callable[[], Dialogue],
         ends: Sequence[str] = (),
         *,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        calls = dialogue.calls
-        spelled = "".join((calls.before, calls.between, calls.after, calls.apart))
-        names = [name for name in dict.fromkeys([dialogue.end, *ends]) if name and name not in spelled]
         self.runtime = runtime
         self.manner = manner
-        self.dialogue = dialogue
-        self.vocabulary = AnswerVocabulary(tokenizer, runtime.config.vocabulary, names, spelled)
-        self.grammars = Grammars(self.vocabulary)
         self.clock = clock
         self.forwards = 0
         self.rows = 0
         self.forward_ms = 0.0
+        self._tokenizer = tokenizer
+        self._open_dialogue = dialogue
+        self._ends = ends
         self._kept: OrderedDict[str, Kept] = OrderedDict()
+
+    @cached_property
+    def dialogue(self) -> Dialogue:
+        return self._open_dialogue()
+
+    @cached_property
+    def vocabulary(self) -> AnswerVocabulary:
+        calls, size = self.dialogue.calls, self.runtime.config.vocabulary
+        spelled = "".join((calls.before, calls.between, calls.after, calls.apart))
+        ends = [name for name in dict.fromkeys([self.dialogue.end, *self._ends]) if name and name not in spelled]
+        return AnswerVocabulary(self._tokenizer, size, ends, spelled)
+
+    @cached_property
+    def grammars(self) -> Grammars:
+        return Grammars(self.vocabulary)
 
     @property
     def bytes(self) -> int:
@@ -302,13 +316,13 @@ class Answer:
 
 def open_talker(
     folder: Path, runtime: Runtime, tokenizer: PretrainedTokenizer, manner: Manner, ends: Sequence[str] = ()
-) -> tuple[Talker | None, tuple[str, ...]]:
-    """None for a model that was not trained to chat; and for one that was and cannot, with a note that says why."""
-    try:
-        source = read_source(folder)
-        if source is None:
-            return None, ()
-        dialogue = dialogue_of(ChatTemplate(source, tokenizer))
-    except EngineError as error:
-        return None, (f"cannot chat: {error}",)
-    return Talker(runtime, tokenizer, manner, dialogue, [*ends, source.names.get("eos_token", "")]), ()
+) -> Talker | None:
+    """None for a model that was not trained to chat."""
+    source = read_source(folder)
+    if source is None:
+        return None
+
+    def dialogue() -> Dialogue:
+        return dialogue_of(ChatTemplate(source, tokenizer))
+
+    return Talker(runtime, tokenizer, manner, dialogue, [*ends, source.names.get("eos_token", "")])

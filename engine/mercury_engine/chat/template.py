@@ -16,7 +16,7 @@ __all__ = ["CONFIG_FILE", "TEMPLATE_FILE", "ChatTemplate", "Source", "read_sourc
 
 CONFIG_FILE = "tokenizer_config.json"
 TEMPLATE_FILE = "chat_template.jinja"
-EXTRA = "it needs the extra `chat`: `pip install 'mercury-ls[chat]'`"
+EXTRA = "mercury-ls needs its extra `chat`: `pip install 'mercury-ls[chat]'`"
 
 GUARD = "\ufdd0"
 """Put into the name of a special token where a message has it: there it is text. No text has this noncharacter."""
@@ -76,7 +76,7 @@ class ChatTemplate:
             self._plain = environment.from_string(GENERATION.sub(_no_mark, source.template))
             self._with_tools = environment.from_string(GENERATION.sub(_no_mark, source.with_tools))
         except Exception as error:  # of a template by somebody else
-            raise EngineError(f"its chat template cannot be read: {error}") from error
+            raise EngineError(f"the model's chat template cannot be read: {error}") from error
         names = {"bos_token": "", "eos_token": "", **source.names}
         self._names = {name: text for name, text in names.items() if name.endswith("_token")}
         self._tokenizer = tokenizer
@@ -163,7 +163,7 @@ def _environment() -> Any:
         from jinja2.ext import loopcontrols
         from jinja2.sandbox import ImmutableSandboxedEnvironment
     except ImportError as error:
-        raise EngineError(f"a chat template cannot be rendered: {EXTRA}") from error
+        raise EngineError(f"to chat, {EXTRA}") from error
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     environment.filters["tojson"] = _to_json
     environment.globals |= {"raise_exception": _refuse, "strftime_now": _now}

@@ -76,7 +76,7 @@ Result = TypeVar("Result")
 
 class FamilyEngine:
     """Answers each span on its own; after every forward there is a draft of what is certain from the left on. With a
-    `talker` it chats; `notes` say what is wrong with the model.
+    `talker` it chats.
 
     `calibration` is None where none was fitted. `context` is the most tokens of a forward over a whole text.
     """
@@ -92,7 +92,6 @@ class FamilyEngine:
         context: int = 0,
         weights: int = 0,
         talker: Talker | None = None,
-        notes: tuple[str, ...] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if len(tokenizer.token_bytes) > runtime.config.vocabulary:
@@ -109,7 +108,6 @@ class FamilyEngine:
         self._context = min(context or family.most_tokens, family.most_tokens, runtime.config.context)
         self._weights = weights
         self._talker = talker
-        self._notes = notes
         self._clock = clock
         self._encoded: OrderedDict[tuple[str, str, str], Encoded] = OrderedDict()
         self._forward_ms = 0.0
@@ -127,7 +125,7 @@ class FamilyEngine:
 
     def chat(self, request: ChatRequest) -> Iterator[Said]:
         if self._talker is None:
-            raise EngineError(f"{self._record.name} does not chat: its folder has no chat template that can be used")
+            raise EngineError(f"{self._record.name} does not chat: its folder has no chat template")
         return self._talker.chat(request)
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
@@ -150,7 +148,7 @@ class FamilyEngine:
             device=f"{runtime.device}, {runtime.name} {runtime.precision}",
             context_tokens=self._context,
             costs_ms={"forward": round(self._forward_ms, 3)} if self._forward_ms else {},
-            notes=(*notes, *self._notes),
+            notes=notes,
             bytes=self._weights + self._encoded_bytes + talked,
             answers=family.answers,
             calibrated=self._calibrated,
@@ -293,7 +291,7 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
     runtime, tokenizer = opened_with(
         partial(PretrainedTokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
     )
-    talker, notes = open_talker(folder, runtime, tokenizer, _manner(family, tokenizer), (*family.ends, family.eos))
+    talker = open_talker(folder, runtime, tokenizer, _manner(family, tokenizer), (*family.ends, family.eos))
     at_once = READ_ONWARD if family.length == "continue" else READ_AT_ONCE
     return FamilyEngine(
         runtime,
@@ -304,7 +302,6 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
         context=at_once if on_cpu(runtime) else 0,
         weights=weight_bytes(folder),
         talker=talker,
-        notes=notes,
     )
 
 

@@ -1,6 +1,7 @@
 """Answers of tiny random models: how they end, what is settled, what they cost, and what stays read."""
 
 import json
+import sys
 from itertools import pairwise
 
 import jsonschema
@@ -182,10 +183,22 @@ def test_a_model_without_a_template_does_not_chat(tmp_path):
         engine.chat(request())
 
 
-def test_a_template_that_cannot_be_read_is_a_note(tmp_path):
+def test_a_template_that_cannot_be_read_fails_the_conversation_and_nothing_else(tmp_path):
     engine = opened(tmp_path, "dream", "broken")
-    assert not engine.info().chats
-    assert any("cannot chat" in note for note in engine.info().notes)
+    with pytest.raises(EngineError, match="chat template cannot be read"):
+        next(engine.chat(request()))
+
+
+def test_without_its_libraries_a_model_says_what_to_install(tmp_path, monkeypatch):
+    engine = opened(tmp_path, "dream")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "jinja2.ext", None)
+        with pytest.raises(EngineError, match=r"pip install 'mercury-ls\[chat\]'"):
+            next(engine.chat(request()))
+    next(engine.chat(request()))
+    monkeypatch.setitem(sys.modules, "llguidance", None)
+    with pytest.raises(EngineError, match=r"pip install 'mercury-ls\[chat\]'"):
+        next(engine.chat(request(schema="{}")))
 
 
 def logits(*likeliest):
