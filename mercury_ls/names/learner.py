@@ -26,7 +26,8 @@ FIRST_REST, LONGEST_REST = 5.0, 600.0
 MOST_PLACES = 256
 MOST_NAMES = 2048
 HOLDS_SECONDS = 60.0
-"""What is known of a place that is only near is not asked for again sooner, whatever is typed."""
+"""What is known of a place is not asked for again sooner, whatever is typed elsewhere if it is only near the cursor,
+and behind it otherwise."""
 NAME = re.compile(r"[#$]?[^\W\d][\w$]*[!?]?")
 """In any language."""
 
@@ -50,7 +51,9 @@ class Learned(Struct, frozen=True):
     at: float
 
     def still_holds(self, wanted: Wanted, now: float) -> bool:
-        recent = now - self.at < HOLDS_SECONDS and not wanted.place.is_cursor
+        """What is typed behind a place changes nothing of it."""
+        at = wanted.place.at if wanted.place.is_cursor else 0
+        recent = now - self.at < HOLDS_SECONDS and self.text[:at] == wanted.snapshot.text[:at]
         return recent or self.text == wanted.snapshot.text
 
 

@@ -98,13 +98,16 @@ async def test_nobody_waits_and_the_next_request_knows(analyser):
     await members.close()
 
 
-async def test_a_place_is_asked_about_once_and_again_when_the_text_has_changed(analyser):
+async def test_a_place_is_asked_about_once_and_again_when_the_text_before_it_has_changed(analyser):
     members = KnownNames([analyser])
     for marked in ("x = response.$0\n", "x = response.$0\n", "x = response.h$0\n"):
         members.want(*drawn(marked))
         await members.settled()
     assert analyser.asked == ["response"]
-    members.look_ahead(*drawn("x = response.h$0\n", 2))
+    members.look_ahead(*drawn("x = response.he$0\n", 2))
+    await members.settled()
+    assert analyser.asked == ["response"]
+    members.look_ahead(*drawn("response = a\nx = response.h$0\n", 3))
     await members.settled()
     assert analyser.asked == ["response", "response"]
     await members.close()
