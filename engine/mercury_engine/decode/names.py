@@ -34,6 +34,11 @@ ASSIGNED = re.compile(r"(?:^|[\s(,.])([^\W\d]\w*)\s*(?::[^=]*)?=[^=]*\Z")
 QUOTES_AND_COMMENTS = re.compile(r"[\"'`#]|//")
 LONGEST_LINE = 200
 
+FOLLOWING: Collection[NameRole] = ("member", "import")
+"""Where these are known, one of them follows."""
+PLACES: Mapping[NameRole, re.Pattern[str]] = {"keyword": ARGUMENT, "scope": EXPRESSION}
+"""Where one of these may follow, and other things as well."""
+
 
 class Encoding(Protocol):
     """What is needed of a tokenizer."""
@@ -66,11 +71,13 @@ class KnownNames:
 
     @classmethod
     def of(cls, tokenizer: Encoding, request: InfillRequest, respelled: str) -> "KnownNames | None":
+        """At a low effort only those places count where nothing but a name can follow: there are few of them."""
         span = request.spans[0]
         if not request.members or len(request.spans) > 1 or span.start != span.end:
             return None
-        text = request.windows[span.window].text
-        return cls(tokenizer, request.members, text[text.rfind("\n", 0, span.start) + 1 : span.start], respelled)
+        text, hurried = request.windows[span.window].text, request.effort in ("instant", "low")
+        members = [each for each in request.members if not hurried or each.role in FOLLOWING]
+        return cls(tokenizer, members, text[text.rfind("\n", 0, span.start) + 1 : span.start], respelled)
 
     def candidates(self, said: bytes, left: bytes, token: int) -> list[Candidate]:
         """The names that may follow an answer that has `said` this, and has yet to spell what is `left` of the text
@@ -86,7 +93,7 @@ class KnownNames:
             return []
         typed = ""
         if len(answer) + len(lead) - len(begun) == self._begins:
-            known, typed = list(self._at_cursor(line + lead, is_name=is_name)), self._typed
+            known, typed = list(self._at_cursor((line + lead).removesuffix(begun), is_name=is_name)), self._typed
         elif begun or len(answer) < self._begins:
             return []
         else:
@@ -127,7 +134,8 @@ class KnownNames:
 
     def _at_cursor(self, line: str, *, is_name: bool) -> Iterator[Members]:
         for (role, receiver), members in self._members.items():
-            if not receiver and (role in ("member", "import") or (is_name and not BEHIND.search(line))):
+            allowed = role in FOLLOWING or (is_name and PLACES[role].search(line))
+            if not receiver and allowed:
                 yield members
 
     def _ahead(self, line: str, added: str, *, is_name: bool) -> Iterator[Members]:
@@ -169,7 +177,7 @@ def _evidence(name: str, uses: int, assigned: frozenset[str]) -> float:
 
 def _is_closed(members: Members) -> bool:
     """Whether nothing but these names may stand there."""
-    return members.complete and members.role in ("member", "import")
+    return members.complete and members.role in FOLLOWING
 
 
 @lru_cache(1 << 12)

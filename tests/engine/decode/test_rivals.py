@@ -5,13 +5,14 @@ import pytest
 
 from mercury_engine.api import Members
 from mercury_engine.decode.choice import Choice, Chooser
-from mercury_engine.decode.names import Candidate
+from mercury_engine.decode.names import Candidate, KnownNames
 from mercury_engine.decode.rivals import Rivals, is_settled, rivals
 from mercury_engine.model.config import TINY
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.prefix import HintBuilder
 from tests.engine.tiny import BUDGET, TOKENIZER, engine, final, random_runtime, request
 
+EFFORTS = ("low", "medium", "high")
 HERE = Members("", ("width", "height", "with_name"), (0, 0, 0))
 
 
@@ -20,7 +21,7 @@ def answered(members=(), effort="low", marked="return self.$0\n", bar=0.0):
     return final(engine(random_runtime(), bar=bar), asked).spans[0].text
 
 
-@pytest.mark.parametrize("effort", ["low", "medium", "high"])
+@pytest.mark.parametrize("effort", EFFORTS)
 def test_an_answer_begins_with_a_name_that_exists(effort):
     assert not answered(effort=effort).startswith(HERE.names)
     assert answered((HERE,), effort).startswith(HERE.names)
@@ -35,6 +36,13 @@ def test_the_name_that_is_used_most_wins_among_the_likeliest():
 def test_a_name_that_exists_is_there_however_unsure_the_rest_is():
     assert answered(bar=1.0) == ""
     assert answered((HERE,), bar=1.0) in HERE.names
+
+
+def test_names_that_need_not_follow_take_part_at_higher_efforts():
+    scope = Members("", ("width", "height"), (10**12, 0), role="scope")
+    named = [KnownNames.of(TOKENIZER, request("x = $0", members=(scope,), effort=effort), " ") for effort in EFFORTS]
+    token = TOKENIZER.encode(" width")[0]
+    assert [len(each.candidates(b"", b" ", token)) for each in named] == [0, 2, 2]
 
 
 def test_without_names_and_for_sketches_nothing_changes():
