@@ -117,7 +117,8 @@ class Proposed(Struct, frozen=True):
 class InfillRequest(Struct, frozen=True, kw_only=True):
     """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
     offset in the first span's window, -1 where it is not known; a `region` needs it. `proposals` are texts that the
-    first span's answer may begin with, for the model to verify. `slots`: say what every slot of the draft holds."""
+    first span's answer may begin with, for the model to verify. `slots`: say what every slot of the draft holds.
+    Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that cannot exist."""
 
     session: str
     windows: tuple[Window, ...]
@@ -127,6 +128,7 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     members: tuple[Members, ...] = ()
     proposals: tuple[Proposed, ...] = ()
     slots: bool = False
+    invoked: bool = True
     effort: Effort = "low"
     deadline_ms: float | None = None
     seed: int = 0

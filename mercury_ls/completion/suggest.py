@@ -119,7 +119,7 @@ def where(question: Question) -> Target | Silence:
 
 
 def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
-    return context.build(
+    built = context.build(
         question.snapshot,
         [span],
         question.related,
@@ -134,6 +134,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         most_tokens=question.most_tokens,
         proposals=question.proposals,
     )
+    return replace(built, invoked=question.invoked)
 
 
 def answered(question: Question, span: Target, draft: Draft) -> Answer:

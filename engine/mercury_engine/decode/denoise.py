@@ -306,7 +306,7 @@ class Decoding:
         self._session.keep(forward, self.prefix)
         best, worth, name = competing.chosen(forward.logits_WV, self._decoder.chooser)
         answer, before = self.answers[self.number], len(self.ids)
-        self.named = self.named or (0 if before > self.starts[0] else len(best.path))
+        self.named = self.named or (len(best.path) if best.whole and before == self.starts[0] else 0)
         for token in best.path[: answer.limit - len(answer.choices)]:
             self._commit(Choice(token, worth, name=name))
             worth, name = 1.0, None

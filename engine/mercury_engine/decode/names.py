@@ -61,8 +61,11 @@ class KnownNames:
     """The names that exist at the places of one answer. `head` is the line up to the cursor; its end `respelled` is
     what the answer begins with."""
 
-    def __init__(self, tokenizer: Encoding, members: Sequence[Members], head: str, respelled: str) -> None:
+    def __init__(
+        self, tokenizer: Encoding, members: Sequence[Members], head: str, respelled: str, *, compete: bool = True
+    ) -> None:
         self._tokenizer = tokenizer
+        self._compete = compete
         self._typed = WORD.search(head)[0]
         self._before = head[: len(head) - len(respelled)]
         self._again = respelled
@@ -77,12 +80,15 @@ class KnownNames:
             return None
         text, hurried = request.windows[span.window].text, request.effort in ("instant", "low")
         members = [each for each in request.members if not hurried or each.role in FOLLOWING]
-        return cls(tokenizer, members, text[text.rfind("\n", 0, span.start) + 1 : span.start], respelled)
+        head = text[text.rfind("\n", 0, span.start) + 1 : span.start]
+        return cls(tokenizer, members, head, respelled, compete=request.invoked)
 
     def candidates(self, said: bytes, left: bytes, token: int) -> list[Candidate]:
         """The names that may follow an answer that has `said` this, and has yet to spell what is `left` of the text
         before the cursor; none where nothing is known, or where the model, which would go on with `token`, goes on with
         something that the lists may lack."""
+        if not self._compete:
+            return []
         ahead = max(left, self._tokenizer.token_bytes[token], key=len)
         lead = LEAD.match(ahead)[0].decode("utf-8", "replace")
         answer = said.decode("utf-8", "replace")

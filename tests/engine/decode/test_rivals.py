@@ -27,6 +27,11 @@ def test_an_answer_begins_with_a_name_that_exists(effort):
     assert answered((HERE,), effort).startswith(HERE.names)
 
 
+def test_while_typing_names_only_end_an_answer():
+    asked = request("return self.$0\n", members=(HERE,), invoked=False)
+    assert final(engine(random_runtime()), asked).spans[0].text == ""
+
+
 def test_the_name_that_is_used_most_wins_among_the_likeliest():
     for name in ("width", "height"):
         uses = tuple(10**12 * (other == name) for other in HERE.names)
