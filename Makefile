@@ -10,12 +10,13 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto
 # The tests start many servers: without bytecode each would be compiled anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check fix test test-editors vscode bench clean
+.PHONY: help demo check fix test test-editors test-gpu vscode bench clean
 
 help:
 	@echo "make demo    watch the server complete a function and carry a rename through two files"
 	@echo "make test    check and run every test that needs no real editor, as CI does"
 	@echo "make test-editors  bring real editors into ~/.cache, or MERCURY_LS_EDITORS, and drive them"
+	@echo "make test-gpu  run the kernels, the whole runtime and the engine on this machine's GPU"
 	@echo "make vscode  build and check the VS Code extension; Node comes along"
 	@echo "make check   lint and formatting only"
 	@echo "make fix     format, and repair what the linter can"
@@ -55,6 +56,9 @@ test-editors: $(READY)
 	$(PIP) -e '.[editors]'
 	$(BIN)/python -m tests.editors.tools
 	$(PYTEST) -m editor -rs
+
+test-gpu: $(READY)
+	PATH="$(abspath $(BIN)):$$PATH" sh kernels/gpu/test.sh
 
 bench: $(READY)
 	$(PIP) -e '.[dev,peers,train]'

@@ -34,6 +34,7 @@ __all__ = ["Finding", "examine", "report"]
 ANSWER_SECONDS = 5.0
 SMALL = 100_000_000
 """Parameters."""
+WITHOUT_TRITON = "by torch alone, because triton is not"
 REINSTALL = "pip install --force-reinstall mercury-ls"
 
 
@@ -178,7 +179,8 @@ def device(chosen: str) -> Finding:
         return Finding("device", f"{chosen}, as engine.device says")
     if missing:
         return Finding("device", f"auto: cpu, because {missing}")
-    return Finding("device", "auto: gpu, because nvidia-smi and torch are installed; cpu if torch cannot use the GPU")
+    by = "by our kernels or torch, whichever is faster" if importlib.util.find_spec("triton") else WITHOUT_TRITON
+    return Finding("device", f"auto: gpu, because nvidia-smi and torch are installed, {by}; cpu if torch cannot use it")
 
 
 def missing_for_gpu() -> str:

@@ -29,6 +29,8 @@ SESSIONS = 256
 TOLERANCE = 2e-2
 """Relative to the length of the result: two products in bfloat16."""
 
+SHIPPED = Path(__file__).parents[2] / "engine/mercury_engine/models/bootstrap"
+
 Figures = dict[str, Any]
 
 
@@ -158,7 +160,7 @@ def roofline(kernels: Sequence[Figures], limits: Limits) -> plot.Lines:
 
 
 def passes(options: argparse.Namespace, limits: Limits) -> Figures:
-    from bench.kernels.passes import DREAM, answer_ms, cost, pass_bytes, pass_us, random_network, together
+    from bench.kernels.passes import DREAM, answer_ms, cost, pass_bytes, pass_us, random_network, served, together
     from mercury_engine.model.config import QUICKSILVER
     from mercury_engine.model.gpu.runtime import GpuRuntime
 
@@ -177,6 +179,10 @@ def passes(options: argparse.Namespace, limits: Limits) -> Figures:
     print(f"  {SESSIONS} sessions, 32 tokens each {ms:8.1f} ms, {rate:,.0f} tokens/s if every draft is right;")
     dollars, hourly = found["dollars_a_million"], options.dollars_an_hour
     print(f"  a million tokens ${dollars:.4f}: ${hourly} an hour / (3600 s x tokens/s)")
+    found["served"] = [served(SHIPPED, sessions) for sessions in (1, 16, SESSIONS)]
+    for each in found["served"]:
+        rate, answers = each["tokens_a_second"], each["sessions"] / each["seconds"]
+        print(f"  shipped model, {each['sessions']:3} clients: {answers:,.0f} answers/s, {rate:,.0f} tokens/s in all")
     if "dream-7b" in options.shape:
         del runtime
         torch.cuda.empty_cache()

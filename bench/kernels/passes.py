@@ -2,14 +2,18 @@
 
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from bench.kernels.clock import replayed_us
+from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.decode.canvas import Canvas, fuse, masked
+from mercury_engine.engine import Resources, open_engine
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.gpu.pages import PageCache
 from mercury_engine.model.gpu.runtime import GpuRuntime
@@ -22,7 +26,7 @@ from mercury_engine.tokens.vocabulary import PAD
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
 
-__all__ = ["DREAM", "answer_ms", "cost", "pass_bytes", "pass_us", "random_network", "together"]
+__all__ = ["DREAM", "answer_ms", "cost", "pass_bytes", "pass_us", "random_network", "served", "together"]
 
 DREAM = ModelConfig(
     name="dream-7b",
@@ -136,6 +140,30 @@ def together(runtime: GpuRuntime, columns: int, sessions: int) -> float:
                 cache.append(forward, range(CANVAS))
 
     return median_ms(once, rounds=5)
+
+
+def served(folder: Path, sessions: int) -> dict[str, float]:
+    """Completions of so many clients by the whole engine, which take turns as its server gives them."""
+    engine = open_engine(folder, Resources(device="gpu"))
+
+    def asked(number: int) -> InfillRequest:
+        text = f"def area_{number}(width, height):\n    return "
+        window = Window(f"area_{number}.py", "python", text + "\n")
+        return InfillRequest(session=str(number), windows=(window,), spans=(Span(0, len(text), len(text), "line"),))
+
+    def turns() -> float:
+        waiting = deque(engine.infill(asked(number)) for number in range(sessions))
+        started = time.perf_counter()
+        while waiting:
+            one = waiting.popleft()
+            if not next(one).final:
+                waiting.append(one)
+        return time.perf_counter() - started
+
+    turns()
+    before = engine.report.settled
+    seconds = turns()
+    return {"sessions": sessions, "seconds": seconds, "tokens_a_second": (engine.report.settled - before) / seconds}
 
 
 def cost(tokens_a_second: float, dollars_an_hour: float) -> float:

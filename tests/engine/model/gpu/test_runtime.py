@@ -212,3 +212,37 @@ def test_the_ways_are_measured_at_the_start(monkeypatch):
 def test_a_pass_can_be_started_to_be_measured():
     runtime, _ = pair(ways=THEIRS)
     assert runtime.prepare(3, 5)().shape == (0, TINY.width)
+
+
+def test_a_graph_is_captured_after_everything_was_compiled(monkeypatch):
+    """What CUDA would do, written down: one run on a stream of its own, one that is recorded, then replays."""
+    done = []
+
+    class Fake:
+        def __init__(self, *_, **__):
+            pass
+
+        def wait_stream(self, other):
+            done.append("wait")
+
+        def replay(self):
+            done.append("replay")
+
+        def __enter__(self):
+            done.append("enter")
+
+        def __exit__(self, *error):
+            done.append("exit")
+
+    for name in ("Stream", "CUDAGraph", "stream", "graph", "current_stream"):
+        monkeypatch.setattr(torch.cuda, name, Fake)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("synchronize"))
+
+    def once():
+        done.append("run")
+        return torch.ones(1)
+
+    replay = module._captured(once, (0, 0))
+    assert done == ["wait", "enter", "run", "exit", "wait", "synchronize", "enter", "run", "exit"]
+    assert replay() is replay()
+    assert done[-2:] == ["replay", "replay"]

@@ -1,0 +1,61 @@
+"""The commands for a day with a GPU, rehearsed without one."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house import ROOT
+
+SCRIPTS = ROOT / "kernels/gpu"
+LONGEST_COMMAND = 2000
+
+
+def call(script, **environment):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    known = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    command = ["sh", SCRIPTS / f"{script}.sh"]
+    return subprocess.run(
+        command, env=known | {"PATH": path} | environment, capture_output=True, text=True, timeout=600
+    )
+
+
+@pytest.mark.slow
+def test_without_a_gpu_the_tests_say_so():
+    done = call("test", CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 0
+    assert "finds no GPU" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_day_brings_everything_home_even_if_a_part_fails(tmp_path, code):
+    """The benchmark is stood in for: its own tests run what it does."""
+    fake, out = tmp_path / "python", tmp_path / "out"
+    fake.write_text(f'#!/bin/sh\n[ "$1" = -c ] || {{ echo "$@"; echo "{{}}"; exit {code}; }}\n')
+    fake.chmod(0o755)
+    done = call("day", OUT=str(out), PYTHON=str(fake), BENCH_OPTIONS="--quick", CUDA_VISIBLE_DEVICES="")
+    assert sorted(path.name for path in out.iterdir()) == ["bench.txt", "figures.json", "tests.txt"]
+    assert done.returncode == code
+    assert "finds no GPU" in (out / "tests.txt").read_text()
+    assert f"-m bench.kernels --plot {out} --quick" in (out / "bench.txt").read_text()
+    assert (out / "figures.json").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
+def test_each_fits_a_command_and_says_how_it_is_called(script):
+    text = script.read_text()
+    assert len(text) < LONGEST_COMMAND
+    assert re.match(rf"#!/bin/sh\n# .*\n#     sh kernels/gpu/{script.name}( .*)?\n", text)
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
+def test_shellcheck_finds_nothing(script):
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not installed")
+    done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
