@@ -98,7 +98,9 @@ def nvidia(tmp_path, monkeypatch):
 
 def test_auto_says_what_it_chose_and_why(nvidia, monkeypatch):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: name)
-    check([doctor.device("auto")], "device", "gpu, because nvidia-smi and torch are installed")
+    check([doctor.device("auto")], "device", "gpu, because nvidia-smi and torch are installed, by our kernels or torch")
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name == "triton" else name)
+    check([doctor.device("auto")], "device", "by torch alone, because triton is not")
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
     check([doctor.device("auto")], "device", "cpu, because torch is missing")
     nvidia.unlink()

@@ -46,6 +46,7 @@ class CostMeter:
         self._runtime = runtime
         self._clock = clock
         self._context = min(MEASURED_CONTEXT, runtime.config.context // 2)
+        self._permitted_V = np.ones(runtime.config.vocabulary, bool)
         self._fastest: dict[int, float] = {}
 
     def start(self, seconds: float = START_SECONDS) -> Costs:
@@ -85,7 +86,8 @@ class CostMeter:
         """The milliseconds of one clean row with a canvas behind it."""
         canvases = [Canvas(0, masked(rows - 1))] if rows > 1 else []
         length = self._context + 1
-        fused = fuse(self._context, HintedPrefix.without_hints([0] * length, range(length)), 0, canvases)
+        prefix = HintedPrefix.without_hints([0] * length, range(length))
+        fused = fuse(self._context, prefix, 0, canvases, permitted_V=self._permitted_V)
         started = self._clock()
         self._runtime.forward(fused.rows, cache)
         return (self._clock() - started) * 1000

@@ -40,7 +40,12 @@ class GpuForward:
     __slots__ = ("_found", "_head", "_hints_WH", "_wanted_WD", "logits_WV", "paged")
 
     def __init__(
-        self, paged: PagedForward, head: head.Head, wanted_WD: Tensor, hints_WH: Tensor | None, choices: Choices | None
+        self,
+        paged: PagedForward,
+        head: head.Head,
+        wanted_WD: Tensor,
+        hints_WH: np.ndarray | None,
+        choices: Choices | None,
     ) -> None:
         self.paged = paged
         self._head = head
@@ -57,7 +62,8 @@ class GpuForward:
             count, wanted_WD = len(self._wanted_WD), self._wanted_WD
             wanted_W = torch.arange(count, dtype=torch.int32, device=wanted_WD.device)
             if count:
-                self._found = head.logits(self._head, wanted_WD, wanted_W, self._hints_WH).cpu().numpy()
+                hints_WH = None if self._hints_WH is None else torch.from_numpy(self._hints_WH).to(wanted_WD.device)
+                self._found = head.logits(self._head, wanted_WD, wanted_W, hints_WH).cpu().numpy()
             else:
                 self._found = np.empty((0, self._head.weight[0].shape[0]), np.float32)
         return self._found
@@ -137,23 +143,17 @@ class GpuRuntime:
         made = self._prepared(bucket, permitted is not None)
         fill(made.parts, passes, begun, self.config)
         wanted_WD, figures_4W = made.run()
-        wanted_WD, hints_WH = wanted_WD[: sum(counts)].clone(), self._hints(passes)
+        wanted_WD = wanted_WD[: sum(counts)].clone()
         forwards, start = [], 0
         for one, paged, count in zip(passes, begun, counts, strict=True):
             own = slice(start, start + count)
             choices = None
             if figures_4W is not None and one.rows.permitted_V is permitted:
                 choices = Choices(figures_4W[0, own].view(np.int32), *figures_4W[1:, own])
-            hints = None if hints_WH is None else hints_WH[own]
+            hints = one.rows.hints_RH[list(one.rows.wanted)].astype(np.int32) if self.config.hints else None
             forwards.append(GpuForward(paged, self.network.head, wanted_WD[own], hints, choices))
             start += count
         return forwards
-
-    def _hints(self, passes: Sequence[Pass]) -> Tensor | None:
-        if not self.config.hints:
-            return None
-        hints = [one.rows.hints_RH[list(one.rows.wanted)] for one in passes]
-        return torch.tensor(np.concatenate(hints), dtype=torch.int32, device=self.device)
 
     def _permit(self, permitted_V: np.ndarray) -> None:
         """The tokens to choose among, as bits on the GPU, where the graphs read them."""
