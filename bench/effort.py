@@ -2,11 +2,12 @@
 
     python -m bench.effort FILE … [--limit 60] [--model FOLDER] [--threads 2]
 
-*Levels*: rows are asked through the language server's own sessions, on explicit request, at each effort in turn; answers
-are shown whole, however unlikely. `high, filtered` is *high* without its search for an answer that parses. Forwards and
-milliseconds are an answer's once its context is read. *Drafts*: one canvas that nothing verifies, and the same one after
-revisions that see all of it. Then true answers in which one token in ten, or in four, is replaced by a random one, before
-and after what is improbable among the others was masked and drafted again. Intervals are 95 %; the last line is JSON.
+*Levels*: rows are asked through the language server's own sessions, on explicit request, at each effort in turn, and
+answers are shown whole, however unlikely. `high, filtered` is *high* without its search for an answer that parses.
+Forwards and milliseconds are an answer's once its context is read. *Drafts*: one canvas that nothing verifies, and the
+same one after revisions that see all of it. Then true answers in which one token in ten, or in four, is replaced by a
+random one, before and after what is improbable among the others was masked and drafted again. Intervals are 95 %; the
+last line is JSON.
 """
 
 import argparse
@@ -38,7 +39,7 @@ from mercury_engine.engine import MercuryEngine, Resources, open_engine, open_ru
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.tokens.layout import answer_ids, budget_for, filled_text, freeze, lay_out, until_end
 from mercury_engine.tokens.tokenizer import Tokenizer
-from mercury_engine.tokens.vocabulary import MASK, SPECIALS
+from mercury_engine.tokens.vocabulary import EOM, MASK, SPECIALS
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.session import InlineRequest
 from mercury_training.evaluate.contestants import Suggestion, shipped
@@ -189,11 +190,11 @@ class Place:
         fused = fuse(cached, prefix, anchor, [Canvas(anchor, inputs)])
         return fused.slots(self._decoder.runtime.forward(fused.rows, self._session.cache).logits_WV, 0)
 
-    def repaired(self, draft: np.ndarray) -> np.ndarray:
-        """The draft with its improbable tokens masked and drafted again, all but the first and the end."""
+    def repaired(self, draft: np.ndarray, count: int) -> np.ndarray:
+        """The draft with the improbable ones of its first tokens masked and drafted again, all but the very first."""
         chooser, logits_SV = self._decoder.chooser, self.logits(draft)
         own = [chooser.log_probabilities(row_V, b"")[token] for row_V, token in zip(logits_SV, draft, strict=True)]
-        weak = [slot for slot in range(1, len(draft) - 1) if own[slot] < np.log(IMPROBABLE)]
+        weak = [slot for slot in range(1, count) if own[slot] < np.log(IMPROBABLE)]
         if not weak:
             return draft
         inputs, mended = draft.copy(), draft.copy()
@@ -222,7 +223,7 @@ def revisions(
         truth = np.array(answer_ids(tokenizer, place.row.holes[0], row.middle), np.int32)
         if 4 <= len(truth) <= size:
             for rate in WRONG:
-                right[rate].append(corrupted(place, truth, rate, tokenizer.vocabulary, draw))
+                right[rate].append(corrupted(place, truth, size, rate, tokenizer.vocabulary, draw))
     drafts = {
         str(passes): {measure: interval(values) for measure, values in own.items()}
         | {"gain": interval(differences(scores[1]["chrF"], own["chrF"]))}
@@ -245,16 +246,18 @@ def differences(before: Sequence[float], after: Sequence[float]) -> list[float]:
 
 
 def corrupted(
-    place: Place, truth: np.ndarray, rate: float, vocabulary: int, draw: np.random.Generator
+    place: Place, truth: np.ndarray, size: int, rate: float, vocabulary: int, draw: np.random.Generator
 ) -> tuple[float, float]:
     """The share of right tokens before and after, of a true answer with at least one wrong token."""
-    wrong = draw.random(len(truth)) < rate
+    count = len(truth)
+    wrong = draw.random(count) < rate
     wrong[[0, -1]] = False
     if not wrong.any():
-        wrong[int(draw.integers(1, len(truth) - 1))] = True
-    draft = truth.copy()
-    draft[wrong] = draw.integers(len(SPECIALS), vocabulary, int(wrong.sum()))
-    return float((draft == truth).mean()), float((place.repaired(draft) == truth).mean())
+        wrong[int(draw.integers(1, count - 1))] = True
+    draft = np.full(size, EOM, np.int32)
+    draft[:count] = np.where(wrong, draw.integers(len(SPECIALS), vocabulary, count), truth)
+    mended = place.repaired(draft, count)
+    return float((draft[:count] == truth).mean()), float((mended[:count] == truth).mean())
 
 
 def tables(found: dict[str, Any]) -> Iterator[str]:

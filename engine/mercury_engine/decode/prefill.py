@@ -26,9 +26,10 @@ def chunk_at(cached: int, chunk: int = CHUNK) -> int:
 
 
 def reading_bytes(runtime: Runtime, tokens: int) -> int:
-    """What reading so many tokens takes besides the weights: keys and values, and the scores of one chunk."""
-    scores = 2 * FLOAT * runtime.config.heads * min(CHUNK * tokens, max(SCORES, SHORTEST_CHUNK * tokens))
-    return runtime.cache_bytes(tokens) + scores
+    """What reading so many tokens takes besides the weights: keys and values, and for one chunk the mask and three
+    arrays of scores."""
+    pairs = min(CHUNK * tokens, max(SCORES, SHORTEST_CHUNK * tokens))
+    return runtime.cache_bytes(tokens) + FLOAT * pairs * (1 + 3 * runtime.config.heads)
 
 
 def tokens_within(runtime: Runtime, room: int) -> int:
