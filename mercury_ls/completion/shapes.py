@@ -309,7 +309,7 @@ def unbound(here: Scene) -> list[str]:
 def mirrored(here: Scene) -> Iterator[str]:
     """The rest of a line above, with those names exchanged in which the lines have differed so far: where the line
     above follows from another in the same way."""
-    lines = here.lines
+    lines = [] if re.search(r"\w\Z", here.head) else here.lines
     begun = re.match(r"[^=(:]*(?:[=(:]\s*)?", lines[0])[0] if lines else ""
     if any(likened(line, begun) == lines[0] for line in lines[1:4]):
         yield from filter(None, (likened(line, here.head) for line in lines))

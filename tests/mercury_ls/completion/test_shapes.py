@@ -110,6 +110,7 @@ def test_names_that_nothing_binds_are_imported(marked, other, expected):
     ("marked", "expected"),
     [
         ("left = box.left\nright = box.right\ntop = $0", ["box.top"]),
+        ("left = box.left\nright = box.right\nto$0", []),
         ("MIN = min_of(x)\nmax_x = $0", []),
         ("min_x = p.min_of(x)\nmin_y = p.min_of(y)\nmax_y = $0", ["p.max_of(y)"]),
         ("left = box.left\nright = $0", []),
