@@ -4,6 +4,7 @@ import json
 from itertools import pairwise
 
 import jsonschema
+import pytest
 
 from mercury_engine.api import ChatRequest, Message, Tool
 from tests.engine.chat.models import opened
@@ -26,6 +27,7 @@ SCHEMAS = {tool.name: json.loads(tool.parameters) for tool in TOOLS}
 TURNS = 50
 
 
+@pytest.mark.slow
 def test_fifty_calls_are_true_to_their_schemas_and_read_only_what_is_new(tmp_path):
     engine = opened(tmp_path, "dream")
     messages = [Message("user", "Find out why the tests fail.")]

@@ -39,6 +39,7 @@ def engine(tmp_path_factory):
     return opened(tmp_path_factory.mktemp("dream"), "dream")
 
 
+@pytest.mark.slow
 async def test_fifty_calls_are_true_to_their_schema(engine):
     messages, prompted = [{"role": "user", "content": "Find the bug."}], 0
     before, calls = engine._talker.rows, 0
