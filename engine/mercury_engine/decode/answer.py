@@ -94,7 +94,7 @@ class HoleAnswer:
         self.typed = self._tokenizer.remaining(self.typed, choice.token)
         self.complete = self.ends(choice.token)
         if not self.complete and self._margin >= 0:
-            text = filled_text(self._tokenizer, self.hole, self.ids)
+            text = filled_text(self._tokenizer, self.hole, self.ids).partition("\ufffd")[0]
             kept, self.complete = self.bounded(text)
             self.circles = kept != text and not self.complete
 

@@ -165,6 +165,6 @@ def _is_text(spelled: bytes) -> bool:
 
 
 def _rank(decoding: Decoding) -> tuple[bool, float]:
-    """Complete answers first, then the mean log probability of a token: the joint one prefers the shortest."""
+    """By the mean log probability of a token, since the joint one prefers the shortest; circles are never preferred."""
     logs = [math.log(max(choice.probability, LEAST)) for answer in decoding.answers for choice in answer.choices]
-    return all(answer.complete for answer in decoding.answers), sum(logs) / max(1, len(logs))
+    return not any(answer.circles for answer in decoding.answers), sum(logs) / max(1, len(logs))

@@ -71,7 +71,7 @@ def within(asked, span, text):
 
 def text_of(hole, said):
     kept = [token for token in said if token != EOM]
-    return TOKENIZER.decode_bytes(kept)[len(hole.part.encode()) :].decode("utf-8", "replace")
+    return TOKENIZER.decode_bytes(kept)[len(hole.part.encode()) :].decode("utf-8", "replace").partition("\ufffd")[0]
 
 
 def next_token(model, row, ids, positions, part, said):
@@ -96,7 +96,7 @@ def reference(asked, hole, span, said, probabilities):
     complete = ended(said, span.mode)
     if old and not complete:
         return Filled(old)
-    kept, text = [token for token in said if token != EOM], text_of(hole, said).partition("\ufffd")[0]
+    kept, text = [token for token in said if token != EOM], text_of(hole, said)
     if span.mode == "line":
         text = text.partition("\n")[0].removesuffix("\r")
     if found := within(asked, span, text):
