@@ -54,9 +54,9 @@ ORDER = {
     ),
     "bench": (
         *("harness", "next_edit", "replay", "decode", "kernels", "models", "quality", "report", "abuse"),
-        *("agreement", "demo", "documents", "edit_candidates", "engine_call", "load", "load_http", "own_rows"),
-        *("ratchet", "renames", "rename_latency", "long_files", "member_rows", "names_cost", "server", "silence"),
-        *("structured", "team", "typing_reads"),
+        *("agreement", "demo", "documents", "edit_candidates", "effort", "engine_call", "load", "load_http"),
+        *("own_rows", "ratchet", "renames", "rename_latency", "long_files", "member_rows", "names_cost", "server"),
+        *("silence", "structured", "team", "typing_reads"),
     ),
 }
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""
