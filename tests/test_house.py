@@ -19,7 +19,11 @@ KIB = 1 << 10
 MODULES = {"llama-cpp-python": "llama_cpp", "pytest-xdist": "xdist"}
 """What is imported under another name than the distribution's."""
 
-COMMANDS = {"ruff": "`make check` and `make fix` run it"}
+COMMANDS = {
+    "basedpyright": "the tests of Neovim start it beside our server",
+    "ruff": "`make check` and `make fix` run it",
+    "ty": "the tests of Neovim start it beside our server",
+}
 """What is declared without being imported anywhere, and why."""
 
 
