@@ -79,7 +79,7 @@ class OpenvinoCache:
         """Keeps up to one bucket more than needed, so that going back and forth copies nothing."""
         assert 0 <= length <= self.length, "a cache is truncated to at most its length"
         self.length = length
-        if padded_columns(length) + column_step(length) < self.columns:
+        if padded_columns(length) + _column_step(length) < self.columns:
             self._resize(padded_columns(length))
 
     @property
@@ -178,7 +178,7 @@ class OpenvinoRuntime:
         """The buffer, and the one before it while it grows."""
         columns = padded_columns(rows)
         numbers = 2 * self.config.layers * self.config.kv_heads * self.config.head_width
-        return (2 * columns - column_step(rows)) * numbers * np.dtype(STORED[self._type]).itemsize
+        return (2 * columns - _column_step(rows)) * numbers * np.dtype(STORED[self._type]).itemsize
 
     def forward(self, rows: Rows, cache: OpenvinoCache) -> OpenvinoForward:
         self._check(rows)
@@ -293,13 +293,13 @@ def padded_rows(count: int, before: int = 0) -> int:
     return before if fitting <= before <= fitting + SPARE_ROWS else fitting
 
 
-def column_step(length: int) -> int:
+def _column_step(length: int) -> int:
     """The buckets of columns grow with what is cached, by a sixteenth at most, so that a long text is seldom copied."""
     return COLUMN_STEP << max(0, (length // (STEPS * COLUMN_STEP)).bit_length() - 1)
 
 
 def padded_columns(length: int) -> int:
-    step = column_step(length)
+    step = _column_step(length)
     return max(1, math.ceil(length / step)) * step
 
 
