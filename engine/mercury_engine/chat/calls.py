@@ -145,10 +145,10 @@ def _described(messages: Sequence[Message], tools: Sequence[Tool]) -> Sequence[M
 def _told(message: Message) -> Message:
     if message.role == "tool":
         return Message("user", f"<tool_response>\n{message.content}\n</tool_response>")
-    calls = HERMES.apart.join(spelled(HERMES, call.name, call.arguments) for call in message.calls)
+    calls = HERMES.apart.join(_spelled(HERMES, call.name, call.arguments) for call in message.calls)
     said = "\n".join(filter(None, (message.content, calls)))
     return Message(message.role, said) if message.calls else message
 
 
-def spelled(form: CallFormat, name: str, arguments: str) -> str:
+def _spelled(form: CallFormat, name: str, arguments: str) -> str:
     return f"{form.before}{name}{form.between}{arguments}{form.after}"

@@ -79,7 +79,7 @@ class Grammars:
             grammar = self._compiled(["start: calls", *_call_rules(tools, form)])
             skipped = form.before.partition(form.trigger)[0].encode()
             grammar.begin(skipped)
-            return TriggeredGuide(self._vocabulary, form.trigger, grammar.copy)
+            return _TriggeredGuide(self._vocabulary, form.trigger, grammar.copy)
         starts = ["calls"] if tools else []
         rules = _call_rules(tools, form) if tools else []
         if request.schema and (request.tool_choice in ("auto", "none") or not tools):
@@ -170,7 +170,7 @@ class MatcherGuide:
         return [self._vocabulary.of_byte[byte] for byte in spelled]
 
 
-class TriggeredGuide:
+class _TriggeredGuide:
     """Any text, until it has the `trigger`: from there on a grammar."""
 
     def __init__(self, vocabulary: AnswerVocabulary, trigger: str, grammar: Callable[[], MatcherGuide]) -> None:

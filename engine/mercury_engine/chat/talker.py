@@ -73,7 +73,7 @@ class Talker:
 
     def chat(self, request: ChatRequest) -> Iterator[Said]:
         with self._place(request.session) as kept:
-            yield from Answer(self, request, kept).run()
+            yield from _Answer(self, request, kept).run()
 
     def timed(self, forwards: Iterator[Result]) -> Iterator[Result]:
         started = self.clock()
@@ -97,7 +97,7 @@ class Talker:
                 self._kept.popitem(last=False)
 
 
-class Answer:
+class _Answer:
     """One answer while it is written: what is certain for good, and behind it the block that is being denoised."""
 
     def __init__(self, model: "Talker", request: ChatRequest, kept: Kept) -> None:

@@ -131,21 +131,21 @@ class ChatTemplate:
             written |= {"tool_call_id": message.answers, "name": names.get(message.answers, "")}
         return written
 
-    def _arguments(self, text: str) -> "Verbatim":
+    def _arguments(self, text: str) -> "_Verbatim":
         try:
             found = json.loads(text or "{}")
         except ValueError as error:
             raise RequestError(f"the arguments of an earlier call are not JSON ({error}): {text[:80]!r}") from error
         if not isinstance(found, dict):
             raise RequestError(f"the arguments of an earlier call are not a JSON object: {text[:80]!r}")
-        return Verbatim(found, self.guarded(text or "{}"))
+        return _Verbatim(found, self.guarded(text or "{}"))
 
     def _tool(self, tool: Tool) -> dict[str, Any]:
         function = {"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)}
         return {"type": "function", "function": json.loads(self.guarded(json.dumps(function, ensure_ascii=False)))}
 
 
-class Verbatim(dict):
+class _Verbatim(dict):
     """A JSON object that is written as it was read, so that what the model said is found in its cache again."""
 
     def __init__(self, value: dict[str, Any], text: str) -> None:
@@ -171,7 +171,7 @@ def _environment() -> Any:
 
 
 def _to_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, **options: Any) -> str:
-    if isinstance(value, Verbatim) and indent is None:
+    if isinstance(value, _Verbatim) and indent is None:
         return value.text
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **options)
 
