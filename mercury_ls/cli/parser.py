@@ -188,6 +188,12 @@ def add_serve(commands: Any) -> None:
         "--host-name", metavar="NAME", action="append", help="a host name by which clients reach --http; repeatable"
     )
     serve.add_argument(
+        "--project",
+        metavar="FOLDER",
+        action="append",
+        help="the code of this folder is context for what is asked over --http; repeatable",
+    )
+    serve.add_argument(
         "--without-token", action="store_true", help="let every program on this machine use --http, without its token"
     )
     serve.add_argument("--team", metavar="FILE", help="serve a team: users, engines and address are in this YAML file")

@@ -1,8 +1,10 @@
 """`mercury-ls serve`: run, stop or inspect the engine server."""
 
 import argparse
+import asyncio
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,10 +56,10 @@ def serve(options: argparse.Namespace) -> int:
         hosts=tuple(options.host_name or ()),
         open=options.without_token,
     )
-    return daemon.run(listening, loader(settings), face(settings) if options.http else None)
+    return daemon.run(listening, loader(settings), face(settings, options.project or []) if options.http else None)
 
 
-def face(settings: Settings) -> daemon.Face:
+def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
     """What other programs are answered, beside the engine protocol."""
 
     @contextmanager
@@ -71,12 +73,15 @@ def face(settings: Settings) -> daemon.Face:
 
         file = default_file()
         print(greeting(listening), flush=True)
-        engine = WorkerClient(worker)
-        service = Service(engine, settings, stats=Stats(file), outcomes=Outcomes(file and file.parent))
+        roots = tuple(map(os.path.abspath, projects))
+        kept = {"stats": Stats(file), "outcomes": Outcomes(file and file.parent)}
+        service = Service(WorkerClient(worker, roots=roots), settings, roots=roots, **kept)
+        reading = asyncio.get_running_loop().create_task(service.read_projects())
         access = Access("" if listening.open else token, listening.hosts, listening.origins)
         try:
             yield application(service, access)
         finally:
+            reading.cancel()
             service.close()
 
     return opened
@@ -102,8 +107,12 @@ def greeting(listening: daemon.Options) -> str:
 
 def misplaced(options: argparse.Namespace) -> str:
     """Options without the option that they belong to."""
-    if (options.certificate or options.key or options.host_name or options.without_token) and not options.http:
-        return "--certificate, --key, --host-name and --without-token belong to --http: add --http HOST:PORT"
+    of_http = (options.certificate, options.key, options.host_name, options.without_token, options.project)
+    if any(of_http) and not options.http:
+        return "--certificate, --key, --host-name, --without-token and --project belong to --http: add --http HOST:PORT"
+    for project in options.project or []:
+        if not Path(project).is_dir():
+            return f"--project {project} is no folder: name the folder of a project"
     if options.team and options.http:
         return "--team FILE says where to listen: leave --http out"
     if options.key and not options.certificate:

@@ -71,7 +71,7 @@ class WorkerClient:
         return tuple(self._worker.latencies_ms)
 
     def for_client(self, name: str) -> "WorkerClient":
-        return WorkerClient(self._worker, name)
+        return WorkerClient(self._worker, name, self.roots)
 
     async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
         check(request)

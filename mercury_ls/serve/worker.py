@@ -266,9 +266,9 @@ class Worker:
                 stream.drafts.close()
         except Exception:
             log.exception("the engine failed to end a request of session %r", stream.request.session)
-        stream.deliver(last)
         if isinstance(last, Draft) and not stream.closed:
             self.latencies_ms.append((self._clock() - stream.began) * 1000)
+        stream.deliver(last)
         with self._work:
             self._schedule.remove(stream)
 

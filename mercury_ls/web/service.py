@@ -1,5 +1,6 @@
 """Answers without an editor: the text comes with the request, and goes the way of one that is open in an editor."""
 
+import asyncio
 import os
 import re
 import time
@@ -11,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, Effort, InfillRequest, RescoringWeights, Said
+from mercury_engine.api import ChatRequest, Draft, Effort, InfillRequest, RescoringWeights, Said, Snippet
 from mercury_ls.code import languages
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.gate import Gate
@@ -36,6 +37,7 @@ from mercury_ls.web.text import Text, bounded, language_of, recorded
 
 __all__ = ["Client", "ServedEngine", "Service", "Wish", "inserted_text"]
 
+BETWEEN_SCANS_SECONDS = 5.0
 REMEMBERED_OFFERS = 1024
 """Of all clients: what is said of an older one is no longer heard."""
 
@@ -108,6 +110,7 @@ class Service:
         self.metrics = Metrics()
         self._offers: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
+        self.roots = tuple(map(os.path.abspath, roots))
         privacy = Privacy(settings.privacy, roots, ignore_case=local.IGNORES_CASE)
         self.privacy = AnyRoot(privacy)
         self.workspace = Workspace(roots, privacy, settings.context)
@@ -155,7 +158,7 @@ class Service:
     def _asked(self, place: Place, wish: Wish) -> InfillRequest | None:
         if place.questions.unavailable(place.uri, wish.invoked):
             return None
-        question = self._question(Question, place, wish, "inline")
+        question = self._gap(place, wish)
         span = where(question)
         return None if isinstance(span, Silence) else request(question, span)
 
@@ -170,7 +173,7 @@ class Service:
         if reason := questions.unavailable(place.uri, wish.invoked):
             yield Answer(silence=reason, final=True)
             return
-        question = self._question(Question, place, wish, "inline", slots=wish.slots)
+        question = self._gap(place, wish)
         async with aclosing(questions.telling(suggest(question, questions.engine))) as answers:
             async for answer in answers:
                 yield answer
@@ -214,6 +217,13 @@ class Service:
             self.gate.rejected(self.clock(), weight=0.3)
         return known
 
+    async def read_projects(self) -> None:
+        """Keeps the index of the projects, in steps between which requests are answered."""
+        while self.roots:
+            while self.workspace.step(self.clock()):
+                await asyncio.sleep(0)
+            await asyncio.sleep(BETWEEN_SCANS_SECONDS)
+
     def close(self) -> None:
         self.stats.write()
         self.outcomes.write()
@@ -221,7 +231,7 @@ class Service:
     async def _opened(self, text: Text, client: Client) -> Place:
         """The files of a request as if they were open in an editor, with what was edited last."""
         files = OpenFiles(self.privacy, self.workspace, NoRecorder(), self.clock)
-        text = bounded(text)
+        text = self._placed(bounded(text))
         for number, other in enumerate(text.others):
             open_in(files, f"mercury:/{number}/{other.path}", other.path, "", other.text)
         uri = f"mercury:/{text.path}"
@@ -234,6 +244,20 @@ class Service:
         questions = Questions(self.settings, engine, files, self.clock, outcomes=self.outcomes)
         questions.session = client.session
         return Place(text, uri, questions)
+
+    def _placed(self, text: Text) -> Text:
+        """With paths in the projects, where a client says them from there."""
+        if not self.roots or not text.path or os.path.isabs(text.path):
+            return text
+        inside = (root for root in self.roots if os.path.isfile(os.path.join(root, text.path)))
+        root = next(inside, self.roots[0])
+        placed = tuple(Snippet(os.path.join(root, each.path), each.text) for each in text.others)
+        return replace(text, path=os.path.join(root, text.path), others=placed)
+
+    def _gap(self, place: Place, wish: Wish) -> Question:
+        snapshot = place.questions.files.documents[place.uri].snapshot()
+        proposals = place.questions.proposals(snapshot, place.text.cursor)
+        return self._question(Question, place, wish, "inline", slots=wish.slots, proposals=proposals)
 
     def _question(self, kind: type[Asked], place: Place, wish: Wish, of: Kind, **more: Any) -> Asked:
         questions = place.questions
