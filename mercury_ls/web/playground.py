@@ -63,9 +63,10 @@ class Context(Struct, frozen=True):
 
 class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The draft after one pass. The first frame has the context and no slots; the last is `final`, and has what would
-    be inserted, or why nothing would."""
+    be inserted, with the id by which /feedback knows it, or why nothing would."""
 
     ms: float
+    id: str = ""
     step: int = 0
     slots: tuple[Slot, ...] = ()
     draft: str = ""
@@ -119,6 +120,7 @@ def frame_of(answer: Answer, text: Text, ms: float) -> Frame:
     offer = answer.offer
     return Frame(
         ms=round(ms, 2),
+        id=offer.id if offer and answer.final else "",
         step=answer.step,
         slots=answer.slots,
         draft=answer.draft,

@@ -4,9 +4,11 @@ const at = (id) => document.getElementById(id);
 const STEPS = [0.3, 0.6, 0.8, 0.95];
 const PAUSE_MS = 120;
 const REPLAY_MS = 260;
+const LOADING_MS = 1000;
 const MOST_EDITS = 8;
 const LINES_BEFORE = 14;
 const LINES_AFTER = 6;
+const UNREACHABLE = "The server does not answer. Is it still running?";
 
 const SAMPLE = `from dataclasses import dataclass
 
@@ -34,7 +36,7 @@ let token = "";
 let asking = null; // an AbortController
 let frames = [];
 let shown = -1;
-let offered = null; // {text, cursor}: what Tab takes, and where
+let offered = null; // {id, text, cursor}: what Tab takes, and where
 let asked = null; // the text and cursor that the frames are about
 let typing = 0;
 let replay = 0;
@@ -55,18 +57,33 @@ function signedIn() {
 async function call(path, body, signal) {
   const headers = token ? { authorization: `Bearer ${token}` } : {};
   if (body) headers["content-type"] = "application/json";
-  const answer = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+  const sent = { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal };
+  const answer = await fetch(path, sent).catch(unreachable);
   if (answer.ok) return answer;
-  if (answer.status === 401) at("login").hidden = false;
+  if (answer.status === 401) {
+    askForToken();
+    throw new Error("This page needs the server's token.");
+  }
   const problem = await answer.json().catch(() => null);
   throw new Error(problem?.error?.message || `${path}: status ${answer.status}`);
+}
+
+function unreachable(error) {
+  throw error.name === "AbortError" ? error : new Error(UNREACHABLE);
+}
+
+function askForToken() {
+  at("refused").textContent = token ? "This is not the server's token." : "";
+  if (!at("login").hidden) return;
+  at("login").hidden = false;
+  at("token").focus();
 }
 
 async function* events(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch(unreachable);
     if (done) return;
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();
@@ -105,6 +122,7 @@ async function ask() {
   const mine = (asking = new AbortController());
   offered = null;
   frames = [];
+  at("passes").replaceChildren();
   settle();
   try {
     const answer = await call("/playground/watch", request(), mine.signal);
@@ -117,13 +135,14 @@ async function ask() {
       show(frames.length - 1);
       if (frame.final) conclude(frame);
     }
+    if (mine === asking && !frames.at(-1)?.final) say(UNREACHABLE);
   } catch (error) {
     if (mine === asking && error.name !== "AbortError") say(error.message);
   }
 }
 
 function conclude(frame) {
-  if (frame.text) offered = { text: frame.text, cursor: asked.cursor };
+  if (frame.text) offered = { id: frame.id, text: frame.text, cursor: asked.cursor };
   passes();
   show(frames.length - 1);
 }
@@ -283,10 +302,26 @@ function difference(before, after) {
 
 function take() {
   const { text, cursor } = offered;
-  const box = at("text");
+  tell("accept");
+  at("text").setSelectionRange(cursor, cursor);
+  document.execCommand("insertText", false, text); // the one way that the browser can undo
+}
+
+function drop() {
+  tell("reject");
+  say("Dropped.");
+}
+
+function tell(user_action) {
+  call("/feedback", { request_id: offered.id, user_action }).catch(() => {});
   offered = null;
-  box.setRangeText(text, cursor, cursor, "end");
-  box.dispatchEvent(new Event("input"));
+}
+
+function moved() {
+  const box = at("text");
+  if (!offered || document.activeElement !== box || box.selectionStart === offered.cursor) return;
+  offered = null;
+  say("The cursor has moved: Ctrl+Enter asks here.");
 }
 
 function keyed(event) {
@@ -296,7 +331,7 @@ function keyed(event) {
   else if (event.altKey && event.key.toLowerCase() === "r") play();
   else if (event.key === "Tab" && !event.shiftKey && event.target === at("text") && offered
     && at("text").selectionStart === offered.cursor) take();
-  else if (event.key === "Escape" && offered) (offered = null, say("Dropped."));
+  else if (event.key === "Escape" && offered) drop();
   else return;
   event.preventDefault();
 }
@@ -317,6 +352,10 @@ async function statistics() {
   fill(at("latency"), rows);
   at("where").textContent = found.where.replaceAll("`", "");
   at("days").replaceChildren(days(found.rows));
+}
+
+function unknown(error) {
+  at("where").textContent = error.message;
 }
 
 const COLUMNS = ["shown", "typedThrough", "accepted", "rejected", "characters"];
@@ -360,7 +399,7 @@ function choose(name) {
     at(tab.getAttribute("aria-controls")).hidden = !chosen;
     if (chosen) tab.focus();
   }
-  if (name === "statistics") statistics().catch((error) => (at("where").textContent = error.message));
+  if (name === "statistics") statistics().catch(unknown);
 }
 
 function dark() {
@@ -381,13 +420,13 @@ async function begin() {
     if (at("live").checked) typing = setTimeout(ask, PAUSE_MS);
   });
   at("ask").addEventListener("click", ask);
-  at("effort").addEventListener("change", ask);
+  for (const id of ["path", "effort", "deadline", "other-path", "other"]) at(id).addEventListener("change", ask);
+  document.addEventListener("selectionchange", moved);
   at("theme").addEventListener("click", dark);
   at("login").addEventListener("submit", (event) => {
     event.preventDefault();
     token = at("token").value.trim();
     sessionStorage.setItem("token", token);
-    at("login").hidden = true;
     about();
   });
   for (const tab of document.querySelectorAll("[role=tab]")) {
@@ -398,7 +437,7 @@ async function begin() {
         choose(name === "draft" ? "statistics" : "draft");
     });
   }
-  setInterval(() => at("statistics").hidden || statistics().catch(() => {}), 5000);
+  setInterval(() => at("statistics").hidden || statistics().catch(unknown), 5000);
   at("text").focus();
   at("text").setSelectionRange(SAMPLE.length, SAMPLE.length);
   await about();
@@ -408,7 +447,9 @@ async function about() {
   try {
     const found = await (await call("/playground/statistics")).json();
     at("model").textContent = found.engine ? `${found.engine.model} · ${found.engine.device}` : "the engine is loading";
+    if (!at("login").hidden) at("text").focus();
     at("login").hidden = true;
+    if (!found.engine) setTimeout(about, LOADING_MS);
     ask();
   } catch (error) {
     at("model").textContent = error.message;

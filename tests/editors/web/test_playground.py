@@ -145,3 +145,54 @@ def test_it_follows_the_system_and_can_be_turned(browser, server, scheme):
     assert page.evaluate(background) != first
     assert (first == "rgb(20, 23, 26)") == (scheme == "dark")
     page.close()
+
+
+def test_what_is_taken_can_be_undone_and_is_counted(page):
+    written(page, COPIED)
+    said(page, "Tab takes it")
+    with page.expect_response("**/feedback") as told:
+        page.keyboard.press("Tab")
+    assert told.value.json() == {"counted": True}
+    page.keyboard.press("Control+Z")
+    assert value(page) == COPIED
+
+
+def test_where_the_cursor_has_moved_nothing_is_taken(page):
+    written(page, COPIED)
+    said(page, "Tab takes it")
+    page.keyboard.press("ArrowUp")
+    said(page, "The cursor has moved")
+
+
+def test_a_wrong_token_is_told_and_the_keyboard_stays_in_place(browser, server):
+    page = browser.new_page()
+    page.goto(f"http://127.0.0.1:{server.port}/#token=wrong")
+    page.locator("#refused", has_text="not the server's token").wait_for()
+    page.keyboard.insert_text(server.token)
+    page.keyboard.press("Enter")
+    page.locator("#model", has_text="copies").wait_for()
+    assert page.evaluate("document.activeElement.id") == "text"
+    page.close()
+
+
+def test_a_server_that_is_gone_is_told(browser, server):
+    page = browser.new_page()
+    page.goto(server.address)
+    said(page, "Tab takes it|Nothing is suggested")
+    page.route("**/playground/**", lambda route: route.abort("connectionrefused"))
+    page.locator("#text").focus()
+    written(page, COPIED)
+    said(page, "The server does not answer")
+    page.get_by_role("tab", name="Statistics").click()
+    page.locator("#where", has_text="The server does not answer").wait_for()
+    page.close()
+
+
+def test_a_narrow_window_scrolls_in_one_direction(browser, server):
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(server.address)
+    said(page, "Tab takes it|Nothing is suggested")
+    page.get_by_role("tab", name="Statistics").click()
+    page.locator("#latency dt").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.close()

@@ -46,6 +46,12 @@ async def test_why_the_model_is_not_asked(asking):
     assert "private" in last["silence"]
 
 
+async def test_what_became_of_it_is_counted(asking):
+    *_, last = await frames(asking)
+    said = {"request_id": last["id"], "user_action": "accept"}
+    assert (await asking.post("/feedback", json=said)).json() == {"counted": True}
+
+
 @pytest.mark.parametrize("body", [{"cursor": -1}, {"effort": "most"}, {"text": None}])
 async def test_what_is_no_request_is_refused(asking, body):
     answer = await asking.post("/playground/watch", json={"text": TEXT, "cursor": 0, **body})
