@@ -96,6 +96,7 @@ def greeting(listening: daemon.Options) -> str:
     edits = {"provider": "open_ai_compatible_api", "open_ai_compatible_api": zed}
     programs = {
         "token": "not needed by programs on this machine" if listening.open else f"in {readable(local.token_file())}",
+        "playground": f"{site}/",
         "OpenAI": f"base URL {site}/v1",
         "Zed": f'"edit_predictions": {json.dumps(edits)}',
         "llama.vim": f"let g:llama_config = {{'endpoint_fim': '{site}/infill'}}",

@@ -13,7 +13,7 @@ from mercury_ls.serve.daemon import Options
     [
         (Options(http="127.0.0.1:8391"), ["http://127.0.0.1:8391/infill", "http-token"]),
         (Options(http="[::1]:80", open=True), ["http://[::1]:80/v1", "not needed by programs on this machine"]),
-        (Options(http=":80"), ["http://127.0.0.1:80/v1"]),
+        (Options(http=":80"), ["http://127.0.0.1:80/v1", "playground    http://127.0.0.1:80/\n"]),
         (
             Options(http="0.0.0.0:443", certificate="c.pem", hosts=("models.example.org",)),
             ["https://models.example.org:443/v1/completions"],
