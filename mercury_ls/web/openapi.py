@@ -12,6 +12,7 @@ from mercury_ls.web.errors import Problem
 
 __all__ = ["document"]
 
+ABOUT = "Code completion and next edits from a small diffusion model, asked over HTTP."
 TEMPLATE = "#/components/schemas/{name}"
 ERRORS = {
     "400": "The body is not of its type, or cannot be answered.",
@@ -34,7 +35,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
             paths.setdefault(path, {})[each.method.lower()] = operation(each, path, known)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "mercury-ls", "version": __version__, "description": (__doc__ or "").strip()},
+        "info": {"title": "mercury-ls", "version": __version__, "description": ABOUT},
         "paths": paths,
         "components": {
             "schemas": components,

@@ -48,6 +48,11 @@ async def test_who_may_ask(asking, headers, status, code):
         assert answer.json()["error"]["code"] == code
 
 
+async def test_a_body_that_is_not_there_is_told_in_plain_words(asking):
+    answer = await asking.post("/v1/completions", content=b"")
+    assert answer.json()["error"]["message"] == "the body does not fit: it is empty, or JSON that ends too early"
+
+
 async def test_the_page_is_there_without_a_token(asking):
     answer = await asking.get("/", headers={"authorization": ""})
     assert answer.headers["content-type"].startswith("text/html")
