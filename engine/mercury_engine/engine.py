@@ -88,6 +88,7 @@ class MercuryEngine:
         decode: Decode = "policy",
         redraft: bool | None = None,
         bar: float = BAR,
+        presentation: Presentation | None = None,
         memory: int = MEMORY,
         weights: int = 0,
         clock: Callable[[], float] = time.perf_counter,
@@ -102,7 +103,7 @@ class MercuryEngine:
         self._weights = weights
         self._rescoring = rescoring
         self._budget = budget_for(runtime.config.context)
-        self._presentation = Presentation(tokenizer, calibration or Calibration(), bar)
+        self._presentation = presentation or Presentation(tokenizer, calibration or Calibration(), bar)
         self._sessions = SessionPool(runtime.cache, IDLE_MEMORY if on_cpu(runtime) else memory, memory)
         self._batcher = ForwardBatcher[Draft](runtime)
         meter = CostMeter(runtime, clock=clock)

@@ -54,6 +54,21 @@ def test_few_rows_hardly_move_the_defaults():
     np.testing.assert_allclose(found.weights, Calibration().weights, atol=1.0)
 
 
+def test_what_was_known_of_names_and_rewrites_stays_if_the_rows_have_none():
+    before = Calibration(named=-0.4, own=0.3, share=1.5, rewriting=Calibration(bias=2.0))
+    seen = [Observation((-0.1, -0.2, 3.0, 1.0, -0.3, 0.0, 0.0, 0.0), False)] * 50
+    found = fit_confidence(seen, before)
+    assert (found.named, found.own, found.share, found.rewriting) == (-0.4, 0.3, 1.5, before.rewriting)
+    assert found.bias < before.bias
+
+
+def test_an_observation_counts_as_often_as_its_weight_says():
+    seen = (-0.1, -0.2, 3.0, 1.0, -0.3, 0.0, 0.0, 0.0)
+    twice = [Observation(seen, True), Observation(seen, False), Observation(seen, False)]
+    weighted = [Observation(seen, True), Observation(seen, False, weight=2.0)]
+    assert fit_confidence(twice) == fit_confidence(weighted)
+
+
 def row(number):
     return FimRow(
         id=f"row {number}",
@@ -86,12 +101,21 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
         return [Observation(each, False) for each in seen]
 
     monkeypatch.setattr(calibrate, "answer_observations", twice_each)
-    monkeypatch.setattr(calibrate, "report", lambda *halves: sides.extend(halves))
+    monkeypatch.setattr(calibrate, "report", lambda fitting, judged, before: sides.extend([fitting, judged]))
     calibrated(tmp_path)
     fitting, judged = ({each.features for each in side} for side in sides)
     assert len(fitting) == len(judged) == 2
     assert fitting.isdisjoint(judged)
     assert read_calibration(tmp_path / "int8").bias < Calibration().bias, "all answers were wrong"
+
+
+def test_every_start_of_whole_words_is_looked_at():
+    runtime = TorchRuntime(models.create(msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary), 0))
+    found = list(calibrate.answer_observations(runtime, TOKENIZER, None, [row(1)]))
+    lengths = [each.features[2] for each in found]
+    assert len(found) > 2
+    assert len(set(lengths)) == len(lengths)
+    assert found[0].weight == pytest.approx(calibrate.LINES / len(found) ** 0.5)
 
 
 def copied(monkeypatch, token):

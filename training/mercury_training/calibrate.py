@@ -12,15 +12,19 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
+from mercury_engine.api import Filled
 from mercury_engine.decode import confidence, copy_bias
+from mercury_engine.decode.answer import DecodedAnswer, HoleAnswer, Presentation
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.choice import Chooser
 from mercury_engine.decode.confidence import NO_NAMES, Calibration, Names
 from mercury_engine.decode.copy_bias import CopyBias
 from mercury_engine.decode.costs import measure_costs
 from mercury_engine.decode.drafts import PromptLookup
+from mercury_engine.decode.names import KnownNames
 from mercury_engine.engine import MercuryEngine, open_runtime
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.export import seal
@@ -38,8 +42,9 @@ from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 __all__ = ["Observation", "answer_observations", "copy_observations", "fit_confidence", "fit_copy_bias", "main"]
 
 RIDGE = 1.0
-BARS = (0.2, 0.4, 0.6, 0.8)
-"""Starts of an answer are looked at that are as probable as these."""
+DEFAULTS = Calibration()
+LINES = 2.0
+"""What a line counts for, blocks being 1: most of what is typed continues a line."""
 LONGEST = 64
 """Tokens of each true answer that are looked at."""
 MIN_GAIN = 0.01
@@ -47,10 +52,11 @@ MIN_GAIN = 0.01
 
 
 class Observation(Struct, frozen=True):
-    """The features of a prediction, and whether it was right."""
+    """The features of a prediction, whether it was right, and what it counts for."""
 
     features: tuple[float, ...]
     right: bool
+    weight: float = 1.0
 
 
 class RecordingCalibration:
@@ -60,9 +66,21 @@ class RecordingCalibration:
         self.seen: tuple[float, ...] = ()
 
     def p_accept(self, probabilities: Sequence[float], *, complete: bool, names: Names = NO_NAMES) -> float:
-        if probabilities:
-            self.seen = confidence.features(probabilities, complete=complete, names=names)
+        self.seen = confidence.features(probabilities, complete=complete, names=names) if probabilities else ()
         return 0.0
+
+
+class RecordingPresentation(Presentation, frozen=True):
+    """Keeps the features and the texts of all starts of the latest answer."""
+
+    seen: list[tuple[tuple[float, ...], str]] = field(default_factory=list)
+
+    def show(
+        self, answer: HoleAnswer, decoded: DecodedAnswer, old: str, least: int = 0, names: KnownNames | None = None
+    ) -> Filled:
+        found = self.starts(answer, decoded, least)
+        self.seen[:] = [(self.calibration.seen, start.text.rstrip()) for start in found]
+        return super().show(answer, decoded, old, least, names)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -83,9 +101,10 @@ def _calibrate(model: Path, folder: Path, limit: int | None) -> None:
     fitting, held_out = (list(answer_observations(runtime, tokenizer, bias, half)) for half in halves)
     if not fitting or not held_out:
         raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
-    print(report(fitting, held_out))
+    before = confidence.read_calibration(model)
+    print(report(fitting, held_out, before))
     _write(model, COPY_BIAS_FILE, bias)
-    _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *held_out]))
+    _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *held_out], before))
     seal(model)
 
 
@@ -113,20 +132,19 @@ def copy_observations(runtime: Runtime, tokenizer: Tokenizer, rows: Iterable[Fim
 def answer_observations(
     runtime: Runtime, tokenizer: Tokenizer, bias: CopyBias | None, rows: Iterable[FimRow]
 ) -> Iterator[Observation]:
-    """Each row's whole answer and some of its starts, and whether they are right as far as they go."""
-    costs, recording = measure_costs(runtime), RecordingCalibration()
-    engines = [
-        MercuryEngine(runtime, tokenizer, calibration=recording, copy_bias=bias, costs=costs, bar=bar)
-        for bar in (0.0, *BARS)
-    ]
+    """The starts of whole words of each row's answer while typing, and whether they are right as far as they go. What a
+    row counts for grows with the root of their number, since they are alike."""
+    recording = RecordingCalibration()
+    watched = RecordingPresentation(tokenizer, recording, 1.0)
+    engine = MercuryEngine(
+        runtime, tokenizer, copy_bias=bias, costs=measure_costs(runtime), bar=1.0, presentation=watched
+    )
     for row in rows:
-        texts = []
-        for number, engine in enumerate(engines):
-            *_, last = engine.infill(request(row, f"{number} {row.id}", "medium"))
-            (filled,) = last.spans
-            if filled.text and filled.text not in texts:
-                yield Observation(recording.seen, row.middle.startswith(filled.text.rstrip()))
-            texts.append(filled.text)
+        for _ in engine.infill(request(row, row.id, "low")):
+            pass
+        starts = {text: features for features, text in reversed(watched.seen) if text and features}
+        weight = (LINES if row.kind == "single_line" else 1.0) / max(1, len(starts)) ** 0.5
+        yield from (Observation(seen, row.middle.startswith(text), weight) for text, seen in starts.items())
 
 
 def fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
@@ -134,17 +152,17 @@ def fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
     return CopyBias(*_fit(observations, msgspec.structs.astuple(OWN_OPINION)))
 
 
-def fit_confidence(observations: Sequence[Observation]) -> Calibration:
-    """Regularised towards the defaults, which a few rows hardly change."""
-    with_bias = [Observation((1.0, *each.features), each.right) for each in observations]
-    return Calibration(*_fit(with_bias, Calibration().weights))
+def fit_confidence(observations: Sequence[Observation], before: Calibration = DEFAULTS) -> Calibration:
+    """Regularised towards the coefficients from before, which a few rows hardly change; those of rewrites stay."""
+    with_bias = [replace(each, features=(1.0, *each.features)) for each in observations]
+    return Calibration(*_fit(with_bias, before.weights), rewriting=before.rewriting)
 
 
-def report(fitting: Sequence[Observation], held_out: Sequence[Observation]) -> str:
-    """Calibration fitted on some rows and applied to others, compared with the defaults."""
+def report(fitting: Sequence[Observation], held_out: Sequence[Observation], before: Calibration = DEFAULTS) -> str:
+    """Calibration fitted on some rows and applied to others, compared with the one from before."""
     right = [each.right for each in held_out]
     lines = [f"{len(fitting) + len(held_out)} answers, {sum(right) + sum(each.right for each in fitting)} right"]
-    for name, calibration in (("defaults", Calibration()), ("fitted", fit_confidence(fitting))):
+    for name, calibration in (("before", before), ("fitted", fit_confidence(fitting, before))):
         weights = calibration.weights
         chances = [float(sigmoid(np.dot(weights, (1.0, *each.features)))) for each in held_out]
         lines.append(f"{name}: expected calibration error {ece(chances, right):.3f} on {len(held_out)} answers")
@@ -172,7 +190,8 @@ def _cross_entropy(observations: Sequence[Observation], found: CopyBias) -> floa
 
 def _fit(observations: Sequence[Observation], prior: Sequence[float]) -> Iterator[float]:
     inputs, right = _table(observations)
-    return (round(float(weight), 4) for weight in newton(inputs, right, np.array(prior), RIDGE))
+    counts = np.array([each.weight for each in observations])
+    return (round(float(weight), 4) for weight in newton(inputs, right, np.array(prior), RIDGE, counts))
 
 
 def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]:

@@ -133,13 +133,13 @@ class Presentation(Struct, frozen=True):
             return Filled(old)
         if old or not self.bar:
             return self._fill(answer, decoded, old)
-        likely = [start for start in self._starts(answer, decoded, least) if start.p_accept >= self.bar]
+        likely = [start for start in self.starts(answer, decoded, least) if start.p_accept >= self.bar]
         if likely:
             return max(likely, key=lambda start: start.p_accept * len(start.text))
         count = max(least, self._whole_words(decoded.ids, confident(decoded.probabilities, min(self.bar, UNSURE))))
         return self._fill(answer, decoded.start(count), old)
 
-    def _starts(self, answer: HoleAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Filled]:
+    def starts(self, answer: HoleAnswer, decoded: DecodedAnswer, least: int) -> Iterator[Filled]:
         """The whole answer, and its starts of whole words and at least `least` tokens, the longest first."""
         count = len(decoded.ids)
         while count >= max(1, least):
