@@ -122,8 +122,10 @@ def misplaced(options: argparse.Namespace) -> str:
 
 
 def print_new_token(name: str) -> int:
-    from mercury_ls.team.config import new_token
+    from mercury_ls.team.config import misnamed, new_token
 
+    if wrong := misnamed(name):
+        raise UsageError(f"--new-token: {wrong}")
     token, digest = new_token()
     print(
         f"The token of {name}, which is stored nowhere:\n\n  {token}\n\nIts line under `users:`\n\n  {name}: {digest}"

@@ -101,7 +101,7 @@ class Stats:
         if not self.enabled:
             return "Counting is off: `record.counts = false`."
         if self.path is None:
-            return "Stored until this editor closes."
+            return "Kept in memory only, until this process ends."
         if self._problem:
             return f"Not stored: cannot use `{readable(self.path)}` ({self._problem})."
         return f"Stored in `{readable(self.path)}`, on this machine only."

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-__all__ = ["Replicas", "TeamConfig", "TeamError", "new_token", "read_config"]
+__all__ = ["Replicas", "TeamConfig", "TeamError", "misnamed", "new_token", "read_config"]
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 NAME = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
@@ -57,13 +57,19 @@ def read_config(path: Path) -> TeamConfig:
     if not config.users:
         raise TeamError(f"{path}: users is empty, so that nobody could ask: {ADD}")
     for name, digest in config.users.items():
-        if not NAME.fullmatch(name):
-            raise TeamError(f"{path}: users: {name[:80]!r} is no name: use letters, digits and . _ @ + -")
+        if wrong := misnamed(name):
+            raise TeamError(f"{path}: users: {wrong}")
         if not DIGEST.fullmatch(digest):
             raise TeamError(f"{path}: users.{name} is not the SHA-256 of a token: {ADD}")
+    if len(set(config.users.values())) < len(config.users):
+        raise TeamError(f"{path}: users: two have the same token: {ADD} for each")
     if config.replicas.most < config.replicas.least:
         raise TeamError(f"{path}: replicas.most is {config.replicas.most}, less than least, {config.replicas.least}")
     return config
+
+
+def misnamed(name: str) -> str:
+    return "" if NAME.fullmatch(name) else f"{name[:80]!r} is no name: use letters, digits and . _ @ + -"
 
 
 ADD = "`mercury-ls serve --new-token NAME` makes one"

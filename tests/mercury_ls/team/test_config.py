@@ -29,6 +29,7 @@ def test_what_is_not_written_has_a_default(tmp_path):
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 3}}", "replicas.most is 1, less than least, 3"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 0}}", "replicas.least"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplica: 3", "`replica`"),
+        (f"users: {{ada: a{DIGEST[1:]}, bob: a{DIGEST[1:]}}}", "two have the same token.*--new-token"),
         ("users: [", "team.yaml"),
         ("!!python/object/apply:os.system ['true']", "team.yaml"),
     ],
