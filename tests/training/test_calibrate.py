@@ -101,7 +101,7 @@ def test_no_row_both_fits_and_judges(tmp_path, monkeypatch):
         return [Observation(each, False) for each in seen]
 
     monkeypatch.setattr(calibrate, "answer_observations", twice_each)
-    monkeypatch.setattr(calibrate, "report", lambda fitting, judged, before: sides.extend([fitting, judged]))
+    monkeypatch.setattr(calibrate, "report", lambda fitting, judged, *known: sides.extend([fitting, judged]))
     calibrated(tmp_path)
     fitting, judged = ({each.features for each in side} for side in sides)
     assert len(fitting) == len(judged) == 2

@@ -41,7 +41,9 @@ from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 
 __all__ = ["Observation", "answer_observations", "copy_observations", "fit_confidence", "fit_copy_bias", "main"]
 
-RIDGE = 1.0
+RIDGE, HELD = 1.0, 100.0
+"""How much the defaults hold, and the coefficients that a model has from other rows."""
+LEAST_SPREAD = 0.3
 DEFAULTS = Calibration()
 LINES = 2.0
 """What a line counts for, blocks being 1: most of what is typed continues a line."""
@@ -102,9 +104,10 @@ def _calibrate(model: Path, folder: Path, limit: int | None) -> None:
     if not fitting or not held_out:
         raise TrainingError(f"{folder}: {len(rows)} rows are too few; name a larger set")
     before = confidence.read_calibration(model)
-    print(report(fitting, held_out, before))
+    ridge = HELD if (model / CALIBRATION_FILE).exists() else RIDGE
+    print(report(fitting, held_out, before, ridge))
     _write(model, COPY_BIAS_FILE, bias)
-    _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *held_out], before))
+    _write(model, CALIBRATION_FILE, fit_confidence([*fitting, *held_out], before, ridge))
     seal(model)
 
 
@@ -149,20 +152,31 @@ def answer_observations(
 
 def fit_copy_bias(observations: Sequence[Observation]) -> CopyBias:
     """Regularised towards the model's own odds."""
-    return CopyBias(*_fit(observations, msgspec.structs.astuple(OWN_OPINION)))
+    return CopyBias(*(round(each, 4) for each in _fit(observations, msgspec.structs.astuple(OWN_OPINION))))
 
 
-def fit_confidence(observations: Sequence[Observation], before: Calibration = DEFAULTS) -> Calibration:
-    """Regularised towards the coefficients from before, which a few rows hardly change; those of rewrites stay."""
+def fit_confidence(
+    observations: Sequence[Observation], before: Calibration = DEFAULTS, ridge: float = RIDGE
+) -> Calibration:
+    """Regularised towards the coefficients from before, which a few rows hardly change, each in units of how much its
+    feature varies; those of rewrites stay."""
     with_bias = [replace(each, features=(1.0, *each.features)) for each in observations]
-    return Calibration(*_fit(with_bias, before.weights), rewriting=before.rewriting)
+    spread = np.maximum(_table(with_bias)[0].std(axis=0), LEAST_SPREAD)
+    scaled = [replace(each, features=tuple(each.features / spread)) for each in with_bias]
+    found = np.array(list(_fit(scaled, spread * before.weights, ridge))) / spread
+    return Calibration(*(round(float(weight), 4) for weight in found), rewriting=before.rewriting)
 
 
-def report(fitting: Sequence[Observation], held_out: Sequence[Observation], before: Calibration = DEFAULTS) -> str:
+def report(
+    fitting: Sequence[Observation],
+    held_out: Sequence[Observation],
+    before: Calibration = DEFAULTS,
+    ridge: float = RIDGE,
+) -> str:
     """Calibration fitted on some rows and applied to others, compared with the one from before."""
     right = [each.right for each in held_out]
     lines = [f"{len(fitting) + len(held_out)} answers, {sum(right) + sum(each.right for each in fitting)} right"]
-    for name, calibration in (("before", before), ("fitted", fit_confidence(fitting, before))):
+    for name, calibration in (("before", before), ("fitted", fit_confidence(fitting, before, ridge))):
         weights = calibration.weights
         chances = [float(sigmoid(np.dot(weights, (1.0, *each.features)))) for each in held_out]
         lines.append(f"{name}: expected calibration error {ece(chances, right):.3f} on {len(held_out)} answers")
@@ -188,10 +202,10 @@ def _cross_entropy(observations: Sequence[Observation], found: CopyBias) -> floa
     return float(np.mean(np.logaddexp(0, scores) - right * scores))
 
 
-def _fit(observations: Sequence[Observation], prior: Sequence[float]) -> Iterator[float]:
+def _fit(observations: Sequence[Observation], prior: Sequence[float], ridge: float = RIDGE) -> Iterator[float]:
     inputs, right = _table(observations)
     counts = np.array([each.weight for each in observations])
-    return (round(float(weight), 4) for weight in newton(inputs, right, np.array(prior), RIDGE, counts))
+    return (float(weight) for weight in newton(inputs, right, np.array(prior), ridge, counts))
 
 
 def _table(observations: Sequence[Observation]) -> tuple[np.ndarray, np.ndarray]:
