@@ -33,6 +33,10 @@ TRIES = 5
 """How often a request is sent, each time to an engine that lives as far as anybody knows."""
 BETWEEN_TRIES_SECONDS = 0.2
 STATUS_SECONDS = 1.0
+PATIENCE_SECONDS = 60.0
+NO_ROOM = (
+    f"no engine has answered for {PATIENCE_SECONDS:.0f} s: `replicas` may ask for more `cpus` or `gpus` than there are"
+)
 GRACE_SECONDS = 20.0
 LATENCIES = 1024
 
@@ -113,13 +117,18 @@ class Place:
         self.latencies_ms: deque[float] = deque(maxlen=LATENCIES)
 
     async def follow(self) -> None:
-        """Keeps the status; a cluster that does not answer is no reason to stop."""
+        """Keeps the status, and tells what users wait for; a cluster that does not answer is no reason to stop."""
         while True:
+            before = self.status
             try:
-                self.status = msgspec.msgpack.decode(await self.handle.status.remote(), type=Status)
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    self.status = msgspec.msgpack.decode(await self.handle.status.remote(), type=Status)
+            except TimeoutError:
+                self.status = Status("loading", NO_ROOM)
             except LOST as error:
-                log.warning("no engine answers: %s", first_line(error))
-                self.status = Status("loading", "no engine answers at the moment")
+                self.status = Status("loading", f"no engine answers: {first_line(error)}")
+            if (self.status.state, self.status.detail) != (before.state, before.detail):
+                log.warning("engines: %s %s", self.status.state, self.status.detail)
             await asyncio.sleep(STATUS_SECONDS)
 
 
@@ -204,7 +213,8 @@ def joined(config: TeamConfig) -> None:
 
 
 def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
-    """Starts the engines; where they run already, one after the other is replaced, while the rest answers."""
+    """Has the engines started; where they run already, one after the other is replaced, while the rest answers. It does
+    not wait for them: what the machine has no room for may never start, and has to be replaceable even so."""
     replicas = config.replicas
     deployment = serve.deployment(EngineReplica).options(
         name="engine",
@@ -217,7 +227,8 @@ def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
         request_router_config=RequestRouterConfig(request_router_class=ConsistentHashRouter),
     )
     engines = deployment.bind(settings, is_local=not config.cluster, generation=time.time_ns())
-    return serve.run(engines, name=NAME, route_prefix=None)
+    target = serve.RunTarget(engines, name=NAME, route_prefix=None)
+    return serve.run_many([target], wait_for_applications_running=False)[0]
 
 
 def left(config: TeamConfig) -> None:

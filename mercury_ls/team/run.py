@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,6 +18,8 @@ __all__ = ["run"]
 
 MOST_AT_ONCE = 1024
 """Requests of all users that are being answered by this process."""
+
+READ_ONCE = ("listen", "hosts", "certificate", "key", "requests_per_user", "cluster")
 
 log = logging.getLogger(__name__)
 
@@ -57,31 +60,41 @@ async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: da
     from mercury_ls.web.service import Service
 
     stopped, changed = asyncio.Event(), asyncio.Event()
-    await asyncio.to_thread(joined, config)
-    place = Place(await asyncio.to_thread(deployed, config, of_team(settings, config)))
+    sys.stderr.write(f"mercury-ls serve: starting Ray and {config.replicas.least} engines\n")
+    loop, ordered = asyncio.get_running_loop(), ThreadPoolExecutor(1)
+    await loop.run_in_executor(ordered, joined, config)
+    place = Place(await loop.run_in_executor(ordered, deployed, config, of_team(settings, config)))
     service = Service(ReplicatedEngine(place), of_team(settings, config), stats=Stats())
     users = by_digest(config)
     access = Access(hosts=config.hosts, users=users)
     server = daemon.web_server(endpoint, application(service, access, Crowd(MOST_AT_ONCE, config.requests_per_user)))
     with daemon.stopping_signals(stopped):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, changed.set)
+        loop.add_signal_handler(signal.SIGHUP, changed.set)
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[endpoint.socket]))
             following = group.create_task(place.follow())
-            renewing = group.create_task(renew(path, settings, users, changed))
+            renewing = group.create_task(renew(path, config, settings, users, changed, ordered))
             sys.stderr.write(f"mercury-ls serve: {len(users)} users at {config.listen}; SIGHUP reads {path} again\n")
             await stopped.wait()
             following.cancel()
             renewing.cancel()
             server.should_exit = True
     service.close()
-    await asyncio.to_thread(left, config)
+    await loop.run_in_executor(ordered, left, config)
     return 0
 
 
-async def renew(path: Path, settings: Settings, users: dict[str, str], changed: asyncio.Event) -> None:
+async def renew(
+    path: Path,
+    began_with: TeamConfig,
+    settings: Settings,
+    users: dict[str, str],
+    changed: asyncio.Event,
+    ordered: Executor,
+) -> None:
     """Reads the configuration again when told to: users at once, then engines one after the other, with the model that
-    it names now. Where it cannot be used, that is reported, and everything stays as it is."""
+    it names now. Where it cannot be used, that is reported, and everything stays as it is. `ordered` does one thing at
+    a time: Ray is not left while it is asked for engines, which would start it anew."""
     from mercury_ls.team.engines import deployed
 
     while True:
@@ -91,11 +104,18 @@ async def renew(path: Path, settings: Settings, users: dict[str, str], changed: 
             config = read_config(path)
             users.clear()
             users.update(by_digest(config))
-            await asyncio.to_thread(deployed, config, of_team(settings, config))
+            await asyncio.get_running_loop().run_in_executor(ordered, deployed, config, of_team(settings, config))
         except (TeamError, RuntimeError) as error:
             log.error("%s", error)
             continue
-        log.warning("%s was read again: %d users, and new engines", path, len(users))
+        log.warning("%s was read again: %d users; the engines are being replaced", path, len(users))
+        if late := unrenewed(began_with, config):
+            log.warning("%s: %s: takes effect when the server is started again", path, ", ".join(late))
+
+
+def unrenewed(before: TeamConfig, now: TeamConfig) -> list[str]:
+    """What was changed in the file and is read only once."""
+    return [name for name in READ_ONCE if getattr(before, name) != getattr(now, name)]
 
 
 def by_digest(config: TeamConfig) -> dict[str, str]:
