@@ -18,7 +18,7 @@ from mercury_engine.tokens.vocabulary import EOM
 __all__ = ["NOTHING_CARRIED", "Carried", "DecodedAnswer", "HoleAnswer", "Presentation"]
 
 
-UNSURE = 0.1
+UNSURE = 0.3
 """Of an answer that has no likely start as many words are left, for those who ask, as are together this likely."""
 
 
