@@ -305,7 +305,7 @@ class AnyRoot:
 
 def open_in(files: OpenFiles, uri: str, path: str, language: str, text: str) -> None:
     known = languages.find(language, path)
-    files.open(uri, path, known.id if known else language or "plaintext", 1, text)
+    files.open(uri, path, known.id if known else "plaintext", 1, text)
 
 
 def within(answer: Answer, region: tuple[int, int]) -> Answer:
