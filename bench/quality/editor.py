@@ -178,9 +178,9 @@ async def opened(
     session.questions.settings = steady(session.settings)
     if project:
         path, session.files.workspace = f"{project.root}/{path}", project.workspace
-        session.questions.names = KnownNames(
-            [project.analyser], patience=PATIENCE_SECONDS, written=Written(project.workspace)
-        )
+    analysers = [project.analyser] if project else []  # of a single file only what is written in it is known
+    written = Written(session.files.workspace)
+    session.questions.names = KnownNames(analysers, patience=PATIENCE_SECONDS, written=written)
     uri = f"file:///{path.lstrip('/')}"
     session.open(uri, path, language, 1, text)
     return session, uri
