@@ -288,6 +288,21 @@ class Window:
 
         return self.until(look, "ghost text")
 
+    def first(self, last: str, holds: Callable[[], Any], what: str) -> Any:
+        """What holds behind the last key, which is pressed once more as long as nothing does, as for `first_ghost`."""
+        again = time.monotonic() + PATIENCE
+
+        def look() -> Any:
+            nonlocal again
+            found = holds()
+            if not found and time.monotonic() > again:
+                self.press("Backspace")
+                self.press(last)
+                again = time.monotonic() + PATIENCE
+            return found
+
+        return self.until(look, what)
+
     def shows(self, ghost: str) -> None:
         self.until(lambda: self.ghost == ghost, f"ghost text {ghost!r}")
 

@@ -78,7 +78,7 @@ def again(window) -> None:
 def test_a_name_that_only_it_knows_is_suggested_and_asking_opens_no_menu(window, journal):
     opened(window, TEXT, "basket.ts")
     window.type(".")
-    known = window.until(lambda: journal.known(lambda: again(window)), "an answer")
+    known = window.first(".", lambda: journal.known(lambda: again(window)), "an answer")
     assert known["items"] == [{"name": ".weigh", "kind": 2}]
     assert not window.menu.count()
     window.run("mercury-ls.suggest")
@@ -123,6 +123,6 @@ def test_nobody_is_asked_who_would_ask_us(window, journal):
     before = len(journal.answers())
     opened(window, TEXT, "menu.ts")
     window.type(".")
-    (answer,) = window.until(lambda: journal.answers()[before:], "an answer")
+    (answer,) = window.first(".", lambda: journal.answers()[before:], "an answer")
     assert answer["result"]["items"] == []
     window.set("mercury.suggest.completionFallback", None)
