@@ -1,28 +1,29 @@
 """Calls and what they are given, read from text, since code that is being written parses badly."""
 
 import re
-from collections.abc import Iterator
 
 from msgspec import Struct
 
-__all__ = ["QUOTED", "Call", "Parameter", "bracketed", "call_at", "named", "parameters", "signature", "split"]
+from mercury_ls.code.brackets import PAIRS, split, unclosed, unquoted
+
+__all__ = ["Call", "Parameter", "bracketed", "call_at", "named", "parameters", "parameters_in", "signature"]
 
 LONGEST_CALL = 800
 LONGEST_SIGNATURE = 2000
 LONGEST_CLASS = 8000
 
-OPENERS, CLOSERS = "([{", ")]}"
-QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`")
 CALLEE = re.compile(r"(?<![\w.])((?:[^\W\d]\w*(?:\(\))?\.)*[^\W\d]\w*)\Z")
 DEFINING = re.compile(r"\b(?:def|function|func|fn|class)\s+(?:\([^()]*\)\s*)?\Z")
 NAMED = re.compile(r"(\w+)\s*=(?![=>])")
 RECEIVER = re.compile(r"\bfunc\s*\([^()]*\)\s*(?=\w)")
+DEFAULT = re.compile(r"=(?!>)")
 COMMENT = re.compile(r"#[^\n]*|//[^\n]*")
 WORD = re.compile(r"[^\W\d]\w*")
 MODIFIERS = "(?:async|const|export|override|private|protected|public|readonly|static)"
 CONSTRUCTOR = re.compile(r"\b(?:__init__|constructor)\s*(?=\()")
-TYPE_FIRST = frozenset({"c", "cpp", "csharp", "java"})
+TYPE_FIRST = frozenset({"c", "cpp", "csharp", "java", "php"})
 """Languages in which a parameter's type stands before its name."""
+SELVES = frozenset({"self", "cls", "this"})
 
 
 class Call(Struct, frozen=True):
@@ -45,16 +46,12 @@ class Parameter(Struct, frozen=True):
 def call_at(text: str) -> Call | None:
     """The innermost call that is open at the end of a text."""
     text = text[-LONGEST_CALL:]
-    blank, depth = unquoted(text), 0
-    for at in range(len(blank) - 1, -1, -1):
-        depth += (blank[at] in CLOSERS) - (blank[at] in OPENERS)
-        if depth < 0:
-            function = CALLEE.search(text[:at])
-            if text[at] != "(" or function is None or DEFINING.search(text[: function.start()]):
-                return None
-            *given, typed = split(text[at + 1 :])
-            return Call(function[1], tuple(each.strip() for each in given), typed.lstrip())
-    return None
+    opened = unclosed(unquoted(text))
+    function = CALLEE.search(text[: opened[-1]]) if opened else None
+    if function is None or text[opened[-1]] != "(" or DEFINING.search(text[: function.start()]):
+        return None
+    *given, typed = split(text[opened[-1] + 1 :])
+    return Call(function[1], tuple(each.strip() for each in given), typed.lstrip())
 
 
 def named(argument: str) -> str:
@@ -63,27 +60,11 @@ def named(argument: str) -> str:
     return found[1] if found else ""
 
 
-def split(text: str) -> list[str]:
-    """At the commas that stand outside of brackets and quotes."""
-    found, depth, start = [], 0, 0
-    for at, character in enumerate(unquoted(text)):
-        depth += (character in OPENERS) - (character in CLOSERS)
-        if character == "," and depth == 0:
-            found.append(text[start:at])
-            start = at + 1
-    return [*found, text[start:]]
-
-
-def unquoted(text: str) -> str:
-    """With what is quoted blanked, character for character."""
-    return QUOTED.sub(lambda found: "_" * len(found[0]), text)
-
-
 def bracketed(text: str, start: int = 0) -> str:
     """From `start` to the bracket that closes the first parenthesis; "" if none does."""
     depth, first = 0, text.find("(", start)
     for at in range(first, min(len(text), first + LONGEST_SIGNATURE)) if first >= 0 else ():
-        depth += (text[at] in OPENERS) - (text[at] in CLOSERS)
+        depth += (text[at] in PAIRS) - (text[at] in PAIRS.values())
         if depth == 0:
             return text[start : at + 1]
     return ""
@@ -104,27 +85,28 @@ def signature(text: str, name: str, language: str) -> str:
 
 
 def parameters(header: str, language: str) -> list[Parameter]:
-    """Of the header of a function, without the object itself and without those that collect the rest."""
+    """Of the header of a function."""
+    whole = bracketed(RECEIVER.sub("", header))
+    return parameters_in(COMMENT.sub("", whole[whole.find("(") + 1 : -1]), language)
+
+
+def parameters_in(text: str, language: str) -> list[Parameter]:
+    """Those that a text lists, without the object itself, those that collect the rest, and patterns."""
     found: list[Parameter] = []
     is_positional = True
-    for text in listed(header):
-        if text.startswith("*") and not text.startswith("**"):
+    for each in filter(None, map(str.strip, split(text, types=True))):
+        if each.startswith("*") and not each.startswith("**"):
             is_positional = False
-        declared, _, default = text.partition("=")
-        name, _, kind = declared.partition(":")
-        words = WORD.findall(name)
-        if not words or text[0] in "*/{[&." or words[-1] in ("self", "cls", "this"):
+        declared, *default = DEFAULT.split(each, maxsplit=1)
+        name, _, kind = (declared, "", "") if language in TYPE_FIRST else declared.partition(":")
+        words = [*WORD.finditer(name)]
+        if not words or each[0] in "*/([{." or words[-1][0] in SELVES:
             continue
-        if language == "go":
-            name, kind = words[0], declared.partition(words[0])[2]
-        elif language in TYPE_FIRST:
-            kind = " ".join(words[:-1])
-        optional = default.strip() or ("?" if name.rstrip().endswith("?") else "")
-        found.append(Parameter(words[0 if language == "go" else -1], kind.strip(), optional, is_positional))
+        word = words[0 if language == "go" else -1]
+        if language in TYPE_FIRST:
+            kind = name[: word.start()].rstrip(" $&")
+        elif language == "go":
+            kind = name[word.end() :]
+        optional = "".join(default).strip() or ("?" if name.rstrip().endswith("?") else "")
+        found.append(Parameter(word[0], kind.strip(), optional, is_positional))
     return found
-
-
-def listed(header: str) -> Iterator[str]:
-    """The parameters as they are written."""
-    whole = bracketed(RECEIVER.sub("", header))
-    return (text for each in split(COMMENT.sub("", whole[whole.find("(") + 1 : -1])) if (text := each.strip()))

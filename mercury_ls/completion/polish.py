@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 
 from mercury_ls.code import syntax
+from mercury_ls.code.brackets import PAIRS, unclosed
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
@@ -16,7 +17,6 @@ SENTINELS = re.compile(
     r"<\|[\w▁ ]{1,40}\|>|<(?:fim_|file_sep|EOT|eom>|mask>|hole\d>|cur>|near>|suf>)\S{0,20}|</?old>|[░▒▓]+"
     r"|[\x00-\x08\x0b\x0e-\x1f\x7f]+"
 )
-OPENERS, CLOSERS = "([{", ")]}"
 LONGEST_TAIL_LINES = 12
 LONGEST_TAIL = 4000
 STUTTERS, OFTEN = range(3, 41), 4
@@ -65,23 +65,9 @@ def ends_argument(text: str, before: str) -> bool:
     there, the user knows better."""
     if not text.lstrip().startswith((",", ")")) or not re.search(r"[\w)\]}\"'`][ \t]*\Z", before):
         return False
-    opened = innermost_opener(before)
-    return opened is not None and before[opened] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[:opened]))
-
-
-def innermost_opener(before: str) -> int | None:
-    """Where the innermost bracket around the cursor was opened."""
-    first = max(len(before) - LONGEST_CALL, 0)
-    depth = 0
-    code = skeleton(before[first:])
-    for index in range(len(code) - 1, -1, -1):
-        if code[index] in CLOSERS:
-            depth += 1
-        elif code[index] in OPENERS:
-            if depth == 0:
-                return first + index
-            depth -= 1
-    return None
+    before = skeleton(before[-LONGEST_CALL:])
+    opened = unclosed(before)
+    return bool(opened) and before[opened[-1]] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[: opened[-1]]))
 
 
 def without_sentinels(text: str, document: str) -> str:
@@ -178,7 +164,7 @@ def overlap_length(text: str, after: str) -> int:
 
 def self_contained(text: str) -> bool:
     """Whether every bracket and quote is closed within the text: `f(x)` after `print(` does not end the call."""
-    pairs = all(text.count(a) == text.count(b) for a, b in zip(OPENERS, CLOSERS, strict=True))
+    pairs = all(text.count(a) == text.count(b) for a, b in PAIRS.items())
     return pairs and all(text.count(quote) % 2 == 0 for quote in "\"'`")
 
 
@@ -207,9 +193,9 @@ def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str
     available = unclosed_before(snapshot, target)
     stack: list[str] = []
     for index, character in enumerate(skeleton(text)):
-        if character in OPENERS:
-            stack.append(CLOSERS[OPENERS.index(character)])
-        elif character in CLOSERS:
+        if character in PAIRS:
+            stack.append(PAIRS[character])
+        elif character in PAIRS.values():
             if stack and stack[-1] == character:
                 stack.pop()
             elif not stack and available and available[-1] == character:
@@ -221,12 +207,8 @@ def with_brackets_balanced(text: str, snapshot: Snapshot, target: Target) -> str
 
 def unclosed_before(snapshot: Snapshot, target: Target) -> list[str]:
     """The closing brackets that the text before the cursor still needs, without those right after the cursor."""
-    owed: list[str] = []
-    for character in skeleton(snapshot.text[max(target.start - LONGEST_CALL, 0) : target.start]):
-        if character in OPENERS:
-            owed.append(CLOSERS[OPENERS.index(character)])
-        elif character in CLOSERS and owed and owed[-1] == character:
-            owed.pop()
+    before = skeleton(snapshot.text[max(target.start - LONGEST_CALL, 0) : target.start])
+    owed = [PAIRS[before[at]] for at in unclosed(before)]
     line_end = snapshot.line_end(snapshot.line_of(target.end))
     for character in snapshot.text[target.end : line_end]:
         if owed and character == owed[-1]:

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from mercury_engine.api import Proposed
 from mercury_ls.code import languages, syntax
-from mercury_ls.code.calls import QUOTED, Parameter, bracketed, call_at, named, parameters, signature, split
+from mercury_ls.code.brackets import QUOTED, split
+from mercury_ls.code.calls import Parameter, bracketed, call_at, named, parameters, signature
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import KEYWORDS, indentation
 

@@ -12,6 +12,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from mercury_ls.code import scopes, symbols, syntax
+from mercury_ls.code.brackets import closing
+from mercury_ls.code.calls import parameters_in
 from mercury_ls.code.declared import MOST, Declared, Used, declarations, locals_at, once
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.edits import TextEdit
@@ -44,11 +46,6 @@ HEADINGS = (
 LIFETIME = re.compile(r"'\w+\s")
 ALTERNATIVES = re.compile(r"\s*\|\s*|\s*,\s*(?![^<\[(]*[>\])])")
 NOTHING = frozenset({"None", "nil", "null", "undefined", "void", "error", "false", "unknown"})
-CLOSERS = {"(": ")", "[": "]", "{": "}"}
-OPEN, CLOSED = "([{<", ")]}>"
-OWN_PARAMETERS = frozenset({"self", "cls", "this", "mut"})
-TYPE_FIRST = frozenset({"c", "cpp", "csharp", "java", "php"})
-"""Languages in which a parameter's name is the last of its words."""
 SPREAD = frozenset({"csharp", "go", "rust"})
 """Languages in which the members of one type may stand in several files."""
 CONSTRUCTORS = ("__init__", "constructor", "new", "__construct", "initialize")
@@ -213,8 +210,8 @@ class Written:
         function = self._called(snapshot, place, offset)
         is_named = language.id in KEYWORDS or snapshot.text[place.at - 1] == "{"
         kind = "keyword" if is_named else "parameter"
-        listed = parameters_of(function, language.id) if function is not None else ()
-        found = {name: Name(name, kind, type=said) for name, said in listed}
+        listed = parameters_in(function.parameters, language.id) if function is not None else ()
+        found = {each.name: Name(each.name, kind, type=each.type) for each in listed}
         for used in self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path):
             found.setdefault(used.name, Name(used.name, used.kind))
         return Known(tuple(found.values()), complete=False)
@@ -387,17 +384,6 @@ def as_if_finished(snapshot: Snapshot, offset: int) -> Snapshot:
     return snapshot.changed(TextEdit(offset, offset, "_" + closing(snapshot.text[start:offset])))
 
 
-def closing(text: str) -> str:
-    """The brackets that close those of a text."""
-    opened: list[str] = []
-    for letter in text:
-        if letter in CLOSERS:
-            opened.append(CLOSERS[letter])
-        elif opened and letter == opened[-1]:
-            opened.pop()
-    return "".join(reversed(opened))
-
-
 @cached
 def enclosing_type(snapshot: Snapshot, offset: int) -> str:
     """The name of the type whose method or body is at the offset; by the lines above where the text does not parse."""
@@ -420,34 +406,3 @@ def type_in(text: str) -> str:
     kinds = [each for each in ALTERNATIVES.split(text) if each and each.strip("() ") not in NOTHING]
     match = TYPE.match(kinds[0]) if kinds and (len(kinds) == 1 or "|" not in text) else None
     return match[1] + ("()" if text.endswith("()") else "") if match else ""
-
-
-def parameters_of(function: Declared, language: str) -> Iterator[tuple[str, str]]:
-    """Each with its type as it is written."""
-    for part in split(function.parameters):
-        text = part.partition("=")[0].strip()
-        if text.startswith(("*", "{", "[", "...", "/")) or not text:
-            continue
-        name, _, said = text.partition(":")
-        if language in TYPE_FIRST and not said:
-            said, _, name = text.rpartition(" ")
-        elif language == "go" and not said:
-            name, _, said = text.partition(" ")
-        name = name.strip().lstrip("$&*").removeprefix("mut ").rstrip("?")
-        name = name.rpartition(" ")[2]
-        if name.isidentifier() and name not in OWN_PARAMETERS:
-            yield name, said.strip()
-
-
-def split(text: str) -> Iterator[str]:
-    """The parts between the commas that stand in no brackets."""
-    depth, start = 0, 0
-    for at, letter in enumerate(text):
-        if letter in OPEN:
-            depth += 1
-        elif letter in CLOSED and text[at - 1 : at] not in ("-", "="):
-            depth -= 1
-        elif letter == "," and depth == 0:
-            yield text[start:at]
-            start = at + 1
-    yield text[start:]
