@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.model.config import TINY, ModelConfig
+from mercury_engine.model.export import export
 from mercury_engine.model.network import load
 from mercury_engine.tokens.blocks import Block, canvas_mask, slot_positions
 from mercury_engine.tokens.layout import answer_ids, budget_for, filled_text, freeze, lay_out, until_end
@@ -141,6 +142,17 @@ def test_weights_alone_are_enough_to_go_on_from(corpus, tmp_path):
     found = steps(tmp_path / "second")
     assert found[-1]["clean"] < steps(tmp_path / "first")[0]["clean"]
     assert all(entry["canvas"] for entry in found)
+
+
+def test_a_model_as_it_ships_is_enough_to_go_on_from(corpus, tmp_path):
+    run(settings(corpus, tmp_path / "first", stage="stable", steps=4))
+    shipped = tmp_path / "shipped"
+    export(tmp_path / "first/model", shipped)
+    run(settings(corpus, tmp_path / "second", stage="stable", steps=1, start={"checkpoint": shipped}))
+    assert steps(tmp_path / "second")[0]["clean"] < steps(tmp_path / "first")[0]["clean"]
+    other = msgspec.structs.replace(RECIPE, config=msgspec.structs.replace(SMALLEST, layers=2))
+    with pytest.raises(TrainingError, match="shape"):
+        run(settings(corpus, tmp_path / "third", recipe=other, start={"checkpoint": shipped}))
 
 
 def test_a_run_may_learn_to_read_hints_where_another_had_none(corpus, tmp_path):

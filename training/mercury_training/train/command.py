@@ -87,7 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     option("--steps", type=int, help="a budget in updates instead")
     option("--stage", choices=get_args(Stage), default="whole", help="stable: no decay; decay: only that")
     option("--resume", action="store_true", help="continue from the newest checkpoint of --out")
-    option("--start", type=Path, metavar="DIR", help="continue from a checkpoint of another run")
+    option(
+        "--start", type=Path, metavar="DIR", help="continue from a checkpoint of another run, or from an exported model"
+    )
     option("--device", default="cuda" if on_gpu else "cpu")
     option("--precision", choices=PRECISIONS, default="bfloat16" if on_gpu else "float32")
     option("--compile", action=argparse.BooleanOptionalAction, default=on_gpu)

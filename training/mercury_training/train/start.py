@@ -1,10 +1,15 @@
 """How a run begins: from nothing, from a model, from its own newest checkpoint, or from one of another run."""
 
+from pathlib import Path
+
 import msgspec
 import torch
+from torch import Tensor
 
 from mercury_engine.model import network
-from mercury_engine.model.export import TOKENIZER_FILE
+from mercury_engine.model.adapter import dequantized
+from mercury_engine.model.config import CONFIG_FILE, ModelConfig
+from mercury_engine.model.export import TOKENIZER_FILE, read
 from mercury_training.errors import TrainingError
 from mercury_training.train import lora, state
 from mercury_training.train.settings import PRECISIONS, TrainSettings
@@ -36,7 +41,8 @@ def restore(trainer: Trainer, settings: TrainSettings) -> TrainState:
             raise TrainingError(f"{settings.out}: already holds a run; add --resume, or name another --out")
         return TrainState(stage=settings.stage, warm=start.model is not None)
     folder = state.latest(settings.checkpoints) if start.resume else start.checkpoint
-    found, weights, moments = state.read(folder)
+    is_model = not start.resume and (folder / CONFIG_FILE).exists()
+    found, weights, moments = _exported(folder, settings.recipe.config) if is_model else state.read(folder)
     trainer.load(state.grown(weights, trainer.weights))
     if moments:
         trainer.optimizer.restore(state.grown(moments, trainer.optimizer.state()), found.step)
@@ -45,6 +51,14 @@ def restore(trainer: Trainer, settings: TrainSettings) -> TrainState:
     if start.resume and found.stage == settings.stage:
         return found
     return msgspec.structs.replace(found, stage=settings.stage, seconds=0.0, stage_steps=0, warm=True)
+
+
+def _exported(folder: Path, config: ModelConfig) -> tuple[TrainState, dict[str, Tensor], dict[str, Tensor]]:
+    """The weights of a model folder, int8 or float, without any moments."""
+    theirs, weights = read(folder)
+    if theirs != config:
+        raise TrainingError(f"{folder}: is not of the preset's shape; continue it with --model")
+    return TrainState("stable"), {name: torch.tensor(each) for name, each in dequantized(weights).items()}, {}
 
 
 def _model(settings: TrainSettings) -> network.Model | None:
