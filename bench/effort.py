@@ -1,9 +1,9 @@
-"""What each level of effort costs and gains, what revising a draft is worth, and what a search for code that parses is.
+"""What each level of effort costs and gains, and what revising a draft is worth.
 
     python -m bench.effort FILE … [--limit 60] [--model FOLDER] [--threads 2]
 
 *Levels*: rows are asked through the language server's own sessions, on explicit request, at each effort in turn, and
-answers are shown whole, however unlikely. `high, filtered` is *high* without its search for an answer that parses.
+answers are shown whole, however unlikely.
 Forwards and milliseconds are an answer's once its context is read. *Drafts*: one canvas that nothing verifies, and the
 same one after revisions that see all of it. Then true answers in which one token in ten, or in four, is replaced by a
 random one, before and after what is improbable among the others was masked and drafted again. Intervals are 95 %; the
@@ -50,7 +50,6 @@ from mercury_training.rows.fim_rows import FimRow, read_rows, request, sample
 __all__ = ["main"]
 
 LEVELS: tuple[Effort, ...] = ("instant", "low", "medium", "high")
-FILTERED = "high, filtered"
 REVISED = (1, 2, 4, 8)
 WRONG = (0.1, 0.25)
 IMPROBABLE = 0.01
@@ -115,12 +114,10 @@ async def levels(rows: Sequence[FimRow], folder: Path, resources: Resources) -> 
     client = InProcessClient(meter)
     await client.start()
     contender = Contender("ours", client, meter)
-    answers: dict[str, list[Answered]] = {level: [] for level in (*LEVELS[:-1], FILTERED, LEVELS[-1])}
+    answers: dict[str, list[Answered]] = {level: [] for level in LEVELS}
     for number, row in enumerate(rows):
         for level in LEVELS if number % 2 else reversed(LEVELS):
             text = await asked(contender, row, level)
-            if level == "high":
-                answers[FILTERED].append(answered(row, text if len(meter.costs) == 1 else "", meter.costs[:1]))
             answers[level].append(answered(row, text, meter.costs))
             meter.costs = []
     await client.close()

@@ -253,7 +253,7 @@ class MercuryEngine:
     def _starter(
         self, session: EngineSession, request: InfillRequest, row: Row, carried: Sequence[Carried]
     ) -> Callable[..., Decoding]:
-        exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed or request.effort == "high" else 0
+        exploring = min(request.seed, MOST_SEEDS) + RUNNERS_UP if request.seed else 0
         limits = [self._limit(request, number, row) for number in range(len(row.holes))]
         margins = [_margin(request, number) for number in range(len(row.holes))]
         sketched = request.effort == "instant"

@@ -11,7 +11,7 @@ from mercury_ls.code.history import History
 from mercury_ls.code.lexemes import indentation, line_break
 from mercury_ls.completion.target import Silence, Target
 
-__all__ = ["WORSE", "in_the_files_style", "is_scrap", "polish", "without_sentinels"]
+__all__ = ["in_the_files_style", "is_scrap", "polish", "without_sentinels"]
 
 SENTINELS = re.compile(
     r"<\|[\w▁ ]{1,40}\|>|<(?:fim_|file_sep|EOT|eom>|mask>|hole\d>|cur>|near>|suf>)\S{0,20}|</?old>|[░▒▓]+"
@@ -24,8 +24,6 @@ SHORTEST_SCRAP = 4
 """The least of a word's end, or of punctuation, that is worth showing: fewer characters are typed sooner than read."""
 
 LONGEST_CALL = 4000
-
-WORSE = "the file would have more syntax errors than before"
 
 
 def polish(
@@ -50,7 +48,7 @@ def polish(
     if ends_argument(text, before):
         return Silence("the suggestion continues after an argument that may not be complete")
     if complete and parses_worse(snapshot, target, text):
-        return Silence(WORSE)
+        return Silence("the file would have more syntax errors than before")
     return TextEdit(target.start, target.end, text, snapshot.uri)
 
 

@@ -15,7 +15,7 @@ from mercury_ls.completion import context, target
 from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.polish import WORSE, polish
+from mercury_ls.completion.polish import polish
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 
@@ -32,7 +32,10 @@ needs to be told that an `if` comes next."""
 
 
 SEARCHED = 4
-"""Other answers that effort *high* asks for until one parses."""
+"""Other answers that effort *high* asks for until one can be shown."""
+
+UNSURE = "unsure"
+"""How the reasons begin for which no other answer is asked for."""
 
 
 class Infill(Protocol):
@@ -97,8 +100,8 @@ async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
 
 
 def goes_on(question: Question, answer: Answer, found: list[Offer], seed: int) -> bool:
-    """Whether other answers are tried until one parses: at effort *high*, and only while none does."""
-    return question.effort == "high" and not found and answer.silence == WORSE and seed <= SEARCHED
+    """Whether another answer is tried: at effort *high*, while what the model is sure enough of cannot be shown."""
+    return question.effort == "high" and not found and not answer.silence.startswith(UNSURE) and seed <= SEARCHED
 
 
 def where(question: Question) -> Target | Silence:
@@ -145,14 +148,14 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     known |= {"sent": draft.sent, "slots": filled.slots}
     if not question.invoked and p_accept < question.bar:
         return Answer(
-            silence=f"unsure: {p_accept:.0%} likely to be accepted, under the bar of {question.bar:.0%}", **known
+            silence=f"{UNSURE}: {p_accept:.0%} likely to be accepted, under the bar of {question.bar:.0%}", **known
         )
     edit = polish(question.snapshot, span, filled.text, question.history, complete=filled.complete)
     if isinstance(edit, Silence):
         return Answer(silence=edit.reason, **known)
     saved = p_accept * len(edit.text.strip())
     if not (question.invoked or filled.complete) and saved < MIN_EXPECTED_SAVING * question.bar:
-        return Answer(silence=f"unsure how it goes on: it would save {saved:.1f} keystrokes on average", **known)
+        return Answer(silence=f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average", **known)
     offer = Offer((edit,), p_accept, {edit.uri: question.snapshot}, p_model=filled.p_accept)
     return Answer((offer,), **known)
 

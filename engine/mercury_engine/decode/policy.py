@@ -72,8 +72,7 @@ class Acceptance:
 class Report(Struct):
     """What the engine has done since it started; `settled` counts the tokens that its forwards committed.
 
-    `drafted` counts the verified tokens of each source, `accepted` those that were right; `rivals` the alternatives
-    that *high* tried, by kind, and `won` those that were better.
+    `drafted` counts the verified tokens of each source, `accepted` those that were right.
     """
 
     forwards: int = 0
@@ -82,8 +81,6 @@ class Report(Struct):
     actions: dict[str, int] = field(default_factory=dict)
     drafted: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
-    rivals: dict[str, int] = field(default_factory=dict)
-    won: dict[str, int] = field(default_factory=dict)
 
     def count(self, kind: str, *, rows: int, settled: int) -> None:
         self.forwards += 1
@@ -94,10 +91,6 @@ class Report(Struct):
     def verified(self, source: str, right: bool) -> None:
         self.drafted[source] = self.drafted.get(source, 0) + 1
         self.accepted[source] = self.accepted.get(source, 0) + right
-
-    def competed(self, kind: str, won: bool) -> None:
-        self.rivals[kind] = self.rivals.get(kind, 0) + 1
-        self.won[kind] = self.won.get(kind, 0) + won
 
     def shares(self) -> dict[str, float]:
         total = sum(self.actions.values())

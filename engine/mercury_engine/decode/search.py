@@ -1,6 +1,5 @@
-"""How each effort searches: one sketch, one verified answer, or the best of several answers."""
+"""How an answer is searched for: one sketch or one verified answer, and others that depart from it."""
 
-import math
 from collections.abc import Callable, Sequence
 
 from mercury_engine.api import Effort
@@ -23,11 +22,8 @@ SKETCH = {"line": 16, "block": 32, "edit": 32}
 """The canvases of *instant*, fixed so that its answer does not depend on measured costs."""
 
 RUNNERS_UP = 2
-ALTERNATIVES = 2
 REVISIONS = 4
-"""Forwards of *high* for a draft that sees itself as a whole: more make it no better."""
-
-LEAST = 1e-9
+"""Forwards for a draft that sees itself as a whole: more make it no better."""
 
 END = b"\xff"
 """A byte that no text contains: it marks the end of an answer."""
@@ -38,7 +34,7 @@ Start = Callable[..., Decoding]
 
 class Search:
     """The decodings of one request; `best` is the one to show at any time, `current` the one at work, `run` pauses
-    between forwards.
+    between forwards. Each seed gives another answer, at *high* the first one a draft that was revised as a whole.
 
     `departure`: how many tokens an alternative needs to differ from the first answer; these are always shown.
     """
@@ -53,10 +49,16 @@ class Search:
     def run(self, effort: Effort, seed: int) -> Passes[None]:
         explore = self._sketch if effort == "instant" else self._decode
         yield from explore(self.best)
-        if seed:
-            yield from self._alternative(seed, explore)
-        elif effort == "high":
-            yield from self._improve()
+        if not seed:
+            return
+        revised = (yield from self._revised()) if effort == "high" and seed == 1 else None
+        forced = revised or self._departure(seed - (effort == "high"))
+        if forced is None:
+            return
+        yield
+        self.best = self.current = self._departing(forced)
+        self.departure = len(forced.ids)
+        yield from explore(self.best)
 
     def _sketch(self, decoding: Decoding) -> Passes[None]:
         size = max(SKETCH[answer.span.mode] for answer in decoding.answers)
@@ -69,36 +71,10 @@ class Search:
             yield
             yield from decoding.advance()
 
-    def _alternative(self, seed: int, explore: Callable[[Decoding], Passes[None]]) -> Passes[None]:
-        """The likeliest departure from the greedy answer for the first seed, the next one for the second, and so on."""
+    def _departure(self, number: int) -> Forced | None:
+        """The likeliest departure from the greedy answer for 1, the next one for 2, and so on."""
         options = branches(self.best, self._decoder.tokenizer)
-        if not options:
-            return
-        forced = options[(seed - 1) % len(options)]
-        yield
-        self.best = self.current = self._departing(forced)
-        self.departure = len(forced.ids)
-        yield from explore(self.best)
-
-    def _improve(self) -> Passes[None]:
-        """Try the likeliest departures, then a draft that was revised as a whole; the best answer wins."""
-        for forced in branches(self.best, self._decoder.tokenizer)[:ALTERNATIVES]:
-            yield
-            yield from self._compete(forced, "branch")
-        yield
-        forced = yield from self._revised()
-        if forced is not None:
-            yield
-            yield from self._compete(forced, "revision")
-
-    def _compete(self, forced: Forced, kind: str) -> Passes[None]:
-        rival = self.current = self._departing(forced)
-        yield from self._decode(rival)
-        won = _rank(rival) > _rank(self.best)
-        self._decoder.report.competed(kind, won)
-        if won:
-            self.best = rival
-        self.current = self.best
+        return options[(number - 1) % len(options)] if options else None
 
     def _departing(self, forced: Forced) -> Decoding:
         """Another decoding, which drafts from the best one behind the forced start."""
@@ -162,9 +138,3 @@ def _spelling(ids: Sequence[int], answer: HoleAnswer, tokenizer: Tokenizer) -> b
 def _is_text(spelled: bytes) -> bool:
     """A departure inside a character would be invisible."""
     return "\ufffd" not in spelled.decode("utf-8", "replace")
-
-
-def _rank(decoding: Decoding) -> tuple[bool, float]:
-    """By the mean log probability of a token, since the joint one prefers the shortest; circles are never preferred."""
-    logs = [math.log(max(choice.probability, LEAST)) for answer in decoding.answers for choice in answer.choices]
-    return not any(answer.circles for answer in decoding.answers), sum(logs) / max(1, len(logs))

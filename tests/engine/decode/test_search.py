@@ -1,6 +1,4 @@
-"""Effort: each level does more and says something at least as probable; seeds give different answers."""
-
-import math
+"""Effort: each level does more; seeds give different answers."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +8,7 @@ from msgspec.structs import replace
 from mercury_engine import engine as engines
 from mercury_engine.decode.search import LOW_TOKENS, branches
 from mercury_engine.tokens.vocabulary import EOM, MASK
-from tests.engine.tiny import DOCUMENT, STEEP, TOKENIZER, engine, final, random_runtime, request
+from tests.engine.tiny import STEEP, TOKENIZER, engine, final, random_runtime, request
 
 
 def asked(marked="return self.wi$0\n", **options):
@@ -24,19 +22,15 @@ def forwards(effort, **options):
 
 
 def test_each_level_does_more():
-    counts = [forwards(effort, budget=64)[0] for effort in ("instant", "low", "medium", "high")]
-    assert counts[0] == 1
-    assert counts == sorted(counts)
-    assert len(set(counts)) == 4
+    instant, low, medium = (forwards(effort, budget=64)[0] for effort in ("instant", "low", "medium"))
+    assert 1 == instant < low < medium
 
 
-def test_the_report_tells_which_rivals_won():
-    answering = engine(random_runtime())
-    for head in ("self.", "wi", "x = ", "def f("):
-        list(answering.infill(asked(f"{head}$0\n", effort="high")))
-    report = answering.report
-    assert set(report.rivals) == {"branch", "revision"}
-    assert 0 < sum(report.won.values()) < sum(report.rivals.values())
+def test_at_high_the_first_other_answer_is_a_draft_revised_as_a_whole():
+    answers = [final(engine(random_runtime()), asked(effort="high", seed=seed)).spans[0] for seed in range(3)]
+    departure = final(engine(random_runtime()), asked(effort="medium", seed=1)).spans[0]
+    assert answers[2] == departure
+    assert len({answer.text for answer in answers}) == 3
 
 
 def test_low_says_what_medium_begins_with():
@@ -59,24 +53,6 @@ def test_low_gives_up_on_a_hopeless_answer_unless_all_is_to_be_shown():
     for answering in (shy, bold):
         list(answering.infill(asked(effort="low")))
     assert shy.report.forwards < bold.report.forwards
-
-
-@pytest.mark.slow
-@settings(max_examples=10)
-@given(st.sampled_from(["self.", "wi", "x = ", "def f(", "\n    "]), st.integers(0, 3))
-def test_high_is_never_less_sure_of_a_token_than_medium(head, seed):
-    runtime = random_runtime(seed)
-
-    def worth(effort):
-        with_effort = asked(f"{DOCUMENT}{head}$0\n", effort=effort, budget=6)
-        (filled,) = final(engine(runtime), with_effort).spans
-        return log_probability(filled) / max(1, len(filled.confidence))
-
-    assert worth("high") >= worth("medium") - 1e-3
-
-
-def log_probability(filled):
-    return sum(math.log(max(p, 1e-9)) for p in filled.confidence)
 
 
 @pytest.mark.slow
@@ -120,16 +96,16 @@ def test_a_seed_among_several_holes_changes_one_of_them():
 
 
 def test_branches_spell_what_none_of_the_others_begins_with(monkeypatch):
-    searches = []
+    begun = []
 
     class Watched(engines.Search):
         def __init__(self, *args):
             super().__init__(*args)
-            searches.append(self)
+            begun.append(self.best)
 
     monkeypatch.setattr(engines, "Search", Watched)
-    list(engine(random_runtime()).infill(asked(effort="high")))
-    decoding = searches[0].best
+    list(engine(random_runtime()).infill(asked(seed=1)))
+    decoding = begun[0]
     spelled = [
         TOKENIZER.decode_bytes(forced.ids) + b"\xff" * (forced.ids[-1] == EOM)
         for forced in branches(decoding, TOKENIZER)
@@ -149,14 +125,14 @@ def test_a_draft_is_revised_less_and_less_and_sees_all_the_rest(monkeypatch):
         return forward(self, rows, cache)
 
     monkeypatch.setattr(type(runtime), "forward", watched)
-    list(engine(runtime, costs=STEEP).infill(asked(effort="high", budget=16)))
+    list(engine(runtime, costs=STEEP).infill(asked(effort="high", budget=16, seed=1)))
     assert [int((canvas == MASK).sum()) for canvas in canvases] == [16, 12, 8, 4]
 
 
 def test_several_answers_and_replaced_text_are_not_revised_as_a_whole():
     for marked in ("a = [[]]\nb = [[]]\n", "[[a = 1\n]]b\n"):
         answering = engine(random_runtime())
-        list(answering.infill(request(marked, mode="edit", effort="high", budget=8)))
+        list(answering.infill(request(marked, mode="edit", effort="high", seed=1, budget=8)))
         assert "revise" not in answering.report.actions
 
 
