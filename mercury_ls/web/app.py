@@ -29,6 +29,7 @@ from mercury_ls.web.schemas import (
     Heard,
     InfillBody,
     InfillResponse,
+    ModelCard,
     ModelList,
 )
 from mercury_ls.web.service import Service
@@ -50,6 +51,14 @@ ENDPOINTS = (
         gives=ModelList,
     ),
     Endpoint(
+        method="GET",
+        path="/v1/models/{id}",
+        about="A model of the list.",
+        handler=status.model,
+        gives=ModelCard,
+        refuses=("404",),
+    ),
+    Endpoint(
         method="POST",
         path="/v1/completions",
         also=("/v1/fim/completions",),
@@ -67,6 +76,7 @@ ENDPOINTS = (
         streams=True,
         takes=ChatBody,
         gives=ChatResponse,
+        refuses=("404",),
     ),
     Endpoint(
         method="POST",

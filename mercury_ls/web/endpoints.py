@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -35,11 +35,12 @@ log = logging.getLogger(__name__)
 
 
 class Call(Struct, frozen=True):
-    """A request that was admitted: its body as data, and who asks."""
+    """A request that was admitted: its body as data, who asks, and what stands in its path."""
 
     service: Service
     client: Client
     body: Any
+    given: Mapping[str, str]
 
 
 Answer = Struct | Response | AsyncGenerator[Struct] | dict | list
@@ -48,7 +49,7 @@ Handler = Callable[[Call], Awaitable[Answer]]
 
 class Endpoint(Struct, frozen=True, kw_only=True):
     """`takes` and `gives` are types of bodies; `takes` None is for a request without one, `gives` None for plain text.
-    `also` are other paths. It `streams` events if it is asked to."""
+    `also` are other paths. It `streams` events if it is asked to. `refuses` are statuses that few others answer."""
 
     method: str
     path: str
@@ -58,6 +59,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     takes: Any = None
     also: tuple[str, ...] = ()
     streams: bool = False
+    refuses: tuple[str, ...] = ()
 
 
 class Crowd:
@@ -104,11 +106,11 @@ class Answering:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if self._decode is None:
-                await self._answered(Call(self.service, client_of(scope), None), scope, receive, send)
+                await self._answered(self._call(scope, None), scope, receive, send)
                 return
             body = await read(Request(scope, receive))
             with self.crowd.one_more(user_of(scope)):
-                call = Call(self.service, client_of(scope), self._decode(body))
+                call = self._call(scope, self._decode(body))
                 await until_disconnected(receive, self._answered(call, scope, receive, send))
         except ClientDisconnect:
             return
@@ -118,6 +120,9 @@ class Answering:
             headers = {"retry-after": str(RETRY_SECONDS)} if error.status in (429, 503) else {}
             closes = {"connection": "close"} if error.status in (408, 413) else {}
             await problem(error, headers | closes)(scope, receive, send)
+
+    def _call(self, scope: Scope, body: Any) -> Call:
+        return Call(self.service, client_of(scope), body, scope["path_params"])
 
     async def _answered(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         try:

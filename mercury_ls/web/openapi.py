@@ -1,5 +1,6 @@
 """The OpenAPI document, made from the endpoints and the types that they take and give."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,15 +14,18 @@ from mercury_ls.web.errors import Problem
 __all__ = ["document"]
 
 ABOUT = "Code completion and next edits from a small diffusion model, asked over HTTP."
+WORD, PARAMETER = re.compile(r"\w+"), re.compile(r"{(\w+)}")
 TEMPLATE = "#/components/schemas/{name}"
 ERRORS = {
     "400": "The body is not of its type, or cannot be answered.",
     "401": "The token is missing or wrong.",
     "403": "The Host header or the origin is not accepted.",
+    "404": "There is no such model, or it cannot do this.",
     "413": "The body is too large.",
     "429": "Too many requests at once.",
     "503": "The engine is not available.",
 }
+USUAL = ("400", "401", "403", "413", "429", "503")
 
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
@@ -50,19 +54,22 @@ def operation(endpoint: Endpoint, path: str, known: dict[str, Any]) -> dict[str,
     if endpoint.gives is None:
         given = {"text/plain": {"schema": {"type": "string"}}}
     problem = {"application/json": {"schema": known[str(Problem)]}}
-    statuses = list(ERRORS) if endpoint.takes is not None else ["401", "403"]
+    statuses = [*(USUAL if endpoint.takes is not None else ("401", "403")), *endpoint.refuses]
     if path in PUBLIC:
         statuses = ["403"]
     if endpoint.streams:
         given["text/event-stream"] = {}
     found: dict[str, Any] = {
         "summary": endpoint.about,
-        "operationId": f"{endpoint.method.lower()}{path.replace('/', '_')}",
+        "operationId": "_".join([endpoint.method.lower(), *WORD.findall(path)]),
         "responses": {
             "200": {"description": "The answer.", "content": given},
             **{status: {"description": ERRORS[status], "content": problem} for status in statuses},
         },
     }
+    if names := PARAMETER.findall(path):
+        place = {"in": "path", "required": True, "schema": {"type": "string"}}
+        found["parameters"] = [{"name": name, **place} for name in names]
     if path in PUBLIC:
         found["security"] = []
     if endpoint.takes is not None:

@@ -5,10 +5,11 @@ from starlette.responses import Response
 from mercury_engine.api import PROTOCOL_VERSION
 from mercury_ls import __version__
 from mercury_ls.web.endpoints import Call
+from mercury_ls.web.errors import ApiError
 from mercury_ls.web.metrics import CONTENT_TYPE
 from mercury_ls.web.schemas import Health, ModelCard, ModelList
 
-__all__ = ["health", "metrics", "models"]
+__all__ = ["health", "metrics", "model", "models"]
 
 HEALTH = {"ready": "ok", "unavailable": "error"}
 
@@ -20,6 +21,15 @@ async def health(call: Call) -> Health:
 
 async def models(call: Call) -> ModelList:
     return ModelList(data=[ModelCard(id=call.service.model)])
+
+
+async def model(call: Call) -> ModelCard:
+    known = await models(call)
+    for card in known.data:
+        if card.id == call.given["id"]:
+            return card
+    names = ", ".join(card.id for card in known.data)
+    raise ApiError(404, f"no model {call.given['id']!r}: use {names}", "model", "model_not_found")
 
 
 async def metrics(call: Call) -> Response:

@@ -39,6 +39,15 @@ async def test_models():
         assert [model.id async for model in client.models.list()] == ["copies what is already written"]
 
 
+async def test_a_model_is_found_by_its_id():
+    async with asking() as client:
+        (known,) = [model async for model in client.models.list()]
+        assert await client.models.retrieve(known.id) == known
+        with pytest.raises(openai.NotFoundError, match="no model 'gpt-4'") as refused:
+            await client.models.retrieve("gpt-4")
+    assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+
+
 async def test_completions():
     async with asking(FakeEngine({"def area": "return w * h"})) as client:
         done = await client.completions.create(model="any", prompt="def area(w, h):\n    ", suffix="\n", max_tokens=20)
