@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from mercury_engine.prompts.received import Region, received
 from mercury_ls.completion.offers import Answer
 from mercury_ls.web.endpoints import Call
-from mercury_ls.web.schemas import Choice, CompletionRequest, CompletionResponse, Detail, Usage
+from mercury_ls.web.errors import ApiError
+from mercury_ls.web.schemas import MOST_CHOICES, Choice, CompletionRequest, CompletionResponse, Detail, Usage
 from mercury_ls.web.service import Wish, inserted_text
 from mercury_ls.web.text import Text, near
 
@@ -23,38 +24,72 @@ MOST_TOKENS = 64
 
 async def complete(call: Call) -> CompletionResponse | AsyncGenerator[CompletionResponse]:
     body: CompletionRequest = call.body
-    asked = None if body.suffix else received(body.prompt)
+    prompts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+    if len(prompts) * most_choices(body) > MOST_CHOICES:
+        said = f"{len(prompts)} prompts with {most_choices(body)} choices each: at most {MOST_CHOICES} choices together"
+        raise ApiError(400, said, "prompt", "invalid_request")
+    found = every(call, [replace(body, prompt=prompt) for prompt in prompts])
+    return found if body.stream else together([each async for each in found])
+
+
+def most_choices(body: CompletionRequest) -> int:
+    return int(body.n or 1)
+
+
+async def every(call: Call, bodies: Sequence[CompletionRequest]) -> AsyncGenerator[CompletionResponse]:
+    """Prompts are answered one after the other; the choices of each have indices of their own."""
+    id = new_id()
+    for number, body in enumerate(bodies):
+        first = number * most_choices(body)
+        async with aclosing(answers(call, body, f"{id}-{first}" if first else id)) as found:
+            async for each in found:
+                numbered = [replace(choice, index=first + choice.index) for choice in each.choices]
+                yield replace(each, id=id, choices=numbered)
+
+
+def together(found: Sequence[CompletionResponse]) -> CompletionResponse:
+    used = [each.usage for each in found if each.usage]
+    prompt, written = sum(each.prompt_tokens for each in used), sum(each.completion_tokens for each in used)
+    choices = [choice for each in found for choice in each.choices]
+    return replace(found[0], choices=choices, usage=Usage(prompt, written, prompt + written))
+
+
+async def answers(call: Call, body: CompletionRequest, id: str) -> AsyncGenerator[CompletionResponse]:
+    """The whole text at once, since any of a draft may still change; `diffusing` shows each draft as it is."""
+    wish, asked = wish_of(body, id), None if body.suffix else received(body.prompt)
     if isinstance(asked, Region):
-        done = await rewriting(call, asked, body)
-        return one(done) if body.stream else done
+        yield await rewriting(call, asked, wish)
+        return
     text = Text(body.path, body.prompt + (body.suffix or ""), len(body.prompt), body.language)
     if asked is not None:
         text = Text(asked.path, asked.prefix + asked.suffix, len(asked.prefix), body.language, asked.snippets)
     text = near(text)
-    return chunks(call, text, body) if body.stream else await completion(call, text, body)
+    async with aclosing(call.service.complete(text, wish, call.client)) as found:
+        async for answer in found:
+            if answer.final:
+                yield response(call, wish.id, text, answer, choices(text, answer, body))
+            elif wish.slots:
+                frame = Choice(index=0, text=answer.draft, mercury=Detail(step=answer.step, slots=answer.slots))
+                yield replace(response(call, wish.id, text, answer, [frame]), usage=None)
 
 
 def text_of(region: Region) -> Text:
     return Text(region.path, region.text, region.cursor, "", region.snippets, region.edits)
 
 
-async def rewriting(call: Call, region: Region, body: CompletionRequest) -> CompletionResponse:
+async def rewriting(call: Call, region: Region, wish: Wish) -> CompletionResponse:
     """The whole region in the format that it came in, changed or not."""
-    text, wish = text_of(region), wish_of(body)
+    text = text_of(region)
     answer, new = await call.service.rewrite(text, (region.start, region.end), wish, call.client)
     choice = Choice(index=0, text=region.answer(new), finish_reason="stop", mercury=detail_of(answer))
     return response(call, wish.id, text, answer, [choice])
 
 
-async def one(response: CompletionResponse) -> AsyncGenerator[CompletionResponse]:
-    yield response
-
-
-def wish_of(body: CompletionRequest) -> Wish:
+def wish_of(body: CompletionRequest, id: str) -> Wish:
     return Wish(
-        id=new_id(),
+        id=id,
         invoked=body.invoked,
-        alternatives=int(body.n or 1),
+        alternatives=most_choices(body),
         effort=body.reasoning_effort,
         deadline_ms=body.deadline_ms,
         most_tokens=int(min(body.max_tokens or MOST_TOKENS, MOST_TOKENS)),
@@ -64,26 +99,6 @@ def wish_of(body: CompletionRequest) -> Wish:
 
 def new_id() -> str:
     return uuid.uuid4().hex[:16]
-
-
-async def completion(call: Call, text: Text, body: CompletionRequest) -> CompletionResponse:
-    answer, wish = Answer(silence="no answer", final=True), wish_of(body)
-    async with aclosing(call.service.complete(text, wish, call.client)) as answers:
-        async for latest in answers:
-            answer = latest
-    return response(call, wish.id, text, answer, choices(text, answer, body))
-
-
-async def chunks(call: Call, text: Text, body: CompletionRequest) -> AsyncGenerator[CompletionResponse]:
-    """The whole text at once, since any of a draft may still change; `diffusing` shows each draft as it is."""
-    wish = wish_of(body)
-    async with aclosing(call.service.complete(text, wish, call.client)) as answers:
-        async for answer in answers:
-            if answer.final:
-                yield response(call, wish.id, text, answer, choices(text, answer, body))
-            elif body.diffusing:
-                frame = Choice(index=0, text=answer.draft, mercury=Detail(step=answer.step, slots=answer.slots))
-                yield replace(response(call, wish.id, text, answer, [frame]), usage=None)
 
 
 def choices(text: Text, answer: Answer, body: CompletionRequest) -> list[Choice]:
@@ -98,7 +113,7 @@ def choices(text: Text, answer: Answer, body: CompletionRequest) -> list[Choice]
             finish_reason="stop",
             mercury=replace(detail_of(answer), p_accept=round(offer.p_accept, 4)),
         )
-        for index, offer in enumerate(answer.offers[: int(body.n or 1)])
+        for index, offer in enumerate(answer.offers[: most_choices(body)])
     ]
 
 

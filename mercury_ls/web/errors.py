@@ -54,6 +54,7 @@ def problem(error: ApiError, headers: Mapping[str, str] | None = None) -> Respon
 def refusal_of(error: Exception) -> ApiError:
     """What a body that is not of its type is answered with."""
     said = str(error).replace("Input data was truncated", "it is empty, or JSON that ends too early")
-    where = FIELD.search(said)
-    message = FIELD.sub("", said) if where else said
-    return ApiError(400, f"the body does not fit: {message}", (where and where[1]) or None, "invalid_body")
+    found = FIELD.search(said)
+    where = found[1] if found else ""
+    message = f"{where}: {FIELD.sub('', said)}" if where else FIELD.sub("", said)
+    return ApiError(400, f"the body does not fit: {message}", where or None, "invalid_body")

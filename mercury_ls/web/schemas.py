@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 from mercury_engine.api import Slot
 
 __all__ = [
+    "MOST_CHOICES",
     "Choice",
     "CompletionRequest",
     "CompletionResponse",
@@ -53,7 +54,10 @@ class CompletionRequest(Struct, frozen=True):
     """Fill a gap: the text before the cursor, and the text after it. The prompt may also be one of a model with its own
     tokens; it is then answered as that model would."""
 
-    prompt: Annotated[str, Meta(description="The text before the cursor.")]
+    prompt: Annotated[
+        str | Annotated[list[str], Meta(min_length=1, max_length=MOST_CHOICES)],
+        Meta(description="The text before the cursor; of several, each has choices of its own. No tokens: text."),
+    ]
     suffix: Annotated[str | None, Meta(description="The text after the cursor.")] = None
     model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
     max_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None

@@ -57,6 +57,40 @@ async def test_completions():
         assert "".join([chunk.choices[0].text async for chunk in stream]) == "return w * h"
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"prompt": ["def area(w, h):\n    "]}, [(0, "return w * h")]),
+        ({"prompt": ["def area(w, h):\n    ", "def side(w):\n    "]}, [(0, "return w * h"), (1, "return w")]),
+        ({"prompt": ["def area(w, h):\n    ", "def side(w):\n    "], "n": 2}, [(0, "return w * h"), (2, "return w")]),
+    ],
+)
+async def test_several_prompts_are_answered_at_once(asked, expected):
+    async with asking(FakeEngine({"def area": "return w * h", "def side": "return w"})) as client:
+        done = await client.completions.create(model="any", **asked)
+        assert [(choice.index, choice.text) for choice in done.choices] == expected
+        assert done.usage.total_tokens == done.usage.prompt_tokens + done.usage.completion_tokens > 0
+        stream = await client.completions.create(model="any", **asked, stream=True)
+        chunks = [chunk async for chunk in stream]
+    assert [(choice.index, choice.text) for chunk in chunks for choice in chunk.choices] == expected
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "param"),
+    [
+        ({"prompt": [1, 2]}, r"prompt\[0\]: Expected `str`, got `int`", "prompt[0]"),
+        ({"prompt": []}, "length >= 1", "prompt"),
+        ({"prompt": ["a"] * 5, "n": 2}, "5 prompts with 2 choices each: at most 8 choices together", "prompt"),
+    ],
+)
+async def test_prompts_that_cannot_be_answered(asked, said, param):
+    async with asking() as client:
+        with pytest.raises(openai.BadRequestError, match=said) as refused:
+            await client.completions.create(model="any", **asked)
+    assert refused.value.param == param
+
+
 async def test_a_conversation():
     async with asking() as client:
         done = await client.chat.completions.create(model="any", messages=HELLO, reasoning_effort="low")
