@@ -163,7 +163,8 @@ class Filled(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """The current text of every span after one forward. `sent` says what went to another program, and where."""
+    """The current text of every span after one forward; `step` 0 is the old text, where no forward ended in time.
+    `sent` says what went to another program, and where."""
 
     step: int
     spans: tuple[Filled, ...]

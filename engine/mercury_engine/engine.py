@@ -165,6 +165,7 @@ class MercuryEngine:
         started, steps = self._clock(), count(1)
         parts, filled = [self._first(asked, session)], [Filled("") for _ in asked.spans]
         frames = Frames() if asked.slots else None
+        is_late = not self._has_time(asked.deadline_ms, started)
         try:
             for part in parts:
                 passes = part.search.run(part.request.effort, part.request.seed)
@@ -179,7 +180,8 @@ class MercuryEngine:
                 if self._has_time(asked.deadline_ms, started) and (following := self._following(part)):
                     parts.append(following)
                     yield Draft(next(steps), tuple(filled))
-            yield Draft(next(steps), tuple(filled), final=True)
+            is_copied = any(each.confidence for each in filled)  # which takes no forward
+            yield Draft(0 if is_late and not is_copied else next(steps), tuple(filled), final=True)
         finally:
             session.remember(self._past_answers(parts, asked))
             self._sessions.trim()

@@ -22,6 +22,7 @@ from mercury_ls.settings.schema import SuggestSettings
 __all__ = ["EVERYTHING", "NO_DRAFT", "Infill", "Question", "asked_modes", "request", "suggest", "where"]
 
 NO_DRAFT = Answer(silence="the engine returned no draft")
+LATE = Answer(silence="the deadline passed before there was a draft: the engine was busy, or the deadline is too short")
 
 EVERYTHING: tuple[SpanMode, ...] = ("line", "block", "edit")
 """What a model of this project answers."""
@@ -142,6 +143,8 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
 
 def answered(question: Question, span: Target, draft: Draft) -> Answer:
     """The gate comes first, since it is cheap; what passes is polished."""
+    if not (draft.step or draft.sent):
+        return replace(LATE, final=draft.final)
     filled = draft.spans[0]
     p_accept = question.correction(filled.p_accept)
     known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}

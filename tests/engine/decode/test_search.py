@@ -140,7 +140,16 @@ def test_a_deadline_that_has_passed_gives_the_text_as_it_stands():
     now = iter(range(1000))
     answering = engine(random_runtime(), clock=lambda: next(now))
     (only,) = answering.infill(replace(asked(), deadline_ms=10.0))
-    assert (only.final, only.step, only.spans[0].text) == (True, 1, "")
+    assert (only.final, only.step, only.spans[0].text) == (True, 0, "")
+
+
+def test_what_can_be_copied_is_an_answer_even_past_the_deadline():
+    now = iter(range(1000))
+    answering = engine(random_runtime(), clock=lambda: next(now))
+    copied = "def area(w, h):\n    return w * h\n\ndef area(w, h):\n    $0\n"
+    (only,) = answering.infill(replace(asked(copied), deadline_ms=10.0))
+    assert (only.final, only.step, only.spans[0].text) == (True, 1, "return w * h")
+    assert answering.report.forwards == 0
 
 
 def test_a_deadline_ends_the_work_with_the_best_so_far():

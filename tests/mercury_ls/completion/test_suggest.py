@@ -10,11 +10,11 @@ from tests.marked import marked
 
 
 class Says:
-    def __init__(self, filled: Filled) -> None:
-        self._filled = filled
+    def __init__(self, filled: Filled, step: int) -> None:
+        self._draft = Draft(step, (filled,), final=True)
 
     async def infill(self, request):
-        yield Draft(1, (self._filled,), final=True)
+        yield self._draft
 
 
 async def check(
@@ -25,6 +25,7 @@ async def check(
     complete: bool = False,
     invoked: bool = False,
     bar: float = 0.25,
+    step: int = 1,
     **known,
 ) -> None:
     """`expected` is what is shown, or "-" and the beginning of the reason for silence."""
@@ -41,7 +42,7 @@ async def check(
         invoked=invoked,
         **known,
     )
-    *_, last = [answer async for answer in suggest(question, Says(Filled(text, (p,), p, complete)))]
+    *_, last = [answer async for answer in suggest(question, Says(Filled(text, (p,), p, complete), step))]
     shown = [offer.edit.text for offer in last.offers]
     if expected.startswith("- "):
         assert not shown, shown
@@ -77,6 +78,11 @@ async def test_a_model_is_asked_only_for_what_it_can_answer():
 async def test_a_model_that_is_not_calibrated_is_corrected_before_the_bar():
     await check("return x", "- unsure: 15% likely", 0.5, complete=True, correction=Correction(shift=-1.75))
     await check("return x", "return x", 0.1, complete=True, correction=Correction(shift=1.75))
+
+
+async def test_what_no_forward_ended_in_time_for_is_said_to_be_late():
+    await check("", "- the deadline passed before there was a draft", 0.0, step=0)
+    await check("", "- the deadline passed before there was a draft", 0.0, step=0, invoked=True)
 
 
 class SaysInTurn:
