@@ -16,7 +16,8 @@ __all__ = ["infill"]
 
 
 async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
-    """`n_predict` 0 asks for nothing, but to read ahead. Of several choices there is a list, as there."""
+    """`n_predict` 0 asks for nothing, but to read ahead. Of several choices there is a list, as there. Where nothing is
+    given, nothing is asked."""
     body: InfillBody = call.body
     before = body.input_prefix + body.prompt
     others = tuple(Snippet(each.filename, each.text) for each in body.input_extra)
@@ -27,14 +28,13 @@ async def infill(call: Call) -> dict[str, Any] | list[dict[str, Any]]:
         deadline_ms=body.t_max_predict_ms or None,
         most_tokens=int(min(body.n_predict, MOST_TOKENS)) if body.n_predict > 0 else MOST_TOKENS,
     )
-    if body.n_predict == 0:
-        if text.text:
-            await call.service.warm(text, wish, call.client)
-        return answered(call, body, text, Answer(), None, 0.0)
     began, answer = time.monotonic(), Answer()
-    async with aclosing(call.service.complete(text, wish, call.client)) as answers:
-        async for latest in answers:
-            answer = latest
+    if body.n_predict and (text.text or others):
+        async with aclosing(call.service.complete(text, wish, call.client)) as answers:
+            async for latest in answers:
+                answer = latest
+    elif text.text:
+        await call.service.warm(text, wish, call.client)
     spent = (time.monotonic() - began) * 1000
     if body.n_cmpl == 1:
         return answered(call, body, text, answer, answer.offer, spent)

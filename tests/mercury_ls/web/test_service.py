@@ -84,10 +84,17 @@ async def test_a_rejection_raises_the_bar_for_the_next_answer():
         assert service.gate.bar(service.clock()) > before
 
 
-async def test_reading_ahead_writes_nothing():
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"input_prefix": "def area(w, h):\n", "prompt": "    ", "n_predict": 0},
+        {"input_extra": [{"text": "def area(w, h):\n", "filename": "a.py"}], "n_predict": 0},
+        {},
+    ],
+)
+async def test_what_only_reads_ahead_or_says_nothing_is_answered_without_the_engine(body):
     engine = FakeEngine()
     async with served(engine) as (_, app), client(app) as asking:
-        body = {"input_prefix": "def area(w, h):\n", "prompt": "    ", "n_predict": 0}
         assert (await asking.post("/infill", json=body)).json()["content"] == ""
     assert engine.infills == 0
 
