@@ -53,6 +53,12 @@ async def test_a_body_that_is_not_there_is_told_in_plain_words(asking):
     assert answer.json()["error"]["message"] == "the body does not fit: it is empty, or JSON that ends too early"
 
 
+async def test_a_path_that_does_not_exist_names_all_that_do(asking):
+    said = (await asking.get("/v2/models")).json()["error"]["message"]
+    for path in ("/, ", "/v1/models/{id}", "/v1/fim/completions", "/v1/feedback", "/openapi.json"):
+        assert path in said + ", "
+
+
 async def test_the_page_is_there_without_a_token(asking):
     answer = await asking.get("/", headers={"authorization": ""})
     assert answer.headers["content-type"].startswith("text/html")
