@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import signal
 import socket
 import ssl
@@ -32,6 +33,7 @@ FAILED = 1
 LINGER_SECONDS = 10.0
 """How long a server whose engine failed to load stays to report that, before another one may be started."""
 HTTP_PORT = 8391
+PORT, MOST_PORT = re.compile("[0-9]{1,5}"), 65535
 KEEP_ALIVE_SECONDS = 300
 GRACE_SECONDS = 3
 ANSWER_SECONDS = 3.0
@@ -177,7 +179,8 @@ def bind_http(options: Options) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise OSError(f"cannot listen on {options.http} ({error.strerror}): choose another port or address") from error
+        why = str(error.strerror).partition(" (while ")[0]  # the address, again
+        raise OSError(f"cannot listen on {options.http} ({why}): choose another port or address") from error
 
 
 def check_certificate(options: Options) -> None:
@@ -193,8 +196,8 @@ def check_certificate(options: Options) -> None:
 
 def split_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"{text!r} is not HOST:PORT, for example 127.0.0.1:{HTTP_PORT}")
+    if not colon or not PORT.fullmatch(port) or int(port) > MOST_PORT:
+        raise ValueError(f"{text!r} is not HOST:PORT with a port up to {MOST_PORT}, for example 127.0.0.1:{HTTP_PORT}")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 

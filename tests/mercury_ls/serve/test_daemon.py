@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -247,9 +248,11 @@ def test_where_to_listen_is_a_host_and_a_port(text, expected):
     assert daemon.split_address(text) == expected
 
 
-@pytest.mark.parametrize("text", ["8391", "localhost", "localhost:http", "localhost:99999", ""])
+@pytest.mark.parametrize(
+    "text", ["8391", "localhost", "localhost:http", "localhost:99999", "localhost:²", f"localhost:{'1' * 5000}", ""]
+)
 def test_what_is_no_host_and_port_is_named_with_an_example(text):
-    with pytest.raises(ValueError, match=r"is not HOST:PORT, for example 127\.0\.0\.1:8391"):
+    with pytest.raises(ValueError, match=r"is not HOST:PORT with a port up to 65535, for example 127\.0\.0\.1:8391"):
         daemon.split_address(text)
 
 
@@ -273,7 +276,8 @@ def test_other_machines_always_need_the_token(directory, capsys):
 def test_a_port_in_use_is_named(directory, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
-        check_refused(capsys, daemon.Options(directory=directory, http=where), where, "choose another port")
+        said = f"cannot listen on {where} ({os.strerror(errno.EADDRINUSE)}): choose another port or address\n"
+        check_refused(capsys, daemon.Options(directory=directory, http=where), said)
 
 
 def test_a_directory_that_others_can_enter_is_refused(directory, capsys):
