@@ -12,9 +12,21 @@ from mercury_ls.serve.daemon import Options
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (Options(http="127.0.0.1:8391"), ["http://127.0.0.1:8391/infill", "http-token"]),
-        (Options(http="[::1]:80", open=True), ["http://[::1]:80/v1", "not needed by programs on this machine"]),
-        (Options(http=":80"), ["http://127.0.0.1:80/v1", "playground    http://127.0.0.1:80/\n"]),
+        (
+            Options(http="127.0.0.1:8391"),
+            [
+                "playground    http://127.0.0.1:8391/#token=secret\n",
+                "export OPENAI_BASE_URL=http://127.0.0.1:8391/v1 OPENAI_API_KEY=\"$(cat 'FILE')\"\n",
+                "export ZED_OPEN_AI_COMPATIBLE_EDIT_PREDICTION_API_KEY=\"$(cat 'FILE')\"\n",
+                "{'endpoint_fim': 'http://127.0.0.1:8391/infill', 'api_key': readfile('FILE')[0]}\n",
+                '"llama-vscode.endpoint": "http://127.0.0.1:8391", "llama-vscode.api_key": "secret"',
+            ],
+        ),
+        (
+            Options(http="[::1]:80", open=True),
+            ["OPENAI_BASE_URL=http://[::1]:80/v1", "not needed by programs on this machine"],
+        ),
+        (Options(http=":80"), ["http://127.0.0.1:80/v1", "playground    http://127.0.0.1:80/#"]),
         (
             Options(http="0.0.0.0:443", certificate="c.pem", hosts=("models.example.org",)),
             ["https://models.example.org:443/v1/completions"],
@@ -22,10 +34,12 @@ from mercury_ls.serve.daemon import Options
     ],
 )
 def test_what_to_paste_into_other_programs(options, said, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a b"))
+    printed = greeting(options, "secret")
     for part in said:
-        assert part in greeting(options)
-    (zed,) = re.findall(r'"edit_predictions": (.*)', greeting(options))
+        assert part.replace("FILE", str(token_file())) in printed + "\n"
+    assert "secret" not in greeting(options, "")
+    (zed,) = re.findall(r'"edit_predictions": (.*)', printed)
     assert json.loads(zed)["provider"] == "open_ai_compatible_api"
     assert token_file().parent.is_dir()
 
