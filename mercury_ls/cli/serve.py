@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
+TEAM = "a team's server answers at its own address (/health), and ends by Ctrl+C or SIGTERM"
+
 
 def serve(options: argparse.Namespace) -> int:
     try:
         if options.stop:
-            print("stopped" if daemon.stop() else "no engine server was running")
+            print("stopped" if daemon.stop() else f"no engine server was running; {TEAM}")
             return 0
         if options.status:
             return print_engine_status(daemon.status())
@@ -141,7 +143,7 @@ def print_new_token(name: str) -> int:
 
 def print_engine_status(status: Status | None) -> int:
     if status is None:
-        print("no engine server is running; editors start one when they need it")
+        print(f"no engine server is running; editors start one when they need it; {TEAM}")
         return 3
     about = f": engine {status.info.engine}, model {status.info.model}, on {status.info.device}" if status.info else ""
     print(f"{status.state}{about} {status.detail}".rstrip())
