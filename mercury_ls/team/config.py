@@ -53,7 +53,8 @@ def read_config(path: Path) -> TeamConfig:
     except ImportError as error:
         raise TeamError("a team's server needs the extra `serve`: pip install 'mercury-ls[serve]'") from error
     except msgspec.MsgspecError as error:
-        raise TeamError(f"{path}: {error}") from error
+        said = " ".join(str(error).split()).replace('in "<byte string>", ', "at ")
+        raise TeamError(f"{path}: {said}; docs/TEAM.md has an example") from error
     if not config.users:
         raise TeamError(f"{path}: users is empty, so that nobody could ask: {ADD}")
     for name, digest in config.users.items():
