@@ -36,8 +36,10 @@ def run(path: Path, settings: Settings) -> int:
         with daemon.bind_http(listening) as bound:
             endpoint = daemon.Endpoint(bound, "", config.certificate, config.key)
             return asyncio.run(serve(path, config, settings, endpoint))
-    except (TeamError, OSError, ValueError) as error:
+    except TeamError as error:
         return daemon.reported(error, daemon.FAILED)
+    except (OSError, ValueError) as error:
+        return daemon.reported(TeamError(f"{path}: {error}"), daemon.FAILED)
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise

@@ -1,7 +1,8 @@
 import pytest
 
+from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import TeamConfig
-from mercury_ls.team.run import unrenewed
+from mercury_ls.team.run import run, unrenewed
 
 USERS = {"ada": "a" * 64}
 
@@ -16,3 +17,18 @@ USERS = {"ada": "a" * 64}
 )
 def test_what_a_running_server_does_not_take_over(changed, expected):
     assert unrenewed(TeamConfig(USERS), TeamConfig(**{"users": USERS} | changed)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("listen: ':99999'", "':99999' is not HOST:PORT with a port up to 65535"),
+        ("listen: 0.0.0.0:8391", "0.0.0.0:8391 can be reached from other machines"),
+        ("certificate: none.pem", "cannot use certificate 'none.pem'"),
+    ],
+)
+def test_where_it_cannot_listen_the_file_is_named(line, said, tmp_path, capsys):
+    path = tmp_path / "team.yaml"
+    path.write_text(f"users: {{ada: {USERS['ada']}}}\n{line}\n")
+    assert run(path, Settings()) == 1
+    assert capsys.readouterr().err.startswith(f"mercury-ls serve: {path}: {said}")
