@@ -3,13 +3,14 @@
 import hashlib
 import re
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
-__all__ = ["Replicas", "TeamConfig", "TeamError", "misnamed", "new_token", "read_config"]
+__all__ = ["Replicas", "TeamConfig", "TeamError", "lacking", "misnamed", "new_token", "read_config"]
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 NAME = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
@@ -67,6 +68,15 @@ def read_config(path: Path) -> TeamConfig:
     if config.replicas.most < config.replicas.least:
         raise TeamError(f"{path}: replicas.most is {config.replicas.most}, less than least, {config.replicas.least}")
     return config
+
+
+def lacking(replicas: Replicas, there: Mapping[str, float]) -> str:
+    """What there is too little of for the engines that are to run at all times, by Ray's names, if anything."""
+    for name, each in (("CPU", replicas.cpus), ("GPU", replicas.gpus)):
+        if replicas.least * each > there.get(name, 0):
+            needed = f"{replicas.least} engines that reserve {each:g} {name}s each"
+            return f"replicas: {needed} do not fit on {there.get(name, 0):g}: lower least or {name.lower()}s"
+    return ""
 
 
 def misnamed(name: str) -> str:

@@ -23,7 +23,7 @@ from mercury_ls.link.client import EngineUnavailable, failed
 from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import Answer, Failure, Status, check, check_chat
 from mercury_ls.settings.schema import Settings
-from mercury_ls.team.config import Replicas, TeamConfig
+from mercury_ls.team.config import Replicas, TeamConfig, lacking
 
 __all__ = ["EngineReplica", "Place", "ReplicatedEngine", "deployed", "joined", "left"]
 
@@ -214,8 +214,11 @@ def joined(config: TeamConfig) -> None:
 
 def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
     """Has the engines started; where they run already, one after the other is replaced, while the rest answers. It does
-    not wait for them: what the machine has no room for may never start, and has to be replaceable even so."""
+    not wait for them: what a cluster has no room for may never start, and has to be replaceable even so. On this
+    machine alone that would cost engines that run, so that it is refused."""
     replicas = config.replicas
+    if not config.cluster and (wrong := lacking(replicas, ray.cluster_resources())):
+        raise ValueError(wrong)
     deployment = serve.deployment(EngineReplica).options(
         name="engine",
         ray_actor_options={"num_cpus": replicas.cpus, "num_gpus": replicas.gpus},

@@ -5,8 +5,10 @@ import logging
 import os
 import signal
 import sys
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -64,8 +66,13 @@ async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: da
     stopped, changed = asyncio.Event(), asyncio.Event()
     sys.stderr.write(f"mercury-ls serve: starting Ray and {config.replicas.least} engines\n")
     loop, ordered = asyncio.get_running_loop(), ThreadPoolExecutor(1)
+
+    async def deploy(config: TeamConfig) -> Any:
+        """One thing at a time: Ray is not left while it is asked for engines, which would start it anew."""
+        return await loop.run_in_executor(ordered, deployed, config, of_team(settings, config))
+
     await loop.run_in_executor(ordered, joined, config)
-    place = Place(await loop.run_in_executor(ordered, deployed, config, of_team(settings, config)))
+    place = Place(await deploy(config))
     service = Service(ReplicatedEngine(place), of_team(settings, config), stats=Stats())
     users = by_digest(config)
     access = Access(hosts=config.hosts, users=users)
@@ -75,7 +82,7 @@ async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: da
         async with asyncio.TaskGroup() as group:
             group.create_task(server.serve(sockets=[endpoint.socket]))
             following = group.create_task(place.follow())
-            renewing = group.create_task(renew(path, config, settings, users, changed, ordered))
+            renewing = group.create_task(renew(path, config, users, changed, deploy))
             sys.stderr.write(f"mercury-ls serve: {len(users)} users at {config.listen}; SIGHUP reads {path} again\n")
             await stopped.wait()
             following.cancel()
@@ -89,27 +96,23 @@ async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: da
 async def renew(
     path: Path,
     began_with: TeamConfig,
-    settings: Settings,
     users: dict[str, str],
     changed: asyncio.Event,
-    ordered: Executor,
+    deploy: Callable[[TeamConfig], Awaitable[Any]],
 ) -> None:
-    """Reads the configuration again when told to: users at once, then engines one after the other, with the model that
-    it names now. Where it cannot be used, that is reported, and everything stays as it is. `ordered` does one thing at
-    a time: Ray is not left while it is asked for engines, which would start it anew."""
-    from mercury_ls.team.engines import deployed
-
+    """Reads the configuration again when told to: engines are replaced one after the other, with the model that it
+    names now, and users at once. Where it cannot be used, that is reported, and everything stays as it is."""
     while True:
         await changed.wait()
         changed.clear()
         try:
             config = read_config(path)
-            users.clear()
-            users.update(by_digest(config))
-            await asyncio.get_running_loop().run_in_executor(ordered, deployed, config, of_team(settings, config))
-        except (TeamError, RuntimeError) as error:
-            log.error("%s", error)
+            await deploy(config)
+        except Exception as error:
+            log.error("nothing was changed: %s", error if isinstance(error, TeamError) else f"{path}: {error}")
             continue
+        users.clear()
+        users.update(by_digest(config))
         log.warning("%s was read again: %d users; the engines are being replaced", path, len(users))
         if late := unrenewed(began_with, config):
             log.warning("%s: %s: takes effect when the server is started again", path, ", ".join(late))

@@ -204,18 +204,19 @@ async def test_users_and_engines_are_replaced_without_a_failed_request(team):
         assert (await client.post("/v1/completions", json=ASKED)).status_code == 200
 
 
-async def test_engines_that_never_start_can_be_replaced(team):
+async def test_engines_that_find_no_room_change_nothing(team):
     text, before = team.path.read_text(), team.engines()
-    team.path.write_text(text.replace("cpus: 0.1", "cpus: 4096"))
+    team.path.write_text(text.replace("least: 2, most: 2", "least: 900, most: 900").replace("ada:", "mary:"))
     os.kill(team.process.pid, signal.SIGHUP)
     until(
-        lambda: team.log.read_text().count("was read again") == 2,
-        "it to be read",
+        lambda: "nothing was changed: " in team.log.read_text(),
+        "it to be refused",
+        team.log.read_text,
         seconds=SECONDS,
         pause=lambda: rest(0.2),
     )
+    assert re.search(r"team\.yaml: replicas: 900 engines that reserve 0\.1 CPUs each do not fit", team.log.read_text())
     async with team.client("ada") as client:
         assert (await client.post("/v1/completions", json=ASKED)).status_code == 200
+    assert team.engines() == before
     team.path.write_text(text)
-    os.kill(team.process.pid, signal.SIGHUP)
-    await until_engines(team, before)

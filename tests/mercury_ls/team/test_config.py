@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from mercury_ls.team.config import Replicas, TeamError, new_token, read_config
+from mercury_ls.team.config import Replicas, TeamError, lacking, new_token, read_config
 
 DIGEST = "0" * 64
 
@@ -50,3 +50,16 @@ def test_a_new_token_is_accepted_by_its_digest(tmp_path):
     token, digest = new_token()
     assert len(token) >= 40
     assert read(tmp_path, f"users: {{ada: {digest}}}").users == {"ada": digest}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "said"),
+    [
+        (Replicas(2, 900), ""),
+        (Replicas(900, 900), "replicas: 900 engines that reserve 1 CPUs each do not fit on 2: lower least or cpus"),
+        (Replicas(900, 900, cpus=0), ""),
+        (Replicas(gpus=0.5), "replicas: 1 engines that reserve 0.5 GPUs each do not fit on 0: lower least or gpus"),
+    ],
+)
+def test_engines_that_find_no_room_are_told(replicas, said):
+    assert lacking(replicas, {"CPU": 2.0, "memory": 1e9}) == said

@@ -1,8 +1,10 @@
+import asyncio
+
 import pytest
 
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import TeamConfig
-from mercury_ls.team.run import run, unrenewed
+from mercury_ls.team.run import by_digest, renew, run, unrenewed
 
 USERS = {"ada": "a" * 64}
 
@@ -32,3 +34,26 @@ def test_where_it_cannot_listen_the_file_is_named(line, said, tmp_path, capsys):
     path.write_text(f"users: {{ada: {USERS['ada']}}}\n{line}\n")
     assert run(path, Settings()) == 1
     assert capsys.readouterr().err.startswith(f"mercury-ls serve: {path}: {said}")
+
+
+@pytest.mark.parametrize("error", [ValueError("replicas: no room"), RuntimeError("Ray failed"), KeyError("replica")])
+async def test_what_is_read_again_is_taken_over_as_a_whole_or_not_at_all(error, tmp_path, caplog):
+    path, before = tmp_path / "team.yaml", TeamConfig(USERS)
+    path.write_text(f"users: {{bob: {'b' * 64}}}\n")
+    users, changed, asked = by_digest(before), asyncio.Event(), []
+
+    async def deploy(config):
+        asked.append((config.users, dict(users)))
+        if len(asked) == 1:
+            changed.set()
+            raise error
+
+    changed.set()
+    renewing = asyncio.create_task(renew(path, before, users, changed, deploy))
+    async with asyncio.timeout(10):
+        while users == by_digest(before):
+            await asyncio.sleep(0)
+    renewing.cancel()
+    assert asked == [({"bob": "b" * 64}, by_digest(before))] * 2
+    assert users == {"b" * 64: "bob"}
+    assert f"nothing was changed: {path}: {error}" in caplog.text
