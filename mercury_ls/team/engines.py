@@ -205,11 +205,13 @@ def first_line(error: BaseException | None) -> str:
 
 
 def joined(config: TeamConfig) -> None:
-    """Joins the cluster, or starts one that nobody else can reach."""
+    """Joins the cluster, or starts one that nobody else can reach. Ray tells of errors only."""
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
     if config.cluster:
-        ray.init(config.cluster, namespace=NAMESPACE, log_to_driver=False)
+        ray.init(config.cluster, namespace=NAMESPACE, **quiet)
         return
-    ray.init("local", namespace=NAMESPACE, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
+    ray.init("local", namespace=NAMESPACE, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
 
 
 def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:

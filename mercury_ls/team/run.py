@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from mercury_ls.serve import daemon
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import TeamConfig, TeamError, read_config
+from mercury_ls.wording import counted
 
 __all__ = ["run"]
 
@@ -64,7 +65,7 @@ async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: da
     from mercury_ls.web.service import Service
 
     stopped, changed = asyncio.Event(), asyncio.Event()
-    sys.stderr.write(f"mercury-ls serve: starting Ray and {config.replicas.least} engines\n")
+    sys.stderr.write(f"mercury-ls serve: starting Ray and {counted(config.replicas.least, 'engine')}\n")
     loop, ordered = asyncio.get_running_loop(), ThreadPoolExecutor(1)
 
     async def deploy(config: TeamConfig) -> Any:
@@ -83,7 +84,8 @@ async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: da
             group.create_task(server.serve(sockets=[endpoint.socket]))
             following = group.create_task(place.follow())
             renewing = group.create_task(renew(path, config, users, changed, deploy))
-            sys.stderr.write(f"mercury-ls serve: {len(users)} users at {config.listen}; SIGHUP reads {path} again\n")
+            asking = counted(len(users), "user")
+            sys.stderr.write(f"mercury-ls serve: {asking} at {config.listen}; SIGHUP reads {path} again\n")
             await stopped.wait()
             following.cancel()
             renewing.cancel()
@@ -113,7 +115,7 @@ async def renew(
             continue
         users.clear()
         users.update(by_digest(config))
-        log.warning("%s was read again: %d users; the engines are being replaced", path, len(users))
+        log.warning("%s was read again: %s; the engines are being replaced", path, counted(len(users), "user"))
         if late := unrenewed(began_with, config):
             log.warning("%s: %s: takes effect when the server is started again", path, ", ".join(late))
 
