@@ -405,11 +405,12 @@ function choose(name) {
 function dark() {
   const now = document.documentElement.dataset.theme
     || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  document.documentElement.dataset.theme = now === "dark" ? "light" : "dark";
+  localStorage.setItem("theme", document.documentElement.dataset.theme = now === "dark" ? "light" : "dark");
 }
 
 async function begin() {
   signedIn();
+  if (localStorage.getItem("theme")) document.documentElement.dataset.theme = localStorage.getItem("theme");
   at("text").value = SAMPLE;
   document.addEventListener("keydown", keyed);
   at("text").addEventListener("input", () => {

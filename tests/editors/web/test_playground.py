@@ -136,13 +136,17 @@ def test_the_token_leaves_the_address_and_is_asked_for_without(page, browser, se
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_follows_the_system_and_can_be_turned(browser, server, scheme):
+def test_it_follows_the_system_until_it_is_turned(browser, server, scheme):
     page = browser.new_page(color_scheme=scheme)
     page.goto(server.address)
     background = "getComputedStyle(document.body).backgroundColor"
     first = page.evaluate(background)
     page.locator("#theme").click()
-    assert page.evaluate(background) != first
+    turned = page.evaluate(background)
+    assert turned != first
+    page.reload()
+    page.locator("#model", has_text="copies").wait_for()
+    assert page.evaluate(background) == turned
     assert (first == "rgb(20, 23, 26)") == (scheme == "dark")
     page.close()
 
