@@ -120,6 +120,9 @@ class GpuRuntime:
     def cache(self) -> PageCache:
         return PageCache(self._pool)
 
+    def cache_bytes(self, rows: int) -> int:
+        return -(-rows // PAGE) * self._pool.page_bytes
+
     def forward(self, rows: Rows, cache: PageCache) -> GpuForward:
         (only,) = self._batched([Pass(rows, cache)])
         return only

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 pytest.importorskip("triton")
 
 from mercury_engine.decode.canvas import Canvas, fuse, masked
+from mercury_engine.decode.prefill import reading_bytes, tokens_within
 from mercury_engine.model.config import TINY as WIDER
 from mercury_engine.model.export import shapes
 from mercury_engine.model.gpu import runtime as module
@@ -16,7 +17,7 @@ from mercury_engine.model.gpu.step import Ways
 from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE
 from mercury_engine.model.gpu.weights import prepared
 from mercury_engine.model.quantize import quantize
-from mercury_engine.model.runtime import Pass
+from mercury_engine.model.runtime import Pass, Runtime
 from mercury_engine.model.torch_runtime import of_weights
 from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.prefix import HintedPrefix
@@ -188,6 +189,20 @@ def test_a_pool_that_grows_keeps_what_it_holds():
     ours._pool.take(ours._pool.free)
     rows = rows_of(5, 60)
     check_close(ours.forward(rows, cache).logits_WV, theirs.forward(rows, reference).logits_WV)
+
+
+def test_engines_find_all_that_they_ask_of_a_runtime():
+    runtime, _ = pair()
+    asked = {name for name in {**vars(Runtime), **Runtime.__annotations__} if not name.startswith("_")}
+    assert [name for name in sorted(asked) if not hasattr(runtime, name)] == []
+
+
+def test_reading_takes_whole_pages():
+    """What an engine asks before it reads a long prompt."""
+    runtime, _ = pair()
+    cache = read(runtime, 65)
+    assert runtime.cache_bytes(65) == cache.bytes == runtime.cache_bytes(128)
+    assert tokens_within(runtime, reading_bytes(runtime, 100)) >= 100
 
 
 def test_what_is_in_use_is_said():
