@@ -103,9 +103,11 @@ class GpuRuntime:
         self._allowed: tuple[np.ndarray, Tensor] | None = None
         self._graphs: OrderedDict[tuple[Bucket, bool], _Prepared] = OrderedDict()
         self._moves = 0
-        self._memory = torch.cuda.graph_pool_handle() if device.startswith("cuda") else None
+        self._stream: torch.cuda.Stream | None = None
+        self._memory: tuple[int, int] | None = None
         self._processors = PROCESSORS
         if device.startswith("cuda"):
+            self._stream = torch.cuda.Stream()
             self._processors = torch.cuda.get_device_properties(device).multi_processor_count
         self.ways = dict.fromkeys((KEYSTROKE, CHUNK), ways or Ways())
         if ways is None:
@@ -174,17 +176,26 @@ class GpuRuntime:
             self._graphs.clear()
             self._moves = self._pool.moves
         key = bucket, choosing
-        made = self._graphs.pop(key, None) or self._made(bucket, choosing)
+        made = self._graphs.pop(key, None) or self._made(bucket, choosing, memory=self._shared())
         if bucket.is_graph:
             self._graphs[key] = made
             while len(self._graphs) > GRAPHS:
                 self._graphs.popitem(last=False)
         return made
 
-    def _made(self, bucket: Bucket, choosing: bool, ways: Ways | None = None) -> _Prepared:
+    def _shared(self) -> tuple[int, int] | None:
+        """The memory of graphs, which run one after the other. Torch takes no handle again whose graphs have all gone,
+        as long as a library keeps some of its memory."""
+        if self._stream is not None and not self._graphs:
+            self._memory = torch.cuda.graph_pool_handle()
+        return self._memory
+
+    def _made(
+        self, bucket: Bucket, choosing: bool, ways: Ways | None = None, *, memory: tuple[int, int] | None = None
+    ) -> _Prepared:
         """Memory for the inputs of a bucket on both sides, and a graph that copies them, computes, and copies back."""
         places, size = layout(bucket, self.config)
-        on_gpu = self._memory is not None
+        on_gpu = self._stream is not None
         host = torch.zeros(size, dtype=torch.int32, pin_memory=on_gpu)
         device = torch.zeros(size, dtype=torch.int32, device=self.device) if on_gpu else host
 
@@ -210,7 +221,7 @@ class GpuRuntime:
                 arrived.copy_(figures, non_blocking=True)
             return wanted_WD
 
-        start = _captured(once, self._memory) if on_gpu and bucket.is_graph else once
+        start = _captured(once, self._stream, memory) if on_gpu and bucket.is_graph else once
 
         def run() -> tuple[Tensor, np.ndarray | None]:
             wanted_WD = start()
@@ -244,16 +255,17 @@ class GpuRuntime:
         return min(times)
 
 
-def _captured(once: Callable[[], Tensor], memory: tuple[int, int]) -> Callable[[], Tensor]:
-    """A function as a graph: it must run before, so that everything is compiled."""
-    stream = torch.cuda.Stream()
+def _captured(
+    once: Callable[[], Tensor], stream: torch.cuda.Stream, memory: tuple[int, int] | None
+) -> Callable[[], Tensor]:
+    """A function as a graph. It runs on the same stream before, so that everything is compiled, and what libraries keep
+    for a stream is not part of the graph's memory."""
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         once()
-    torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=memory):
+    with torch.cuda.graph(graph, pool=memory, stream=stream):
         found = once()
 
     def replay() -> Tensor:

@@ -1,5 +1,8 @@
 """The GPU's runtime against the reference model: the same logits, in the interpreter where there is no GPU."""
 
+import itertools
+from weakref import WeakSet
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +15,7 @@ from mercury_engine.decode.prefill import reading_bytes, tokens_within
 from mercury_engine.model.config import TINY as WIDER
 from mercury_engine.model.export import shapes
 from mercury_engine.model.gpu import runtime as module
+from mercury_engine.model.gpu.inputs import Bucket
 from mercury_engine.model.gpu.runtime import GpuRuntime
 from mercury_engine.model.gpu.step import Ways
 from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE
@@ -229,13 +233,41 @@ def test_a_pass_can_be_started_to_be_measured():
     assert runtime.prepare(3, 5)().shape == (0, TINY.width)
 
 
+def test_graphs_share_memory_as_long_as_one_of_them_lives(monkeypatch):
+    """Torch does not take a handle again whose graphs have all gone."""
+    runtime, _ = pair()
+    alive, handles = {}, itertools.count()
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: (0, next(handles)))
+    runtime._stream = object()
+
+    class Graph:
+        pass
+
+    def made(bucket, choosing, ways=None, *, memory):
+        own = Graph()
+        if memory in alive:
+            assert len(alive[memory]), "no graph of this memory is left"
+        alive.setdefault(memory, WeakSet()).add(own)
+        return own
+
+    runtime._made = made
+    buckets = [Bucket(1, rows, 0, 8) for rows in (8, 16, 24)]
+    for bucket in buckets:
+        runtime._prepared(bucket, False)
+    assert {memory: len(graphs) for memory, graphs in alive.items()} == {(0, 0): 3}
+    runtime._pool.take(runtime._pool.free + 1)
+    for bucket in buckets:
+        runtime._prepared(bucket, False)
+    assert {memory: len(graphs) for memory, graphs in alive.items()} == {(0, 0): 0, (0, 1): 3}
+
+
 def test_a_graph_is_captured_after_everything_was_compiled(monkeypatch):
-    """What CUDA would do, written down: one run on a stream of its own, one that is recorded, then replays."""
+    """What CUDA would do, written down: one run on a stream, one on the same that is recorded, then replays."""
     done = []
 
     class Fake:
-        def __init__(self, *_, **__):
-            pass
+        def __init__(self, *given, stream=None, **_):
+            self.streams = [one for one in (*given, stream) if isinstance(one, Fake)]
 
         def wait_stream(self, other):
             done.append("wait")
@@ -244,20 +276,22 @@ def test_a_graph_is_captured_after_everything_was_compiled(monkeypatch):
             done.append("replay")
 
         def __enter__(self):
+            assert own in self.streams
             done.append("enter")
 
         def __exit__(self, *error):
             done.append("exit")
 
-    for name in ("Stream", "CUDAGraph", "stream", "graph", "current_stream"):
+    for name in ("CUDAGraph", "stream", "graph", "current_stream"):
         monkeypatch.setattr(torch.cuda, name, Fake)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: done.append("synchronize"))
+    own = Fake()
 
     def once():
         done.append("run")
         return torch.ones(1)
 
-    replay = module._captured(once, (0, 0))
-    assert done == ["wait", "enter", "run", "exit", "wait", "synchronize", "enter", "run", "exit"]
+    replay = module._captured(once, own, None)
+    assert done == ["wait", "enter", "run", "exit", "synchronize", "enter", "run", "exit"]
     assert replay() is replay()
     assert done[-2:] == ["replay", "replay"]
