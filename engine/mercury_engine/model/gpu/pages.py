@@ -51,7 +51,9 @@ class PagePool:
         self._free += pages[::-1]
         pages.clear()
 
+    @torch.inference_mode(False)
     def _grow(self) -> None:
+        """Whoever asks for pages: what is made in inference mode cannot be changed outside of it."""
         old = self.stored_L2SKE
         slots = old.shape[2]
         self.stored_L2SKE = old.new_zeros(*old.shape[:2], 2 * slots, *old.shape[3:])

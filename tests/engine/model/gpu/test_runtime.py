@@ -192,7 +192,13 @@ def test_a_pool_that_grows_keeps_what_it_holds():
     cache, reference = read(ours, 5), read(theirs, 5)
     ours._pool.take(ours._pool.free)
     rows = rows_of(5, 60)
-    check_close(ours.forward(rows, cache).logits_WV, theirs.forward(rows, reference).logits_WV)
+    found, expected = ours.forward(rows, cache), theirs.forward(rows, reference)
+    assert ours._pool.moves == 1
+    check_close(found.logits_WV, expected.logits_WV)
+    cache.append(found, [0, 2, 3])
+    reference.append(expected, [0, 2, 3])
+    check_cached(cache, reference)
+    assert ours.prepare(3, 5)().shape == (0, TINY.width)
 
 
 def test_engines_find_all_that_they_ask_of_a_runtime():
