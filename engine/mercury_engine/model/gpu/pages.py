@@ -42,13 +42,11 @@ class PagePool:
     def take(self, count: int) -> list[int]:
         while count > len(self._free):
             self._grow()
-        taken = self._free[len(self._free) - count :]
-        del self._free[len(self._free) - count :]
-        return taken[::-1]
+        return [self._free.pop() for _ in range(count)]
 
     def give(self, pages: list[int]) -> None:
-        """Takes the pages out of the list."""
-        self._free += pages[::-1]
+        """Takes the pages out of the list. The garbage collector may call it at any moment, on any thread."""
+        self._free.extend(pages[::-1])
         pages.clear()
 
     @torch.inference_mode(False)
@@ -58,7 +56,7 @@ class PagePool:
         slots = old.shape[2]
         self.stored_L2SKE = old.new_zeros(*old.shape[:2], 2 * slots, *old.shape[3:])
         self.stored_L2SKE[:, :, :slots] = old
-        self._free = [*range(slots // PAGE, 2 * slots // PAGE)][::-1] + self._free
+        self._free[:0] = range(2 * slots // PAGE - 1, slots // PAGE - 1, -1)
         self.moves += 1
 
 

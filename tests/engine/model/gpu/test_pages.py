@@ -64,6 +64,30 @@ def test_pages_behind_the_end_are_given_back():
     assert shared.free == 4
 
 
+def test_pages_may_be_given_back_while_others_are_taken():
+    shared = pool(6)
+    lost = [shared.take(1), shared.take(1)]
+
+    class Collecting(list):
+        """Whenever something was read, the garbage collector finds a cache that nobody holds any more."""
+
+        def pop(self):
+            return self._then(super().pop())
+
+        def __getitem__(self, key):
+            return self._then(super().__getitem__(key))
+
+        def _then(self, found):
+            if lost:
+                shared.give(lost.pop())
+            return found
+
+    shared._free = Collecting(shared._free)
+    taken = shared.take(3)
+    assert not lost
+    assert sorted([*taken, *shared._free]) == list(range(6))
+
+
 def test_a_pool_grows_and_keeps_what_it_holds():
     shared = pool(1)
     caches = [PageCache(shared) for _ in range(3)]
