@@ -38,7 +38,7 @@ def _mixed_in(mixed, weight, highest, q, k, v, seen, scale):
     return mixed, weight * shrunk + tl.sum(weights, 1), raised
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "most_pages", "words"])
 def attend_kernel(
     q_ptr,
     k_ptr,
@@ -53,7 +53,7 @@ def attend_kernel(
     most_pages,
     words,
     scale,
-    SPLITS: tl.constexpr,
+    SPLIT: tl.constexpr,
     GROUP: tl.constexpr,
     KEY_HEADS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -84,7 +84,7 @@ def attend_kernel(
     own_pages = pages_ptr + sequence * most_pages
     cached_tiles = tl.cdiv(length, PAGE)
     all_tiles = cached_tiles + tl.cdiv(count, PAGE)
-    share = tl.cdiv(all_tiles, SPLITS)
+    share = tl.cdiv(all_tiles, tl.num_programs(2))
     first, last = split * share, tl.minimum((split + 1) * share, all_tiles)
     inside = tl.arange(0, PAGE)
     highest = tl.full([ROW_TILE], float("-inf"), tl.float32)
@@ -121,17 +121,17 @@ def attend_kernel(
         mixed.to(out_ptr.dtype.element_ty),
         mask=is_row[:, None] & is_dim[None, :],
     )
-    if SPLITS > 1:
+    if SPLIT:
         tl.store(log_sums_ptr + place, highest + tl.log2(weight), mask=is_row)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows_heads", "splits"])
 def merge_kernel(
     parts_ptr,
     log_sums_ptr,
     out_ptr,
     rows_heads,
-    SPLITS: tl.constexpr,
+    splits,
     SPLITS_TILE: tl.constexpr,
     WIDTH: tl.constexpr,
     WIDTH_TILE: tl.constexpr,
@@ -140,13 +140,13 @@ def merge_kernel(
     at = tl.program_id(0)
     split, dims = tl.arange(0, SPLITS_TILE), tl.arange(0, WIDTH_TILE)
     place = split * rows_heads + at
-    log_sums = tl.load(log_sums_ptr + place, mask=split < SPLITS, other=float("-inf"))
+    log_sums = tl.load(log_sums_ptr + place, mask=split < splits, other=float("-inf"))
     highest = tl.max(log_sums, 0)
     weights = tl.exp2(log_sums - tl.where(highest == float("-inf"), 0.0, highest))
     total = tl.sum(weights, 0)
     parts = tl.load(
         parts_ptr + place[:, None] * WIDTH + dims[None, :],
-        mask=(split < SPLITS)[:, None] & (dims < WIDTH)[None, :],
+        mask=(split < splits)[:, None] & (dims < WIDTH)[None, :],
         other=0.0,
     )
     mixed = tl.sum(parts * weights[:, None], 0) / tl.where(total == 0, 1.0, total)
@@ -191,7 +191,7 @@ def attend(
         pages_BP.shape[1],
         bits_BTW.shape[2],
         width**-0.5 * LOG2_E,
-        SPLITS=splits,
+        SPLIT=splits > 1,
         GROUP=group,
         KEY_HEADS=key_heads,
         WIDTH=width,
@@ -207,7 +207,7 @@ def attend(
             log_sums,
             out,
             batch * rows * heads,
-            SPLITS=splits,
+            splits,
             SPLITS_TILE=triton.next_power_of_2(splits),
             WIDTH=width,
             WIDTH_TILE=width_tile,

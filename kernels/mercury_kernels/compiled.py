@@ -53,6 +53,7 @@ class Shape(NamedTuple):
 
 QUICKSILVER = Shape(512, 8, 2, 64, 1408, 16_384, hints=4)
 SHAPES = {
+    "bootstrap": Shape(192, 3, 1, 64, 512, 16_384, hints=4, int8=True),
     "quicksilver": QUICKSILVER,
     "quicksilver-int8": QUICKSILVER._replace(int8=True),
     "dream-7b": Shape(3584, 28, 4, 128, 18_944, 152_064, head_norm=False, bias=True),
@@ -167,8 +168,12 @@ def compiled(launch: Launch, capability: int, shape: str = "", rows: int = 0) ->
             signature[parameter.name], constants[parameter.name] = "constexpr", value
             continue
         signature[parameter.name] = named_type(value)
-        # What the just-in-time compiler finds out: memory of torch is aligned, and so are multiples of 16.
-        if isinstance(value, Tensor) or (isinstance(value, int) and value % 16 == 0):
+        if parameter.do_not_specialize:
+            continue
+        # What the just-in-time compiler finds out: memory of torch and multiples of 16 are aligned, 1 is a constant.
+        if isinstance(value, int) and value == 1:
+            signature[parameter.name], constants[parameter.name] = "constexpr", 1
+        elif isinstance(value, Tensor) or (isinstance(value, int) and value % 16 == 0):
             attributes[(index,)] = [["tt.divisibility", 16]]
     source = triton.compiler.ASTSource(launch.kernel, signature, constants, attributes)
     started = time.perf_counter()

@@ -43,7 +43,7 @@ class Chosen(NamedTuple):
     margin_W: Tensor
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["wanted_rows"])
 def choose_kernel(
     stream_ptr,
     norm_ptr,
@@ -145,7 +145,7 @@ def choose_kernel(
         tl.store(at_moments + 3, moment, mask=is_place)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["wanted_rows"])
 def summary_kernel(
     best_ptr,
     moments_ptr,

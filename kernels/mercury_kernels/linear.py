@@ -72,7 +72,7 @@ def _finished(values, row_scale, scales_ptr, bias_ptr, out, is_out, INT8: tl.con
     return values
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def product_kernel(
     x_ptr,
     weight_ptr,
@@ -125,7 +125,7 @@ def product_kernel(
     tl.store(place, tl.load(place, mask=inside, other=0.0) + values, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def gated_kernel(
     stream_ptr,
     norm_ptr,
@@ -178,7 +178,7 @@ def gated_kernel(
     )
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def heads_kernel(
     stream_ptr,
     norm_ptr,
