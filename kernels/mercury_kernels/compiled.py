@@ -34,7 +34,7 @@ CAPABILITIES = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 REGISTERS = 65_536
 """Of a processor, and so of one program."""
 
-SPILLED = 16
+SPILLED = 32
 """Bytes of a thread's stack that cost nothing measurable."""
 
 

@@ -213,6 +213,7 @@ class GpuRuntime:
         splits = splits_for(bucket.batch * tiles * self.config.kv_heads, bucket.pages * PAGE, self._processors)
         arrived = torch.zeros(4, bucket.wanted, pin_memory=on_gpu)
 
+        @torch.inference_mode()
         def once() -> Tensor:
             if on_gpu:
                 device.copy_(host, non_blocking=True)
@@ -231,22 +232,27 @@ class GpuRuntime:
 
         return _Prepared(parts, start, run)
 
-    def prepare(self, rows: int, columns: int, *, batch: int = 1, ways: Ways | None = None) -> Callable[[], Tensor]:
-        """How to start passes of so many rows behind so many cached columns, to measure them: the caller waits."""
-        made = self._trial(rows, columns, batch, ways)
-        return made.start
+    def prepare(self, rows: int, columns: int) -> Callable[[], Tensor]:
+        """How to start passes that choose a token behind each of so many rows, on so many cached columns, to measure
+        them: the caller waits."""
+        return self._trial(rows, columns, wanted=rows).start
 
     @torch.inference_mode()
-    def _trial(self, rows: int, columns: int, batch: int, ways: Ways | None) -> _Prepared:
-        made = self._made(bucket_for(batch, rows, 0, columns + rows), False, ways)
-        made.parts["lengths_B"][:batch], made.parts["counts_B"][:batch] = columns, rows
+    def _trial(self, rows: int, columns: int, ways: Ways | None = None, *, wanted: int = 0) -> _Prepared:
+        if wanted:
+            self._permit(np.ones(self.config.vocabulary, bool))
+        bucket = bucket_for(1, rows, wanted, columns + rows)
+        made = self._made(bucket, bool(wanted), ways)
+        made.parts["lengths_B"][0], made.parts["counts_B"][0] = columns, rows
+        made.parts["pages_BP"][0] = np.arange(bucket.pages)
+        made.parts["wanted_W"][:wanted] = np.arange(wanted)
         made.run()
         return made
 
     @torch.inference_mode()
     def _timed(self, ways: Ways, rows: int, clock: Callable[[], float]) -> float:
         """The seconds of a pass of so many rows on a filled context, the fastest of a few."""
-        made = self._trial(rows, min(1024, self.config.context // 2), 1, ways)
+        made = self._trial(rows, min(1024, self.config.context // 2), ways)
         times = []
         for _ in range(5):
             started = clock()

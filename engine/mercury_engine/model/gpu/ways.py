@@ -1,5 +1,6 @@
-"""Which way of computing a pass is the _fastest here: our kernels or torch's, measured when the engine starts."""
+"""Which way of computing a pass is the fastest here: our kernels or torch's, measured when the engine starts."""
 
+import logging
 from collections.abc import Callable
 from itertools import product
 
@@ -13,12 +14,14 @@ KEYSTROKE = 40
 CHUNK = 256
 """Rows from which on products are no longer bound by reading the weights."""
 
+log = logging.getLogger(__name__)
+
 Timed = Callable[[Ways, int, Callable[[], float]], float]
 """The seconds of a pass of so many rows, by a clock; an error where a way cannot be taken."""
 
 
 def chosen_ways(timed: Timed, clock: Callable[[], float]) -> dict[int, Ways]:
-    """The _fastest way for short passes and for long ones. Among equals ours, whose sums are more exact."""
+    """The fastest way for short passes and for long ones. Among equals ours, whose sums are more exact."""
     return {rows: _fastest(timed, rows, clock) for rows in (KEYSTROKE, CHUNK)}
 
 
@@ -34,4 +37,5 @@ def _seconds_of(timed: Timed, ways: Ways, rows: int, clock: Callable[[], float])
     try:
         return timed(ways, rows, clock)
     except Exception:  # a compiler that is missing or too old shows itself in many ways
+        log.warning("%s products and %s attention cannot be computed here", *ways, exc_info=True)
         return None

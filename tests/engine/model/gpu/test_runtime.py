@@ -198,7 +198,7 @@ def test_a_pool_that_grows_keeps_what_it_holds():
     cache.append(found, [0, 2, 3])
     reference.append(expected, [0, 2, 3])
     check_cached(cache, reference)
-    assert ours.prepare(3, 5)().shape == (0, TINY.width)
+    assert ours.prepare(3, 5)().shape == (8, TINY.width)
 
 
 def test_engines_find_all_that_they_ask_of_a_runtime():
@@ -236,7 +236,7 @@ def test_the_ways_are_measured_at_the_start(monkeypatch):
 
 def test_a_pass_can_be_started_to_be_measured():
     runtime, _ = pair(ways=THEIRS)
-    assert runtime.prepare(3, 5)().shape == (0, TINY.width)
+    assert runtime.prepare(3, 5)().shape == (8, TINY.width)
 
 
 def test_graphs_share_memory_as_long_as_one_of_them_lives(monkeypatch):

@@ -39,8 +39,11 @@ def test_among_equals_ours_is_chosen():
     }
 
 
-def test_what_cannot_be_computed_is_not_chosen():
+def test_what_cannot_be_computed_is_not_chosen_and_logged(caplog):
     assert chosen({(THEIRS, KEYSTROKE): 5.0, (THEIRS, CHUNK): 5.0})[0] == {KEYSTROKE: THEIRS, CHUNK: THEIRS}
+    assert len(caplog.records) == 6
+    assert "triton products and torch attention cannot be computed here" in caplog.text
+    assert "no such way" in caplog.text
 
 
 def test_no_way_at_all_is_an_error():
