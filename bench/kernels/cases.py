@@ -15,21 +15,25 @@ from torch.nn.attention.flex_attention import flex_attention
 from mercury_kernels import attention, head, linear, plain
 from mercury_kernels.attention import PAGE
 from mercury_kernels.compiled import Shape
+from mercury_kernels.linear import Weight
 
 __all__ = ["Case", "cases"]
 
 EPSILON = 1e-6
 
 
+Way = Callable[[int], Tensor | tuple[Tensor, ...]]
+
+
 class Case(NamedTuple):
     """`ways` compute the same: ours first, torch eager second. Each takes the number of a set of weights, so that none
-    finds them in a cache; `exact` computes in double precision."""
+    finds them in a cache; `exact` computes it in double precision for the first set."""
 
     name: str
     bytes: int
     operations: int
-    ways: dict[str, Callable[[int], Tensor]]
-    exact: Callable[[], Tensor] | None = None
+    ways: dict[str, Way]
+    exact: Callable[[], Tensor | tuple[Tensor, ...]]
 
 
 def cases(
@@ -46,74 +50,80 @@ def cases(
     def normal(*size: int, scale: float = 1.0, dtype: torch.dtype = precision) -> Tensor:
         return (torch.randn(size, generator=random, device=device) * scale).to(dtype)
 
-    width = shape.width
+    def weights(outer: int, inner: int, *, int8: bool = False) -> list[Weight]:
+        size = outer * inner * (1 if int8 else precision.itemsize)
+        return [weight(outer, inner, int8=int8) for _ in range(sets(size))]
+
+    def weight(outer: int, inner: int, *, int8: bool) -> Weight:
+        if not int8:
+            return normal(outer, inner, scale=inner**-0.5), None
+        values = torch.randint(-127, 128, (outer, inner), generator=random, dtype=torch.int8, device=device)
+        return values, normal(outer, scale=inner**-0.5 / 64, dtype=torch.float32)
+
+    width, queries = shape.width, shape.heads * shape.head_width
     stream, norm = normal(rows, width, dtype=torch.float32), normal(width)
-    yield from products(shape, rows, stream, norm, normal, sets)
+    yield projecting(shape, stream, norm, weights(queries + 2 * shape.key_heads * shape.head_width, width), normal)
     yield attending(shape, rows, context, device, normal, sets)
+    yield adding("output + residual", normal(rows, queries), weights(width, queries))
+    for int8 in (False, True):
+        yield gating(stream, norm, weights(2 * shape.feed_forward, width, int8=int8))
+    yield adding("down + residual", normal(rows, shape.feed_forward), weights(width, shape.feed_forward))
     yield choosing(shape, rows, stream, norm, device, normal, sets)
 
 
-def products(
-    shape: Shape, rows: int, stream: Tensor, norm: Tensor, normal: Callable[..., Tensor], sets: Callable[[int], int]
-) -> Iterator[Case]:
-    width, fed = shape.width, shape.feed_forward
-    for name, inner, outer in (
-        ("output + residual", shape.heads * shape.head_width, width),
-        ("down + residual", fed, width),
-    ):
-        x = normal(rows, inner)
-        many = [(normal(outer, inner, scale=inner**-0.5), None) for _ in range(sets(2 * outer * inner))]
-        yield Case(
-            f"{name} {inner}x{outer}",
-            2 * outer * inner + 2 * rows * inner + 8 * rows * outer,
-            2 * rows * outer * inner,
-            added(linear.add_product, plain.add_product, x, many, rows, outer),
-            lambda x=x, many=many: x.double() @ many[0][0].double().T,
-        )
-    many = [(normal(2 * fed, width, scale=width**-0.5), None) for _ in range(sets(4 * fed * width))]
+def projecting(shape: Shape, stream: Tensor, norm: Tensor, many: list[Weight], normal: Callable[..., Tensor]) -> Case:
+    rows, (outer, inner) = len(stream), many[0][0].shape
+    angles = normal(rows, shape.head_width // 2, dtype=torch.float32)
+    turned, places = (angles.cos(), angles.sin()), torch.arange(rows, dtype=torch.int32, device=stream.device)
+    bias = normal(outer) if shape.bias else None
+    norms = (normal(shape.head_width), normal(shape.head_width)) if shape.head_norm else None
 
-    def exact() -> Tensor:
-        normed = plain.normed(stream.double(), norm.double(), EPSILON)
-        gate, up = (normed @ many[0][0].double().T).chunk(2, 1)
-        return functional.silu(gate) * up
+    def way(project: Callable[..., Tensor], dtype: torch.dtype = norm.dtype) -> Way:
+        kept = [torch.empty(rows, shape.key_heads, shape.head_width, dtype=dtype, device=norm.device) for _ in range(2)]
+        given = norm.to(dtype), None if bias is None else bias.to(dtype)
+        both = None if norms is None else tuple(each.to(dtype) for each in norms)
 
-    yield Case(
-        f"norm + gated {width}x{2 * fed}",
-        4 * fed * width + 4 * rows * width + 2 * rows * fed,
-        4 * rows * fed * width,
-        {
-            "ours": lambda number: linear.gated(stream, norm, many[number % len(many)], None, EPSILON),
-            "torch eager": lambda number: plain.gated(stream, norm, many[number % len(many)], None, EPSILON),
-            "torch.compile": compiled(
-                lambda weight: plain.gated(stream, norm, (weight, None), None, EPSILON), [each[0] for each in many]
-            ),
-        },
-        exact,
-    )
-    quantised = [
-        (
-            torch.randint(-127, 128, each[0].shape, dtype=torch.int8, device=stream.device),
-            normal(2 * fed, dtype=torch.float32),
-        )
-        for each in many[: sets(2 * fed * width)]
-    ]
-    yield Case(
-        f"norm + gated int8 {width}x{2 * fed}",
-        2 * fed * width + 4 * rows * width + 2 * rows * fed,
-        4 * rows * fed * width,
-        {
-            "ours": lambda number: linear.gated(stream, norm, quantised[number % len(quantised)], None, EPSILON),
-            "torch eager": lambda number: plain.gated(stream, norm, quantised[number % len(quantised)], None, EPSILON),
-        },
+        def once(number: int) -> tuple[Tensor, ...]:
+            weight = many[number % len(many)]
+            weight = weight if dtype == norm.dtype else doubled(weight)
+            return project(stream, given[0], weight, given[1], both, turned, places, places, *kept, EPSILON), *kept
+
+        return once
+
+    return Case(
+        f"norm + heads {inner}x{outer}",
+        moved(many) + 4 * rows * inner + 2 * rows * outer,
+        2 * rows * outer * inner,
+        {"ours": way(linear.project_heads), "torch eager": way(plain.project_heads)},
+        lambda: way(plain.project_heads, torch.float64)(0),
     )
 
 
-def added(
-    ours: Callable[..., None], theirs: Callable[..., None], x: Tensor, many: list, rows: int, outer: int
-) -> dict[str, Callable[[int], Tensor]]:
-    """Ways to add a product to a stream, each to its own."""
+def gating(stream: Tensor, norm: Tensor, many: list[Weight]) -> Case:
+    rows, (outer, inner) = len(stream), many[0][0].shape
+    int8 = many[0][1] is not None
+    ways = {
+        "ours": lambda number: linear.gated(stream, norm, many[number % len(many)], None, EPSILON),
+        "torch eager": lambda number: plain.gated(stream, norm, many[number % len(many)], None, EPSILON),
+    }
+    if not int8:
+        ways["torch.compile"] = compiled(
+            lambda weight: plain.gated(stream, norm, (weight, None), None, EPSILON), [values for values, _ in many]
+        )
+    return Case(
+        f"norm + gated{' int8' if int8 else ''} {inner}x{outer}",
+        moved(many) + 4 * rows * inner + rows * outer,
+        2 * rows * outer * inner,
+        ways,
+        lambda: plain.gated(stream, norm.double(), doubled(many[0]), None, EPSILON),
+    )
 
-    def way(add: Callable[..., None]) -> Callable[[int], Tensor]:
+
+def adding(name: str, x: Tensor, many: list[Weight]) -> Case:
+    """Each way adds to streams of its own, for which one call is the first."""
+    (rows, inner), outer = x.shape, many[0][0].shape[0]
+
+    def way(add: Callable[..., None]) -> Way:
         streams = [torch.zeros(rows, outer, device=x.device) for _ in many]
 
         def once(number: int) -> Tensor:
@@ -122,7 +132,22 @@ def added(
 
         return once
 
-    return {"ours": way(ours), "torch eager": way(theirs)}
+    return Case(
+        f"{name} {inner}x{outer}",
+        moved(many) + 2 * rows * inner + 8 * rows * outer,
+        2 * rows * outer * inner,
+        {"ours": way(linear.add_product), "torch eager": way(plain.add_product)},
+        lambda: x.double() @ doubled(many[0])[0].T,
+    )
+
+
+def moved(many: list[Weight]) -> int:
+    """The bytes of one set."""
+    return sum(part.nbytes for part in many[0] if part is not None)
+
+
+def doubled(weight: Weight) -> Weight:
+    return plain.floats(weight, torch.float64).double(), None
 
 
 def attending(
@@ -131,8 +156,8 @@ def attending(
     columns = context + rows
     pages = -(-columns // PAGE)
     size = (pages * PAGE, shape.key_heads, shape.head_width)
-    moved = 2 * 2 * columns * shape.key_heads * shape.head_width
-    many = [(normal(*size), normal(*size)) for _ in range(sets(moved))]
+    read = 2 * 2 * columns * shape.key_heads * shape.head_width
+    many = [(normal(*size), normal(*size)) for _ in range(sets(read))]
     q = normal(1, rows, shape.heads, shape.head_width)
 
     def whole(values: object) -> Tensor:
@@ -162,7 +187,7 @@ def attending(
     }
     return Case(
         f"attention {rows} rows, {columns} columns",
-        moved + 4 * q.numel(),
+        read + 4 * q.numel(),
         4 * q.numel() * columns,
         ways,
         exact,

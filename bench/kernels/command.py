@@ -11,6 +11,7 @@ import argparse
 import json
 import math
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 
 from bench.harness.measures import machine
 from bench.kernels.clock import H200, Limits
+from mercury_engine.model.config import ModelConfig
 from mercury_training import plot
 
 __all__ = ["main", "measured", "table"]
@@ -36,18 +38,26 @@ Figures = dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parsed(arguments)
-    figures = on_gpu(options) if torch.cuda.is_available() else without_gpu(options)
-    print(json.dumps({"machine": machine(), "torch": torch.__version__, "rows": ROWS, "context": CONTEXT, **figures}))
-    wrong = [each["name"] for each in figures.get("kernels", ()) if each.get("error", 0) > TOLERANCE]
+    figures: Figures = {"machine": machine(), "torch": torch.__version__, "rows": ROWS, "context": CONTEXT}
+    measure = on_gpu if torch.cuda.is_available() else without_gpu
+    try:
+        measure(options, figures)
+    finally:  # what was measured until something failed, or time was up
+        print(json.dumps(figures))
+    wrong = [each["name"] for each in (*figures.get("kernels", ()), *figures.get("passes", ())) if is_wrong(each)]
     sys.exit(f"wrong: {', '.join(wrong)}" if wrong else 0)
 
 
-def without_gpu(options: argparse.Namespace) -> Figures:
+def is_wrong(each: Figures) -> bool:
+    return not each["error"] <= each.get("tolerance", TOLERANCE)
+
+
+def without_gpu(options: argparse.Namespace, figures: Figures) -> None:
     """Floors on the GPU that is known best, and resources; no times."""
     from mercury_kernels.compiled import SHAPES, compiled, launches
 
     print(f"no GPU here: floors on {H200.said}, and what compiling for sm_90 gives; no kernel was run\n")
-    figures: Figures = {"gpu": None, "floors_us": floors(), "compiled": []}
+    figures |= {"gpu": None, "floors_us": floors(), "compiled": []}
     for name, us in figures["floors_us"].items():
         print(f"  {name:44}{us:9.2f} µs")
     print(f"\n  {'kernel':18}{'shape':14}{'shared':>8}{'registers':>11}")
@@ -57,30 +67,35 @@ def without_gpu(options: argparse.Namespace) -> Figures:
             figures["compiled"].append(made._asdict())
             print(f"  {made.kernel:18}{made.shape:14}{made.shared:8}{made.registers:11}  {made.complaint}", flush=True)
     print()
-    return figures
 
 
 def floors() -> dict[str, float]:
-    from bench.kernels.passes import DREAM
-    from mercury_engine.model.config import QUICKSILVER
+    from bench.kernels.passes import MODELS
 
-    found = {}
-    for config in (QUICKSILVER, DREAM):
-        inner = config.width * config.head_width * 2 * (config.heads + config.kv_heads)
-        layers = config.layers * (inner + 3 * config.width * config.feed_forward)
-        weights = 2 * (layers + config.vocabulary * config.width)
-        kept = 4 * config.layers * config.kv_heads * config.head_width * (CONTEXT + ROWS)
-        operations = ROWS * (weights + 4 * config.layers * config.heads * config.head_width * CONTEXT)
-        found[f"{config.name}, a pass of {ROWS} rows"] = round(H200.floor_us(weights + kept, operations), 2)
-    return found
+    return {f"{name}, a pass of {ROWS} rows": round(floor_us(H200, config), 2) for name, config in MODELS.items()}
 
 
-def on_gpu(options: argparse.Namespace) -> Figures:
+def floor_us(limits: Limits, config: ModelConfig) -> float:
+    from bench.kernels.passes import pass_bytes, pass_operations
+
+    return limits.floor_us(pass_bytes(config, CONTEXT + ROWS), pass_operations(config, ROWS, CONTEXT))
+
+
+def on_gpu(options: argparse.Namespace, figures: Figures) -> None:
+    """Whole passes first: they are what a user waits for."""
     from bench.kernels.clock import measured_limits
 
     limits = measured_limits()
     print(f"{limits.said}\n")
-    figures: Figures = {"gpu": limits._asdict(), "kernels": []}
+    figures |= {"gpu": limits._asdict(), "passes": [], "kernels": []}
+    for name in options.shape:
+        figures["passes"].append(found := {"name": name, "error": math.inf})
+        try:
+            whole_passes(options, limits, found)
+        except Exception:  # the kernels can still be measured
+            found["error"] = math.inf
+            traceback.print_exc(file=sys.stdout)
+        torch.cuda.empty_cache()
     for name in options.shape:
         for each in measured(name, limits, quick=options.quick):
             figures["kernels"].append(each)
@@ -95,8 +110,6 @@ def on_gpu(options: argparse.Namespace) -> Figures:
             logarithmic=True,
             zoomed=True,
         )
-    figures["passes"] = passes(options, limits)
-    return figures
 
 
 def measured(name: str, limits: Limits, *, quick: bool) -> Iterator[Figures]:
@@ -105,16 +118,16 @@ def measured(name: str, limits: Limits, *, quick: bool) -> Iterator[Figures]:
     from mercury_kernels.compiled import SHAPES
 
     for case in cases(SHAPES[name], ROWS, CONTEXT, "cuda", sets_beyond_cache):
-        error = error_of(case) if case.exact else 0.0
+        error = error_of(case)
         floor, calls, times = limits.floor_us(case.bytes, case.operations), sets_beyond_cache(case.bytes), {}
-        for way, once in case.ways.items() if not math.isnan(error) and error <= TOLERANCE else ():
+        for way, once in case.ways.items() if error <= TOLERANCE else ():
             if quick and way in ("torch.compile", "flex, no mask"):
                 continue
             try:
                 times[way] = graph_us(once, calls)
-            except Exception as failed:  # one of theirs may not run here; ours is caught by the error
+            except Exception as failed:  # one of theirs may not run here; ours has run
                 times[way] = None
-                print(f"    {way}: {type(failed).__name__}: {str(failed).splitlines()[0][:90] if str(failed) else ''}")
+                print(f"    {way}: {said(failed)}")
         yield {
             "name": f"{name}: {case.name}",
             "error": error,
@@ -127,9 +140,23 @@ def measured(name: str, limits: Limits, *, quick: bool) -> Iterator[Figures]:
 
 
 def error_of(case: Any) -> float:
-    found, expected = case.ways["ours"](0).double(), case.exact()
+    """Relative to the length of what is exact; infinite where ours does not run."""
+    try:
+        found, expected = flat(case.ways["ours"](0)), flat(case.exact())
+    except Exception as failed:
+        print(f"    {case.name}: {said(failed)}")
+        return math.inf
     error = float((found - expected).norm() / expected.norm())
     return error if math.isfinite(error) else math.inf
+
+
+def flat(result: torch.Tensor | tuple[torch.Tensor, ...]) -> torch.Tensor:
+    parts = result if isinstance(result, tuple) else (result,)
+    return torch.cat([part.double().flatten() for part in parts])
+
+
+def said(failed: Exception) -> str:
+    return f"{type(failed).__name__}: {str(failed).partition(chr(10))[0][:90]}"
 
 
 def table(each: Figures) -> list[str]:
@@ -159,38 +186,48 @@ def roofline(kernels: Sequence[Figures], limits: Limits) -> plot.Lines:
     return {"roof": roof, **points}
 
 
-def passes(options: argparse.Namespace, limits: Limits) -> Figures:
-    from bench.kernels.passes import DREAM, answer_ms, cost, pass_bytes, pass_us, random_network, served, together
-    from mercury_engine.model.config import QUICKSILVER
+def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -> None:
+    """A model's passes by the ways chosen here, timed only if they compute what torch's do."""
+    from bench.kernels.passes import (
+        MODELS,
+        TOLERANCE,
+        answer_ms,
+        cost,
+        difference,
+        pass_us,
+        random_network,
+        served,
+        together,
+    )
     from mercury_engine.model.gpu.runtime import GpuRuntime
 
-    runtime = GpuRuntime(random_network(QUICKSILVER, "cuda"))
-    found: Figures = {"ways": runtime.name, "pass_us": pass_us(runtime, 1 + 32, CONTEXT)}
-    found["floor_us"] = limits.floor_us(pass_bytes(runtime.network, CONTEXT), 0)
-    print(f"\nquicksilver by {runtime.name}")
-    print(f"  a pass in a graph {found['pass_us']:8.1f} µs of at least {found['floor_us']:.1f}")
+    name, config = found["name"], MODELS[found["name"]]
+    runtime = GpuRuntime(random_network(config, "cuda"))
+    found |= {"ways": runtime.name, "tolerance": TOLERANCE, "floor_us": floor_us(limits, config)}
+    found["error"] = error = difference(runtime, CONTEXT)
+    print(f"{name} by {runtime.name}, {error:.1e} from what torch computes")
+    if is_wrong(found):
+        print("    WRONG: no times")
+        return
+    found["pass_us"] = us = pass_us(runtime, ROWS, CONTEXT)
+    print(f"  a pass in a graph {us:8.1f} µs, {found['floor_us'] / us:.0%} of the limit", flush=True)
+    if name != "quicksilver":
+        return
     for tokens in (9, 32):
         found[f"answer_{tokens}_ms"] = ms = answer_ms(runtime, CONTEXT, tokens)
         print(f"  {tokens:2} tokens drafted, verified, on the host {ms:6.2f} ms, {1000 * tokens / ms:,.0f} tokens/s")
     ms = together(runtime, CONTEXT, SESSIONS)
     rate = SESSIONS * 32 / ms * 1000
     found |= {"sessions": SESSIONS, "sessions_ms": ms, "tokens_a_second": rate}
-    found["dollars_a_million"] = cost(rate, options.dollars_an_hour)
+    dollars, hourly = cost(rate, options.dollars_an_hour), options.dollars_an_hour
+    found["dollars_a_million"] = dollars
     print(f"  {SESSIONS} sessions, 32 tokens each {ms:8.1f} ms, {rate:,.0f} tokens/s if every draft is right;")
-    dollars, hourly = found["dollars_a_million"], options.dollars_an_hour
-    print(f"  a million tokens ${dollars:.4f}: ${hourly} an hour / (3600 s x tokens/s)")
-    found["served"] = [served(SHIPPED, sessions) for sessions in (1, 16, SESSIONS)]
-    for each in found["served"]:
+    print(f"  a million tokens ${dollars:.4f}: ${hourly} an hour / (3600 s x tokens/s)", flush=True)
+    found["served"] = []
+    for sessions in (1, 16, SESSIONS):
+        found["served"].append(each := served(SHIPPED, sessions))
         rate, answers = each["tokens_a_second"], each["sessions"] / each["seconds"]
-        print(f"  shipped model, {each['sessions']:3} clients: {answers:,.0f} answers/s, {rate:,.0f} tokens/s in all")
-    if "dream-7b" in options.shape:
-        del runtime
-        torch.cuda.empty_cache()
-        runtime = GpuRuntime(random_network(DREAM, "cuda"))
-        us, floor = pass_us(runtime, 33, CONTEXT), limits.floor_us(pass_bytes(runtime.network, CONTEXT), 0)
-        found["dream_7b"] = {"ways": runtime.name, "pass_us": us, "floor_us": floor, "share": floor / us}
-        print(f"dream-7b by {runtime.name}: a pass {us:.0f} µs, {floor / us:.0%} of the bandwidth limit")
-    return found
+        print(f"  shipped model, {sessions:3} clients: {answers:,.0f} answers/s, {rate:,.0f} tokens/s", flush=True)
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

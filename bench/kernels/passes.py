@@ -14,10 +14,11 @@ from bench.kernels.clock import replayed_us
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_engine.decode.canvas import Canvas, fuse, masked
 from mercury_engine.engine import Resources, open_engine
-from mercury_engine.model.config import ModelConfig
+from mercury_engine.model.config import QUICKSILVER, ModelConfig
 from mercury_engine.model.gpu.pages import PageCache
 from mercury_engine.model.gpu.runtime import GpuRuntime
-from mercury_engine.model.gpu.weights import Layer, Network, weight_bytes
+from mercury_engine.model.gpu.step import Ways
+from mercury_engine.model.gpu.weights import Layer, Network
 from mercury_engine.model.network import rotations
 from mercury_engine.model.runtime import Pass
 from mercury_engine.tokens.hints import HINTS
@@ -26,7 +27,19 @@ from mercury_engine.tokens.vocabulary import PAD
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
 
-__all__ = ["DREAM", "answer_ms", "cost", "pass_bytes", "pass_us", "random_network", "served", "together"]
+__all__ = [
+    "MODELS",
+    "TOLERANCE",
+    "answer_ms",
+    "cost",
+    "difference",
+    "pass_bytes",
+    "pass_operations",
+    "pass_us",
+    "random_network",
+    "served",
+    "together",
+]
 
 DREAM = ModelConfig(
     name="dream-7b",
@@ -43,6 +56,11 @@ DREAM = ModelConfig(
     tied=False,
     rope_theta=1e6,
 )
+
+MODELS = {config.name: config for config in (QUICKSILVER, DREAM)}
+
+TOLERANCE = 5e-2
+"""Relative to the length of all logits: dozens of layers in bfloat16, rounded in other places."""
 
 CANVAS = 32
 ROUNDS = 30
@@ -94,16 +112,35 @@ def random_network(config: ModelConfig, device: str, dtype: torch.dtype = torch.
     )
 
 
-def pass_bytes(network: Network, columns: int) -> int:
-    """What a pass must read: all weights, and the keys and values of its context."""
-    config = network.config
-    kept = 2 * config.layers * config.kv_heads * config.head_width * columns * network.head.norm_D.element_size()
-    return weight_bytes(network) + kept
+def pass_bytes(config: ModelConfig, columns: int) -> int:
+    """What a pass in bfloat16 must read: all weights, and the keys and values of so many columns."""
+    kept = 2 * config.layers * config.kv_heads * config.head_width * columns
+    return 2 * (multiplied(config) + kept)
+
+
+def pass_operations(config: ModelConfig, rows: int, columns: int) -> int:
+    attended = 2 * config.layers * config.heads * config.head_width * columns
+    return 2 * rows * (multiplied(config) + attended)
+
+
+def multiplied(config: ModelConfig) -> int:
+    """The weights that rows are multiplied by: a table of embeddings of its own is only looked up."""
+    return config.parameters - (0 if config.tied else config.vocabulary * config.width)
 
 
 def pass_us(runtime: GpuRuntime, rows: int, columns: int) -> float:
-    """By the GPU's own clock, without the choice of tokens."""
+    """By the GPU's own clock, with the copies and the choice of a token behind each row."""
     return replayed_us(runtime.prepare(rows, columns))
+
+
+def difference(runtime: GpuRuntime, columns: int) -> float:
+    """How far the logits of a typed token and a canvas are from those that torch computes."""
+    permitted, found = np.ones(runtime.config.vocabulary, bool), []
+    for one in (runtime, GpuRuntime(runtime.network, device=runtime.device, ways=Ways("torch", "torch"))):
+        cache = filled(one, columns)
+        forward = one.forward(drafting(cache, permitted).rows, cache)
+        found.append(np.asarray(forward.logits_WV, np.float64))
+    return float(np.linalg.norm(found[0] - found[1]) / np.linalg.norm(found[1]))
 
 
 def answer_ms(runtime: GpuRuntime, columns: int, tokens: int) -> float:

@@ -18,7 +18,7 @@ from mercury_engine.tokens.vocabulary import PAD
 from mercury_kernels.head import Head
 from mercury_kernels.linear import Weight
 
-__all__ = ["Layer", "Network", "is_served", "prepared", "weight_bytes"]
+__all__ = ["Layer", "Network", "is_served", "prepared"]
 
 BEYOND = 1024
 """Positions behind the context for which angles are known: anchors lie apart."""
@@ -120,12 +120,3 @@ def _table(config: ModelConfig, weights: Weights, device: str) -> Tensor:
     added_HVD = torch.stack([embedding_VD @ part_DD.T for part_DD in hint_DX.chunk(HINTS, 1)]) / HINTS
     added_HVD[:, PAD] = 0
     return torch.cat([embedding_VD[None] * config.embedding_scale, added_HVD]).flatten(0, 1)
-
-
-def weight_bytes(network: Network) -> int:
-    """What a pass reads of the weights: the table's lines are a few of many."""
-    found = 0
-    for layer in network.layers:
-        parts = (layer.heads, layer.output, layer.gated, layer.down)
-        found += sum(part.nbytes for weight in parts for part in weight if part is not None)
-    return found + sum(part.nbytes for part in network.head.weight if part is not None)
