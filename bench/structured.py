@@ -27,6 +27,7 @@ from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker
 from mercury_engine.chat.template import ChatTemplate, Source
 from mercury_engine.chat.vocabulary import Chooser
+from mercury_engine.model.room import Room
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from mercury_ls.settings.models import resolve
 
@@ -168,7 +169,7 @@ def talker_of(folder: Path, *, sharpness: float = 1.0, seed: int = 0, block: int
     def dialogue() -> Dialogue:
         return dialogue_of(ChatTemplate(Source(TEMPLATE, TEMPLATE, {}), tokenizer))
 
-    return Talker(runtime, tokenizer, manner, dialogue)
+    return Talker(Room(runtime, "random"), tokenizer, manner, dialogue)
 
 
 def main() -> None:

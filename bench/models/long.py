@@ -20,10 +20,10 @@ import numpy as np
 
 from bench.harness.measures import machine
 from bench.harness.usage import resident_mb
-from mercury_engine.decode.prefill import CHUNK, chunk_at, reading_bytes
 from mercury_engine.model.config import TINY, ModelConfig
 from mercury_engine.model.network import create
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime, Unmoved, native_precision
+from mercury_engine.model.room import CHUNK, chunk_at, reading_bytes
 from mercury_engine.model.runtime import Cache, Rows, Runtime
 
 __all__ = ["main"]
@@ -85,7 +85,7 @@ def measured(runtime: Runtime, lengths: Sequence[int], before: float) -> Iterato
             "chunk_ms": taken * 1000,
             "read_s": reading_seconds(rates),
             "cache_mib": cache.bytes / 2**20,
-            "needed_mib": reading_bytes(runtime, length) / 2**20,
+            "needed_mib": reading_bytes(runtime, cache, length) / 2**20,
             "resident_mb": (resident_mb(os.getpid()) or 0.0) - before,
         }
 

@@ -1,7 +1,7 @@
 """The boundary of the engine: frozen plain data and one protocol. The editor side imports hardly anything else."""
 
 from collections.abc import Iterator
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -27,6 +27,7 @@ __all__ = [
     "Snippet",
     "Span",
     "SpanMode",
+    "TooLongError",
     "Tool",
     "ToolCall",
     "Window",
@@ -41,9 +42,19 @@ Effort = Literal["instant", "low", "medium", "high"]
 class EngineError(Exception):
     """The request cannot be answered. The message says what is wrong and what to do about it."""
 
+    kind: ClassVar[Literal["engine", "request", "length"]] = "engine"
+
 
 class RequestError(EngineError):
     """The request itself is at fault: nobody could answer it, now or later."""
+
+    kind = "request"
+
+
+class TooLongError(RequestError):
+    """The text is longer than the model reads, or than there is memory for."""
+
+    kind = "length"
 
 
 class Window(Struct, frozen=True):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from mercury_engine.addresses import is_loopback
-from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, RequestError, Said
+from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, RequestError, Said, TooLongError
 from mercury_ls.link import claim, local
 from mercury_ls.link.connection import Address, Connection, Response, connect
 from mercury_ls.link.requests import normalized
@@ -344,6 +344,7 @@ class BusyError(EngineError):
 FAILED = {
     "unavailable": EngineUnavailable,
     "request": RequestError,
+    "length": TooLongError,
     "busy": BusyError,
     "superseded": BusyError,
 }

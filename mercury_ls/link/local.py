@@ -28,6 +28,7 @@ __all__ = [
     "address",
     "bind",
     "check_usable",
+    "free_memory",
     "has_open",
     "has_unix_sockets",
     "is_listed",
@@ -243,6 +244,15 @@ def memory() -> int:
         return windows_memory()
 
 
+def free_memory() -> int:
+    """What the system could give to a process now, in bytes; 0 if it does not tell."""
+    try:
+        told = Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2]
+        return int(told.split()[0]) << 10
+    except (OSError, ValueError, IndexError):
+        return windows_memory(free=True)
+
+
 def resident_memory() -> int:
     """What this process holds in memory, in bytes; 0 if the system does not tell."""
     try:
@@ -251,7 +261,7 @@ def resident_memory() -> int:
         return 0
 
 
-def windows_memory() -> int:
+def windows_memory(free: bool = False) -> int:
     import ctypes
 
     class Found(ctypes.Structure):
@@ -261,7 +271,7 @@ def windows_memory() -> int:
 
     found = Found(length=ctypes.sizeof(Found))
     kernel = getattr(ctypes, "windll", None)
-    return found.sizes[0] if kernel and kernel.kernel32.GlobalMemoryStatusEx(ctypes.byref(found)) else 0
+    return found.sizes[free] if kernel and kernel.kernel32.GlobalMemoryStatusEx(ctypes.byref(found)) else 0
 
 
 def settle_home() -> None:

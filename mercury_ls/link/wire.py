@@ -53,10 +53,10 @@ class WireError(Exception):
 
 
 class Failure(Struct, frozen=True):
-    """Why one request has no final draft; the engine and the other requests carry on. Of the kind "request" it is the
-    request's own fault."""
+    """Why one request has no final draft; the engine and the other requests carry on. Of the kinds "request" and
+    "length" it is the request's own fault."""
 
-    kind: Literal["engine", "request", "busy", "superseded", "unavailable"]
+    kind: Literal["engine", "request", "length", "busy", "superseded", "unavailable"]
     detail: str
 
 

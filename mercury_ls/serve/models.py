@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.record import ModelRecord, read_record
+from mercury_ls.link import local
 from mercury_ls.serve.tuned import TunedEngine, home
 from mercury_ls.settings.models import resolve
 
@@ -66,7 +67,7 @@ def open_model(folder: Path | None, settings: "EngineSettings", report: Report, 
     from mercury_engine.model.runtime import Resources
 
     report(0.1, f"reading {folder.name}")
-    resources = Resources(settings.device, settings.threads, settings.memory_mb << 20)
+    resources = Resources(settings.device, settings.threads, settings.memory_mb << 20, local.free_memory)
     if record := read_record(folder):
         if record.kind == "server":
             return open_server(record, settings, report, network=network)

@@ -245,7 +245,7 @@ class Worker:
         except Exception as error:
             if not isinstance(error, EngineError):
                 log.exception("the engine failed on a request of session %r", stream.request.session)
-            self._end(stream, Failure("request" if isinstance(error, RequestError) else "engine", describe(error)))
+            self._end(stream, Failure(error.kind if isinstance(error, EngineError) else "engine", describe(error)))
             return
         is_news, stream.best = draft is not stream.best, draft
         if draft.final or self._clock() >= stream.deadline:
@@ -279,6 +279,8 @@ class Worker:
             for _ in warm.steps:
                 if self._stopping or warm.stale or self._schedule:
                     return
+        except EngineError as error:
+            log.info("session %r is not warmed: %s", warm.request.session, error)
         except Exception:
             log.exception("the engine failed to warm session %r", warm.request.session)
         self._end_warm()

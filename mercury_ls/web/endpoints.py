@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from mercury_engine.api import EngineError, RequestError
+from mercury_engine.api import EngineError, RequestError, TooLongError
 from mercury_ls.link.client import BusyError, EngineUnavailable
 from mercury_ls.serve.app import until_disconnected
 from mercury_ls.web.access import user_of
@@ -137,6 +137,8 @@ class Answering:
 
 
 def failure_of(error: Exception) -> ApiError:
+    if isinstance(error, TooLongError):
+        return ApiError(400, str(error), code="context_length_exceeded")
     if isinstance(error, RequestError):
         return ApiError(400, str(error), code="invalid_request")
     if isinstance(error, BusyError):

@@ -21,20 +21,18 @@ from mercury_engine.decode.costs import CostMeter, Costs
 from mercury_engine.decode.drafts import DraftSource
 from mercury_engine.decode.names import KnownNames
 from mercury_engine.decode.policy import Acceptance, Report
-from mercury_engine.decode.prefill import prefill, reading_bytes, tokens_within
+from mercury_engine.decode.prefill import prefill
 from mercury_engine.decode.sessions import EngineSession, PastAnswer, SessionPool
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
-from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, opened_with, weight_bytes
+from mercury_engine.model.room import Room, room_of
+from mercury_engine.model.runtime import Passes, Resources, Runtime, on_cpu, opened_with
 from mercury_engine.prompts.line_ends import with_line_feeds
 from mercury_engine.record import ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["AutoregressiveEngine", "open_autoregressive"]
-
-CACHE_MEMORY = 256 << 20
-"""Bytes for caches, at least: several contexts of a small model, and one of a large one."""
 
 CPU_PROMPT = 2048
 """Tokens of the longest prompt on a CPU: two cores take four seconds for it, once, with half a billion parameters."""
@@ -71,9 +69,8 @@ class AutoregressiveEngine:
     >>> engine = open_autoregressive(folder, record, resources)
     >>> *_, last = engine.infill(request)
 
-    `drafting` changes how fast answers come but not which; `memory` is for caches; a prompt that takes more than `room`
-    bytes to read is refused; the bytes of the `weights` are only reported. `report` counts the forwards, and the tokens
-    that they read and settled. With a `talker` it chats.
+    `drafting` changes how fast answers come but not which; a prompt for which there is no `room` is refused. `report`
+    counts the forwards, and the tokens that they read and settled. With a `talker` it chats.
     """
 
     def __init__(
@@ -85,9 +82,7 @@ class AutoregressiveEngine:
         calibration: Calibration | None = None,
         costs: Costs | None = None,
         drafting: bool = True,
-        memory: int = CACHE_MEMORY,
-        room: int | None = None,
-        weights: int = 0,
+        room: Room | None = None,
         talker: Talker | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -99,18 +94,17 @@ class AutoregressiveEngine:
         self.report = Report()
         self._record = record
         self._clock = clock
-        self._weights = weights
         self._talker = talker
         self._calibrated = calibration is not None
         self._calibration = calibration or UNCALIBRATED
-        self._sessions = SessionPool(runtime.cache, memory, memory)
+        self._room = room = room or Room(runtime, record.name)
+        self._sessions = SessionPool(runtime.cache, room.caches, room.caches)
         self._batcher = ForwardBatcher[Draft](runtime)
         meter = CostMeter(runtime, clock=clock)
         self._measuring = meter.rest() if costs is None else iter(())
         costs = costs or meter.start()
         chooser = Chooser(tokenizer, runtime.config.vocabulary, map(tokenizer.special, tokenizer.added))
         self._decoder = Decoder(runtime, tokenizer, chooser, costs, Acceptance(), self.report, drafting)
-        self._room = room
         self._budget = _prompt_tokens(runtime, record)
         self._asking = Asking(record, tokenizer, self._budget)
 
@@ -127,9 +121,9 @@ class AutoregressiveEngine:
         """Reads the prompt up to its last token. With nothing left to read, it measures the costs that starting had no
         time for."""
         session = self._session(request)
-        yield from run_unbatched(
-            self._decoder.runtime, self._read(session, self._asking.question(with_line_feeds(request), 0))
-        )
+        question = self._asking.question(with_line_feeds(request), 0)
+        self._limit(session, question)
+        yield from run_unbatched(self._decoder.runtime, self._read(session, question))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             yield
@@ -147,7 +141,7 @@ class AutoregressiveEngine:
             costs_ms={name: round(value, 3) for name, value in (measured | shares).items()},
             batch=runtime.batch,
             notes=self._sessions.notes,
-            bytes=self._weights + self._sessions.bytes + (self._talker.bytes if self._talker else 0),
+            bytes=self._room.weights + self._sessions.bytes + (self._talker.bytes if self._talker else 0),
             answers=self._asking.answers,
             calibrated=self._calibrated,
             chats=self._talker is not None,
@@ -189,13 +183,7 @@ class AutoregressiveEngine:
     ) -> Iterator[Decoding]:
         """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,
         the next one for the second, and so on."""
-        limit = min(question.prompt.most_tokens, self._decoder.runtime.config.context - len(question.ids))
-        if limit < 1:
-            raise EngineError(
-                f"{self._record.name}: the prompt has {len(question.ids)} tokens, its context is "
-                f"{self._decoder.runtime.config.context}; lower context.budget_tokens"
-            )
-        self._check_room(len(question.ids) + limit)
+        limit = self._limit(session, question)
         runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
         greedy = Decoding(
             self._decoder,
@@ -212,16 +200,9 @@ class AutoregressiveEngine:
             given = options[(seed - 1) % len(options)]
             yield Decoding(self._decoder, session, question, limit, given=given, names=names)
 
-    def _check_room(self, tokens: int) -> None:
-        """Before anything of a long prompt is read."""
-        runtime, room = self._decoder.runtime, self._room
-        if room is None or (needed := reading_bytes(runtime, tokens)) <= room:
-            return
-        raise EngineError(
-            f"{self._record.name}: {tokens} tokens take {_mib(needed)} MiB beside the weights, and engine.memory_mb "
-            f"leaves {_mib(room)}: raise it to {_mib(self._weights + needed)}, or lower context.budget_tokens: "
-            f"{tokens_within(runtime, room)} fit"
-        )
+    def _limit(self, session: EngineSession, question: Question) -> int:
+        """The tokens that the answer may have."""
+        return self._room.allow(len(question.ids), question.prompt.most_tokens, session.cache)
 
     def _sources(self, session: EngineSession, question: Question) -> list[DraftSource]:
         """The past answer that the user is typing along with or went back to, and the text that is probably copied."""
@@ -258,16 +239,14 @@ def open_autoregressive(folder: Path, record: ModelRecord, resources: Resources)
     runtime, tokenizer = opened_with(
         partial(_read_tokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
     )
-    weights = weight_bytes(folder)
-    talker = open_talker(folder, runtime, tokenizer, Manner(block=1, shift=True))
+    room = room_of(runtime, record.name, folder, resources)
+    talker = open_talker(folder, room, tokenizer, Manner(block=1, shift=True))
     return AutoregressiveEngine(
         runtime,
         tokenizer,
         record,
         calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
-        memory=(memory := max(CACHE_MEMORY, resources.memory - weights)),
-        room=memory if resources.memory else None,
-        weights=weights,
+        room=room,
         talker=talker,
     )
 
@@ -283,10 +262,6 @@ def _prompt_tokens(runtime: Runtime, record: ModelRecord) -> int:
     """A record that names a context means all of it."""
     room = runtime.config.context - min(LONGEST_ANSWER, runtime.config.context // 4)
     return min(room, CPU_PROMPT) if on_cpu(runtime) and not record.context else room
-
-
-def _mib(size: int) -> int:
-    return -(-size >> 20)
 
 
 def _past_answer(decoding: Decoding) -> PastAnswer:

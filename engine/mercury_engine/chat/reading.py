@@ -8,15 +8,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.model.room import chunk_at
 from mercury_engine.model.runtime import Cache, Rows, Runtime
 
 __all__ = ["CANVAS", "Canvas", "Kept", "Manner"]
 
 CANVAS = 32
 """Slots that are written together where a model has no blocks of its own (LLaDA is evaluated with this size)."""
-
-AT_ONCE = 256
-"""Rows of one forward while a conversation is read; more would keep a request from stopping."""
 
 
 class Manner(Struct, frozen=True):
@@ -58,7 +56,7 @@ class Canvas:
         self._runtime = runtime
         self._manner = manner
         self._kept = kept
-        self._exact = exact and not manner.block
+        self._exact = exact
         self._carried_V: np.ndarray | None = None
 
     def begin(self, ids: Sequence[int]) -> None:
@@ -72,10 +70,13 @@ class Canvas:
 
     def catch_up(self, ids: Sequence[int]) -> Iterator[None]:
         """Encode all but what fits into the forward that reads the slots; each yield is a forward."""
-        whole = AT_ONCE // (self._manner.block or 1) * (self._manner.block or 1) or self._manner.block
-        while not self._exact and self._lasting(ids) - len(self._kept.ids) > whole:
+        block = self._manner.block or 1
+        while not self._exact:
             start = len(self._kept.ids)
-            self._forward(ids[start : start + whole], [], [])
+            chunk = max(1, chunk_at(start) // block) * block
+            if self._lasting(ids) - start <= chunk:
+                return
+            self._forward(ids[start : start + chunk], [], [])
             yield
 
     def slots(self, ids: Sequence[int]) -> int:

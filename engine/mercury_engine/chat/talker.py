@@ -9,31 +9,28 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from mercury_engine.api import ChatRequest, RequestError, Said, Slot
+from mercury_engine.api import ChatRequest, Said, Slot
 from mercury_engine.chat.calls import Dialogue, Heard, dialogue_of
 from mercury_engine.chat.drafting import PACES, Block, Settled, walk
 from mercury_engine.chat.grammar import Grammars, Guide
 from mercury_engine.chat.reading import CANVAS, Canvas, Kept, Manner
 from mercury_engine.chat.template import ChatTemplate, read_source
 from mercury_engine.chat.vocabulary import AnswerVocabulary, Chooser
-from mercury_engine.model.runtime import Runtime
+from mercury_engine.model.room import Room
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["Talker", "open_talker"]
-
-KEPT = 256 << 20
-"""Bytes of conversations that stay encoded; the last one stays in any case."""
 
 Result = TypeVar("Result")
 
 
 class Talker:
-    """One model in conversation; its `dialogue` is opened when it is first needed. `forwards` and `rows` count what was
-    computed."""
+    """One model in conversation, within its `room`; its `dialogue` is opened when it is first needed. `forwards` and
+    `rows` count what was computed."""
 
     def __init__(
         self,
-        runtime: Runtime,
+        room: Room,
         tokenizer: PretrainedTokenizer,
         manner: Manner,
         dialogue: Callable[[], Dialogue],
@@ -41,7 +38,8 @@ class Talker:
         *,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.runtime = runtime
+        self.room = room
+        self.runtime = room.runtime
         self.manner = manner
         self.clock = clock
         self.forwards = 0
@@ -93,7 +91,7 @@ class Talker:
             self.rows += kept.read
             kept.read = 0
             self._kept[session] = kept
-            while len(self._kept) > 1 and self.bytes > KEPT:
+            while len(self._kept) > 1 and self.bytes > self.room.caches:
                 self._kept.popitem(last=False)
 
 
@@ -113,9 +111,17 @@ class _Answer:
         self._rendered = model.dialogue.render(request)
         self._prompt = self._encoded()
         self._ids = list(self._prompt)
-        self._most = self._room()
+        exact = request.effort == "high" and not model.manner.block
+        self._most = model.room.allow(
+            len(self._prompt),
+            request.most_tokens,
+            kept.cache,
+            canvas=max(CANVAS, model.manner.block),
+            at_once=exact,
+            remedy="ask at an effort below high" if exact else "",
+        )
         self._closes = self._ending is not None and len(self._ending) <= self._most
-        self._canvas = Canvas(model.runtime, model.manner, kept, exact=request.effort == "high")
+        self._canvas = Canvas(model.runtime, model.manner, kept, exact=exact)
         self._written: list[Settled] = []
         self._revised: set[int] = set()
         self._block: Block | None = None
@@ -227,17 +233,6 @@ class _Answer:
             said = self._model.vocabulary.spell(token for token, _ in self._written)
             self._kept.text, self._kept.tokens = self._rendered + said.decode("utf-8", "replace"), self._ids
 
-    def _room(self) -> int:
-        """The tokens that the answer may have."""
-        context = self._model.runtime.config.context
-        room = context - len(self._prompt) - max(CANVAS, self._model.manner.block)
-        if room < 1:
-            raise RequestError(
-                f"the conversation has {len(self._prompt)} tokens, and the model reads {context} with its answer: "
-                "send fewer or shorter messages"
-            )
-        return min(self._request.most_tokens, room)
-
     def _finds_stop(self, tokens: Sequence[Settled]) -> bool:
         """Whether what is said has a stop string, before which it ends."""
         text = self._text(tokens)[0]
@@ -315,7 +310,7 @@ class _Answer:
 
 
 def open_talker(
-    folder: Path, runtime: Runtime, tokenizer: PretrainedTokenizer, manner: Manner, ends: Sequence[str] = ()
+    folder: Path, room: Room, tokenizer: PretrainedTokenizer, manner: Manner, ends: Sequence[str] = ()
 ) -> Talker | None:
     """None for a model that was not trained to chat."""
     source = read_source(folder)
@@ -325,4 +320,4 @@ def open_talker(
     def dialogue() -> Dialogue:
         return dialogue_of(ChatTemplate(source, tokenizer))
 
-    return Talker(runtime, tokenizer, manner, dialogue, [*ends, source.names.get("eos_token", "")])
+    return Talker(room, tokenizer, manner, dialogue, [*ends, source.names.get("eos_token", "")])

@@ -38,7 +38,8 @@ from mercury_engine.families.vocabulary import FamilyVocabulary, Tokens
 from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
-from mercury_engine.model.runtime import Resources, Runtime, on_cpu, opened_with, weight_bytes
+from mercury_engine.model.room import Room, room_of
+from mercury_engine.model.runtime import Resources, Runtime, on_cpu, opened_with
 from mercury_engine.prompts.cut import cut
 from mercury_engine.record import RECORD_FILE, ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -59,9 +60,6 @@ FORWARDS = 12
 MOST_SEEDS = 16
 """The most runners-up of a token to consider for another answer."""
 
-KEPT = 256 << 20
-"""Bytes of texts that stay encoded; the last one stays in any case."""
-
 ONE_BY_ONE = 2.0
 """No token is as sure as that: one is settled in each forward, as the families were evaluated."""
 
@@ -76,7 +74,7 @@ Result = TypeVar("Result")
 
 class FamilyEngine:
     """Answers each span on its own; after every forward there is a draft of what is certain from the left on. With a
-    `talker` it chats.
+    `talker` it chats. A text for which there is no `room` is refused.
 
     `calibration` is None where none was fitted. `context` is the most tokens of a forward over a whole text.
     """
@@ -90,7 +88,7 @@ class FamilyEngine:
         *,
         calibration: Calibration | None = None,
         context: int = 0,
-        weights: int = 0,
+        room: Room | None = None,
         talker: Talker | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -106,7 +104,7 @@ class FamilyEngine:
         self._calibrated = calibration is not None
         self._judge = calibration or UNCALIBRATED
         self._context = min(context or family.most_tokens, family.most_tokens, runtime.config.context)
-        self._weights = weights
+        self._room = room or Room(runtime, record.name)
         self._talker = talker
         self._clock = clock
         self._encoded: OrderedDict[tuple[str, str, str], Encoded] = OrderedDict()
@@ -149,7 +147,7 @@ class FamilyEngine:
             context_tokens=self._context,
             costs_ms={"forward": round(self._forward_ms, 3)} if self._forward_ms else {},
             notes=notes,
-            bytes=self._weights + self._encoded_bytes + talked,
+            bytes=self._room.weights + self._encoded_bytes + talked,
             answers=family.answers,
             calibrated=self._calibrated,
             chats=self._talker is not None,
@@ -215,7 +213,7 @@ class FamilyEngine:
             yield encoded
         finally:
             self._encoded[key] = encoded
-            while len(self._encoded) > 1 and self._encoded_bytes > KEPT:
+            while len(self._encoded) > 1 and self._encoded_bytes > self._room.caches:
                 self._encoded.popitem(last=False)
 
     @property
@@ -226,7 +224,15 @@ class FamilyEngine:
         text = request.windows[span.window].text
         room = self._context - self._limit(span) - self._model.family.block
         before, after = text[: span.start], text[span.end :]
-        return around(self._model.family, self._model.vocabulary, self._tokens, before, after, room)
+        found = around(self._model.family, self._model.vocabulary, self._tokens, before, after, room)
+        self._room.allow(
+            len(found.before) + len(found.after),
+            self._limit(span),
+            self._model.runtime.cache(),
+            canvas=self._model.family.block,
+            at_once=self._model.family.length != "continue",
+        )
+        return found
 
     def _asked(self, request: InfillRequest, span: Span) -> Asked:
         deadline, sure = request.deadline_ms, SETTLED_WHEN[request.effort]
@@ -291,7 +297,8 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
     runtime, tokenizer = opened_with(
         partial(PretrainedTokenizer, folder / TOKENIZER_FILE), partial(open_decoder, folder, record, resources)
     )
-    talker = open_talker(folder, runtime, tokenizer, _manner(family, tokenizer), (*family.ends, family.eos))
+    room = room_of(runtime, record.name, folder, resources)
+    talker = open_talker(folder, room, tokenizer, _manner(family, tokenizer), (*family.ends, family.eos))
     at_once = READ_ONWARD if family.length == "continue" else READ_AT_ONCE
     return FamilyEngine(
         runtime,
@@ -300,7 +307,7 @@ def open_family(folder: Path, record: ModelRecord, resources: Resources) -> Fami
         family,
         calibration=read_fitted(folder, CALIBRATION_FILE, Calibration),
         context=at_once if on_cpu(runtime) else 0,
-        weights=weight_bytes(folder),
+        room=room,
         talker=talker,
     )
 

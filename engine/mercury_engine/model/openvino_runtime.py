@@ -18,7 +18,7 @@ from mercury_engine.model.adapter import adapted, read_adapter
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.openvino_graph import build
-from mercury_engine.model.runtime import Pass, Rows
+from mercury_engine.model.runtime import Pass, Rows, score_bytes
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.stored import forget_pages
 from mercury_engine.tokens.vocabulary import PAD
@@ -89,6 +89,12 @@ class OpenvinoCache:
     @property
     def bytes(self) -> int:
         return self._buffer_BCE.nbytes
+
+    def bytes_for(self, rows: int) -> int:
+        """The buffer, and the one before it while it grows."""
+        columns = padded_columns(rows)
+        both = self.columns if columns <= self.columns else 2 * columns - _column_step(rows)
+        return self.bytes // self.columns * both
 
     def tensor(self) -> ov.Tensor:
         """Shares the buffer."""
@@ -174,11 +180,8 @@ class OpenvinoRuntime:
         blocks = 2 * self.config.layers * self.config.kv_heads
         return OpenvinoCache(blocks, self.config.head_width, self._type)
 
-    def cache_bytes(self, rows: int) -> int:
-        """The buffer, and the one before it while it grows."""
-        columns = padded_columns(rows)
-        numbers = 2 * self.config.layers * self.config.kv_heads * self.config.head_width
-        return (2 * columns - _column_step(rows)) * numbers * np.dtype(STORED[self._type]).itemsize
+    def pass_bytes(self, rows: int, columns: int) -> int:
+        return score_bytes(self.config, rows, columns)
 
     def forward(self, rows: Rows, cache: OpenvinoCache) -> OpenvinoForward:
         self._check(rows)

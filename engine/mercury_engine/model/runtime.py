@@ -16,6 +16,7 @@ from mercury_engine.tokens.hints import HINTS
 from mercury_engine.tokens.vocabulary import PAD
 
 __all__ = [
+    "FLOAT",
     "Cache",
     "Choices",
     "Forward",
@@ -28,17 +29,23 @@ __all__ = [
     "on_cpu",
     "on_gpu",
     "opened_with",
+    "score_bytes",
     "weight_bytes",
 ]
 
 
+FLOAT = 4
+
+
 class Resources(Struct, frozen=True):
     """What a model may use. `threads` 0 is automatic; `memory` is for weights and caches, in bytes, 0 for the default.
-    On a CPU caches only grow that large while many clients are at work."""
+    On a CPU caches only grow that large while many clients are at work. `free` tells the bytes that the machine could
+    give now, 0 if it does not know."""
 
     device: Literal["auto", "cpu", "gpu"] = "auto"
     threads: int = 0
     memory: int = 0
+    free: Callable[[], int] = int
 
 
 def on_gpu(resources: Resources) -> bool:
@@ -157,6 +164,10 @@ class Cache(Protocol):
     @property
     def bytes(self) -> int: ...
 
+    def bytes_for(self, rows: int) -> int:
+        """What it takes at most while it grows to so many rows, what it has now included."""
+        ...
+
 
 class Pass(Struct, frozen=True, eq=False):
     """A forward that a generator waits for."""
@@ -186,8 +197,8 @@ class Runtime(Protocol):
 
     def cache(self) -> Cache: ...
 
-    def cache_bytes(self, rows: int) -> int:
-        """What keys and values of so many rows take at most, while they are read."""
+    def pass_bytes(self, rows: int, columns: int) -> int:
+        """What one forward of so many rows, which see so many columns, takes for a moment."""
         ...
 
     def forward(self, rows: Rows, cache: Cache) -> Forward:
@@ -208,6 +219,11 @@ def opened_with(load: Callable[[], Result], open_runtime: Callable[[], Runtime])
     with ThreadPoolExecutor(1) as beside:
         loading = beside.submit(load)
         return open_runtime(), loading.result()
+
+
+def score_bytes(config: ModelConfig, rows: int, columns: int) -> int:
+    """The mask of a forward, and three arrays of a layer's scores."""
+    return FLOAT * rows * columns * (1 + 3 * config.heads)
 
 
 def weight_bytes(folder: Path) -> int:

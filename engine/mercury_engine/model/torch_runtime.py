@@ -13,7 +13,7 @@ from mercury_engine.model.batches import PRECISIONS, groups
 from mercury_engine.model.config import ModelConfig, ModelError
 from mercury_engine.model.export import SCALE, Weights, read
 from mercury_engine.model.network import KeyValues, Model
-from mercury_engine.model.runtime import Pass, Rows, Runtime
+from mercury_engine.model.runtime import Pass, Rows, Runtime, score_bytes
 
 __all__ = ["TorchCache", "TorchForward", "TorchRuntime", "of_weights", "open_torch"]
 
@@ -60,6 +60,13 @@ class TorchCache:
     def bytes(self) -> int:
         return sum(buffer.nbytes for pair in self._buffers for buffer in pair)
 
+    def bytes_for(self, rows: int) -> int:
+        """The buffers, and those before them while they grow."""
+        keys = self._buffers[0][0]
+        capacity = -(-rows // GROWTH) * GROWTH
+        both = keys.shape[2] if capacity <= keys.shape[2] else 2 * capacity - GROWTH
+        return 2 * len(self._buffers) * both * keys.shape[1] * keys.shape[3] * keys.itemsize
+
     def filled(self) -> list[tuple[Tensor, Tensor]]:
         """A view of the filled part, for each layer."""
         return [(keys[:, :, : self.length], values[:, :, : self.length]) for keys, values in self._buffers]
@@ -102,9 +109,8 @@ class TorchRuntime:
     def cache(self) -> TorchCache:
         return TorchCache(self.model)
 
-    def cache_bytes(self, rows: int) -> int:
-        capacity, config = -(-rows // GROWTH) * GROWTH, self.config
-        return 2 * capacity * config.layers * config.kv_heads * config.head_width * PRECISIONS[self.precision].itemsize
+    def pass_bytes(self, rows: int, columns: int) -> int:
+        return score_bytes(self.config, rows, columns)
 
     def forward(self, rows: Rows, cache: TorchCache) -> TorchForward:
         (only,) = self._batched([Pass(rows, cache)])

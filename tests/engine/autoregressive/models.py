@@ -10,6 +10,7 @@ from mercury_engine.decode.batching import run_unbatched
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
+from mercury_engine.model.runtime import score_bytes
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.record import ModelRecord
 from tests.engine.tiny import FLAT
@@ -58,6 +59,9 @@ class ScriptedCache:
     def bytes(self):
         return 1000 * len(self.ids)
 
+    def bytes_for(self, rows):
+        return 1000 * rows
+
     def append(self, forward, rows):
         self.ids += [forward.ids[row] for row in rows]
 
@@ -90,8 +94,8 @@ class Scripted:
     def cache(self):
         return ScriptedCache()
 
-    def cache_bytes(self, rows):
-        return 1000 * rows
+    def pass_bytes(self, rows, columns):
+        return score_bytes(self.config, rows, columns)
 
     def forward(self, rows, cache):
         ids = rows.ids_R.tolist()

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
+from mercury_engine.model.room import Room
 from mercury_engine.record import ModelRecord
 from tests.engine.autoregressive.models import FIM, MIDDLE, Scripted, engine, random_runtime
 from tests.engine.tiny import STEEP, request
@@ -191,7 +192,8 @@ def test_what_a_model_cannot_answer_is_refused_with_a_remedy():
 
 
 def test_the_engine_says_what_it_is():
-    answering = engine(Scripted(" self"), weights=1000)
+    runtime = Scripted(" self")
+    answering = engine(runtime, room=Room(runtime, FIM.name, weights=1000))
     final(answering, request("x = $0\n"))
     info = answering.info()
     assert (info.engine, info.model, info.calibrated) == ("autoregressive", FIM.name, False)

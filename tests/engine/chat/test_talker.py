@@ -7,10 +7,12 @@ from itertools import pairwise
 import jsonschema
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, EngineError, Message, RequestError, Tool
+from mercury_engine.api import ChatRequest, EngineError, Message, Tool, TooLongError
 from mercury_engine.chat.drafting import PACES, Block
 from mercury_engine.chat.vocabulary import Chooser
+from mercury_engine.model.room import reading_bytes
 from mercury_engine.model.runtime import Rows
 from tests.engine.chat.models import opened, opened_left_to_right
 
@@ -155,8 +157,25 @@ def test_an_answer_that_is_closed_leaves_the_conversation_usable(engine):
 
 
 def test_a_conversation_beyond_the_context_is_refused_with_its_length(engine):
-    with pytest.raises(RequestError, match=r"has \d+ tokens, and the model reads 32768"):
+    with pytest.raises(TooLongError, match=r"\d+ tokens, and its context is 32768"):
         next(engine.chat(request("word " * 20_000)))
+
+
+@pytest.mark.parametrize(
+    ("effort", "told"),
+    [("medium", "what else uses it, send less"), ("high", "what else uses it, ask at an effort below high, send less")],
+)
+def test_a_conversation_for_which_there_is_no_memory_is_refused_before_it_is_read(engine, monkeypatch, effort, told):
+    """At high effort the whole of it is read in one forward, which takes more."""
+    talker = engine._talker
+    asked = request("word " * 400, effort=effort, most_tokens=4)
+    *_, last = engine.chat(asked)
+    needed = reading_bytes(talker.runtime, talker.runtime.cache(), last.prompt_tokens, at_once=effort == "high")
+    monkeypatch.setattr(talker, "room", replace(talker.room, free=lambda: needed))
+    before = talker.forwards
+    with pytest.raises(TooLongError, match=rf"{last.prompt_tokens} tokens and .* MiB are free on cpu.* {told}"):
+        next(engine.chat(replace(asked, session="another")))
+    assert talker.forwards == before
 
 
 def test_left_to_right_what_is_forced_takes_no_forward_of_its_own(engines):

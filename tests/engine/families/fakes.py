@@ -74,6 +74,9 @@ class ListCache:
     def bytes(self):
         return 4 * len(self.entries)
 
+    def bytes_for(self, rows):
+        return 4 * rows
+
     def append(self, forward, rows):
         self.entries += [forward.entries[row] for row in rows]
 
@@ -100,6 +103,9 @@ class ScriptedRuntime:
 
     def cache(self):
         return ListCache()
+
+    def pass_bytes(self, rows, columns):
+        return 4 * rows * columns
 
     def forwards(self, passes):
         return [self.forward(one.rows, one.cache) for one in passes]

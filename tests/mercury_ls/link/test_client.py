@@ -8,7 +8,17 @@ from threading import Semaphore
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, Message, RequestError, Span, Window
+from mercury_engine.api import (
+    ChatRequest,
+    Draft,
+    EngineError,
+    InfillRequest,
+    Message,
+    RequestError,
+    Span,
+    TooLongError,
+    Window,
+)
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link import client as client_module
 from mercury_ls.link import local
@@ -226,6 +236,15 @@ async def test_a_conversation_that_nobody_can_answer_is_told_apart(directory):
             await everything(client.chat(ChatRequest(session="s", messages=(Message("user", "hello"),))))
         with pytest.raises(RequestError, match="messages is empty"):
             await everything(client.chat(ChatRequest(session="s", messages=())))
+
+
+async def test_a_conversation_that_is_too_long_is_told_apart(directory):
+    def says(asked):
+        raise TooLongError("900 tokens, and 800 fit")
+
+    async with serving(FakeEngine(says=says), directory), connected(directory) as (client, _):
+        with pytest.raises(TooLongError, match="900 tokens, and 800 fit"):
+            await everything(client.chat(ChatRequest(session="s", messages=(Message("user", "hello"),))))
 
 
 async def test_a_failed_request_is_an_error_of_that_request_alone(directory):

@@ -7,7 +7,18 @@ from threading import Semaphore
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, EngineError, InfillRequest, Message, RequestError, Said, Span, Window
+from mercury_engine.api import (
+    ChatRequest,
+    Draft,
+    EngineError,
+    InfillRequest,
+    Message,
+    RequestError,
+    Said,
+    Span,
+    TooLongError,
+    Window,
+)
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.wire import Failure
 from mercury_ls.serve import worker as module
@@ -392,12 +403,29 @@ async def test_a_model_that_completes_is_not_asked_to_chat():
     assert engine.chats == 0
 
 
-async def test_a_request_that_is_at_fault_is_told_apart_from_an_engine_that_is():
+@pytest.mark.parametrize(
+    ("error", "kind"), [(EngineError, "engine"), (RequestError, "request"), (TooLongError, "length")]
+)
+async def test_a_request_that_is_at_fault_is_told_apart_from_an_engine_that_is(error, kind):
     def says(asked):
-        raise RequestError("schema has a loop: remove it")
+        raise error("schema has a loop: remove it")
 
     async with running(FakeEngine(says=says)) as worker:
-        assert await everything(worker.chat("a", chat())) == [Failure("request", "schema has a loop: remove it")]
+        assert await everything(worker.chat("a", chat())) == [Failure(kind, "schema has a loop: remove it")]
+
+
+async def test_a_text_that_cannot_be_read_ahead_is_a_plain_line_of_the_log(caplog):
+    class Small(FakeEngine):
+        def warm(self, request):
+            raise TooLongError("900 tokens, and 800 fit")
+            yield
+
+    caplog.set_level("INFO")
+    async with running(Small()) as worker:
+        worker.warm("a", request())
+        await settled(worker)
+    (line,) = caplog.records
+    assert (line.getMessage(), line.exc_info) == ("session 's' is not warmed: 900 tokens, and 800 fit", None)
 
 
 async def test_closing_a_conversation_stops_the_engine_within_one_forward():

@@ -9,6 +9,7 @@ from contextlib import aclosing
 import pytest
 from msgspec.structs import replace
 
+from mercury_engine.api import TooLongError
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code import documents
 from mercury_ls.code.documents import Document
@@ -158,6 +159,19 @@ async def test_switched_off_for_a_language_or_altogether(engine):
     for session in (off, silent):
         await session.end()
     assert engine.infills == 0
+
+
+async def test_a_text_for_which_there_is_no_memory_is_a_reason_and_a_plain_line_of_the_log(caplog):
+    def refuse(before):
+        raise TooLongError("900 tokens take 80 MiB, and 40 MiB are free: end what else uses it")
+
+    session = await started(FakeEngine(refuse))
+    await check(
+        session, "x = $0\n", "- the engine could not answer: 900 tokens take 80 MiB, and 40 MiB are free: end what"
+    )
+    (line,) = caplog.records
+    assert (line.levelname, line.exc_info) == ("WARNING", None)
+    await session.end()
 
 
 async def test_a_cancelled_request_stops_the_engine_within_one_pass():

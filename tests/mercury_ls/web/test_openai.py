@@ -8,7 +8,7 @@ import openai
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import ToolCall
+from mercury_engine.api import ToolCall, TooLongError
 from mercury_engine.fake import FakeEngine
 from tests.mercury_ls.web.serving import LOCAL, TOKEN, served
 
@@ -167,6 +167,20 @@ async def test_a_model_that_only_completes_says_so():
         with pytest.raises(openai.NotFoundError, match="completes code and does not chat") as refused:
             await client.chat.completions.create(model="any", messages=HELLO)
     assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("asked", ["chat", "completions"])
+async def test_what_is_too_long_has_openais_code(asked, stream):
+    def refuse(asked):
+        raise TooLongError("900 tokens, and 800 fit")
+
+    async with asking(FakeEngine(refuse, says=refuse)) as client:
+        create = client.chat.completions.create if asked == "chat" else client.completions.create
+        body = {"messages": HELLO} if asked == "chat" else {"prompt": "x = ", "extra_body": {"path": "a.py"}}
+        with pytest.raises(openai.BadRequestError, match="900 tokens, and 800 fit") as refused:
+            await create(model="any", stream=stream, **body)
+    assert (refused.value.status_code, refused.value.code) == (400, "context_length_exceeded")
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,14 @@ class PagePool:
     def free(self) -> int:
         return len(self._free)
 
+    def growth_bytes(self, count: int) -> int:
+        """What it takes beside what it has while it grows until so many pages are free: the pool that it becomes, and
+        the one before that."""
+        pages = held = self.stored_L2SKE.shape[2] // PAGE
+        while pages - held + self.free < count:
+            pages *= 2
+        return (pages + pages // 2 - held) * self.page_bytes if pages > held else 0
+
     def take(self, count: int) -> list[int]:
         while count > len(self._free):
             self._grow()
@@ -111,6 +119,10 @@ class PageCache:
     @property
     def bytes(self) -> int:
         return len(self.pages) * self._pool.page_bytes
+
+    def bytes_for(self, rows: int) -> int:
+        missing = max(0, -(-rows // PAGE) - len(self.pages))
+        return self.bytes + max(missing * self._pool.page_bytes, self._pool.growth_bytes(missing))
 
     def slots(self, start: int, count: int) -> list[int]:
         return [self.pages[at // PAGE] * PAGE + at % PAGE for at in range(start, start + count)]

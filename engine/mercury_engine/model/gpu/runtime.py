@@ -18,7 +18,7 @@ from mercury_engine.model.gpu.pages import PageCache, PagedForward, PagePool
 from mercury_engine.model.gpu.step import Ways, step
 from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE, chosen_ways
 from mercury_engine.model.gpu.weights import Network
-from mercury_engine.model.runtime import Choices, Pass, Predictions, Rows
+from mercury_engine.model.runtime import FLOAT, Choices, Pass, Predictions, Rows
 from mercury_kernels import head
 from mercury_kernels.attention import PAGE, row_tile, splits_for
 
@@ -122,8 +122,11 @@ class GpuRuntime:
     def cache(self) -> PageCache:
         return PageCache(self._pool)
 
-    def cache_bytes(self, rows: int) -> int:
-        return -(-rows // PAGE) * self._pool.page_bytes
+    def pass_bytes(self, rows: int, columns: int) -> int:
+        """Its kernels keep no scores: what a row becomes within a layer, in full precision, and which rows it sees."""
+        config = self.config
+        numbers = 2 * config.width + 4 * config.heads * config.head_width + 3 * config.feed_forward
+        return FLOAT * rows * numbers + rows * rows // 8
 
     def forward(self, rows: Rows, cache: PageCache) -> GpuForward:
         (only,) = self._batched([Pass(rows, cache)])

@@ -98,6 +98,19 @@ def test_a_pool_grows_and_keeps_what_it_holds():
     assert (shared.moves, shared.free) == (2, 1)
 
 
+@pytest.mark.parametrize(("pages", "more"), [(3, 0), (4, 0), (5, 12 - 4), (9, 24 - 4)])
+def test_a_cache_says_what_its_pool_takes_while_it_grows(pages, more):
+    """A pool of 4 pages becomes one of 8 beside that, and one of 16 beside the one of 8."""
+    shared = pool(4)
+    cache = PageCache(shared)
+    cache.append(written(cache, [1]), range(1))
+    assert cache.bytes_for(PAGE) == cache.bytes == shared.page_bytes
+    taken = max(pages - 1, more) * shared.page_bytes
+    assert cache.bytes_for(pages * PAGE) == shared.page_bytes + taken
+    shared.take(pages - 1)
+    assert shared.stored_L2SKE.shape[2] // PAGE == {0: 4, 8: 8, 20: 16}[more]
+
+
 def test_a_forward_belongs_to_the_cache_as_it_was():
     cache = PageCache(pool())
     cache.append(written(cache, [1, 2]), range(2))

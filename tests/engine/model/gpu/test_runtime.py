@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 pytest.importorskip("triton")
 
+from mercury_engine.api import TooLongError
 from mercury_engine.decode.canvas import Canvas, fuse, masked
-from mercury_engine.decode.prefill import reading_bytes, tokens_within
 from mercury_engine.model.config import TINY as WIDER
 from mercury_engine.model.export import shapes
 from mercury_engine.model.gpu import runtime as module
@@ -21,6 +21,7 @@ from mercury_engine.model.gpu.step import Ways
 from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE
 from mercury_engine.model.gpu.weights import prepared
 from mercury_engine.model.quantize import quantize
+from mercury_engine.model.room import Room
 from mercury_engine.model.runtime import Pass, Runtime
 from mercury_engine.model.torch_runtime import of_weights
 from mercury_engine.tokens.hints import HINTS
@@ -211,8 +212,7 @@ def test_reading_takes_whole_pages():
     """What an engine asks before it reads a long prompt."""
     runtime, _ = pair()
     cache = read(runtime, 65)
-    assert runtime.cache_bytes(65) == cache.bytes == runtime.cache_bytes(128)
-    assert tokens_within(runtime, reading_bytes(runtime, 100)) >= 100
+    assert cache.bytes_for(65) == cache.bytes == cache.bytes_for(128)
 
 
 def test_what_is_in_use_is_said():
@@ -301,3 +301,13 @@ def test_a_graph_is_captured_after_everything_was_compiled(monkeypatch):
     assert done == ["wait", "enter", "run", "exit", "synchronize", "enter", "run", "exit"]
     assert replay() is replay()
     assert done[-2:] == ["replay", "replay"]
+
+
+def test_a_text_for_which_the_gpu_has_no_memory_is_refused():
+    """Its kernels keep no scores, so that only pages of the pool, and rows, take memory."""
+    runtime, _ = pair()
+    cache = runtime.cache()
+    room = Room(runtime, "tiny", free=lambda: cache.bytes_for(500) + runtime.pass_bytes(256, 256))
+    assert room.allow(200, 100, cache) == 100
+    with pytest.raises(TooLongError, match=r"tiny: 400 tokens and an answer take .* MiB are free on (cpu|cuda)"):
+        Room(runtime, "tiny", free=lambda: 1000).allow(400, 9, cache)

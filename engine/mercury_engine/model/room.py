@@ -1,0 +1,105 @@
+"""What reading a text takes in memory, and whether there is room for it: asked by all that read."""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from mercury_engine.api import TooLongError
+from mercury_engine.model.runtime import Cache, Resources, Runtime, on_cpu, weight_bytes
+
+__all__ = ["CACHE_MEMORY", "CHUNK", "Room", "chunk_at", "reading_bytes", "room_of"]
+
+CACHE_MEMORY = 256 << 20
+"""Bytes for caches, at least: several contexts of a small model, and one of a large one."""
+
+CHUNK = 256
+"""Rows of context encoded in one forward: the longest forward that a keystroke has to wait for."""
+
+SCORES = 1 << 22
+"""Pairs of a row and a column in one forward: behind a long text chunks are shorter, so that what one of them takes in
+time and memory stays bounded."""
+
+SHORTEST_CHUNK = 32
+
+LESS = "send less text (in an editor by a lower context.budget_tokens)"
+
+
+def chunk_at(cached: int, chunk: int = CHUNK) -> int:
+    return min(chunk, max(SHORTEST_CHUNK, SCORES // max(1, cached)))
+
+
+def reading_bytes(runtime: Runtime, cache: Cache, tokens: int, *, at_once: bool = False) -> int:
+    """Keys and values of so many tokens, and the largest forward: a chunk, or all of them `at_once`."""
+    steps = [(tokens, tokens)] if at_once else [(chunk_at(at), at) for at in (min(tokens, SCORES // CHUNK), tokens)]
+    return cache.bytes_for(tokens) + max(runtime.pass_bytes(min(rows, at), at) for rows, at in steps)
+
+
+class Room(Struct, frozen=True, eq=False):
+    """How long a text may be for a model: within its context, within the `memory` for caches that the settings leave
+    beside the `weights`, and within what is `free` on its device; 0 bytes stand for no limit."""
+
+    runtime: Runtime
+    name: str
+    memory: int = 0
+    weights: int = 0
+    free: Callable[[], int] = int
+
+    @property
+    def caches(self) -> int:
+        """Bytes for all that stays encoded."""
+        return self.memory or CACHE_MEMORY
+
+    def allow(
+        self, tokens: int, wanted: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
+    ) -> int:
+        """How many of the `wanted` tokens may follow so many, which are read into this cache, with a `canvas` behind.
+
+        Raises `TooLongError` if none may, with the usual remedies and this one. It is asked before anything is read.
+        """
+        context = self.runtime.config.context
+        most = min(wanted, context - tokens - canvas)
+        if most < 1:
+            raise TooLongError(f"{self.name}: {tokens} tokens, and its context is {context} with the answer: {LESS}")
+
+        def needed(count: int) -> int:
+            return reading_bytes(self.runtime, cache, count, at_once=at_once)
+
+        free, asked = self.free(), tokens + canvas
+        limits = [limit for limit in (self.memory, free and free + cache.bytes) if limit]
+        there = min(limits, default=0)
+        if not limits or needed(asked + most) <= there:
+            return most
+        fits = bisect_right(range(asked + most), there, key=needed) - 1
+        if fits > asked:
+            return fits - asked
+        raise TooLongError(self._refusal(tokens, needed(asked + 1), there, max(0, fits), remedy))
+
+    def _refusal(self, tokens: int, needed: int, there: int, fits: int, remedy: str) -> str:
+        if there == self.memory:
+            limit, first = "engine.memory_mb leaves {} MiB", f"raise it to {_mib(self.weights + needed)}"
+        else:
+            limit, first = f"{{}} MiB are free on {self.runtime.device}", "end what else uses it"
+        remedies = ", ".join(filter(None, (first, remedy, LESS)))
+        return (
+            f"{self.name}: {tokens} tokens and an answer take {_mib(needed)} MiB beside the weights, and "
+            f"{limit.format(there >> 20)}, enough for {fits} tokens: {remedies}, or choose a smaller model"
+        )
+
+
+def room_of(runtime: Runtime, name: str, folder: Path, resources: Resources) -> Room:
+    weights = weight_bytes(folder)
+    memory = max(CACHE_MEMORY, resources.memory - weights) if resources.memory else 0
+    return Room(runtime, name, memory, weights, resources.free if on_cpu(runtime) else _free_on_gpu)
+
+
+def _free_on_gpu() -> int:
+    """What nobody holds, and what torch holds in reserve."""
+    import torch
+
+    return torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+
+
+def _mib(size: int) -> int:
+    return -(-size >> 20)
