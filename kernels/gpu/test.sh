@@ -21,6 +21,8 @@ print(f"{torch.cuda.get_device_name()}, {at}, torch {torch.__version__}, triton 
 END
 if [ "$status" = 3 ]; then exit 0; fi
 [ "$status" = 0 ] || exit "$status"
-# The settings of the project name plug-ins that a rented machine does not have.
-exec python3 -m pytest -c /dev/null --rootdir . --import-mode importlib -q -p no:cacheprovider \
+# The settings of the project name plug-ins that a rented machine does not have. Several processes compile at once, and a
+# fault that leaves one of them without a GPU spares the others.
+exec python3 -m pytest -c /dev/null --rootdir . --import-mode importlib -q -p no:cacheprovider -W ignore \
+    -n "${TEST_PROCESSES:-6}" -o faulthandler_timeout=100 --durations 5 \
     tests/kernels tests/engine/model/gpu tests/bench/kernels

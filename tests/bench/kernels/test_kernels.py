@@ -47,8 +47,10 @@ def test_every_case_computes_what_it_should():
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="the interpreter computes wrongly in bfloat16")
 @pytest.mark.parametrize("rows", [1, 8, 40, 72, 264])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", ["bootstrap", *passes.MODELS])
 def test_every_kernel_is_right_at_the_sizes_of_real_models(name, rows):
+    if name == "dream-7b" and torch.cuda.get_device_properties(0).total_memory < 16 << 30:
+        pytest.skip("its vocabulary in double precision takes 4 GB")
     for case in cases(SHAPES[name], rows, 1024, DEVICE, lambda size: 1):
         assert error_of(case) <= TOLERANCE, case.name
 

@@ -19,12 +19,15 @@ pytestmark = [
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
+WAYS = Ways("triton", "triton") if DEVICE == "cuda" else Ways("torch", "torch")
+"""Torch computes the layers where the interpreter would take long; our kernel chooses."""
+
+
 def engines(batch=1):
-    """Torch computes the layers, where the interpreter would take long; our kernel chooses."""
     reference = random_runtime()
     weights = {name: weight.numpy() for name, weight in reference.model.state_dict().items()}
     network = prepared(reference.config, weights, device=DEVICE, dtype=torch.float32)
-    return engine(GpuRuntime(network, device=DEVICE, ways=Ways("torch", "torch"), batch=batch)), engine(reference)
+    return engine(GpuRuntime(network, device=DEVICE, ways=WAYS, batch=batch)), engine(reference)
 
 
 def check(ours, theirs):
