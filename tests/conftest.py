@@ -1,12 +1,15 @@
-"""What every test runs with: one thread of torch in each of the processes that run tests, and no test that fails
-because the machine is busy."""
+"""What every test runs with: one thread of torch in each of the processes that run tests, Triton's interpreter where
+there is no GPU, and no test that fails because the machine is busy."""
 
 import os
+import shutil
 
 import hypothesis
 from xdist.scheduler import LoadFileScheduling
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported
+if shutil.which("nvidia-smi") is None:
+    os.environ["TRITON_INTERPRET"] = "1"  # read when a kernel is defined
 hypothesis.settings.register_profile("tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("tests")
 
