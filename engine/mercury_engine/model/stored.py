@@ -76,10 +76,11 @@ def _tensor(data: np.ndarray, entry: _Entry, place: str, remedy: str) -> StoredT
 
 
 def forget_pages(arrays: Iterable[np.ndarray]) -> None:
-    """Let pages of mapped files leave memory; who reads them again reads the file again."""
+    """Let pages of mapped files leave memory; who reads them again reads the file again. What was computed from one is
+    still a memmap, of no file."""
     if not hasattr(mmap, "MADV_DONTNEED"):
         return
-    maps = {id(array._mmap): array._mmap for array in arrays if isinstance(array, np.memmap)}
+    maps = {id(mapped): mapped for array in arrays if (mapped := getattr(array, "_mmap", None)) is not None}
     for mapped in maps.values():
         mapped.madvise(mmap.MADV_DONTNEED)
 

@@ -198,6 +198,16 @@ def test_the_cache_continues_what_was_read(saved):
     check_close(np.concatenate(found), logits_of(runtime, ids))
 
 
+def test_a_checkpoint_in_half_precision_is_read_as_it_is(saved, tmp_path):
+    """Its weights in float32 are arrays of no file any more."""
+    _, folder = saved("qwen2")
+    stored = load_file(folder / "model.safetensors")
+    save_file({name: weight.astype(np.float16) for name, weight in stored.items()}, tmp_path / "model.safetensors")
+    (tmp_path / "config.json").write_bytes((folder / "config.json").read_bytes())
+    ids = ids_of(40)
+    np.testing.assert_allclose(logits_of(runtime_of(tmp_path), ids), logits_of(runtime_of(folder), ids), atol=0.05)
+
+
 def test_open_decoder_reads_as_far_as_the_record_says(saved):
     folder = saved("qwen2")[1]
     record = ModelRecord(name="tiny", kind="fim", prompt="qwen", context=128)
