@@ -36,6 +36,7 @@ __all__ = [
     "log_file",
     "memory",
     "resident_memory",
+    "return_dropped_memory",
     "runtime_directory",
     "settle_home",
     "spawn",
@@ -283,8 +284,16 @@ def settle_home() -> None:
             os.environ["HOME"] = os.devnull
 
 
-MALLOC = {"MALLOC_MMAP_THRESHOLD_": "262144"}
-"""Makes glibc return the memory of dropped caches to the system; other C libraries ignore it."""
+M_MMAP_THRESHOLD, MAPPED_FROM = -3, 1 << 18
+
+
+def return_dropped_memory() -> None:
+    """Makes glibc give the memory of dropped caches and masks back to the system; other C libraries have no such
+    setting."""
+    import ctypes
+
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MAPPED_FROM)
 
 
 def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen[bytes]:
@@ -296,7 +305,6 @@ def spawn(arguments: Sequence[str], log: Path | None = None) -> subprocess.Popen
             stdout=output,
             stderr=output,
             cwd=os.path.abspath(os.sep),
-            env={**MALLOC, **os.environ},
             **detached(),
         )
 

@@ -28,6 +28,7 @@ def loader(settings: "Settings") -> "LoadEngine":
     engine, network = settings.engine, settings.privacy.allow_network
 
     def load(report: Report) -> Engine:
+        local.return_dropped_memory()
         return open_model(resolve(engine.model), engine, report, network=network)
 
     return load
