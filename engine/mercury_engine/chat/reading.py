@@ -3,6 +3,7 @@
 Shapes: R rows of a forward, C cached columns, S slots, V vocabulary.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,7 +12,7 @@ from msgspec import Struct
 from mercury_engine.model.room import chunk_at
 from mercury_engine.model.runtime import Cache, Rows, Runtime
 
-__all__ = ["CANVAS", "Canvas", "Kept", "Manner"]
+__all__ = ["CANVAS", "Canvas", "Kept", "Manner", "common"]
 
 CANVAS = 32
 """Slots that are written together where a model has no blocks of its own (LLaDA is evaluated with this size)."""
@@ -37,6 +38,7 @@ class Kept:
         self.cache = cache
         self.ids: list[int] = []
         self.text = ""
+        self.asked = ""
         self.tokens: list[int] = []
         self.read = 0
 
@@ -61,12 +63,10 @@ class Canvas:
 
     def begin(self, ids: Sequence[int]) -> None:
         """Keep what is encoded of a conversation that now has these tokens."""
-        both = zip(self._kept.ids, ids, strict=False)
-        common = next((at for at, (old, new) in enumerate(both) if old != new), min(len(self._kept.ids), len(ids)))
-        block = self._manner.block
+        read, block = common(self._kept.ids, ids), self._manner.block
         lasting = self._lasting(ids)
         most = lasting - block if block and self._manner.shift and lasting == len(ids) else lasting
-        self._kept.keep(max(0, min(common, most)) // (block or 1) * (block or 1) if not self._exact else 0)
+        self._kept.keep(max(0, min(read, most)) // (block or 1) * (block or 1) if not self._exact else 0)
 
     def catch_up(self, ids: Sequence[int]) -> Iterator[None]:
         """Encode all but what fits into the forward that reads the slots; each yield is a forward."""
@@ -117,3 +117,9 @@ class Canvas:
             self._kept.ids += new
         self._kept.read += len(ids)
         return forward.logits_WV
+
+
+def common(one: Sequence[object], other: Sequence[object]) -> int:
+    """How much of both is the same from the start on."""
+    most = min(len(one), len(other))
+    return bisect_left(range(1, most + 1), True, key=lambda count: one[:count] != other[:count])

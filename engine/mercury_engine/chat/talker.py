@@ -2,7 +2,6 @@
 
 import codecs
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,13 +12,16 @@ from mercury_engine.api import ChatRequest, Said, Slot
 from mercury_engine.chat.calls import Dialogue, Heard, dialogue_of
 from mercury_engine.chat.drafting import PACES, Block, Settled, walk
 from mercury_engine.chat.grammar import Grammars, Guide
-from mercury_engine.chat.reading import CANVAS, Canvas, Kept, Manner
+from mercury_engine.chat.reading import CANVAS, Canvas, Kept, Manner, common
 from mercury_engine.chat.template import ChatTemplate, read_source
 from mercury_engine.chat.vocabulary import AnswerVocabulary, Chooser
 from mercury_engine.model.room import Room
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["Talker", "open_talker"]
+
+CACHES = 2
+"""Conversations get this part of the memory for caches; the last one stays in any case."""
 
 Result = TypeVar("Result")
 
@@ -48,7 +50,7 @@ class Talker:
         self._tokenizer = tokenizer
         self._open_dialogue = dialogue
         self._ends = ends
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._kept: list[tuple[str, Kept]] = []
 
     @cached_property
     def dialogue(self) -> Dialogue:
@@ -67,11 +69,12 @@ class Talker:
 
     @property
     def bytes(self) -> int:
-        return sum(kept.cache.bytes for kept in self._kept.values())
+        return sum(kept.cache.bytes for _, kept in self._kept)
 
     def chat(self, request: ChatRequest) -> Iterator[Said]:
-        with self._place(request.session) as kept:
-            yield from _Answer(self, request, kept).run()
+        rendered = self.dialogue.render(request)
+        with self._place(request.session, rendered) as kept:
+            yield from _Answer(self, request, rendered, kept).run()
 
     def timed(self, forwards: Iterator[Result]) -> Iterator[Result]:
         started = self.clock()
@@ -82,23 +85,29 @@ class Talker:
             started = self.clock()
 
     @contextmanager
-    def _place(self, session: str) -> Iterator[Kept]:
-        """What is encoded of a conversation, for one answer at a time: another that comes meanwhile begins anew."""
-        kept = self._kept.pop(session, None) or Kept(self.runtime.cache())
+    def _place(self, session: str, conversation: str) -> Iterator[Kept]:
+        """What is encoded of the session's most similar conversation, for one answer at a time. One that comes
+        meanwhile begins anew, and so does one that would throw away more than it finds."""
+        shared = {kept: common(kept.asked, conversation) for owner, kept in self._kept if owner == session}
+        kept = max(shared, key=shared.__getitem__, default=None)
+        if kept is None or 2 * shared[kept] < len(kept.asked):
+            kept = Kept(self.runtime.cache())
+        self._kept = [(owner, other) for owner, other in self._kept if other is not kept]
+        kept.asked = conversation
         try:
             yield kept
         finally:
             self.rows += kept.read
             kept.read = 0
-            self._kept[session] = kept
-            while len(self._kept) > 1 and self.bytes > self.room.caches:
-                self._kept.popitem(last=False)
+            self._kept.append((session, kept))
+            while len(self._kept) > 1 and self.bytes > self.room.caches // CACHES:
+                del self._kept[0]
 
 
 class _Answer:
     """One answer while it is written: what is certain for good, and behind it the block that is being denoised."""
 
-    def __init__(self, model: "Talker", request: ChatRequest, kept: Kept) -> None:
+    def __init__(self, model: "Talker", request: ChatRequest, rendered: str, kept: Kept) -> None:
         self._started = model.clock()
         self._model = model
         self._request = request
@@ -108,7 +117,7 @@ class _Answer:
         self._calls = bool(request.tools) and request.tool_choice != "none"
         self._guide = model.grammars.guide(request, model.dialogue.calls)
         self._ending = self._guide.closing() if self._guide else None
-        self._rendered = model.dialogue.render(request)
+        self._rendered = rendered
         self._prompt = self._encoded()
         self._ids = list(self._prompt)
         exact = request.effort == "high" and not model.manner.block

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import ChatRequest, EngineError, Message, Tool, TooLongError
+from mercury_engine.chat import talker as module
 from mercury_engine.chat.drafting import PACES, Block
 from mercury_engine.chat.vocabulary import Chooser
 from mercury_engine.model.room import reading_bytes
@@ -148,6 +149,29 @@ def test_the_next_turn_reads_what_is_new(engine):
     assert engine._talker.rows - rows < 200
 
 
+@pytest.mark.parametrize("between", ["", "what is the title of this?"])
+def test_a_prompt_with_one_line_more_reads_the_line_whatever_else_the_session_asked(engines, between):
+    engine = engines[LEFT_TO_RIGHT]
+    talker, text = engine._talker, "total = total + 1\n" * 60
+    *_, last = engine.chat(request(text, session="s" + between, most_tokens=1))
+    if between:
+        list(engine.chat(request(between, session="s" + between, most_tokens=1)))
+    rows = talker.rows
+    *_, again = engine.chat(request(text + "print(total)\n", session="s" + between, most_tokens=1))
+    assert last.prompt_tokens > 500
+    assert 0 < talker.rows - rows < 60
+    assert again.prompt_tokens - last.prompt_tokens <= talker.rows - rows
+
+
+def test_conversations_stay_encoded_as_far_as_there_is_memory(engines, monkeypatch):
+    talker = engines[LEFT_TO_RIGHT]._talker
+    monkeypatch.setattr(talker, "_kept", [])
+    monkeypatch.setattr(module, "CACHES", talker.room.caches)
+    for text in ("one of them", "something else"):
+        list(talker.chat(request(text, session="s", most_tokens=1)))
+    assert len(talker._kept) == 1
+
+
 def test_an_answer_that_is_closed_leaves_the_conversation_usable(engine):
     answer = engine.chat(request("closed"))
     next(answer)
@@ -188,7 +212,7 @@ def test_left_to_right_each_token_is_the_likeliest_behind_all_before(engines):
     engine = engines[LEFT_TO_RIGHT]
     talker = engine._talker
     *_, last = engine.chat(request("exact", most_tokens=12))
-    kept = talker._kept["exact"]
+    _, kept = talker._kept[-1]
     rows = Rows(np.array(kept.tokens, np.int32), np.arange(len(kept.tokens), dtype=np.int32))
     logits = talker.runtime.forward(rows, talker.runtime.cache()).logits_WV
     chosen, _ = Chooser(talker.vocabulary, 0.0, 0).choose(logits.copy())
