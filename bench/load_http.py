@@ -28,7 +28,7 @@ from bench.harness.measures import machine, percentile
 from bench.replay.play import CONFIGURED, MODELS, engine_server
 from mercury_ls.link.connection import Address, connect
 
-__all__ = ["Asked", "Crowd", "requests", "together", "wrong"]
+__all__ = ["Asked", "Crowd", "requests", "server", "together", "wrong"]
 
 FILES = sorted((Path(__file__).parents[1] / "mercury_ls/code").glob("*.py"))
 STARVED = 0.5
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--address", default="", help="of a server that runs: http://127.0.0.1:8391")
     parser.add_argument("--token", default="")
     given = parser.parse_args()
-    with server(given.model) if not given.address else nobody(given.address) as site:
+    with server(given.model) if not given.address else nobody(given.address) as (site, _):
         parts = urlsplit(site)
         address = Address(host=parts.hostname or "", port=parts.port or 80, token=given.token)
         crowds = [asyncio.run(together(address, number, given.seconds)) for number in given.clients]
@@ -89,19 +89,20 @@ def main() -> None:
 
 
 @contextmanager
-def nobody(site: str) -> Iterator[str]:
-    yield site
+def nobody(site: str) -> Iterator[tuple[str, int]]:
+    yield site, 0
 
 
 @contextmanager
-def server(model: str) -> Iterator[str]:
+def server(model: str, *options: str) -> Iterator[tuple[str, int]]:
+    """Its address and process."""
     port = free_port()
     with engine_server(model) as (_, environment):
-        command = [*COMMAND[:3], "serve", "--http", f"127.0.0.1:{port}", "--without-token"]
+        command = [*COMMAND[:3], "serve", "--http", f"127.0.0.1:{port}", "--without-token", *options]
         process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
         try:
             asyncio.run(ready(port))
-            yield f"http://127.0.0.1:{port}"
+            yield f"http://127.0.0.1:{port}", process.pid
         finally:
             process.terminate()
             process.wait()
@@ -121,6 +122,8 @@ async def ready(port: int) -> None:
                 connection.close()
                 if health["status"] == "ok":
                     return
+                if health["status"] == "error":
+                    raise SystemExit("the engine could not be loaded: its log says why")
             except OSError:
                 pass
             await asyncio.sleep(0.05)

@@ -53,8 +53,8 @@ ORDER = {
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
     "bench": (
-        *("harness", "next_edit", "replay", "decode", "kernels", "models", "quality", "report", "abuse"),
-        *("agreement", "demo", "documents", "edit_candidates", "effort", "engine_call", "load", "load_http"),
+        *("harness", "next_edit", "replay", "load_http", "decode", "kernels", "models", "quality", "report", "abuse"),
+        *("agreement", "demo", "documents", "edit_candidates", "effort", "engine_call", "load"),
         *("own_rows", "ratchet", "renames", "rename_latency", "long_files", "member_rows", "names_cost", "server"),
         *("silence", "structured", "team", "typing_reads"),
     ),

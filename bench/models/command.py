@@ -111,7 +111,7 @@ def prepared(shape: str, folder: Path, peers: str | None) -> list[Contestant]:
     """The files of each contestant, written unless they are there."""
     checkpoint, here = folder / shape / "checkpoint", sys.executable
     if not (checkpoint / "model.safetensors").exists():
-        write_checkpoint(shape, checkpoint)
+        write_checkpoint(SHAPES[shape], checkpoint)
     found = []
     for precision in ("int8", "int4"):
         target = folder / shape / precision

@@ -1,7 +1,9 @@
 """Random weights in the shape of a real model, as a checkpoint, a GGUF file, and a graph for openvino-genai."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -10,7 +12,7 @@ from mercury_engine.model.config import CONFIG_FILE, ModelConfig
 from mercury_engine.model.export import shapes
 from mercury_engine.model.stored import TensorWriter, stored_tensors
 
-__all__ = ["SHAPES", "write_checkpoint", "write_gguf"]
+__all__ = ["SHAPES", "qwen", "write_checkpoint", "write_gguf"]
 
 VOCABULARY = 151_936
 QWEN = {
@@ -57,12 +59,11 @@ PARTS = {
 """What transformers and llama.cpp call a part of Qwen2."""
 
 
-def write_checkpoint(shape: str, folder: Path) -> Path:
+def write_checkpoint(layout: Mapping[str, Any], folder: Path) -> Path:
     """float16, as downloaded. The residual stream grows little, so that float16 could hold it."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = SHAPES[shape]
-    (folder / CONFIG_FILE).write_bytes(msgspec.json.encode(found))
-    names = {their_name(name, "model.layers.", 0): size for name, size in shapes(config_of(shape)).items()}
+    (folder / CONFIG_FILE).write_bytes(msgspec.json.encode(layout))
+    names = {their_name(name, "model.layers.", 0): size for name, size in shapes(laid_out("", layout)).items()}
     generator = np.random.default_rng(0)
     with (folder / "model.safetensors").open("wb") as file:
         writer = TensorWriter(file, {name: (np.dtype(np.float16), size) for name, size in names.items()})
@@ -77,16 +78,20 @@ def write_checkpoint(shape: str, folder: Path) -> Path:
 
 
 def config_of(shape: str) -> ModelConfig:
-    found = SimpleNamespace(**SHAPES[shape])
+    return laid_out(shape, SHAPES[shape])
+
+
+def laid_out(name: str, layout: Mapping[str, Any]) -> ModelConfig:
+    found = SimpleNamespace(**layout)
     return ModelConfig(
-        name=shape,
+        name=name,
         width=found.hidden_size,
         layers=found.num_hidden_layers,
         heads=found.num_attention_heads,
         kv_heads=found.num_key_value_heads,
         head_width=found.hidden_size // found.num_attention_heads,
         feed_forward=found.intermediate_size,
-        vocabulary=VOCABULARY,
+        vocabulary=found.vocab_size,
         context=found.max_position_embeddings,
         rope_theta=found.rope_theta,
         qk_norm=False,
