@@ -183,3 +183,13 @@ def test_a_read_only_directory_is_named_before_a_server_is_started(directory, mo
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(local.PlacementError, match=rf"{directory}, which is read-only.*MERCURY_LS_RUNTIME_DIR"):
         local.check_usable(directory)
+
+
+def test_what_is_free_is_a_part_of_the_memory_and_can_be_given_back():
+    local.return_dropped_memory()
+    assert 0 < local.free_memory() < local.memory()
+
+
+def test_a_system_that_does_not_tell_what_is_free(monkeypatch):
+    monkeypatch.setattr(Path, "read_text", lambda self, encoding: "MemTotal: 3 kB")
+    assert local.free_memory() == 0
