@@ -23,6 +23,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.link.wire import Failure
 from mercury_ls.serve import worker as module
 from mercury_ls.serve.worker import Worker
+from tests.engine.chat.models import opened_left_to_right
 
 
 class Gate:
@@ -658,3 +659,20 @@ async def test_closing_the_worker_fails_what_waits_and_what_runs():
         last = (await everything(answers))[-1]
         assert last.kind == "unavailable" if isinstance(last, Failure) else last.final
     assert (engine.open, worker.pending) == (0, 0)
+
+
+async def test_while_a_long_prompt_is_read_others_are_answered_and_it_ends_within_a_chunk(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SLICE_SECONDS", 0.0)
+    engine = opened_left_to_right(tmp_path)
+    talker = engine._talker
+    async with running(engine) as worker:
+        reading = worker.chat("long", chat("total = total + 1\n" * 700))
+        await anext(reading)
+        asked = [worker.chat(f"client {number}", chat("hello", most_tokens=2)) for number in range(20)]
+        for answers in await asyncio.gather(*map(everything, asked)):
+            assert answers[-1].final
+        assert worker.pending == 1, "it is still being read"
+        before = talker.forwards
+        reading.close()
+        await settled(worker)
+    assert talker.forwards - before <= 1
