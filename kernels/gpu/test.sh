@@ -23,6 +23,8 @@ if [ "$status" = 3 ]; then exit 0; fi
 [ "$status" = 0 ] || exit "$status"
 # The settings of the project name plug-ins that a rented machine does not have. Several processes compile at once, and a
 # fault that leaves one of them without a GPU spares the others.
-exec python3 -m pytest -c /dev/null --rootdir . --import-mode importlib -q -p no:cacheprovider -W ignore \
+exec python3 -c "import signal, sys, pytest
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+sys.exit(pytest.main())" -c /dev/null --rootdir . --import-mode importlib -q -p no:cacheprovider -W ignore \
     -n "${TEST_PROCESSES:-6}" -o faulthandler_timeout=100 --durations 5 \
     tests/kernels tests/engine/model/gpu tests/bench/kernels
