@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mercury_engine.api import ChatRequest, Draft, Engine, EngineError, InfillRequest, RequestError, Said
 from mercury_ls.link.wire import Failure, Status, final, untouched
 
-__all__ = ["CANNOT_CHAT", "DraftStream", "LoadEngine", "Worker"]
+__all__ = ["CANNOT_CHAT", "LATENCIES", "DraftStream", "LoadEngine", "Worker"]
 
 LoadEngine = Callable[[Callable[[float, str], None]], Engine]
 """Takes a function to report progress with: the fraction done, and what is being done."""

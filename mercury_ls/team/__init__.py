@@ -1,1 +1,1 @@
-"""One server for a team: the HTTP face before engines that Ray Serve replicates."""
+"""One server for a team: the HTTP port before engines that Ray Serve replicates."""

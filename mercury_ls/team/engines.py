@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-import os
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import ray
@@ -22,6 +21,7 @@ from mercury_engine.api import ChatRequest, Draft, InfillRequest, Said
 from mercury_ls.link.client import EngineUnavailable, failed
 from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import Answer, Failure, Status, check, check_chat
+from mercury_ls.serve.worker import LATENCIES
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import Replicas, TeamConfig, lacking
 
@@ -38,7 +38,9 @@ NO_ROOM = (
     f"no engine has answered for {PATIENCE_SECONDS:.0f} s: `replicas` may ask for more `cpus` or `gpus` than there are"
 )
 GRACE_SECONDS = 20.0
-LATENCIES = 1024
+
+Method = Literal["infill", "chat"]
+REQUESTS = {"infill": InfillRequest, "chat": ChatRequest}
 
 log = logging.getLogger(__name__)
 
@@ -58,18 +60,9 @@ class EngineReplica:
     async def status(self) -> bytes:
         return msgspec.msgpack.encode(await self._loaded())
 
-    async def infill(self, client: str, request: bytes) -> AsyncGenerator[bytes]:
+    async def answer(self, method: Method, client: str, request: bytes) -> AsyncGenerator[bytes]:
         await self._loaded()
-        stream = self._worker.infill(client, msgspec.msgpack.decode(request, type=InfillRequest))
-        try:
-            async for each in stream:
-                yield encoded(each)
-        finally:
-            stream.close()
-
-    async def chat(self, client: str, request: bytes) -> AsyncGenerator[bytes]:
-        await self._loaded()
-        stream = self._worker.chat(client, msgspec.msgpack.decode(request, type=ChatRequest))
+        stream = getattr(self._worker, method)(client, msgspec.msgpack.decode(request, type=REQUESTS[method]))
         try:
             async for each in stream:
                 yield encoded(each)
@@ -82,9 +75,6 @@ class EngineReplica:
     async def check_health(self) -> None:
         if self._worker.status.state == "unavailable":
             raise RuntimeError(self._worker.status.detail)
-
-    async def process(self) -> int:
-        return os.getpid()
 
     async def _loaded(self) -> Status:
         async for status in self._worker.statuses():
@@ -177,11 +167,11 @@ class ReplicatedEngine:
     def _handle(self, session: str, *, stream: bool = False) -> DeploymentHandle:
         return self._place.handle.options(session_id=session, stream=stream)
 
-    async def _answers(self, method: str, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
+    async def _answers(self, method: Method, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
         """A draft replaces the one before, so that another engine may begin anew where one was lost."""
         sent, lost = msgspec.msgpack.encode(request), None
         for _ in range(TRIES):
-            answers = getattr(self._handle(request.session, stream=True), method).remote(self._name, sent)
+            answers = self._handle(request.session, stream=True).answer.remote(method, self._name, sent)
             try:
                 async for payload in answers:
                     answer = msgspec.msgpack.decode(payload, type=Answer)

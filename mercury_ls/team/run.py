@@ -1,4 +1,4 @@
-"""The process of a team's server: the HTTP face here, the engines on Ray Serve."""
+"""The process of a team's server: the HTTP port here, the engines on Ray Serve."""
 
 import asyncio
 import logging

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from mercury_engine.api import Slot
-from mercury_ls.web.schemas import Usage
+from mercury_engine.api import Effort, Slot
+from mercury_ls.web.schemas import Tokens, Usage
 
 __all__ = [
     "CallDelta",
@@ -108,8 +108,8 @@ class ChatBody(Struct, frozen=True, kw_only=True):
 
     messages: Annotated[list[ChatMessage], Meta(min_length=1)]
     model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
-    max_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None
-    max_completion_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None
+    max_tokens: Tokens | None = None
+    max_completion_tokens: Tokens | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     stop: str | list[str] | None = None
     seed: Annotated[float, Meta(multiple_of=1)] | None = None
@@ -117,7 +117,7 @@ class ChatBody(Struct, frozen=True, kw_only=True):
     tools: list[ToolBody] | None = None
     tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
     response_format: TextFormat | JsonFormat | SchemaFormat | None = None
-    reasoning_effort: Literal["none", "minimal", "instant", "low", "medium", "high"] | None = None
+    reasoning_effort: Effort | Literal["none", "minimal"] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     diffusing: Annotated[

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from mercury_engine.api import Slot
+from mercury_engine.api import Effort, Slot
 
 __all__ = [
     "MOST_CHOICES",
@@ -25,11 +25,16 @@ __all__ = [
     "ModelCard",
     "ModelList",
     "Rewritten",
+    "Tokens",
     "Usage",
 ]
 
 MOST_CHOICES = 8
+
+Tokens = Annotated[float, Meta(multiple_of=1, ge=1)]
 """Counts are floats without a fraction: some clients write 128.0, which is an integer to JSON schema."""
+
+Milliseconds = Annotated[float, Meta(ge=1, le=60_000)]
 
 
 class Usage(Struct, frozen=True):
@@ -60,13 +65,13 @@ class CompletionRequest(Struct, frozen=True):
     ]
     suffix: Annotated[str | None, Meta(description="The text after the cursor.")] = None
     model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
-    max_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None
+    max_tokens: Tokens | None = None
     stop: str | list[str] | None = None
     n: Annotated[float, Meta(multiple_of=1, ge=1, le=MOST_CHOICES)] | None = None
     stream: bool | None = None
     diffusing: Annotated[bool, Meta(description="Each chunk of a stream is the whole draft.")] = False
-    reasoning_effort: Literal["instant", "low", "medium", "high"] | None = None
-    deadline_ms: Annotated[float, Meta(ge=1, le=60_000)] | None = None
+    reasoning_effort: Effort | None = None
+    deadline_ms: Milliseconds | None = None
     path: Annotated[str, Meta(description="The file's path in its project, if known.", max_length=4096)] = ""
     language: Annotated[str, Meta(description="The file's language id, if known.", max_length=64)] = ""
     invoked: Annotated[
@@ -109,9 +114,9 @@ class EditRequest(Struct, frozen=True, kw_only=True):
 
     messages: Annotated[list[EditMessage], Meta(min_length=1, max_length=1)]
     model: str = ""
-    max_tokens: Annotated[float, Meta(multiple_of=1, ge=1)] | None = None
-    reasoning_effort: Literal["instant", "low", "medium", "high"] | None = None
-    deadline_ms: Annotated[float, Meta(ge=1, le=60_000)] | None = None
+    max_tokens: Tokens | None = None
+    reasoning_effort: Effort | None = None
+    deadline_ms: Milliseconds | None = None
 
 
 class Rewritten(Struct, frozen=True, kw_only=True):

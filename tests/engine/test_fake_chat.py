@@ -1,4 +1,4 @@
-"""What the engine without a model says, which tests of the HTTP face rely on."""
+"""What the engine without a model says, which tests of the HTTP port rely on."""
 
 import json
 
