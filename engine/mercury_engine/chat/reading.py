@@ -108,9 +108,10 @@ class Canvas:
         cache = self._kept.cache
         ids = np.array([*new, *rest], np.int32)
         positions = np.arange(cache.length, cache.length + len(ids), dtype=np.int32)
-        block = self._manner.block
-        group_R = positions // block if block else np.arange(len(ids)) >= len(new)
-        mask_RC = np.concatenate([np.ones((len(ids), cache.length), bool), group_R[:, None] >= group_R[None]], 1)
+        block, mask_RC = self._manner.block, None
+        if block != 1:
+            group_R = positions // block if block else np.arange(len(ids)) >= len(new)
+            mask_RC = np.concatenate([np.ones((len(ids), cache.length), bool), group_R[:, None] >= group_R[None]], 1)
         forward = self._runtime.forward(Rows(ids, positions, mask_RC=mask_RC, wanted=list(wanted)), cache)
         if new:
             cache.append(forward, range(len(new)))
