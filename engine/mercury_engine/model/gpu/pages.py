@@ -18,13 +18,16 @@ from mercury_kernels.attention import PAGE
 
 __all__ = ["PageCache", "PagePool", "PagedForward"]
 
-FIRST_PAGES = 256
+FIRST_BYTES = 1 << 30
+FIRST_PAGES = 32, 256
+"""At least, for passes that are measured at the start, and at most."""
 
 
 class PagePool:
     """`stored_L2SKE` grows by doubling, which moves it: `moves` counts how often."""
 
-    def __init__(self, config: ModelConfig, device: str, dtype: torch.dtype, pages: int = FIRST_PAGES) -> None:
+    def __init__(self, config: ModelConfig, device: str, dtype: torch.dtype, pages: int = 0) -> None:
+        pages = pages or first_pages(config, dtype)
         shape = (config.layers, 2, pages * PAGE, config.kv_heads, config.head_width)
         self.stored_L2SKE = torch.zeros(shape, device=device, dtype=dtype)
         self.moves = 0
@@ -66,6 +69,13 @@ class PagePool:
         self.stored_L2SKE[:, :, :slots] = old
         self._free[:0] = range(2 * slots // PAGE - 1, slots // PAGE - 1, -1)
         self.moves += 1
+
+
+def first_pages(config: ModelConfig, dtype: torch.dtype) -> int:
+    """A model with many key heads takes half a MB for a token."""
+    one = 2 * config.layers * PAGE * config.kv_heads * config.head_width * dtype.itemsize
+    fewest, most = FIRST_PAGES
+    return min(most, max(fewest, FIRST_BYTES // one))
 
 
 class PagedForward:

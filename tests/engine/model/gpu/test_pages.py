@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 pytest.importorskip("triton")
 
 from mercury_engine.model.config import TINY
-from mercury_engine.model.gpu.pages import PageCache, PagePool
+from mercury_engine.model.gpu.pages import PageCache, PagePool, first_pages
 from mercury_kernels.attention import PAGE
 
 
@@ -109,6 +110,12 @@ def test_a_cache_says_what_its_pool_takes_while_it_grows(pages, more):
     assert cache.bytes_for(pages * PAGE) == shared.page_bytes + taken
     shared.take(pages - 1)
     assert shared.stored_L2SKE.shape[2] // PAGE == {0: 4, 8: 8, 20: 16}[more]
+
+
+@pytest.mark.parametrize(("layers", "kv_heads", "pages"), [(12, 2, 256), (28, 4, 256), (32, 8, 128), (32, 32, 32)])
+def test_a_pool_of_a_large_model_begins_with_fewer_pages(layers, kv_heads, pages):
+    config = replace(TINY, layers=layers, kv_heads=kv_heads, head_width=128)
+    assert first_pages(config, torch.bfloat16) == pages
 
 
 def test_a_forward_belongs_to_the_cache_as_it_was():

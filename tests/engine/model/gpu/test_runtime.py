@@ -111,7 +111,7 @@ def check(context, count, canvas=0, config=TINY, **options):
     check_cached(cache, reference)
 
 
-@pytest.mark.parametrize("ways", [OURS, THEIRS])
+@pytest.mark.parametrize("ways", [OURS, THEIRS, Ways("torch", "triton"), Ways("triton", "torch")])
 @pytest.mark.parametrize(("context", "count", "canvas"), [(0, 3, 0), (63, 1, 8)])
 def test_a_pass_is_what_the_reference_computes(context, count, canvas, ways):
     check(context, count, canvas, ways=ways)
