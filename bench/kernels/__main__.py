@@ -1,5 +1,8 @@
-"""`python -m bench.kernels`."""
+"""`python -m bench.kernels`; asked to end, it says what it has measured."""
+
+import signal
 
 from bench.kernels.command import main
 
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 main()

@@ -10,7 +10,6 @@ the command fails. Without a GPU it prints the floors and what compiling for one
 import argparse
 import json
 import math
-import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -39,7 +38,6 @@ Figures = dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parsed(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     figures: Figures = {"machine": machine(), "torch": torch.__version__, "rows": ROWS, "context": CONTEXT}
     measure = on_gpu if torch.cuda.is_available() else without_gpu
     try:
