@@ -1,8 +1,6 @@
 """The commands for a day with a GPU, rehearsed without one."""
 
 import os
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.house import ROOT
+from tests.scripts import check_script
 
 SCRIPTS = ROOT / "kernels/gpu"
-LONGEST_COMMAND = 2000
 
 
 def call(script, **environment):
@@ -48,14 +46,4 @@ def test_the_day_brings_everything_home_even_if_a_part_fails(tmp_path, code):
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
 def test_each_fits_a_command_and_says_how_it_is_called(script):
-    text = script.read_text()
-    assert len(text) < LONGEST_COMMAND
-    assert re.match(rf"#!/bin/sh\n# .*\n#     sh kernels/gpu/{script.name}( .*)?\n", text)
-
-
-@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
-def test_shellcheck_finds_nothing(script):
-    if shutil.which("shellcheck") is None:
-        pytest.skip("shellcheck is not installed")
-    done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    check_script(script, "kernels/gpu")

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,11 +12,11 @@ import torch
 from safetensors.torch import load_file
 
 from mercury_engine.model.export import export
+from tests.scripts import check_script
 from tests.training.small import write_corpus
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "training/gpu"
-LONGEST_COMMAND = 2000
 
 
 def call(script, *arguments, place, **environment):
@@ -75,14 +74,4 @@ def test_the_commands_for_a_gpu_bring_a_model_home(tmp_path):
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
 def test_each_fits_a_command_and_says_how_it_is_called(script):
-    text = script.read_text()
-    assert len(text) < LONGEST_COMMAND
-    assert re.match(rf"#!/bin/sh\n# .*\n#     sh training/gpu/{script.name}( .*)?\nset -eu\n", text)
-
-
-@pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
-def test_shellcheck_finds_nothing(script):
-    if shutil.which("shellcheck") is None:
-        pytest.skip("shellcheck is not installed")
-    done = subprocess.run(["shellcheck", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    check_script(script, "training/gpu")
