@@ -22,9 +22,6 @@ Tiles = tuple[int, int, int, int]
 
 @triton.jit
 def _multiplied(
-    first,
-    second,
-    squares,
     x_ptr,
     norm_ptr,
     weight_ptr,
@@ -34,20 +31,24 @@ def _multiplied(
     is_row,
     is_out,
     inner,
-    NORM: tl.constexpr,
     PAIR: tl.constexpr,
+    ROW_TILE: tl.constexpr,
+    OUT_TILE: tl.constexpr,
     INNER_TILE: tl.constexpr,
     KIND: tl.constexpr,
 ):
-    """Adds to `first`, and for a pair to `second`, the products of rows with the weights of these outputs, and to
-    `squares` the squares of the inputs."""
+    """The products of rows with the weights of these outputs. A pair is of rows that are normed: with the sums of the
+    squares of their inputs."""
+    first = tl.zeros([ROW_TILE, OUT_TILE], tl.float32)
+    second = tl.zeros([ROW_TILE, OUT_TILE], tl.float32)
+    squares = tl.zeros([ROW_TILE], tl.float32)
     for start in range(0, inner, INNER_TILE):
         column = start + tl.arange(0, INNER_TILE)
         is_column = column < inner
         x = tl.load(
             x_ptr + row[:, None] * inner + column[None, :], mask=is_row[:, None] & is_column[None, :], other=0.0
         )
-        if NORM:
+        if PAIR:
             wide = x.to(tl.float32)
             squares += tl.sum(wide * wide, 1)
             x = wide * tl.load(norm_ptr + column, mask=is_column, other=0.0).to(tl.float32)[None, :]
@@ -96,24 +97,8 @@ def product_kernel(
     row = tl.program_id(0) * ROW_TILE + tl.arange(0, ROW_TILE)
     out = tl.program_id(1) * OUT_TILE + tl.arange(0, OUT_TILE)
     is_row, is_out = row < rows, out < outer
-    zero = tl.zeros([ROW_TILE, OUT_TILE], tl.float32)
     values, _, _ = _multiplied(
-        zero,
-        zero,
-        tl.zeros([ROW_TILE], tl.float32),
-        x_ptr,
-        x_ptr,
-        weight_ptr,
-        row,
-        out,
-        out,
-        is_row,
-        is_out,
-        inner,
-        False,
-        False,
-        INNER_TILE,
-        KIND,
+        x_ptr, x_ptr, weight_ptr, row, out, out, is_row, is_out, inner, False, ROW_TILE, OUT_TILE, INNER_TILE, KIND
     )
     ones = tl.full([ROW_TILE], 1.0, tl.float32)
     values = _finished(values, ones, scales_ptr, bias_ptr, out, is_out, INT8, BIAS)
@@ -148,28 +133,26 @@ def gated_kernel(
     row = tl.program_id(0) * ROW_TILE + tl.arange(0, ROW_TILE)
     out = tl.program_id(1) * OUT_TILE + tl.arange(0, OUT_TILE)
     is_row, is_out = row < rows, out < outer
-    zero = tl.zeros([ROW_TILE, OUT_TILE], tl.float32)
+    up_out = out + outer
     gate, up, squares = _multiplied(
-        zero,
-        zero,
-        tl.zeros([ROW_TILE], tl.float32),
         stream_ptr,
         norm_ptr,
         weight_ptr,
         row,
         out,
-        out + outer,
+        up_out,
         is_row,
         is_out,
         inner,
         True,
-        True,
+        ROW_TILE,
+        OUT_TILE,
         INNER_TILE,
         KIND,
     )
     length = tl.rsqrt(squares / inner + epsilon)
     gate = _finished(gate, length, scales_ptr, bias_ptr, out, is_out, INT8, BIAS)
-    up = _finished(up, length, scales_ptr, bias_ptr, out + outer, is_out, INT8, BIAS)
+    up = _finished(up, length, scales_ptr, bias_ptr, up_out, is_out, INT8, BIAS)
     value = gate / (1 + tl.exp(-gate)) * up
     tl.store(
         out_ptr + row[:, None] * outer + out[None, :],
@@ -216,11 +199,7 @@ def heads_kernel(
     dim = tl.arange(0, HALF_TILE)
     is_row, is_dim = row < rows, dim < HALF
     left_out, right_out = head * 2 * HALF + dim, head * 2 * HALF + HALF + dim
-    zero = tl.zeros([ROW_TILE, HALF_TILE], tl.float32)
     left, right, squares = _multiplied(
-        zero,
-        zero,
-        tl.zeros([ROW_TILE], tl.float32),
         stream_ptr,
         norm_ptr,
         weight_ptr,
@@ -231,7 +210,8 @@ def heads_kernel(
         is_dim,
         inner,
         True,
-        True,
+        ROW_TILE,
+        HALF_TILE,
         INNER_TILE,
         KIND,
     )
