@@ -257,12 +257,10 @@ def add_product(
     bias_F: Tensor | None = None,
     roles_2: Tensor | None = None,
     drafting_N: Tensor | None = None,
-    *,
-    chosen: Tiles | None = None,
 ) -> None:
     """Adds the product to the float32 stream in place, times the scalar of the row's role if there are any."""
     (rows, inner), outer = x_ND.shape, stream_NF.shape[1]
-    row_tile, out_tile, inner_tile, warps = chosen or tiles(rows, inner, outer)
+    row_tile, out_tile, inner_tile, warps = tiles(rows, inner, outer)
     product_kernel[(triton.cdiv(rows, row_tile), triton.cdiv(outer, out_tile))](
         x_ND,
         *weight,
@@ -291,12 +289,10 @@ def gated(
     weight: Weight,
     bias_F: Tensor | None,
     epsilon: float,
-    *,
-    chosen: Tiles | None = None,
 ) -> Tensor:
     """The first half of a feed-forward layer, in the precision of the norm's weight."""
     (rows, inner), outer = stream_ND.shape, weight[0].shape[0] // 2
-    row_tile, out_tile, inner_tile, warps = chosen or tiles(rows, inner, outer, pair=True)
+    row_tile, out_tile, inner_tile, warps = tiles(rows, inner, outer, pair=True)
     out_NF = torch.empty(rows, outer, dtype=norm_D.dtype, device=stream_ND.device)
     gated_kernel[(triton.cdiv(rows, row_tile), triton.cdiv(outer, out_tile))](
         stream_ND,
@@ -332,8 +328,6 @@ def project_heads(
     k_SKE: Tensor,
     v_SKE: Tensor,
     epsilon: float,
-    *,
-    chosen: Tiles | None = None,
 ) -> Tensor:
     """The rotated queries, NHE. Keys and values go to each row's slot of the cache, nowhere if that is -1.
 
@@ -344,7 +338,7 @@ def project_heads(
     outer = weight[0].shape[0]
     heads = outer // width - 2 * key_heads
     half_tile = max(16, triton.next_power_of_2(width // 2))
-    row_tile, _, inner_tile, warps = chosen or tiles(rows, inner, outer, pair=True)
+    row_tile, _, inner_tile, warps = tiles(rows, inner, outer, pair=True)
     q_NHE = torch.empty(rows, heads, width, dtype=norm_D.dtype, device=stream_ND.device)
     head_kernel_norms = head_norms or (None, None)
     heads_kernel[(triton.cdiv(rows, row_tile), heads + 2 * key_heads)](

@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["add_product", "attend", "gated", "project_heads", "visible"]
+from mercury_kernels.attention import PAGE
+from mercury_kernels.linear import Weight
 
-Weight = tuple[Tensor, Tensor | None]
+__all__ = ["add_product", "attend", "gated", "project_heads"]
 
 
 def add_product(
@@ -69,15 +70,13 @@ def attend(
     bits_BTW: Tensor,
     *,
     splits: int = 1,
-    page: int = 64,
 ) -> Tensor:
     """Torch's own attention over a copy of the pages, under a dense mask."""
     rows = q_BTHE.shape[1]
-    seen_BTC = visible(rows, pages_BP.shape[1] * page, lengths_B, counts_B, bits_BTW)
+    seen_BTC = visible(rows, pages_BP.shape[1] * PAGE, lengths_B, counts_B, bits_BTW)
     own_BC = torch.arange(seen_BTC.shape[2], device=q_BTHE.device) < (lengths_B + counts_B)[:, None]
     k_BKCE, v_BKCE = (
-        gathered(stored, pages_BP, page).masked_fill(~own_BC[..., None, None], 0).transpose(1, 2)
-        for stored in (k_SKE, v_SKE)
+        gathered(stored, pages_BP).masked_fill(~own_BC[..., None, None], 0).transpose(1, 2) for stored in (k_SKE, v_SKE)
     )
     mixed = functional.scaled_dot_product_attention(
         q_BTHE.transpose(1, 2), k_BKCE, v_BKCE, attn_mask=seen_BTC[:, None], enable_gqa=True
@@ -85,9 +84,9 @@ def attend(
     return torch.where(seen_BTC.any(2)[..., None, None], mixed.transpose(1, 2), 0)
 
 
-def gathered(stored_SKE: Tensor, pages_BP: Tensor, page: int) -> Tensor:
+def gathered(stored_SKE: Tensor, pages_BP: Tensor) -> Tensor:
     """The columns of each sequence side by side, BCKE."""
-    return stored_SKE.unflatten(0, (-1, page))[pages_BP.long()].flatten(1, 2)
+    return stored_SKE.unflatten(0, (-1, PAGE))[pages_BP.long()].flatten(1, 2)
 
 
 def visible(rows: int, columns: int, lengths_B: Tensor, counts_B: Tensor, bits_BTW: Tensor) -> Tensor:
