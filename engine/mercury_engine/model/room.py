@@ -23,6 +23,9 @@ time and memory stays bounded."""
 
 SHORTEST_CHUNK = 32
 
+TOKEN = 256
+"""Bytes of a token beside its keys and values: its text, its ids, and where it stood before."""
+
 LESS = "send less text (in an editor by a lower context.budget_tokens)"
 
 
@@ -31,9 +34,9 @@ def chunk_at(cached: int, chunk: int = CHUNK) -> int:
 
 
 def reading_bytes(runtime: Runtime, cache: Cache, tokens: int, *, at_once: bool = False) -> int:
-    """Keys and values of so many tokens, and the largest forward: a chunk, or all of them `at_once`."""
+    """So many tokens with their keys and values, and the largest forward: a chunk, or all of them `at_once`."""
     steps = [(tokens, tokens)] if at_once else [(chunk_at(at), at) for at in (min(tokens, SCORES // CHUNK), tokens)]
-    return cache.bytes_for(tokens) + max(runtime.pass_bytes(min(rows, at), at) for rows, at in steps)
+    return TOKEN * tokens + cache.bytes_for(tokens) + max(runtime.pass_bytes(min(rows, at), at) for rows, at in steps)
 
 
 class Room(Struct, frozen=True, eq=False):

@@ -12,7 +12,7 @@ from mercury_engine.families.family import family_named
 from mercury_engine.model.config import TINY
 from mercury_engine.model.network import create
 from mercury_engine.model.openvino_runtime import OpenvinoCache
-from mercury_engine.model.room import CHUNK, SCORES, SHORTEST_CHUNK, Room, chunk_at, reading_bytes, room_of
+from mercury_engine.model.room import CHUNK, SCORES, SHORTEST_CHUNK, TOKEN, Room, chunk_at, reading_bytes, room_of
 from mercury_engine.model.runtime import Resources, score_bytes
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.torch_runtime import TorchRuntime
@@ -41,7 +41,7 @@ def test_what_reading_takes_grows_with_the_text_and_only_at_once_with_its_square
     runtime, cache = scripted(), ScriptedCache()
     short, long = (reading_bytes(runtime, cache, tokens) for tokens in (16_384, 131_072))
     assert short < long < 8.1 * short
-    assert long == 131_072_000 + score_bytes(LONG, 1, max(SCORES, SHORTEST_CHUNK * 131_072))
+    assert long == 131_072 * (1000 + TOKEN) + score_bytes(LONG, 1, max(SCORES, SHORTEST_CHUNK * 131_072))
     assert reading_bytes(runtime, cache, 16_384, at_once=True) > 50 * short
 
 
@@ -73,7 +73,7 @@ def test_what_is_cached_already_takes_nothing_that_is_free():
     [
         (
             {"memory": 90 * MIB, "weights": 5 * MIB},
-            "engine.memory_mb leaves 90 MiB, enough for # tokens: raise it to 338",
+            "engine.memory_mb leaves 90 MiB, enough for # tokens: raise it to 370",
         ),
         (
             {"memory": 900 * MIB, "free": lambda: 40 * MIB},
@@ -85,7 +85,7 @@ def test_a_refusal_says_what_it_takes_what_there_is_and_what_to_do(room, told):
     with pytest.raises(TooLongError) as refused:
         Room(scripted(), "tiny", **room).allow(131_000, 64, ScriptedCache(), remedy="wait")
     assert re.sub(r"for \d+", "for #", str(refused.value)) == (
-        f"tiny: 131000 tokens and an answer take 333 MiB beside the weights, and {told}, wait, send less text (in an "
+        f"tiny: 131000 tokens and an answer take 365 MiB beside the weights, and {told}, wait, send less text (in an "
         "editor by a lower context.budget_tokens), or choose a smaller model"
     )
 

@@ -23,7 +23,7 @@ from mercury_engine.model.gpu.step import ATTENTIONS, PRODUCTS, Ways
 from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE
 from mercury_engine.model.gpu.weights import prepared
 from mercury_engine.model.quantize import quantize
-from mercury_engine.model.room import Room
+from mercury_engine.model.room import Room, reading_bytes
 from mercury_engine.model.runtime import Pass, Runtime
 from mercury_engine.model.torch_runtime import of_weights
 from mercury_engine.tokens.hints import HINTS
@@ -338,7 +338,7 @@ def test_a_text_for_which_the_gpu_has_no_memory_is_refused():
     """Its kernels keep no scores, so that only pages of the pool, and rows, take memory."""
     runtime, _ = pair()
     cache = runtime.cache()
-    room = Room(runtime, "tiny", free=lambda: cache.bytes_for(500) + runtime.pass_bytes(256, 256))
+    room = Room(runtime, "tiny", free=lambda: reading_bytes(runtime, cache, 400))
     assert room.allow(200, 100, cache) == 100
     with pytest.raises(TooLongError, match=r"tiny: 400 tokens and an answer take .* MiB are free on (cpu|cuda)"):
         Room(runtime, "tiny", free=lambda: 1000).allow(400, 9, cache)
