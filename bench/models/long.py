@@ -38,8 +38,8 @@ __all__ = ["main"]
 
 LENGTHS = (1024, 4096, 16_384, 65_536, 131_072)
 CONTEXT = 131_072
-AROUND = 80
-"""Tokens of the template, of the dialect and of the answer's canvas, more or less."""
+AROUND = {"chat": 80, "code": 1200}
+"""Tokens of the template or dialect, and those that are left for an answer, more or less: longer code is cut."""
 
 YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": CONTEXT // 4}
 """As the documentation of Qwen 2.5 writes it for texts of 131,072 tokens."""
@@ -106,9 +106,10 @@ def measured(model: Path, kind: str, length: int, memory: int) -> dict[str, Any]
         asyncio.run(completion(address, code(200)))
         before, spent = resident_mb(pid) or 0.0, processor_seconds(pid) or 0.0
         Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
-        found["seconds"] = asyncio.run(KINDS[kind](address, code(length - AROUND)))
+        text = code(min(length, CONTEXT - AROUND[kind]))
+        found["seconds"] = asyncio.run(KINDS[kind](address, text))
         found["processor"] = (processor_seconds(pid) or 0.0) - spent
-        found["again"] = asyncio.run(KINDS[kind](address, code(length - AROUND) + LINE))
+        found["again"] = asyncio.run(KINDS[kind](address, text + LINE))
         found["again_processor"] = (processor_seconds(pid) or 0.0) - spent - found["processor"]
         found["peak"] = peak_mib(pid) - before
     print(
@@ -120,7 +121,7 @@ def measured(model: Path, kind: str, length: int, memory: int) -> dict[str, Any]
 async def meanwhile(address: Address, pid: int, length: int, seconds: float) -> dict[str, float]:
     """What 20 small requests take while a long one is read, and what the engine still does once its client has left."""
     alone = [await completion(address, code(300 + number)) for number in range(OTHERS)]
-    reading = asyncio.create_task(chat(address, code(length - AROUND)))
+    reading = asyncio.create_task(chat(address, code(length - AROUND["chat"])))
     await asyncio.sleep(seconds / 4)
     asked = [asyncio.create_task(completion(address, code(400 + number))) for number in range(OTHERS)]
     beside = await asyncio.gather(*asked)
