@@ -89,9 +89,8 @@ class Tokenizer(Spelling):
         if not head:
             return [], ""
         encoding = self._rust.encode(valid(head), add_special_tokens=False)
-        stable = [
-            token for token, word in zip(encoding.ids, encoding.word_ids, strict=True) if word != encoding.word_ids[-1]
-        ]
+        words = encoding.word_ids
+        stable = [token for token, word in zip(encoding.ids, words, strict=True) if word != words[-1]]
         last = self.decode_bytes(encoding.ids[len(stable) :]).decode()
         settled = len(last) - 1 if last.isspace() else _overlong(last)
         return stable + self.encode(last[:settled]), last[settled:]
@@ -106,10 +105,7 @@ class Tokenizer(Spelling):
 
 def _overlong(part: str) -> int:
     """How many leading characters to drop so that the rest fits into `MAXIMUM_PART` bytes."""
-    dropped = 0
-    while len(part[dropped:].encode()) > MAXIMUM_PART:
-        dropped += 1
-    return dropped
+    return len(part) - len(part.encode()[-MAXIMUM_PART:].decode(errors="ignore"))
 
 
 def _parse(data: bytes, source: str) -> tokenizers.Tokenizer:

@@ -83,6 +83,13 @@ def test_a_long_word_gives_up_its_beginning():
     check_part("é" * 17, "é", "é" * 16)
 
 
+@pytest.mark.parametrize("line", ["x" * 100_000, "(" * 100_000, "é" * 50_000])
+def test_a_huge_line_keeps_nobody_waiting(line):
+    """Steps that grow with the square of its length would take minutes."""
+    stable, part = TOKENIZER.split_part(line)
+    assert TOKENIZER.decode(stable) + part == line
+
+
 heads = st.text(alphabet="ab1_.( \t'sé日\"=", max_size=30)
 
 
