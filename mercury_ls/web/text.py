@@ -19,6 +19,8 @@ APART_SECONDS = 10.0
 MOST_LINES = 1 << 16
 LONGEST_TEXT = 1 << 18
 """Characters."""
+MOST_OTHERS = 64
+"""Other files: the last ones, which clients used last."""
 LONGEST_PATH = 1000
 """Characters: names of files may not be longer than 255 bytes, and paths not than 4096."""
 
@@ -46,8 +48,9 @@ def near(text: Text) -> Text:
 
 def bounded(text: Text) -> Text:
     """With no more of other files than is worth reading, and no path that no system has: strangers choose both."""
-    sizes = accumulate(len(each.text) for each in text.others)
-    others = [each for each, size in zip(text.others, sizes, strict=True) if size <= LONGEST_TEXT]
+    others = text.others[-MOST_OTHERS:]
+    sizes = accumulate(len(each.text) for each in others)
+    others = [each for each, size in zip(others, sizes, strict=True) if size <= LONGEST_TEXT]
     return replace(
         text,
         path=usable(text.path),

@@ -1,7 +1,7 @@
 import pytest
 
 from mercury_engine.api import Edit, Snippet
-from mercury_ls.web.text import LONGEST_TEXT, Text, bounded, language_of, near, recorded
+from mercury_ls.web.text import LONGEST_TEXT, MOST_OTHERS, Text, bounded, language_of, near, recorded
 
 NOW = "import os\n\n\ndef total(items):\n    return sum(items)\n"
 
@@ -76,6 +76,8 @@ def test_no_path_is_one_that_no_system_has():
 def test_no_more_is_read_of_other_files_than_is_worth_it():
     others = (Snippet("a.py", "a"), Snippet("b.py", "b" * LONGEST_TEXT), Snippet("c.py", "c"))
     assert bounded(Text("x.py", "", 0, others=others)).others == others[:1]
+    many = tuple(Snippet(f"{n}.py", "") for n in range(MOST_OTHERS + 1))
+    assert bounded(Text("x.py", "", 0, others=many)).others == many[1:]
 
 
 @pytest.mark.parametrize("line", ["x = 1\n", "x" * 100])
