@@ -187,7 +187,7 @@ def roofline(kernels: Sequence[Figures], limits: Limits) -> plot.Lines:
 
 
 def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) -> None:
-    """A model's passes by the ways chosen here, timed only if they compute what torch's do."""
+    """A model's passes by the backends chosen here, timed only if they compute what torch's do."""
     from bench.kernels.passes import (
         MODELS,
         TOLERANCE,
@@ -203,7 +203,7 @@ def whole_passes(options: argparse.Namespace, limits: Limits, found: Figures) ->
 
     name, config = found["name"], MODELS[found["name"]]
     runtime = GpuRuntime(random_network(config, "cuda"))
-    found |= {"ways": runtime.name, "tolerance": TOLERANCE, "floor_us": floor_us(limits, config)}
+    found |= {"backends": runtime.name, "tolerance": TOLERANCE, "floor_us": floor_us(limits, config)}
     found["error"] = error = difference(runtime, CONTEXT)
     print(f"{name} by {runtime.name}, {error:.1e} from what torch computes")
     if is_wrong(found):

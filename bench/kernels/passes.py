@@ -17,7 +17,7 @@ from mercury_engine.engine import Resources, open_engine
 from mercury_engine.model.config import QUICKSILVER, ModelConfig
 from mercury_engine.model.gpu.pages import PageCache
 from mercury_engine.model.gpu.runtime import GpuRuntime
-from mercury_engine.model.gpu.step import Ways
+from mercury_engine.model.gpu.step import Backends
 from mercury_engine.model.gpu.weights import Layer, Network
 from mercury_engine.model.network import rotations
 from mercury_engine.model.runtime import Pass
@@ -136,7 +136,7 @@ def pass_us(runtime: GpuRuntime, rows: int, columns: int) -> float:
 def difference(runtime: GpuRuntime, columns: int) -> float:
     """How far the logits of a typed token and a canvas are from those that torch computes."""
     permitted, found = np.ones(runtime.config.vocabulary, bool), []
-    for one in (runtime, GpuRuntime(runtime.network, device=runtime.device, ways=Ways("torch", "torch"))):
+    for one in (runtime, GpuRuntime(runtime.network, device=runtime.device, backends=Backends("torch", "torch"))):
         cache = filled(one, columns)
         forward = one.forward(drafting(cache, permitted).rows, cache)
         found.append(np.asarray(forward.logits_WV, np.float64))

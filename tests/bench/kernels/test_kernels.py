@@ -16,7 +16,7 @@ from bench.kernels.command import TOLERANCE, error_of, roofline, table
 from bench.kernels.passes import cost, difference, random_network
 from mercury_engine.model.config import BOOTSTRAP, TINY
 from mercury_engine.model.gpu.runtime import GpuRuntime
-from mercury_engine.model.gpu.step import PRODUCTS, Ways
+from mercury_engine.model.gpu.step import PRODUCTS, Backends
 from mercury_engine.tokens.hints import HINTS
 from mercury_kernels.compiled import SHAPES, Shape
 
@@ -122,7 +122,7 @@ def test_without_a_gpu_only_floors_are_said(capsys, monkeypatch):
 
 
 def runtime_of(network, **options):
-    return GpuRuntime(network, **{"device": DEVICE, "ways": Ways("torch", "torch"), "batch": 2} | options)
+    return GpuRuntime(network, **{"device": DEVICE, "backends": Backends("torch", "torch"), "batch": 2} | options)
 
 
 def test_passes_are_compared_with_those_of_torch(monkeypatch):
@@ -130,12 +130,12 @@ def test_passes_are_compared_with_those_of_torch(monkeypatch):
     network = random_network(MODEL, DEVICE, torch.float32)
     assert difference(runtime_of(network), 10) == 0
     monkeypatch.setitem(PRODUCTS, "triton", PRODUCTS["torch"]._replace(add_product=lambda *given: None))
-    assert difference(runtime_of(network, ways=Ways("triton", "torch")), 10) > passes.TOLERANCE
+    assert difference(runtime_of(network, backends=Backends("triton", "torch")), 10) > passes.TOLERANCE
 
 
 @pytest.fixture
 def measured(monkeypatch, capsys):
-    """The whole command as on a GPU, with a tiny model, torch's ways and clocks that stand still."""
+    """The whole command as on a GPU, with a tiny model, torch as the backend and clocks that stand still."""
 
     def measure(wrong=0.0):
         given = {

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from mercury_engine.model.batches import PRECISIONS, groups
+from mercury_engine.model.gpu.backends import CHUNK, KEYSTROKE, chosen_backends
 from mercury_engine.model.gpu.inputs import Bucket, Inputs, bucket_for, fill, layout
 from mercury_engine.model.gpu.pages import PageCache, PagedForward, PagePool
-from mercury_engine.model.gpu.step import Ways, step
-from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE, chosen_ways
+from mercury_engine.model.gpu.step import Backends, step
 from mercury_engine.model.gpu.weights import Network
 from mercury_engine.model.runtime import FLOAT, Choices, Pass, Predictions, Rows
 from mercury_kernels import head
@@ -81,7 +81,7 @@ class _Prepared(NamedTuple):
 class GpuRuntime:
     """A network on one GPU.
 
-    A forward can be appended until the next one on its cache. The ways are measured at the start unless they are given.
+    A forward can be appended until the next one on its cache. Backends are measured at the start unless they are given.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GpuRuntime:
         *,
         device: str = "cuda",
         batch: int = BATCH,
-        ways: Ways | None = None,
+        backends: Backends | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         dtype = network.head.norm_D.dtype
@@ -109,14 +109,14 @@ class GpuRuntime:
         if device.startswith("cuda"):
             self._stream = torch.cuda.Stream()
             self._processors = torch.cuda.get_device_properties(device).multi_processor_count
-        self.ways = dict.fromkeys((KEYSTROKE, CHUNK), ways or Ways())
-        if ways is None:
-            self.ways = chosen_ways(self._timed, clock)
+        self.backends = dict.fromkeys((KEYSTROKE, CHUNK), backends or Backends())
+        if backends is None:
+            self.backends = chosen_backends(self._timed, clock)
 
     @property
     def name(self) -> str:
-        """The ways in which short passes are computed, and long ones if those differ."""
-        named = [f"{ways.products} products, {ways.attention} attention" for ways in self.ways.values()]
+        """The backends of short passes, and of long ones if those differ."""
+        named = [f"{each.products} products, {each.attention} attention" for each in self.backends.values()]
         return "; ".join(dict.fromkeys(named))
 
     def cache(self) -> PageCache:
@@ -194,7 +194,7 @@ class GpuRuntime:
         return self._memory
 
     def _made(
-        self, bucket: Bucket, choosing: bool, ways: Ways | None = None, *, memory: tuple[int, int] | None = None
+        self, bucket: Bucket, choosing: bool, backends: Backends | None = None, *, memory: tuple[int, int] | None = None
     ) -> _Prepared:
         """Memory for the inputs of a bucket on both sides, and a graph that copies them, computes, and copies back."""
         places, size = layout(bucket, self.config)
@@ -210,7 +210,7 @@ class GpuRuntime:
         inputs = Inputs(**{name: part(device, name) for name in places})
         fill(parts, (), (), self.config)
         allowed = self._allowed[1] if choosing else None
-        ways = ways or self.ways[KEYSTROKE if bucket.rows * bucket.batch < CHUNK else CHUNK]
+        backends = backends or self.backends[KEYSTROKE if bucket.rows * bucket.batch < CHUNK else CHUNK]
         group = self.config.heads // self.config.kv_heads
         tiles = -(-bucket.rows * group // row_tile(bucket.rows * group))
         splits = splits_for(bucket.batch * tiles * self.config.kv_heads, bucket.pages * PAGE, self._processors)
@@ -220,7 +220,7 @@ class GpuRuntime:
         def once() -> Tensor:
             if on_gpu:
                 device.copy_(host, non_blocking=True)
-            wanted_WD, figures = step(self.network, inputs, self._pool.stored_L2SKE, allowed, ways, splits)
+            wanted_WD, figures = step(self.network, inputs, self._pool.stored_L2SKE, allowed, backends, splits)
             if figures is not None:
                 arrived.copy_(figures, non_blocking=True)
             return wanted_WD
@@ -241,11 +241,11 @@ class GpuRuntime:
         return self._trial(rows, columns, wanted=rows).start
 
     @torch.inference_mode()
-    def _trial(self, rows: int, columns: int, ways: Ways | None = None, *, wanted: int = 0) -> _Prepared:
+    def _trial(self, rows: int, columns: int, backends: Backends | None = None, *, wanted: int = 0) -> _Prepared:
         if wanted:
             self._permit(np.ones(self.config.vocabulary, bool))
         bucket = bucket_for(1, rows, wanted, columns + rows)
-        made = self._made(bucket, bool(wanted), ways)
+        made = self._made(bucket, bool(wanted), backends)
         made.parts["lengths_B"][0], made.parts["counts_B"][0] = columns, rows
         made.parts["pages_BP"][0] = np.arange(bucket.pages)
         made.parts["wanted_W"][:wanted] = np.arange(wanted)
@@ -253,9 +253,9 @@ class GpuRuntime:
         return made
 
     @torch.inference_mode()
-    def _timed(self, ways: Ways, rows: int, clock: Callable[[], float]) -> float:
+    def _timed(self, backends: Backends, rows: int, clock: Callable[[], float]) -> float:
         """The seconds of a pass of so many rows on a filled context, the fastest of a few."""
-        made = self._trial(rows, min(1024, self.config.context // 2), ways)
+        made = self._trial(rows, min(1024, self.config.context // 2), backends)
         times = []
         for _ in range(5):
             started = clock()

@@ -13,11 +13,11 @@ from mercury_engine.model.gpu.inputs import Inputs
 from mercury_engine.model.gpu.weights import Network
 from mercury_kernels import attention, head, linear, plain
 
-__all__ = ["ATTENTIONS", "PRODUCTS", "Ways", "step"]
+__all__ = ["ATTENTIONS", "PRODUCTS", "Backends", "step"]
 
 
 class _Products(NamedTuple):
-    """Ways to compute what stands between two attentions."""
+    """What computes that which stands between two attentions."""
 
     project_heads: Callable[..., Tensor]
     add_product: Callable[..., None]
@@ -31,8 +31,8 @@ PRODUCTS = {
 ATTENTIONS: dict[str, Callable[..., Tensor]] = {"triton": attention.attend, "torch": plain.attend}
 
 
-class Ways(NamedTuple):
-    """The names of the ways taken."""
+class Backends(NamedTuple):
+    """The names of those in use."""
 
     products: str = "triton"
     attention: str = "triton"
@@ -43,11 +43,11 @@ def step(
     inputs: Inputs,
     stored_L2SKE: Tensor,
     allowed_U: Tensor | None,
-    ways: Ways,
+    backends: Backends,
     splits: int,
 ) -> tuple[Tensor, Tensor | None]:
     """The stream of the wanted rows, and with `allowed_U` the choices behind them; keys and values go to the cache."""
-    products, attend, epsilon = PRODUCTS[ways.products], ATTENTIONS[ways.attention], network.config.norm_epsilon
+    products, attend, epsilon = PRODUCTS[backends.products], ATTENTIONS[backends.attention], network.config.norm_epsilon
     drafting = inputs.drafting_N
     gathered = network.table.index_select(0, inputs.gathered_NJ.flatten())
     stream_ND = gathered.unflatten(0, inputs.gathered_NJ.shape).sum(1, dtype=torch.float32)

@@ -7,7 +7,7 @@ import torch
 pytest.importorskip("triton")
 
 from mercury_engine.model.gpu.runtime import GpuRuntime
-from mercury_engine.model.gpu.step import Ways
+from mercury_engine.model.gpu.step import Backends
 from mercury_engine.model.gpu.weights import prepared
 from tests.engine.tiny import engine, final, random_runtime, request
 
@@ -19,7 +19,7 @@ pytestmark = [
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-WAYS = Ways("triton", "triton") if DEVICE == "cuda" else Ways("torch", "torch")
+BACKENDS = Backends("triton", "triton") if DEVICE == "cuda" else Backends("torch", "torch")
 """Torch computes the layers where the interpreter would take long; our kernel chooses."""
 
 
@@ -27,7 +27,7 @@ def engines(batch=1):
     reference = random_runtime()
     weights = {name: weight.numpy() for name, weight in reference.model.state_dict().items()}
     network = prepared(reference.config, weights, device=DEVICE, dtype=torch.float32)
-    return engine(GpuRuntime(network, device=DEVICE, ways=WAYS, batch=batch)), engine(reference)
+    return engine(GpuRuntime(network, device=DEVICE, backends=BACKENDS, batch=batch)), engine(reference)
 
 
 def check(ours, theirs):

@@ -17,10 +17,10 @@ from mercury_engine.model.config import BOOTSTRAP, QUICKSILVER
 from mercury_engine.model.config import TINY as WIDER
 from mercury_engine.model.export import shapes
 from mercury_engine.model.gpu import runtime as module
+from mercury_engine.model.gpu.backends import CHUNK, KEYSTROKE
 from mercury_engine.model.gpu.inputs import Bucket
 from mercury_engine.model.gpu.runtime import GpuRuntime
-from mercury_engine.model.gpu.step import ATTENTIONS, PRODUCTS, Ways
-from mercury_engine.model.gpu.ways import CHUNK, KEYSTROKE
+from mercury_engine.model.gpu.step import ATTENTIONS, PRODUCTS, Backends
 from mercury_engine.model.gpu.weights import prepared
 from mercury_engine.model.quantize import quantize
 from mercury_engine.model.room import Room, reading_bytes
@@ -38,7 +38,7 @@ pytestmark = [
 
 TINY = replace(WIDER, width=32, heads=2, kv_heads=1, feed_forward=40, vocabulary=400)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-OURS, THEIRS = Ways(), Ways("torch", "torch")
+OURS, THEIRS = Backends(), Backends("torch", "torch")
 
 
 def weights(config, *, int8=False, scale=0.1):
@@ -54,10 +54,10 @@ def weights(config, *, int8=False, scale=0.1):
     return found
 
 
-def pair(config=TINY, *, ways=OURS, int8=False, batch=4):
+def pair(config=TINY, *, backends=OURS, int8=False, batch=4):
     given = weights(config, int8=int8)
     network = prepared(config, given, device=DEVICE, dtype=torch.float32)
-    ours = GpuRuntime(network, device=DEVICE, ways=ways, batch=batch)
+    ours = GpuRuntime(network, device=DEVICE, backends=backends, batch=batch)
     return ours, reference_of(config, given)
 
 
@@ -111,15 +111,15 @@ def check(context, count, canvas=0, config=TINY, **options):
     check_cached(cache, reference)
 
 
-@pytest.mark.parametrize("ways", [OURS, THEIRS, Ways("torch", "triton"), Ways("triton", "torch")])
+@pytest.mark.parametrize("backends", [OURS, THEIRS, Backends("torch", "triton"), Backends("triton", "torch")])
 @pytest.mark.parametrize(("context", "count", "canvas"), [(0, 3, 0), (63, 1, 8)])
-def test_a_pass_is_what_the_reference_computes(context, count, canvas, ways):
-    check(context, count, canvas, ways=ways)
+def test_a_pass_is_what_the_reference_computes(context, count, canvas, backends):
+    check(context, count, canvas, backends=backends)
 
 
-@pytest.mark.parametrize("ways", [OURS, THEIRS])
-def test_int8_weights_stay_int8(ways):
-    check(2, 1, 8, int8=True, ways=ways)
+@pytest.mark.parametrize("backends", [OURS, THEIRS])
+def test_int8_weights_stay_int8(backends):
+    check(2, 1, 8, int8=True, backends=backends)
     runtime, _ = pair(int8=True)
     assert runtime.network.layers[0].heads[0].dtype == torch.int8
 
@@ -132,9 +132,9 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("changed", OTHERS.values(), ids=OTHERS)
-@pytest.mark.parametrize("ways", [OURS, THEIRS])
-def test_other_architectures(changed, ways):
-    check(2, 1, 8, config=replace(TINY, **changed), ways=ways)
+@pytest.mark.parametrize("backends", [OURS, THEIRS])
+def test_other_architectures(changed, backends):
+    check(2, 1, 8, config=replace(TINY, **changed), backends=backends)
 
 
 @functools.cache
@@ -147,11 +147,11 @@ def shipped(config, int8):
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="the interpreter computes wrongly in bfloat16")
 @pytest.mark.parametrize(("config", "int8"), [(BOOTSTRAP, True), (QUICKSILVER, False)])
-@pytest.mark.parametrize("ways", [None, *(Ways(*names) for names in product(PRODUCTS, ATTENTIONS))])
-def test_models_of_real_sizes_in_bfloat16(config, int8, ways):
-    """As an engine opens them, `None` with the ways that are fastest here, before and after the pool has moved."""
+@pytest.mark.parametrize("backends", [None, *(Backends(*names) for names in product(PRODUCTS, ATTENTIONS))])
+def test_models_of_real_sizes_in_bfloat16(config, int8, backends):
+    """As an engine opens them, `None` with the backends that are fastest here, before and after the pool has moved."""
     given, rows, expected = shipped(config, int8)
-    ours = GpuRuntime(prepared(config, given, device=DEVICE, dtype=torch.bfloat16), device=DEVICE, ways=ways)
+    ours = GpuRuntime(prepared(config, given, device=DEVICE, dtype=torch.bfloat16), device=DEVICE, backends=backends)
     cache = read(ours, 300)
     for grown in (False, False, True):
         if grown:
@@ -260,13 +260,13 @@ def test_the_ways_are_measured_at_the_start(monkeypatch):
         assert timed(THEIRS, 3, clock) == 3
         return {KEYSTROKE: THEIRS, CHUNK: OURS}
 
-    monkeypatch.setattr(module, "chosen_ways", measured)
+    monkeypatch.setattr(module, "chosen_backends", measured)
     runtime = GpuRuntime(network, device=DEVICE, clock=lambda: next(ticks))
     assert runtime.name == "torch products, torch attention; triton products, triton attention"
 
 
 def test_a_pass_can_be_started_to_be_measured():
-    runtime, _ = pair(ways=THEIRS)
+    runtime, _ = pair(backends=THEIRS)
     assert runtime.prepare(3, 5)().shape == (8, TINY.width)
 
 
@@ -280,7 +280,7 @@ def test_graphs_share_memory_as_long_as_one_of_them_lives(monkeypatch):
     class Graph:
         pass
 
-    def made(bucket, choosing, ways=None, *, memory):
+    def made(bucket, choosing, backends=None, *, memory):
         own = Graph()
         if memory in alive:
             assert len(alive[memory]), "no graph of this memory is left"
