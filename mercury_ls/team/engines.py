@@ -221,6 +221,7 @@ def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:
         autoscaling_config=scaled(replicas),
         request_router_config=RequestRouterConfig(request_router_class=ConsistentHashRouter),
     )
+    serve.start(http_options={"location": "NoServer"})
     engines = deployment.bind(settings, is_local=not config.cluster, generation=time.time_ns())
     target = serve.RunTarget(engines, name=NAME, route_prefix=None)
     return serve.run_many([target], wait_for_applications_running=False)[0]
