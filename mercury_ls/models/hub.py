@@ -5,7 +5,6 @@ A download that was interrupted is resumed. The hub's own library downloads a fi
 
 import errno
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,11 +58,11 @@ class Repository(Struct, frozen=True):
 def library() -> Any:
     """Imported by the commands that download, and nothing else. It reads its variables (HF_HOME, HF_TOKEN,
     HF_ENDPOINT, HF_HUB_OFFLINE) when it is imported."""
-    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     import huggingface_hub.constants
     import huggingface_hub.errors
     import huggingface_hub.utils
 
+    huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
     return huggingface_hub
 
 
