@@ -16,7 +16,7 @@ from torch import Tensor
 from mercury_engine.model.config import ModelConfig
 from mercury_kernels.attention import PAGE
 
-__all__ = ["PageCache", "PagePool", "PagedForward"]
+__all__ = ["PageCache", "PagePool", "PagedForward", "first_pages"]
 
 FIRST_BYTES = 1 << 30
 FIRST_PAGES = 32, 256
