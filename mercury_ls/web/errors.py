@@ -57,4 +57,4 @@ def refusal_of(error: Exception) -> ApiError:
     found = FIELD.search(said)
     where = found[1] if found else ""
     message = f"{where}: {FIELD.sub('', said)}" if where else FIELD.sub("", said)
-    return ApiError(400, f"the body does not fit: {message}", where or None, "invalid_body")
+    return ApiError(400, f"invalid body: {message}; /openapi.json describes every field", where or None, "invalid_body")

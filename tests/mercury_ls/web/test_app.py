@@ -48,9 +48,16 @@ async def test_who_may_ask(asking, headers, status, code):
         assert answer.json()["error"]["code"] == code
 
 
-async def test_a_body_that_is_not_there_is_told_in_plain_words(asking):
-    answer = await asking.post("/v1/completions", content=b"")
-    assert answer.json()["error"]["message"] == "the body does not fit: it is empty, or JSON that ends too early"
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"", "it is empty, or JSON that ends too early"),
+        (b'{"prompt": "", "reasoning_effort": "extreme"}', "reasoning_effort: Invalid enum value 'extreme'"),
+    ],
+)
+async def test_a_body_that_is_refused_is_told_in_plain_words_and_where_all_is_described(asking, body, said):
+    answer = await asking.post("/v1/completions", content=body)
+    assert answer.json()["error"]["message"] == f"invalid body: {said}; /openapi.json describes every field"
 
 
 async def test_a_path_that_does_not_exist_names_all_that_do(asking):
