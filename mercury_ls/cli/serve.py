@@ -39,7 +39,7 @@ def serve(options: argparse.Namespace) -> int:
     except (local.PlacementError, WireError, OSError) as error:
         return failed(options, error)
 
-    if options.new_token:
+    if options.new_token is not None:
         return print_new_token(options.new_token)
     if wrong := misplaced(options):
         raise UsageError(wrong)
@@ -121,7 +121,7 @@ def misplaced(options: argparse.Namespace) -> str:
         return "--certificate, --key, --host-name, --without-token and --project belong to --http: add --http HOST:PORT"
     for project in options.project or []:
         if not Path(project).is_dir():
-            return f"--project {project} is no folder: name the folder of a project"
+            return f"--project {project} is not a folder: name the folder of a project"
     if options.team and options.http:
         return "--team FILE says where to listen: leave --http out"
     if options.key and not options.certificate:

@@ -80,7 +80,7 @@ def lacking(replicas: Replicas, there: Mapping[str, float]) -> str:
 
 
 def misnamed(name: str) -> str:
-    return "" if NAME.fullmatch(name) else f"{name[:80]!r} is no name: use letters, digits and . _ @ + -"
+    return "" if NAME.fullmatch(name) else f"{name[:80]!r} is not a valid name: use letters, digits and . _ @ + -"
 
 
 ADD = "`mercury-ls serve --new-token NAME` makes one"

@@ -4,7 +4,8 @@ import re
 import pytest
 
 from mercury_ls.cli.given import UsageError
-from mercury_ls.cli.serve import greeting, print_new_token
+from mercury_ls.cli.parser import parser
+from mercury_ls.cli.serve import greeting, print_new_token, serve
 from mercury_ls.link.local import token_file
 from mercury_ls.serve.daemon import Options
 
@@ -47,5 +48,6 @@ def test_what_to_paste_into_other_programs(options, said, tmp_path, monkeypatch)
 def test_a_token_is_made_for_a_name_that_the_file_may_have(capsys):
     assert print_new_token("ada") == 0
     assert "  ada: " in capsys.readouterr().out
-    with pytest.raises(UsageError, match="'a: b' is no name"):
-        print_new_token("a: b")
+    for name in ("a: b", ""):
+        with pytest.raises(UsageError, match=f"'{name}' is not a valid name"):
+            serve(parser().parse_args(["serve", "--new-token", name]))

@@ -25,7 +25,7 @@ def test_what_is_not_written_has_a_default(tmp_path):
     [
         ("users: {}", "users is empty.*--new-token"),
         ("users: {ada: secret}", "users.ada is not the SHA-256 of a token.*--new-token"),
-        (f"users: {{'../ada': a{DIGEST[1:]}}}", "'../ada' is no name"),
+        (f"users: {{'../ada': a{DIGEST[1:]}}}", "'../ada' is not a valid name"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 3}}", "replicas.most is 1, less than least, 3"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 0}}", "replicas.least"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplica: 3", "`replica`"),
