@@ -118,7 +118,7 @@ class Place:
             except LOST as error:
                 self.status = Status("loading", f"no engine answers: {first_line(error)}")
             if (self.status.state, self.status.detail) != (before.state, before.detail):
-                log.warning("engines: %s %s", self.status.state, self.status.detail)
+                log.warning("engines: %s", ": ".join(filter(None, (self.status.state, self.status.detail))))
             await asyncio.sleep(STATUS_SECONDS)
 
 
