@@ -229,7 +229,7 @@ def is_address(name: str) -> bool:
 def check_origin(origin: str, origins: tuple[str, ...]) -> None:
     if origin and origin not in origins:
         raise RefusedError(
-            403, f"the request comes from a web page at {origin[:200]!r}", "use a program: web pages are not served"
+            403, f"the request comes from a web page at {origin[:200]!r}", "only programs and the playground may ask"
         )
 
 
