@@ -5,7 +5,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, Literal
 
 import msgspec
@@ -185,7 +185,8 @@ class ReplicatedEngine:
             except RayTaskError as error:
                 raise EngineUnavailable(f"the engine failed: {first_line(error)}") from error
             finally:
-                answers.cancel()
+                with suppress(*LOST):
+                    answers.cancel()
             await asyncio.sleep(BETWEEN_TRIES_SECONDS)
         raise EngineUnavailable(f"{TRIES} engines were lost, one after the other: {first_line(lost)}")
 
