@@ -12,7 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mercury_engine.api import EngineError
 from mercury_ls.serve import daemon
+from mercury_ls.settings.models import resolve
 from mercury_ls.settings.schema import Settings
 from mercury_ls.team.config import TeamConfig, TeamError, read_config
 from mercury_ls.wording import counted
@@ -35,13 +37,14 @@ def run(path: Path, settings: Settings) -> int:
             http=config.listen, certificate=config.certificate, key=config.key, hosts=config.hosts
         )
         daemon.check_certificate(listening)
+        of_team(settings, config)
         prepare(config)
         with daemon.bind_http(listening) as bound:
             endpoint = daemon.Endpoint(bound, "", config.certificate, config.key)
             return asyncio.run(serve(path, config, settings, endpoint))
     except TeamError as error:
         return daemon.reported(error, daemon.FAILED)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EngineError) as error:
         return daemon.reported(TeamError(f"{path}: {error}"), daemon.FAILED)
     except ModuleNotFoundError as error:
         if error.name != "ray":
@@ -130,6 +133,9 @@ def by_digest(config: TeamConfig) -> dict[str, str]:
 
 
 def of_team(settings: Settings, config: TeamConfig) -> Settings:
-    """One user's taste is no other's: nothing adapts to what is taken."""
+    """One user's taste is no other's: nothing adapts to what is taken. `EngineError` tells of a model that this machine
+    lacks; the machines of a cluster have their own."""
     engine = replace(settings.engine, model=config.model) if config.model else settings.engine
+    if not config.cluster:
+        resolve(engine.model)
     return replace(settings, engine=engine, suggest=replace(settings.suggest, adapt=False))

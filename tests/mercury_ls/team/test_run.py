@@ -26,10 +26,11 @@ def test_what_a_running_server_does_not_take_over(changed, expected):
     [
         ("listen: ':99999'", "':99999' is not HOST:PORT with a port up to 65535"),
         ("listen: 0.0.0.0:8391", "0.0.0.0:8391 can be reached from other machines"),
+        ("model: none", "engine.model = 'none' is neither an installed model"),
         ("certificate: none.pem", "cannot use certificate 'none.pem'"),
     ],
 )
-def test_where_it_cannot_listen_the_file_is_named(line, said, tmp_path, capsys):
+def test_where_it_cannot_start_the_file_is_named(line, said, tmp_path, capsys):
     path = tmp_path / "team.yaml"
     path.write_text(f"users: {{ada: {USERS['ada']}}}\n{line}\n")
     assert run(path, Settings()) == 1
