@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -116,7 +117,7 @@ async def test_the_engine_crashes_in_mid_request_and_comes_back(environment, pro
         server.change(uri, 0, 0, "# once more\n")
         await server.until("unavailable")
         assert await server.inline(uri, 4, 9) == []
-        assert "engine" in await server.why(uri, 4, 9)
+        assert re.match("the engine|unsure", await server.why(uri, 4, 9))  # it may be back already
         await server.until("ready")
         again = server.open("again.py", "total = compute(1)\nother = 2\ntotal = ")
         assert await server.inline(again, 2, 8)
