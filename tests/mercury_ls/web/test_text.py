@@ -89,3 +89,7 @@ def test_of_a_long_text_what_is_around_the_cursor_is_read(line):
     assert found.text[: found.cursor] == whole[cursor - found.cursor : cursor]
     assert whole[cursor:].startswith(found.text[found.cursor :])
     assert near(Text("a.py", "short", 2)) == Text("a.py", "short", 2)
+
+
+def test_a_cursor_within_a_line_break_stands_before_it():
+    assert [bounded(Text("x.py", "\r\nb", cursor)).cursor for cursor in range(4)] == [0, 0, 2, 3]
