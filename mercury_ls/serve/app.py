@@ -237,7 +237,7 @@ def check_token(authorization: str, token: str) -> None:
     scheme, _, given = authorization.partition(" ")
     if scheme.lower() != "bearer" or not secrets.compare_digest(given.strip().encode(), token.encode()):
         raise RefusedError(
-            401, "the bearer token is missing or wrong", "send the header `Authorization: Bearer <the server's token>`"
+            401, "the bearer token is missing or wrong", "send the header `Authorization: Bearer <your token>`"
         )
 
 

@@ -173,7 +173,7 @@ def bind_http(options: Options) -> socket.socket:
     if not options.certificate and not is_loopback(host):
         raise ValueError(
             f"{options.http} can be reached from other machines, and the token would be sent unencrypted:"
-            " give a certificate and a key, or listen on 127.0.0.1 behind a proxy that has them"
+            " give --certificate and --key, or listen on 127.0.0.1 behind a proxy that has them"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
