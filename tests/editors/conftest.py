@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.environment import home, stop_engine
 from tests.editors.models import FAKE, MODELS, named
+from tests.editors.tools import found
 
 STEADY = {"MERCURY_ENGINE_DEADLINE_MS": "60000", "MERCURY_SUGGEST_MINIMUM_PROBABILITY": "0.05"}
 """An answer then depends on text and weights alone: not on how busy the machine is, nor on how sure a model is."""
@@ -37,3 +38,14 @@ def environment(tmp_path_factory, model) -> Iterator[dict[str, str]]:
 def copies(model) -> bool:
     """Whether the engine is the one that copies: then it is known, to the letter, what is suggested."""
     return model == FAKE
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One for all tests that need one: Playwright starts once in a process."""
+    if found("chromium") is None:
+        pytest.skip("Chromium is not there: run `make test-editors`")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=str(found("chromium")))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.environment import COMMAND, home
-from tests.editors.tools import found
 from tests.editors.vscode.codeserver import CodeServer, Window, brought
 from tests.editors.vscode.package import made
 
@@ -24,22 +23,14 @@ def package() -> Path:
 
 
 @pytest.fixture(scope="session")
-def browser(package):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=str(found("chromium")))
-
-
-@pytest.fixture(scope="session")
-def real(browser, environment, tmp_path_factory) -> Iterator[Window]:
+def real(package, browser, environment, tmp_path_factory) -> Iterator[Window]:
     """A window whose server is ours."""
     folder = tmp_path_factory.mktemp("vs")
     yield from windows(browser, environment, folder, COMMAND)
 
 
 @pytest.fixture(scope="session")
-def told(browser, tmp_path_factory) -> Iterator[Window]:
+def told(package, browser, tmp_path_factory) -> Iterator[Window]:
     """A window whose server says only what a test has written down."""
     folder = tmp_path_factory.mktemp("vs")
     command = [sys.executable, SCRIPTED, str(folder.resolve() / "project")]

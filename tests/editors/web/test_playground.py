@@ -2,7 +2,6 @@ import re
 
 import pytest
 
-from tests.editors.tools import found
 from tests.editors.web.playground import serving
 
 pytestmark = pytest.mark.editor
@@ -15,16 +14,6 @@ COPIED = "def area(width, height):\n    return width * height\n\ndef area(width,
 def server(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("web")) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if found("chromium") is None:
-        pytest.skip("Chromium is not there: run `make editors`")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=str(found("chromium")))
 
 
 @pytest.fixture
