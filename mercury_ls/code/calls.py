@@ -5,6 +5,7 @@ import re
 from msgspec import Struct
 
 from mercury_ls.code.brackets import PAIRS, split, unclosed, unquoted
+from mercury_ls.code.symbols import SELVES
 
 __all__ = ["Call", "Parameter", "bracketed", "call_at", "named", "parameters", "parameters_in", "signature"]
 
@@ -23,7 +24,6 @@ MODIFIERS = "(?:async|const|export|override|private|protected|public|readonly|st
 CONSTRUCTOR = re.compile(r"\b(?:__init__|constructor)\s*(?=\()")
 TYPE_FIRST = frozenset({"c", "cpp", "csharp", "java", "php"})
 """Languages in which a parameter's type stands before its name."""
-SELVES = frozenset({"self", "cls", "this"})
 
 
 class Call(Struct, frozen=True):

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 
 from mercury_ls.code import syntax
-from mercury_ls.code.brackets import PAIRS, unclosed
+from mercury_ls.code.brackets import PAIRS, QUOTED, unclosed
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.history import History
@@ -63,8 +63,8 @@ def ends_argument(text: str, before: str) -> bool:
     there, the user knows better."""
     if not text.lstrip().startswith((",", ")")) or not re.search(r"[\w)\]}\"'`][ \t]*\Z", before):
         return False
-    before = skeleton(before[-LONGEST_CALL:])
-    opened = unclosed(before)
+    before = before[-LONGEST_CALL:]
+    opened = unclosed(skeleton(before))
     return bool(opened) and before[opened[-1]] == "(" and bool(re.search(r"[\w)\]>][ \t]*\Z", before[: opened[-1]]))
 
 
@@ -214,7 +214,7 @@ def unclosed_before(snapshot: Snapshot, target: Target) -> list[str]:
     return owed
 
 
-STRINGS = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|#[^\n]*|//[^\n]*")
+STRINGS = re.compile(rf"{QUOTED.pattern}|#[^\n]*|//[^\n]*")
 
 
 def skeleton(text: str) -> str:
