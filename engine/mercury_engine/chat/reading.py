@@ -3,7 +3,6 @@
 Shapes: R rows of a forward, C cached columns, S slots, V vocabulary.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,8 +10,9 @@ from msgspec import Struct
 
 from mercury_engine.model.room import chunk_at
 from mercury_engine.model.runtime import Cache, Rows, Runtime
+from mercury_engine.tokens.prefix import common_length
 
-__all__ = ["CANVAS", "Canvas", "Kept", "Manner", "common"]
+__all__ = ["CANVAS", "Canvas", "Kept", "Manner"]
 
 CANVAS = 32
 """Slots that are written together where a model has no blocks of its own (LLaDA is evaluated with this size)."""
@@ -63,7 +63,7 @@ class Canvas:
 
     def begin(self, ids: Sequence[int]) -> None:
         """Keep what is encoded of a conversation that now has these tokens."""
-        read, block = common(self._kept.ids, ids), self._manner.block
+        read, block = common_length(self._kept.ids, ids), self._manner.block
         lasting = self._lasting(ids)
         most = lasting - block if block and self._manner.shift and lasting == len(ids) else lasting
         self._kept.keep(max(0, min(read, most)) // (block or 1) * (block or 1) if not self._exact else 0)
@@ -118,9 +118,3 @@ class Canvas:
             self._kept.ids += new
         self._kept.read += len(ids)
         return forward.logits_WV
-
-
-def common(one: Sequence[object], other: Sequence[object]) -> int:
-    """How much of both is the same from the start on."""
-    most = min(len(one), len(other))
-    return bisect_left(range(1, most + 1), True, key=lambda count: one[:count] != other[:count])

@@ -12,10 +12,11 @@ from mercury_engine.api import ChatRequest, Said, Slot
 from mercury_engine.chat.calls import Dialogue, Heard, dialogue_of
 from mercury_engine.chat.drafting import PACES, Block, Settled, walk
 from mercury_engine.chat.grammar import Grammars, Guide
-from mercury_engine.chat.reading import CANVAS, Canvas, Kept, Manner, common
+from mercury_engine.chat.reading import CANVAS, Canvas, Kept, Manner
 from mercury_engine.chat.template import ChatTemplate, read_source
 from mercury_engine.chat.vocabulary import AnswerVocabulary, Chooser
 from mercury_engine.model.room import Room
+from mercury_engine.tokens.prefix import common_length
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["Talker", "open_talker"]
@@ -88,7 +89,7 @@ class Talker:
     def _place(self, session: str, conversation: str) -> Iterator[Kept]:
         """What is encoded of the session's most similar conversation, for one answer at a time. One that comes
         meanwhile begins anew, and so does one that would throw away more than it finds."""
-        shared = {kept: common(kept.asked, conversation) for owner, kept in self._kept if owner == session}
+        shared = {kept: common_length(kept.asked, conversation) for owner, kept in self._kept if owner == session}
         kept = max(shared, key=shared.__getitem__, default=None)
         if kept is None or 2 * shared[kept] < len(kept.asked):
             kept = Kept(self.runtime.cache())

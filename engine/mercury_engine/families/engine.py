@@ -207,7 +207,7 @@ class FamilyEngine:
     @contextmanager
     def _place(self, request: InfillRequest, span: Span) -> Iterator[Encoded]:
         """What is encoded of a text, for one answer at a time: another one that comes meanwhile begins anew."""
-        key = request.session, request.root, request.windows[span.window].path
+        key = _key(request, span)
         encoded = self._encoded.pop(key, None) or Encoded(self._model.runtime.cache())
         try:
             yield encoded
@@ -225,10 +225,11 @@ class FamilyEngine:
         room = self._context - self._limit(span) - self._model.family.block
         before, after = text[: span.start], text[span.end :]
         found = around(self._model.family, self._model.vocabulary, self._tokens, before, after, room)
+        encoded = self._encoded.get(_key(request, span))
         self._room.allow(
             len(found.before) + len(found.after),
             self._limit(span),
-            self._model.runtime.cache(),
+            encoded.cache if encoded else self._model.runtime.cache(),
             canvas=self._model.family.block,
             at_once=self._model.family.length != "continue",
         )
@@ -283,6 +284,10 @@ class FamilyEngine:
             size -= len(self._tokens.token_bytes[token])
             shown.append(probability)
         return tuple(shown)
+
+
+def _key(request: InfillRequest, span: Span) -> tuple[str, str, str]:
+    return request.session, request.root, request.windows[span.window].path
 
 
 def open_family(folder: Path, record: ModelRecord, resources: Resources) -> FamilyEngine:

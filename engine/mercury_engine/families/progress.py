@@ -9,6 +9,7 @@ from mercury_engine.families.family import Family
 from mercury_engine.families.slots import SURE, Settled
 from mercury_engine.families.vocabulary import FamilyVocabulary
 from mercury_engine.model.runtime import Cache, Runtime
+from mercury_engine.tokens.prefix import common_length
 
 __all__ = ["NOTHING_YET", "Asked", "Encoded", "FamilyModel", "Progress"]
 
@@ -59,8 +60,7 @@ class Encoded:
 
     def common(self, ids: Sequence[int]) -> int:
         """How many of these ids are encoded."""
-        both = zip(self.ids, ids, strict=False)
-        return next((at for at, (old, new) in enumerate(both) if old != new), min(len(self.ids), len(ids)))
+        return common_length(self.ids, ids)
 
     def keep(self, count: int) -> None:
         self.cache.truncate(count)

@@ -3,6 +3,7 @@
 Shapes: R rows, H hints of a row, S slots of a canvas, U tokens beyond the row.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from mercury_engine.tokens.layout import Row
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_engine.tokens.vocabulary import CUR, LINE
 
-__all__ = ["HintBuilder", "HintedPrefix", "common_prefix"]
+__all__ = ["HintBuilder", "HintedPrefix", "common_length", "common_prefix"]
 
 NOTHING = np.zeros(0, np.int32)
 
@@ -115,3 +116,9 @@ def common_prefix(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> i
     for one, other in zip(ours, theirs, strict=True):
         differs |= one[:length] != other[:length]
     return int(differs.argmax()) if differs.any() else length
+
+
+def common_length(one: Sequence[object], other: Sequence[object]) -> int:
+    """How much two sequences of one type have in common from the start on."""
+    most = min(len(one), len(other))
+    return bisect_left(range(1, most + 1), True, key=lambda count: one[:count] != other[:count])
