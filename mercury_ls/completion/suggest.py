@@ -102,7 +102,8 @@ async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
 
 def goes_on(question: Question, answer: Answer, found: list[Offer], seed: int) -> bool:
     """Whether another answer is tried: at effort *high*, while what the model is sure enough of cannot be shown."""
-    return question.effort == "high" and not found and not answer.silence.startswith(UNSURE) and seed <= SEARCHED
+    is_held_back = answer.step > 0 and not answer.silence.startswith(UNSURE)
+    return question.effort == "high" and not found and is_held_back and seed <= SEARCHED
 
 
 def where(question: Question) -> Target | Silence:

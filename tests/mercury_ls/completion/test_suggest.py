@@ -88,15 +88,16 @@ async def test_what_no_forward_ended_in_time_for_is_said_to_be_late():
 class SaysInTurn:
     """One answer for each seed; counts how many were asked for."""
 
-    def __init__(self, *texts: str, p: float = 0.5) -> None:
+    def __init__(self, *texts: str, p: float = 0.5, step: int = 1) -> None:
         self.asked = 0
         self._texts = texts
         self._p = p
+        self._step = step
 
     async def infill(self, request):
         assert request.seed == self.asked
         self.asked += 1
-        yield Draft(1, (Filled(self._texts[request.seed], (self._p,), self._p, True),), final=True)
+        yield Draft(self._step, (Filled(self._texts[request.seed], (self._p,), self._p, True),), final=True)
 
 
 async def check_search(engine: SaysInTurn, expected: str, asked: int, **known) -> None:
@@ -118,12 +119,17 @@ async def check_search(engine: SaysInTurn, expected: str, asked: int, **known) -
     assert engine.asked == asked
 
 
-async def test_at_effort_high_answers_are_searched_for_one_that_parses():
+async def test_at_effort_high_answers_are_searched_for_one_that_can_be_shown():
     broken = "return x return", "if x x", "return x", "pass"
     await check_search(SaysInTurn(*broken), "return x", 3, effort="high")
     await check_search(SaysInTurn(*broken), "", 1, effort="medium")
     await check_search(SaysInTurn("return x", "pass"), "return x", 1, effort="high")
     await check_search(SaysInTurn(*["return x return"] * 9), "", 5, effort="high")
+    await check_search(SaysInTurn(")", "return x"), "return x", 2, effort="high")
+
+
+async def test_after_an_answer_that_came_too_late_no_other_is_asked_for():
+    await check_search(SaysInTurn("", "return x", step=0), "", 1, effort="high")
 
 
 async def test_an_answer_that_is_too_unlikely_is_not_searched_for_others():
