@@ -28,6 +28,9 @@ LAMBDA = 0.5
 CERTAINTY = 0.05
 """The weight, in the decay, of the mean entropy of correctly predicted canvas slots."""
 
+WHOLE = 1024
+"""Sampled vocabularies are multiples of this, so that a compiled loss seldom meets a new shape."""
+
 LOGITS = {"cpu": 1 << 21, "cuda": 1 << 27}
 """Computed at once: what fits into a CPU's cache, and what keeps a GPU busy."""
 
@@ -67,12 +70,14 @@ class SampledVocabulary(Struct, frozen=True):
 def sample_vocabulary(
     vocabulary: int, targets_R: Tensor, others: int, draw: np.random.Generator, hints_RH: Tensor | None = None
 ) -> SampledVocabulary:
-    """Sampled softmax: every target and every hint, and some of the other tokens, each of which stands for several.
+    """Sampled softmax: every target and every hint, and at least that many of the other tokens, each of which stands
+    for several.
 
     The sum of exponentials over the sample is on average the sum over the vocabulary (Bengio & Senécal 2008).
     """
     present = torch.unique(targets_R if hints_RH is None else torch.cat([targets_R, hints_RH.flatten()]))
     absent = np.setdiff1d(np.arange(vocabulary), present.numpy(), assume_unique=True)
+    others += -(len(present) + others) % WHOLE
     drawn = draw.choice(absent, min(others, len(absent)), replace=False)
     shift_S = torch.zeros(len(present) + len(drawn))
     shift_S[len(present) :] = math.log(max(1, len(absent)) / max(1, len(drawn)))
