@@ -14,6 +14,7 @@ from mercury_ls.code.history import History
 from mercury_ls.completion import context, target
 from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import polish
 from mercury_ls.completion.target import Silence, Target
@@ -86,12 +87,14 @@ async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
     if isinstance(span, Silence):
         yield Answer(silence=span.reason, final=True)
         return
-    answer = NO_DRAFT
+    answer, deadline = NO_DRAFT, Deadline(question.deadline_ms)
     found: list[Offer] = []
     for seed in count():
-        if seed >= question.alternatives and not goes_on(question, answer, found, seed):
+        wanted = seed < question.alternatives or goes_on(question, answer, found, seed)
+        if not wanted or (seed and not deadline.left):
             break
-        async with aclosing(engine.infill(request(question, span, seed))) as drafts:
+        asked = deadline.limited(request(question, span, seed))
+        async with aclosing(engine.infill(asked)) as drafts:
             async for draft in drafts:
                 answer = answered(question, span, draft)
                 if seed == 0 and not draft.final:
@@ -132,7 +135,6 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
         question.budget,
         session=question.session,
         effort=question.effort,
-        deadline_ms=question.deadline_ms,
         seed=seed,
         members=question.members,
         slots=question.slots,

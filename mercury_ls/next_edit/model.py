@@ -140,7 +140,6 @@ def request(question: NextQuestion, regions: Sequence[Region], room: int) -> Inf
         snippets=question.related.snippets,
         edits=question.edits,
         effort=question.effort,
-        deadline_ms=question.deadline_ms,
     )
 
 

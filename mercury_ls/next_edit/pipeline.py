@@ -7,7 +7,6 @@ and writes what no rule knows. The last answer is final. Offsets are of the snap
 """
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import aclosing
@@ -19,6 +18,7 @@ from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
+from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
@@ -85,12 +85,11 @@ async def rewritten_by(
     """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere."""
     if answer.offer and answer.offer.p_accept >= region.SURE_ENOUGH:
         return
-    began, patience = time.monotonic(), question.deadline_ms or math.inf
+    deadline = Deadline(question.deadline_ms)
     for number, (snapshot, offset) in enumerate(region.places(question, found)):
-        left = patience - (time.monotonic() - began) * 1000
-        if number and (answer.offer or left < patience / 2):
+        if number and (answer.offer or deadline.left < (question.deadline_ms or 0) / 2):
             return
-        wanted = region.request(question, snapshot, offset, left if math.isfinite(left) else None)
+        wanted = deadline.limited(region.request(question, snapshot, offset))
         async with aclosing(engine.infill(wanted)) as drafts:
             async for draft in drafts:
                 if draft.final and (made := region.rewritten(question, snapshot, offset, draft.spans[0], found)):
@@ -106,9 +105,10 @@ async def rescored_by(
     """The answer as the model's word about the rules' edits changes it, with edits of its own."""
     known = ranking.load()
     earlier: list[Opinion] = []
+    deadline = Deadline(question.deadline_ms)
     for regions, wanted in requests(question, regions_of(question, found)) if "edit" in question.modes else ():
         given: list[Opinion] = []
-        async with aclosing(engine.infill(wanted)) as drafts:
+        async with aclosing(engine.infill(deadline.limited(wanted))) as drafts:
             async for draft in drafts:
                 given = opinions(question, regions, found, draft)
                 sure = rescored(question, found, [*earlier, *given])

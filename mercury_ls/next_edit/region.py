@@ -43,7 +43,7 @@ def places(question: NextQuestion, found: Sequence[Candidate]) -> Iterator[tuple
         yield question.files[best.uri], best.start
 
 
-def request(question: Question, snapshot: Snapshot, offset: int, deadline_ms: float | None) -> InfillRequest:
+def request(question: Question, snapshot: Snapshot, offset: int) -> InfillRequest:
     start, end = window(snapshot, offset, question.budget.characters)
     return InfillRequest(
         session=question.session,
@@ -52,7 +52,6 @@ def request(question: Question, snapshot: Snapshot, offset: int, deadline_ms: fl
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
         effort=question.effort,
-        deadline_ms=deadline_ms,
         cursor=offset - start,
     )
 

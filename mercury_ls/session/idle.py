@@ -5,8 +5,6 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from msgspec.structs import replace
-
 from mercury_engine.api import EngineError
 from mercury_ls.completion.suggest import Question, request
 from mercury_ls.completion.target import Target
@@ -83,9 +81,9 @@ class Idle:
         offset = files.cursor(uri)
         question = self._questions.about(Question, files.documents[uri].snapshot(), offset, bar=0.0)
         if "line" in question.modes or "block" in question.modes:
-            ahead = request(replace(question, deadline_ms=None), Target(offset, offset, "line"))
+            ahead = request(question, Target(offset, offset, "line"))
         else:
-            ahead = region.request(question, question.snapshot, offset, None)
+            ahead = region.request(question, question.snapshot, offset)
         try:
             await self._questions.engine.warm(ahead)
         except (EngineUnavailable, EngineError) as error:

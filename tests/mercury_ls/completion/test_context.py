@@ -41,7 +41,6 @@ def test_the_request_names_the_span_within_its_window():
         Budget(tokens=1000),
         session="s",
         effort="low",
-        deadline_ms=50,
     )
     span, text = request.spans[0], request.windows[0].text
     assert text[: span.start].endswith("x = ")

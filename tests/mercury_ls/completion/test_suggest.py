@@ -93,10 +93,12 @@ class SaysInTurn:
         self._texts = texts
         self._p = p
         self._step = step
+        self.deadlines = []
 
     async def infill(self, request):
         assert request.seed == self.asked
         self.asked += 1
+        self.deadlines.append(request.deadline_ms)
         yield Draft(self._step, (Filled(self._texts[request.seed], (self._p,), self._p, True),), final=True)
 
 
@@ -130,6 +132,14 @@ async def test_at_effort_high_answers_are_searched_for_one_that_can_be_shown():
 
 async def test_after_an_answer_that_came_too_late_no_other_is_asked_for():
     await check_search(SaysInTurn("", "return x", step=0), "", 1, effort="high")
+
+
+async def test_all_answers_that_are_asked_for_share_one_deadline():
+    engine = SaysInTurn(*["return x return"] * 9)
+    await check_search(engine, "", 5, effort="high", deadline_ms=60_000.0)
+    assert 60_000 >= engine.deadlines[0] > engine.deadlines[1] > engine.deadlines[4] > 0
+    await check_search(SaysInTurn("return x return", "return x"), "", 1, effort="high", deadline_ms=1e-9)
+    await check_search(SaysInTurn("return x", "pass"), "return x", 1, alternatives=2, deadline_ms=1e-9)
 
 
 async def test_an_answer_that_is_too_unlikely_is_not_searched_for_others():
