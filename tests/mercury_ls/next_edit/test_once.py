@@ -23,7 +23,6 @@ class NoSuchCommand(UsageError):
     .. versionadded:: 4.0
     """
 ''',
-        "- ",
     ),
     Scenario(
         "a short word in a sentence",
@@ -36,7 +35,6 @@ def heading(text):
 def paragraph(text):
     """Writes a paragraph into the buffer."""
 ''',
-        "- ",
     ),
     Scenario(
         "what an assertion expects",
@@ -56,7 +54,6 @@ def test_three(runner):
     result = runner.invoke(cli, ["three"])
     assert result.exit_code == 0
 """,
-        "- ",
     ),
     Scenario(
         "true or false",
@@ -66,7 +63,6 @@ def complete(self):
     echo(self.source(), nl=⟦False→True⟧$0)
     return Context(self.cli, resilient=True, interspersed=False)
 """,
-        "- ",
     ),
     Scenario(
         "the default of an option of one function",
@@ -81,7 +77,6 @@ def help_option(**kwargs):
     kwargs.setdefault("is_eager", True)
     return option("--help", **kwargs)
 """,
-        "- ",
     ),
     Scenario(
         "a line without any name",
@@ -96,7 +91,6 @@ def complete(cls, instruction):
 
     return 1
 """,
-        "- ",
     ),
     Scenario(
         "a parameter that has the name of a keyword elsewhere",
@@ -105,13 +99,7 @@ def complete(cls, instruction):
 class Item:
     def __init__(self, value, ⟦type→kind⟧$0: str = "plain"):
         self.value: str = value
-        self.type: str = type
-""",
-        """\
-class Item:
-    def __init__(self, value, kind: str = "plain"):
-        self.value: str = value
-        self.type: str = «kind»
+        self.type: str = «type→kind»
 """,
     ),
     Scenario(
@@ -138,7 +126,6 @@ class Float(Type):
     def __repr__(self) -> str:
         return "FLOAT"
 """,
-        "- ",
     ),
     Scenario(
         "a function that is asynchronous no more",
@@ -153,7 +140,6 @@ export async function request(opts: Options) {
   return response.json();
 }
 """,
-        "- ",
     ),
     Scenario(
         "a word that is all of a string is none in a sentence",
@@ -165,7 +151,6 @@ class Text(Type):
     def describe(self):
         """Describes the range for use in help text."""
 ''',
-        "- ",
     ),
     Scenario(
         "another string in a union",
@@ -180,7 +165,6 @@ function parts(opts: { colorMode: ColorMode }) {
   return [opts.colorMode];
 }
 """,
-        "- ",
     ),
     Scenario(
         "the type and the default of one parameter",
@@ -195,7 +179,6 @@ class NoSuchOption(UsageError):
     def __init__(self, name: str, message: str | None = None, ctx: Context | None = None) -> None:
         super().__init__(message, ctx)
 """,
-        "- ",
     ),
     Scenario(
         "a parameter without a default",
@@ -210,7 +193,6 @@ class BadParameter(UsageError):
     def __init__(self, message: str = "", ctx: Context | None = None, hint: str | None = None) -> None:
         super().__init__(message, ctx)
 """,
-        "- ",
     ),
     Scenario(
         "a member of an unrelated class has the same name",
@@ -225,7 +207,6 @@ class Completer:
     def __init__(self, option):
         self.option = option
 """,
-        "- ",
     ),
     Scenario(
         "a member is no keyword of a call",
@@ -239,7 +220,6 @@ class FileError(Exception):
     def message(self):
         return "{filename}: not found".format(filename=self.shown)
 """,
-        "- ",
     ),
     Scenario(
         "a member whose name others have as well, of objects that may be any of them",
@@ -258,7 +238,6 @@ class Command:
     def __init__(self):
         self.params = []
 """,
-        "- ",
     ),
     Scenario(
         "an element in a list that was empty",
@@ -269,7 +248,6 @@ def pieces(self, ctx):
         return [⟦→None⟧$0]
     return [self.make_metavar(ctx)]
 """,
-        "- ",
     ),
     Scenario(
         "an assignment to a name that nothing declares, while the old one is declared",
@@ -287,7 +265,6 @@ export function step(line: string) {
   next(isDone);
 }
 """,
-        "- ",
     ),
     Scenario(
         "a string that is given to one call of a module's function",
@@ -309,7 +286,6 @@ def cli():
 def other():
     pass
 """,
-        "- ",
     ),
     Scenario(
         "what another operand is compared with",
@@ -323,7 +299,6 @@ def show(self, ctx):
     if value is not None:
         return 3
 """,
-        "- ",
     ),
     Scenario(
         "a function at one call, and a method of the same name",
@@ -338,7 +313,6 @@ function more() {
   sub.unsubscribe();
 }
 """,
-        "- ",
     ),
 )
 
@@ -354,17 +328,7 @@ class ClickException(Exception):
 
 class UsageError(ClickException):
     def show(self, file):
-        echo("Error: {message}".format(message=self.format_message()), file=file)
-""",
-        """\
-class ClickException(Exception):
-    def show(self, file):
-        echo("Fatal: {message}".format(message=self.format_message()), file=file)
-
-
-class UsageError(ClickException):
-    def show(self, file):
-        echo("«Fatal»: {message}".format(message=self.format_message()), file=file)
+        echo("«Error→Fatal»: {message}".format(message=self.format_message()), file=file)
 """,
     ),
     Scenario(
@@ -374,14 +338,7 @@ class UsageError(ClickException):
 OPTIONS = [
     Option("a", hidden=⟦False→True⟧),
     Option("b", hidden=⟦False→True⟧$0),
-    Option("c", hidden=False),
-]
-""",
-        """\
-OPTIONS = [
-    Option("a", hidden=True),
-    Option("b", hidden=True),
-    Option("c", hidden=«True»),
+    Option("c", hidden=«False→True»),
 ]
 """,
     ),
@@ -411,7 +368,6 @@ def last(words):
         option = word
     return option
 """,
-        "- ",
     ),
 )
 
