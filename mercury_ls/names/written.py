@@ -7,7 +7,6 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -22,8 +21,9 @@ from mercury_ls.code.modules import Project, family
 from mercury_ls.names.builtin import builtin_names
 from mercury_ls.names.known import Known, Name
 from mercury_ls.names.places import Place, may_bind_behind
+from mercury_ls.project.workspace import Workspace
 
-__all__ = ["KEYWORDS", "Index", "Written"]
+__all__ = ["KEYWORDS", "Written"]
 
 MOST_FILES = 32
 AT_ONCE = 128
@@ -53,49 +53,6 @@ KEYWORDS = frozenset({"csharp", "php", "python", "ruby"})
 """Languages in which arguments may be given by name."""
 
 
-class Index(Protocol):
-    """What other files declare."""
-
-    def homes(self, name: str, near: str) -> list[str]: ...
-
-    def beside(self, near: str) -> list[str]: ...
-
-    def declared(self, path: str) -> tuple[Declared, ...]: ...
-
-    def used(self, module: str, of: str, near: str) -> list[Used]: ...
-
-    def modules(self, near: str) -> list[str]: ...
-
-    def read(self, path: str) -> str | None: ...
-
-    def exists(self, path: str) -> bool: ...
-
-
-class NoIndex:
-    """No other files."""
-
-    def homes(self, name: str, near: str) -> list[str]:
-        return []
-
-    def beside(self, near: str) -> list[str]:
-        return []
-
-    def declared(self, path: str) -> tuple[Declared, ...]:
-        return ()
-
-    def used(self, module: str, of: str, near: str) -> list[Used]:
-        return []
-
-    def modules(self, near: str) -> list[str]:
-        return []
-
-    def read(self, path: str) -> str | None:
-        return None
-
-    def exists(self, path: str) -> bool:
-        return False
-
-
 class File(Struct, frozen=True):
     """What one version of a text declares, by owner: "" is the top of the file."""
 
@@ -117,8 +74,8 @@ UNREAD = File("", {}, {}, Counter())
 class Written:
     """Answers at once. What the whole file declares is that of when it was last read; its locals are those of now."""
 
-    def __init__(self, index: Index | None = None) -> None:
-        self._index = index or NoIndex()
+    def __init__(self, index: Workspace) -> None:
+        self._index = index
         self._files: OrderedDict[str, File] = OrderedDict()
         self._declared: dict[str, tuple[Declared, ...]] = {}
         self._modules: dict[tuple[str, str], str | None] = {}

@@ -10,7 +10,7 @@ from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.names.analyser import Analyser, AnalyserProcess, installed_packages, jedi_is_installed
 from mercury_ls.names.known import Project
 from mercury_ls.names.members import KnownNames
-from mercury_ls.names.written import Index, Written
+from mercury_ls.names.written import Written
 from mercury_ls.project.privacy import IGNORE_FILES, Privacy
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.outcomes import Outcomes
@@ -128,10 +128,10 @@ class Wiring:
         finally:
             await session.engine.start()
 
-    def _names(self, settings: Settings, index: Index) -> KnownNames:
+    def _names(self, settings: Settings, workspace: Workspace) -> KnownNames:
         if not settings.context.analysed_names:
             return KnownNames()
-        return KnownNames([*self._analysers(settings)], written=Written(index))
+        return KnownNames([*self._analysers(settings)], written=Written(workspace))
 
     def _analysers(self, settings: Settings) -> Iterator[Analyser]:
         yield from self.analysers
