@@ -40,9 +40,7 @@ UNSAID = 0
 INSERTED = re.compile(r"\W*?(?P<name>[#$]?[^\W\d][\w$]*[!?]?)(?P<rest>\s*([(<{=!?…]|:(?!:)).*|)\Z", re.DOTALL)
 """`foo(…)`, `★ foo`, `.foo`, `foo (as Bar)`, `foo=`; neither `foo.bar` nor `["foo"]`."""
 QUOTES = ("'", '"', "[", "`")
-DESCRIBED = re.compile(r"[\w ]*\(([^()]*)\)\s*(?:->|:|=>)?\s*([^()]*)|([^()]*)")
-"""`(a: int) -> str`, `func(a int) string`, `fn(&self) -> usize`; `int`."""
-PARAMETER = re.compile(r"(\*{0,2}|\.{3})([^\W\d]\w*)\??\s*(?::\s*([^=]*))?(?:=.*)?", re.DOTALL)
+PARAMETER = re.compile(r"(\*{0,2}|\.{3})([^\W\d]\w*)\??\s*(?::[^=]*)?(?:=.*)?", re.DOTALL)
 """`x`, `x: int = 1`, `x?: T`, `**more`, `...rest`; not the marks `*` and `/`."""
 BEFORE_TYPE = re.compile(r"()([^\W\d]\w*)\s.*", re.DOTALL)
 BEHIND_TYPE = re.compile(r".*?()([^\W\d]\w*)\s*(?:=.*)?", re.DOTALL)
@@ -79,11 +77,8 @@ def known(answer: NamesAnswer, ask: Ask) -> Known:
     """Of a call its parameters, elsewhere all names but those."""
     if ask.role == "keyword":
         return parameters(answer.signature or Signature(), ask.path)
-    names: dict[str, Name] = {}
-    for item in answer.items:
-        if (name := named(item)) and name.kind != "parameter":
-            names.setdefault(name.text, name)
-    return Known(tuple(names.values()), not answer.is_incomplete)
+    names = (name for item in answer.items if (name := named(item)) and name.kind != "parameter")
+    return Known.of(names, complete=not answer.is_incomplete)
 
 
 def parameters(signature: Signature, path: str) -> Known:
@@ -92,15 +87,10 @@ def parameters(signature: Signature, path: str) -> Known:
     id = language.id if language else ""
     patterns = (PARAMETER, BEFORE_TYPE if id == "go" else BEHIND_TYPE)
     kind: NameKind = "keyword" if id in KEYWORDS else "parameter"
-    names: dict[str, Name] = {}
-    takes_others = False
-    for label in signature.parameters:
-        match = next((found for pattern in patterns if (found := pattern.fullmatch(label))), None)
-        mark, name, *said = match.groups("") if match is not None else ("*", "")
-        takes_others |= mark == "**"
-        if not mark:
-            names.setdefault(name, Name(name, kind, type="".join(said).strip()))
-    return Known(tuple(names.values()), bool(names) and not takes_others)
+    matches = [next(filter(None, (each.fullmatch(label) for each in patterns)), None) for label in signature.parameters]
+    given = [match.groups("") for match in matches if match is not None]
+    names = [Name(name, kind) for mark, name in given if not mark]
+    return Known.of(names, complete=bool(names) and ("**" not in [mark for mark, _ in given]))
 
 
 def named(item: NamedItem) -> Name | None:
@@ -108,7 +98,4 @@ def named(item: NamedItem) -> Name | None:
     inserted = INSERTED.match(item.name) if item.kind == UNSAID or item.kind in KINDS else None
     if inserted is None or item.name.startswith(QUOTES):
         return None
-    described = DESCRIBED.fullmatch(item.detail.strip())
-    signature, returned, held = (part.strip() for part in (described.groups("") if described else ("", "", "")))
-    kind = "parameter" if inserted["rest"].startswith("=") else KINDS.get(item.kind, "")
-    return Name(inserted["name"], kind, signature=signature, type=returned or held)
+    return Name(inserted["name"], "parameter" if inserted["rest"].startswith("=") else KINDS.get(item.kind, ""))

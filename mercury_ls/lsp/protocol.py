@@ -197,11 +197,10 @@ class NamesParams(Wire):
 
 
 class NamedItem(Wire):
-    """An entry of a completion list: what it inserts, LSP's number of its kind, and what the list says beside it."""
+    """An entry of a completion list: what it inserts, and LSP's number of its kind."""
 
     name: str
     kind: int = 0
-    detail: str = ""
 
 
 class Signature(Wire):

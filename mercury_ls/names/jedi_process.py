@@ -37,6 +37,7 @@ KINDS: dict[str, NameKind] = {
     "property": "property",
     "statement": "variable",
 }
+BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def main() -> None:
@@ -154,20 +155,15 @@ class Jedi:
 
 
 def named(found: Any) -> Name:
-    return Name(found.name, KINDS.get(found.type, ""), str(found.module_path or ""))
+    return Name(found.name, KINDS.get(found.type, ""))
 
 
 def parameters(signatures: Sequence[Any]) -> Known:
     """Of all signatures of a function; they are not complete if one of these takes any others."""
-    names: dict[str, Name] = {}
-    takes_others = False
-    for each in signatures:
-        for given in each.params:
-            takes_others |= given.kind is Parameter.VAR_KEYWORD
-            if given.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
-                said = given.to_string().partition("=")[0].partition(":")[2].strip()
-                names.setdefault(given.name, Name(given.name, "keyword", str(each.module_path or ""), type=said))
-    return Known(tuple(names.values()), complete=bool(signatures) and not takes_others)
+    given = [each for signature in signatures for each in signature.params]
+    takes_others = any(each.kind is Parameter.VAR_KEYWORD for each in given)
+    names = (Name(each.name, "keyword") for each in given if each.kind in BY_NAME)
+    return Known.of(names, complete=bool(signatures) and not takes_others)
 
 
 def standard_library() -> Iterator[str]:

@@ -1,5 +1,7 @@
 """What an analyser is asked, and what it answers: frozen plain data, passed as lines of JSON."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from mercury_engine.api import NameKind, NameRole
@@ -9,15 +11,10 @@ __all__ = ["Ask", "Known", "Name", "Project"]
 
 
 class Name(Struct, frozen=True):
-    """A name that exists. `signature` is what is written between the parentheses of its definition, `type` what it
-    holds or returns, as written in its language; `defined_in` is a path. Each is "" where it is not known, the path
-    also of what is built in."""
+    """A name that exists; its kind is "" where that is not known."""
 
     text: str
     kind: NameKind = ""
-    defined_in: str = ""
-    signature: str = ""
-    type: str = ""
 
 
 class Project(Struct, frozen=True):
@@ -49,3 +46,11 @@ class Known(Struct, frozen=True):
 
     names: tuple[Name, ...] = ()
     complete: bool = True
+
+    @classmethod
+    def of(cls, names: Iterable[Name], *, complete: bool = True) -> "Known":
+        """Each name once, with what is said first of it."""
+        found: dict[str, Name] = {}
+        for name in names:
+            found.setdefault(name.text, name)
+        return cls(tuple(found.values()), complete)

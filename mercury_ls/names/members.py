@@ -152,13 +152,10 @@ def members_of(names: Sequence[Name], used: Counter[str], complete: bool) -> Mem
 def merged(answers: Iterable[Known]) -> Known:
     """All names that any of them knows, each with what the first that knows it says; they are complete if anybody says
     so, unless the receiver makes members up when it is asked for them."""
-    names: dict[str, Name] = {}
-    complete = False
-    for known in answers:
-        complete |= known.complete
-        for name in known.names:
-            names.setdefault(name.text, name)
-    return Known(tuple(names.values()), complete and DYNAMIC not in names)
+    answers = [*answers]
+    names = [name for known in answers for name in known.names]
+    is_dynamic = any(name.text == DYNAMIC for name in names)
+    return Known.of(names, complete=not is_dynamic and any(known.complete for known in answers))
 
 
 def listed(known: Known, snapshot: Snapshot, place: Place, offset: int) -> Members:

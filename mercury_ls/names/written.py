@@ -6,7 +6,7 @@ What is found exists; what is not found may exist all the same, except in the sc
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, starmap
 
 from msgspec import Struct
 
@@ -126,16 +126,11 @@ class Written:
         if language is None or file is UNREAD:
             return Known((), complete=False)
         own = file.owned.get(enclosing_type(snapshot, offset), {}) if language.id in symbols.BARE else {}
-        found: dict[str, Name] = {}
-        for each in (*in_reach(snapshot, offset), *own.values(), *file.top.values(), *file.elsewhere.values()):
-            found.setdefault(each.name, named(each))
-        for name, kind in builtin_names(language.id).items():
-            found.setdefault(name, Name(name, kind))
-        if language.id == "rust":
-            for name in self._modules_used(snapshot.path):
-                found.setdefault(name, Name(name, "module"))
+        written = (*in_reach(snapshot, offset), *own.values(), *file.top.values(), *file.elsewhere.values())
+        modules = self._modules_used(snapshot.path) if language.id == "rust" else ()
+        found = [*map(named, written), *starmap(Name, builtin_names(language.id).items()), *map(module_named, modules)]
         is_open = language.id != "python" or STARRED.search(snapshot.text) is not None
-        return Known(tuple(found.values()), complete=not is_open and not may_bind_behind(snapshot.text, offset))
+        return Known.of(found, complete=not is_open and not may_bind_behind(snapshot.text, offset))
 
     def at(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
         """What is known of a place at or near the cursor, which is at the offset."""
@@ -152,12 +147,8 @@ class Written:
         if not place.simple:
             return Known((), complete=False)
         parts = JOINTS.split(place.receiver.lstrip("$"))
-        found: dict[str, Name] = {}
-        for each in self._members(snapshot, offset, parts):
-            found.setdefault(each.name, named(each))
-        for used in self._used(snapshot, parts):
-            found.setdefault(used.name, Name(used.name, used.kind))
-        return Known(tuple(found.values()), complete=False)
+        found = map(named, (*self._members(snapshot, offset, parts), *self._used(snapshot, parts)))
+        return Known.of(found, complete=False)
 
     def parameters(self, snapshot: Snapshot, place: Place, offset: int) -> Known:
         """Of the function that is called, without those that are given already."""
@@ -168,20 +159,17 @@ class Written:
         is_named = language.id in KEYWORDS or snapshot.text[place.at - 1] == "{"
         kind = "keyword" if is_named else "parameter"
         listed = parameters_in(function.parameters, language.id) if function is not None else ()
-        found = {each.name: Name(each.name, kind, type=each.type) for each in listed}
-        for used in self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path):
-            found.setdefault(used.name, Name(used.name, used.kind))
-        return Known(tuple(found.values()), complete=False)
+        used = self._used_of("", f"{JOINTS.split(place.receiver)[-1]}()", snapshot.path)
+        return Known.of([*(Name(each.name, kind) for each in listed), *map(named, used)], complete=False)
 
     def importable(self, snapshot: Snapshot, place: Place) -> Known:
         """The names that the module at an import statement declares at its top."""
         path = self._module(snapshot, place.receiver)
-        found = {each.name: named(each) for each in self._declared_in(path) if not each.owner} if path else {}
         if not place.receiver and family(snapshot.path) != "javascript":
-            return Known(tuple(Name(name, "module") for name in self._modules_used(snapshot.path)), complete=False)
-        for used in self._used_of(place.receiver, "", snapshot.path):
-            found.setdefault(used.name, Name(used.name, used.kind))
-        return Known(tuple(found.values()), complete=False)
+            return Known.of(map(module_named, self._modules_used(snapshot.path)), complete=False)
+        declared = [each for each in self._declared_in(path) if not each.owner] if path else []
+        found = map(named, (*declared, *self._used_of(place.receiver, "", snapshot.path)))
+        return Known.of(found, complete=False)
 
     def _forget_others(self) -> None:
         for known in (self._declared, self._modules, self._uses, self._outermost):
@@ -322,9 +310,12 @@ def by_owner(found: Iterable[Declared]) -> dict[str, dict[str, Declared]]:
     return owned
 
 
-def named(each: Declared) -> Name:
-    said = "" if each.kind == "class" or each.type.endswith("()") else each.type
-    return Name(each.name, each.kind, each.module, each.parameters, said)
+def named(each: Declared | Used) -> Name:
+    return Name(each.name, each.kind)
+
+
+def module_named(name: str) -> Name:
+    return Name(name, "module")
 
 
 @cached

@@ -6,7 +6,6 @@ import sys
 
 import msgspec
 import pytest
-from msgspec.structs import replace
 
 from mercury_ls.names.jedi_process import refusal
 from mercury_ls.names.known import Ask, Known, Name, Project
@@ -53,7 +52,7 @@ def test_what_exists_in_a_project(tmp_path):
 
 
 ARGUMENTS = {
-    "from shop.pay import pay\npay(": Known((Name("by", "keyword", type="str"), Name("late", "keyword")), True),
+    "from shop.pay import pay\npay(": Known((Name("by", "keyword"), Name("late", "keyword")), True),
     "from shop.pay import other\nother(": Known((), False),
 }
 
@@ -61,8 +60,7 @@ ARGUMENTS = {
 @pytest.mark.slow
 def test_arguments_and_imports(tmp_path):
     found = answers(tmp_path, [*ARGUMENTS], "keyword")
-    for known, expected in zip(found, ARGUMENTS.values(), strict=True):
-        assert Known(tuple(replace(name, defined_in="") for name in known.names), known.complete) == expected
+    assert found == [*ARGUMENTS.values()]
     (known,) = answers(tmp_path, ["from shop import "], "import")
     assert {"cart", "pay"} <= {name.text for name in known.names}
 
