@@ -66,7 +66,6 @@ class History:
     def __init__(self) -> None:
         self._hunks: list[Hunk] = []
         self._traces: list[Trace] = []
-        self._last: dict[str, float] = {}
         self.mark = 0
         """Increases with every change: see `since`."""
         self._reverted_at = 0
@@ -75,8 +74,7 @@ class History:
     def record(self, path: str, text_before: str, change: TextEdit, now: float, is_own: bool = True) -> None:
         """A change of `text_before`, in the order in which the file's changes happened. Changes by an accepted offer
         are not the user's own."""
-        self._last.pop(path, None)
-        self._last[path] = now
+        self._lengths.pop(path, None)
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
         self._follow(path, text_before, change)
         continued = self._continued(path, text_before, change, now)
@@ -132,13 +130,9 @@ class History:
         if not fits or self._lengths.get(path, len(text)) != len(text):
             self.forget(path)
 
-    def last(self, path: str) -> float | None:
-        return self._last.get(path)
-
     def forget(self, path: str) -> None:
         self._hunks = [hunk for hunk in self._hunks if hunk.path != path]
         self._traces = [trace for trace in self._traces if trace.path != path]
-        self._last.pop(path, None)
         self._lengths.pop(path, None)
 
     def rename(self, old: str, new: str) -> None:
@@ -146,14 +140,12 @@ class History:
         for entry in [*self._hunks, *self._traces]:
             if entry.path == old:
                 entry.path = new
-        if old in self._last:
-            self._last[new] = self._last.pop(old)
+        if old in self._lengths:
             self._lengths[new] = self._lengths.pop(old)
 
     def clear(self) -> None:
         self._hunks.clear()
         self._traces.clear()
-        self._last.clear()
         self._lengths.clear()
 
     def _continued(self, path: str, text: str, change: TextEdit, now: float) -> Hunk | None:
@@ -202,9 +194,8 @@ class History:
         size = sum(len(trace.removed) for trace in self._traces)
         while len(self._traces) > MAX_HUNKS or size > MAX_CHARACTERS:
             size -= len(self._traces.pop(0).removed)
-        while len(self._last) > MAX_FILES:
-            oldest_path = next(iter(self._last))
-            del self._last[oldest_path], self._lengths[oldest_path]
+        while len(self._lengths) > MAX_FILES:
+            del self._lengths[next(iter(self._lengths))]
 
 
 def hunk_of(path: str, text: str, change: TextEdit, now: float) -> Hunk:

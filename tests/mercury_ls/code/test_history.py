@@ -160,16 +160,15 @@ def test_files_are_kept_apart():
 
 def test_a_file_can_be_forgotten_and_renamed():
     history = History()
-    one, two = Editor("x\n", "one", history).type("x", "a"), Editor("x\n", "two", history).type("x", "b")
-    assert history.last("one") == one.now
+    Editor("x\n", "one", history).type("x", "a")
+    two = Editor("x\n", "two", history).type("x", "b")
     history.forget("one")
     history.rename("two", "three")
     assert history.edits() == (Edit("three", 0, "x\n", "xb\n"),)
-    assert (history.last("one"), history.last("two"), history.last("three")) == (None, None, two.now)
     assert history.reverses("three", two.text, 1, 2, "")
     assert not history.reverses("two", two.text, 1, 2, "")
     history.clear()
-    assert (history.edits(), history.last("three")) == ((), None)
+    assert history.edits() == ()
     assert not history.reverses("three", two.text, 1, 2, "")
 
 
@@ -181,7 +180,7 @@ def test_memory_is_bounded():
     assert sum(len(hunk.before) + len(hunk.after) for hunk in history._hunks) <= 64 << 10
     assert len(history._traces) <= 64
     assert sum(len(trace.removed) for trace in history._traces) <= 64 << 10
-    assert len(history._last) <= 256
+    assert len(history._lengths) <= 256
     assert history.edits(1)[0].path == "999"
 
 
