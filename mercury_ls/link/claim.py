@@ -34,7 +34,7 @@ class Claim:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._lock = take_lock(directory)
+        self._lock = lock(directory)
         try:
             self.listener = local.bind(directory)
         except BaseException:
@@ -46,7 +46,7 @@ class Claim:
         another server has taken the lock."""
         local.runtime_directory(str(self._directory))
         if not self._is_locked():
-            lost, self._lock = self._lock, take_lock(self._directory)
+            lost, self._lock = self._lock, lock(self._directory)
             lost.close()
         if self.listener.is_in_place():
             return None
@@ -73,15 +73,9 @@ def claimed(directory: Path) -> Iterator[Claim]:
         claim.release()
 
 
-@contextmanager
-def lock(directory: Path) -> Iterator[None]:
-    """One server per user. The system releases the lock when the process ends, for whatever reason."""
-    with take_lock(directory):
-        yield
-
-
-def take_lock(directory: Path) -> IO[str]:
-    """The lock file; closing it releases the lock."""
+def lock(directory: Path) -> IO[str]:
+    """The lock file, one server per user: closing it releases the lock, and so does the system when the process ends,
+    for whatever reason."""
     path = directory / LOCK
     for _ in range(LOCK_TRIES):
         file = open_lock(path)

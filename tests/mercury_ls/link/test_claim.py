@@ -95,7 +95,7 @@ def test_who_looks_for_the_owner_leaves_no_trace(directory):
 def test_a_lock_that_is_no_file_is_named_with_a_remedy(directory, make):
     path = directory / claim.LOCK
     make(path)
-    for ask in (claim.owner, claim.take_lock):
+    for ask in (claim.owner, claim.lock):
         with pytest.raises(local.PlacementError, match=rf"cannot use {path} as the lock .*: remove it"):
             ask(directory)
 
