@@ -31,15 +31,13 @@ MADE = "model"
 """Where in its hidden folder a model is made."""
 
 
-class Measured(Struct, frozen=True, forbid_unknown_fields=False):
+class Measured(Struct, frozen=True):
     """What a model cost on this machine, when it was last tested: milliseconds for a suggestion, bytes of memory."""
 
     cold_ms: float
     warm_ms: float
     load_ms: float
     memory: int
-    per_token_ms: float = 0.0
-    weights: int = 0
 
 
 def records() -> dict[str, ModelRecord]:
