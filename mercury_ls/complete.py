@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -47,20 +46,13 @@ async def asked(session: Session, file: Path, place: tuple[int, int], changed: a
         return Answer(silence=f"the file is private: {reason}")
     request = InlineRequest(uri=file.as_uri(), offset=offset_of(opened(session, file), *place), invoked=True)
     await session.engine.start()
-    await read_around(session)
+    await session.files.project_read(READING_SECONDS)
     await until_started(session, changed)
     await learn_names(session, request)
     answer = Answer(silence="no answer")
     async for latest in session.inline(request):
         answer = latest
     return answer
-
-
-async def read_around(session: Session) -> None:
-    """Index the project, as an editor's session has done by the time that somebody asks; a large project in part."""
-    ends = time.monotonic() + READING_SECONDS
-    while session.files.workspace.step(time.monotonic()) and time.monotonic() < ends:
-        await asyncio.sleep(0)
 
 
 async def learn_names(session: Session, request: InlineRequest) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.record import ModelRecord
 from mercury_ls.models import library
@@ -45,19 +46,15 @@ def rows(settings: Settings) -> list[Row]:
     known = library.measurements()
     found = [*map(shipped, models.shipped().values()), *map(of_record, library.records().values())]
     rows = [measured(row, known.get(row.name)) for row in found]
-    rows = [Row(**{**fields(row), "in_use": chosen is not None and chosen.name == row.name}) for row in rows]
+    rows = [replace(row, in_use=chosen is not None and chosen.name == row.name) for row in rows]
     addresses = {record.address for record in library.records().values()}
     return [*rows, *(of_server(found) for found in added.running() if found.address not in addresses)]
-
-
-def fields(row: Row) -> dict[str, object]:
-    return {name: getattr(row, name) for name in row.__struct_fields__}
 
 
 def measured(row: Row, found: library.Measured | None) -> Row:
     if found is None:
         return row
-    return Row(**{**fields(row), "memory": found.memory, "cold_ms": found.cold_ms, "warm_ms": found.warm_ms})
+    return replace(row, memory=found.memory, cold_ms=found.cold_ms, warm_ms=found.warm_ms)
 
 
 def shipped(folder: Path) -> Row:
