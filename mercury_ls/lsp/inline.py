@@ -8,7 +8,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.lsp.protocol import AcceptParams, InlineParams, MenuParams, PartialAcceptParams, Range, ShownParams
+from mercury_ls.lsp.protocol import AcceptParams, PartialAcceptParams, PlaceParams, ShownParams, SuggestParams
 from mercury_ls.lsp.server import Server
 from mercury_ls.session.session import InlineRequest
 
@@ -18,25 +18,21 @@ LONGEST_LABEL = 60
 SUPERSEDED = Answer(silence="a newer request took its place")
 
 
-async def inline_completion(ls: Server, params: InlineParams) -> lsp.InlineCompletionList:
+async def inline_completion(ls: Server, params: SuggestParams) -> lsp.InlineCompletionList:
     request = request_of(ls, params)
     work = final_answer(ls, request, params.partial_result_token)
     answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, work, SUPERSEDED)
     return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in answer.offers])
 
 
-def request_of(ls: Server, params: InlineParams) -> InlineRequest:
+def request_of(ls: Server, params: SuggestParams) -> InlineRequest:
     uri = params.text_document.uri
     invoked = params.context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
-    offset = ls.offset(uri, params.position.line, params.position.character)
-    selected = params.context.selected_completion_info
-    chosen = (*offsets(ls, uri, selected.range), selected.text) if selected else None
+    offset = ls.offset(uri, params.position)
+    chosen = None
+    if selected := params.context.selected_completion_info:
+        chosen = ls.offset(uri, selected.range.start), ls.offset(uri, selected.range.end), selected.text
     return InlineRequest(uri=uri, offset=offset, version=params.text_document.version, invoked=invoked, selected=chosen)
-
-
-def offsets(ls: Server, uri: str, given: Range) -> tuple[int, int]:
-    start = ls.offset(uri, given.start.line, given.start.character)
-    return start, ls.offset(uri, given.end.line, given.end.character)
 
 
 async def final_answer(ls: Server, request: InlineRequest, token: str | int | None = None) -> Answer:
@@ -69,10 +65,10 @@ def inline_item(ls: Server, offer: Offer) -> lsp.InlineCompletionItem:
     )
 
 
-async def completion(ls: Server, params: MenuParams) -> lsp.CompletionList:
+async def completion(ls: Server, params: PlaceParams) -> lsp.CompletionList:
     """For clients without ghost text: the suggestion as one entry of the ordinary completion menu."""
     uri = params.text_document.uri
-    offset = ls.offset(uri, params.position.line, params.position.character)
+    offset = ls.offset(uri, params.position)
     request = InlineRequest(uri=uri, offset=offset, version=params.text_document.version)
     answer = await ls.newest(lsp.TEXT_DOCUMENT_COMPLETION, uri, final_answer(ls, request), SUPERSEDED)
     return lsp.CompletionList(is_incomplete=True, items=[menu_item(ls, offer) for offer in answer.offers])

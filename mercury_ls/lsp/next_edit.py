@@ -9,7 +9,7 @@ from mercury_ls.code import diagnostics
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer, described, summary
 from mercury_ls.lsp.inline import SUPERSEDED
-from mercury_ls.lsp.protocol import Diagnostic, DiagnosticsParams, NextEditParams
+from mercury_ls.lsp.protocol import Diagnostic, DiagnosticsParams, Position, SuggestParams
 from mercury_ls.lsp.server import Server
 
 __all__ = ["apply_next_edit", "code_action", "copilot_inline_edit", "did_change_diagnostics", "next_edit"]
@@ -17,20 +17,20 @@ __all__ = ["apply_next_edit", "code_action", "copilot_inline_edit", "did_change_
 UNNECESSARY = 1
 
 
-async def offered(ls: Server, params: NextEditParams) -> Offer | None:
+async def offered(ls: Server, params: SuggestParams) -> Offer | None:
     """The offer for this request; none for a version that the editor has left."""
     uri, version = params.text_document.uri, params.text_document.version
     document = ls.started.files.documents.get(uri)
     if document is None or version not in (None, document.version):
         return reported(ls, params, Answer(silence="the request is about another version of the text"))
-    offset = ls.offset(uri, params.position.line, params.position.character)
+    offset = ls.offset(uri, params.position)
     context = params.context
     invoked = context.trigger_kind == lsp.InlineCompletionTriggerKind.Invoked
     work = ls.started.next_edits.ask(uri, offset, invoked, closed=context.closed_files, renamer=context.rename_provider)
     return reported(ls, params, await ls.newest("next edit", uri, work, SUPERSEDED))
 
 
-def reported(ls: Server, params: NextEditParams, answer: Answer) -> Offer | None:
+def reported(ls: Server, params: SuggestParams, answer: Answer) -> Offer | None:
     """The offer; why there is none goes to a client that asked for it by a partial result token."""
     if answer.offer:
         ls.started.tally.answered(answer.offer.id)
@@ -40,7 +40,7 @@ def reported(ls: Server, params: NextEditParams, answer: Answer) -> Offer | None
     return answer.offer
 
 
-async def copilot_inline_edit(ls: Server, params: NextEditParams) -> dict[str, Any]:
+async def copilot_inline_edit(ls: Server, params: SuggestParams) -> dict[str, Any]:
     """All edits of open files at once: sidekick.nvim shows and applies them together, copilot-lsp takes the first."""
     offer = await offered(ls, params)
     if offer is None:
@@ -60,14 +60,14 @@ async def copilot_inline_edit(ls: Server, params: NextEditParams) -> dict[str, A
     }
 
 
-async def next_edit(ls: Server, params: NextEditParams) -> dict[str, Any] | None:
+async def next_edit(ls: Server, params: SuggestParams) -> dict[str, Any] | None:
     offer = await offered(ls, params)
     if offer is None:
         return None
     uri = params.text_document.uri
     edits = [e for e in offer.edits if params.context.closed_files or offer.version(e.uri) is not None]
     edits.sort(key=lambda edit: edit.uri != uri)
-    offset = ls.offset(uri, params.position.line, params.position.character)
+    offset = ls.offset(uri, params.position)
     return {
         "id": offer.id,
         "label": offer.label,
@@ -97,7 +97,7 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
 
 
 def diagnosed(ls: Server, uri: str, said: Diagnostic | lsp.Diagnostic) -> diagnostics.Diagnostic:
-    start, end = (ls.offset(uri, place.line, place.character) for place in (said.range.start, said.range.end))
+    start, end = (ls.offset(uri, place) for place in (said.range.start, said.range.end))
     return diagnostics.Diagnostic(start, end, str(said.message), UNNECESSARY in map(int, said.tags or ()))
 
 
@@ -113,7 +113,7 @@ async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.Code
         next_edits.diagnosed(uri, document.version, found)
     by_hand = asked_by_hand(params.context)
     if by_hand or (next_edits.current() and next_edits.is_outdated):
-        work = next_edits.ask(uri, ls.offset(uri, place.line, place.character), by_hand)
+        work = next_edits.ask(uri, ls.offset(uri, place), by_hand)
         await ls.newest("next edit", uri, work, SUPERSEDED)
     offer = next_edits.current()
     if offer is None or uri not in offer.base:
@@ -140,7 +140,7 @@ async def apply_next_edit(ls: Server, uri: str = "", line: int = 0, character: i
     """Apply the edit on offer, or the one that is found now for a given place; whether that was possible."""
     session = ls.started
     if uri:
-        await session.next_edits.ask(uri, ls.offset(uri, line, character), invoked=True)
+        await session.next_edits.ask(uri, ls.offset(uri, Position(line, character)), invoked=True)
     offer = session.next_edits.current()
     if offer is None:
         ls.show(lsp.MessageType.Info, "no next edit to apply")

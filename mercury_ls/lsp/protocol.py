@@ -31,20 +31,17 @@ __all__ = [
     "Diagnostic",
     "DiagnosticsParams",
     "DidFocusParams",
-    "InlineParams",
-    "MenuParams",
     "NamesAnswer",
     "NamesParams",
-    "NextEditParams",
     "PartialAcceptParams",
+    "PlaceParams",
     "Position",
     "Protocol",
-    "Range",
     "ShownParams",
     "SnoozeParams",
     "StatsParams",
     "StatusParams",
-    "WhyParams",
+    "SuggestParams",
 ]
 
 log = logging.getLogger(__name__)
@@ -86,11 +83,17 @@ class InlineContext(Wire):
     rename_provider: str = ""
 
 
-class InlineParams(Wire):
-    """`textDocument/inlineCompletion`, with a token for drafts."""
+class PlaceParams(Wire):
+    """`mercury/why`, and what the fallback needs of `textDocument/completion`."""
 
     text_document: Document
     position: Position
+
+
+class SuggestParams(PlaceParams):
+    """`textDocument/inlineCompletion`, with a token for drafts; `mercury/nextEdit` and Copilot's
+    `textDocument/copilotInlineEdit`, with a token for the reason for silence."""
+
     context: InlineContext = InlineContext()
     partial_result_token: str | int | None = None
 
@@ -125,20 +128,6 @@ class StatusParams(Wire):
 
 class StatsParams(Wire):
     """`mercury/stats`: what became of suggestions, in numbers."""
-
-
-class MenuParams(Wire):
-    """`textDocument/completion`: the part of it that the fallback needs."""
-
-    text_document: Document
-    position: Position
-
-
-class WhyParams(Wire):
-    """`mercury/why`: why nothing was, or would be, suggested here."""
-
-    text_document: Document
-    position: Position
 
 
 class SnoozeParams(Wire):
@@ -176,15 +165,6 @@ class DiagnosticsParams(Wire):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-class NextEditParams(Wire):
-    """`mercury/nextEdit` and Copilot's `textDocument/copilotInlineEdit`, with a token for the reason for silence."""
-
-    text_document: Document
-    position: Position
-    context: InlineContext = InlineContext()
-    partial_result_token: str | int | None = None
-
-
 class NamesParams(Wire):
     """`mercury/names`, our request to the client: which names the document's other language servers know at a place in
     this version, or if `signature` is true what may be given to the call there. What is not known by then is left out.
@@ -219,25 +199,28 @@ class NamesAnswer(Wire):
 
 METHODS: dict[str, type[Wire]] = {
     "$/cancelRequest": CancelParams,
-    "textDocument/completion": MenuParams,
-    "textDocument/inlineCompletion": InlineParams,
+    "textDocument/completion": PlaceParams,
+    "textDocument/inlineCompletion": SuggestParams,
     "textDocument/didShowCompletion": ShownParams,
     "textDocument/didPartiallyAcceptCompletion": PartialAcceptParams,
     "textDocument/didShowInlineEdit": ShownParams,
     "textDocument/didFocus": DidFocusParams,
-    "textDocument/copilotInlineEdit": NextEditParams,
+    "textDocument/copilotInlineEdit": SuggestParams,
     "signIn": StatusParams,
     "signOut": StatusParams,
     "checkStatus": StatusParams,
     "mercury/status": StatusParams,
     "mercury/stats": StatsParams,
-    "mercury/why": WhyParams,
+    "mercury/why": PlaceParams,
     "mercury/snooze": SnoozeParams,
-    "mercury/nextEdit": NextEditParams,
+    "mercury/nextEdit": SuggestParams,
     "mercury/didChangeDiagnostics": DiagnosticsParams,
     "mercury/didAccept": AcceptParams,
     "mercury/didReject": AcceptParams,
 }
+
+DATED = frozenset({"textDocument/completion", "textDocument/inlineCompletion"})
+"""Their positions count in the version that the server has when they arrive."""
 
 ANSWERS: dict[str, Any] = {"mercury/names": NamesAnswer | None}
 """To requests of our own."""
@@ -330,7 +313,7 @@ class Protocol(LanguageServerProtocol):
             params = msgspec.convert(data.get("params") or {}, METHODS[method], strict=True)
         except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
             raise JsonRpcInvalidParams() from error
-        if isinstance(params, InlineParams | MenuParams):
+        if method in DATED:
             params = self._server.dated(params)
         if "id" in data:
             return JsonRPCRequestMessage(data["id"], method, data["jsonrpc"], params)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types as lsp
@@ -18,7 +18,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.link.wire import Status
 from mercury_ls.lsp.names import EditorAnalyser
-from mercury_ls.lsp.protocol import InlineParams, MenuParams, Position, Protocol
+from mercury_ls.lsp.protocol import PlaceParams, Position, Protocol
 from mercury_ls.names.known import Ask
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring, needs_new_engine
@@ -31,8 +31,6 @@ log = logging.getLogger(__name__)
 NOTEBOOKS = lsp.NotebookDocumentSyncOptions(notebook_selector=[lsp.NotebookDocumentFilterWithNotebook(notebook="*")])
 COPILOT_ACCEPT = "github.copilot.didAcceptCompletionItem"
 LOADING = "mercury-loading"
-
-Placed = TypeVar("Placed", InlineParams, MenuParams)
 
 
 class Server(LanguageServer):
@@ -198,15 +196,15 @@ class Server(LanguageServer):
         fallback = self.started.settings.suggest.completion_fallback
         return fallback == "on" or (fallback == "auto" and not self.offers_inline)
 
-    def dated(self, params: Placed) -> Placed:
+    def dated(self, params: PlaceParams) -> PlaceParams:
         """With the version in which its position counts: a didChange may be handled before the request has its turn."""
         document = self.started.files.documents.get(params.text_document.uri)
         version = document.version if document else None
         return replace(params, text_document=replace(params.text_document, version=version))
 
-    def offset(self, uri: str, line: int, character: int) -> int:
+    def offset(self, uri: str, place: Position | lsp.Position) -> int:
         document = self.started.files.documents.get(uri)
-        return document.snapshot().offset(line, character, self.encoding) if document else 0
+        return document.snapshot().offset(place.line, place.character, self.encoding) if document else 0
 
     def place_of(self, ask: Ask) -> Position | None:
         """Where the client has it; None if it has another version, or the document has become private."""
@@ -347,8 +345,7 @@ def status_fields(status: Status) -> dict[str, Any]:
 
 
 def copilot_status(status: Status) -> dict[str, Any]:
-    kind = {"unavailable": "Warning", "ready": "Normal"}.get(status.state, "Normal")
-    busy = status.state in ("starting", "loading")
+    busy, kind = status.state in ("starting", "loading"), "Warning" if status.state == "unavailable" else "Normal"
     return {"busy": busy, "message": status.detail, "kind": kind}
 
 

@@ -7,7 +7,7 @@ import msgspec
 from lsprotocol import types as lsp
 
 from mercury_ls import __version__
-from mercury_ls.lsp.protocol import SnoozeParams, StatsParams, StatusParams, WhyParams
+from mercury_ls.lsp.protocol import PlaceParams, Position, SnoozeParams, StatsParams, StatusParams
 from mercury_ls.lsp.server import Server, status_fields
 from mercury_ls.session.stats import markdown, recent
 from mercury_ls.wording import remarks
@@ -54,9 +54,9 @@ def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
     return {"page": markdown(rows, counted.where), "days": msgspec.to_builtins(rows)}
 
 
-async def why(ls: Server, params: WhyParams) -> dict[str, str]:
+async def why(ls: Server, params: PlaceParams) -> dict[str, str]:
     uri = params.text_document.uri
-    offset = ls.offset(uri, params.position.line, params.position.character)
+    offset = ls.offset(uri, params.position)
     reasons = {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.next_edits.why(uri, offset)}
     return {**reasons, "model": about_model(ls)}
 
@@ -71,7 +71,7 @@ def about_model(ls: Server) -> str:
 async def why_command(ls: Server, uri: str = "", line: int = 0, character: int = 0) -> str:
     """In one sentence. Without a place, which no menu of commands can name, for where something was last typed."""
     session = ls.started
-    place = (uri, ls.offset(uri, line, character)) if uri else session.files.last_place()
+    place = (uri, ls.offset(uri, Position(line, character))) if uri else session.files.last_place()
     reason = "no document is open"
     if place:
         reason = f"{await session.why(*place)}; next edits: {await session.next_edits.why(*place)}"

@@ -13,7 +13,7 @@ from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.completion.offers import Answer
 from mercury_ls.lsp import next_edit as handlers
 from mercury_ls.lsp.protocol import Document as TextDocument
-from mercury_ls.lsp.protocol import InlineContext, NextEditParams, Position
+from mercury_ls.lsp.protocol import InlineContext, Position, SuggestParams
 from mercury_ls.lsp.server import Server
 from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.workspace import Workspace
@@ -271,20 +271,17 @@ class Client:
     def __init__(self, session: Session) -> None:
         edits = SimpleNamespace(document_changes=True, change_annotation_support=None)
         self.started, self.encoding, self.accept_command = session, "utf-16", "mercury.didAccept"
-        self.range_of = partial(Server.range_of, self)
+        self.range_of, self.offset = partial(Server.range_of, self), partial(Server.offset, self)
         self.protocol = SimpleNamespace(
             client_capabilities=SimpleNamespace(workspace=SimpleNamespace(workspace_edit=edits))
         )
-
-    def offset(self, uri: str, line: int, character: int) -> int:
-        return self.started.files.documents[uri].snapshot().offset(line, character, self.encoding)
 
     async def newest(self, kind: str, uri: str, work, otherwise):
         return await work
 
 
-def asked(uri: str, **context) -> NextEditParams:
-    return NextEditParams(TextDocument(uri, 2), Position(0, 13), InlineContext(trigger_kind=1, **context))
+def asked(uri: str, **context) -> SuggestParams:
+    return SuggestParams(TextDocument(uri, 2), Position(0, 13), InlineContext(trigger_kind=1, **context))
 
 
 async def test_edits_of_closed_files_go_only_to_clients_that_can_make_them(session, tmp_path):
