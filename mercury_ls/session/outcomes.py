@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from mercury_ls.code.files import read_small
 from mercury_ls.completion.calibration import AS_GIVEN, MOST_OUTCOMES, Correction, Outcome, fitted
-from mercury_ls.session.stats import Kind, append_lines, locked, rewrite
+from mercury_ls.session.stats import Kind, append_lines, locked, readable_rows, rewrite
 
 __all__ = ["Outcomes", "Shown"]
 
@@ -113,16 +112,8 @@ def latest(rows: Iterable[Shown], today: date) -> list[Shown]:
 
 
 def read(path: Path) -> list[Shown]:
-    """The readable rows; lines that a crash has cut off are skipped, and so is a file that cannot be read."""
+    """None of a file that cannot be read."""
     try:
-        lines = read_small(str(path), LARGEST_FILE).splitlines()
+        return [*readable_rows(read_small(str(path), LARGEST_FILE).splitlines(), Shown)]
     except OSError:
         return []
-    return [row for line in lines if (row := row_of(line))]
-
-
-def row_of(line: bytes) -> Shown | None:
-    try:
-        return msgspec.json.decode(line, type=Shown)
-    except (ValueError, msgspec.MsgspecError):
-        return None

@@ -8,9 +8,10 @@ import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +30,7 @@ __all__ = [
     "default_file",
     "locked",
     "markdown",
+    "readable_rows",
     "recent",
     "rewrite",
     "table",
@@ -37,6 +39,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 Kind = Literal["inline", "nextEdit"]
+Stored = TypeVar("Stored", bound=Struct)
 Count = Literal["shown", "typed_through", "accepted", "rejected", "characters"]
 
 COUNTS: tuple[Count, ...] = ("shown", "typed_through", "accepted", "rejected", "characters")
@@ -53,7 +56,7 @@ NAMES = {"inline": "inline", "nextEdit": "next edits"}
 class Row(Struct, frozen=True, rename="camel"):
     """The counts of one day, language and kind. Nothing else is stored: no text, no path, no time of day."""
 
-    day: str
+    day: date
     language: str
     kind: Kind
     shown: int = 0
@@ -63,7 +66,7 @@ class Row(Struct, frozen=True, rename="camel"):
     characters: int = 0
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[date, str, str]:
         return self.day, self.language, self.kind
 
 
@@ -86,14 +89,14 @@ class Stats:
         self.path = path
         self.enabled = True
         self._clock = clock
-        self._new: dict[tuple[str, str, str], Row] = {}
+        self._new: dict[tuple[date, str, str], Row] = {}
         self._written_at = clock()
         self._compacted = 0
         self._problem = ""
 
     @property
-    def today(self) -> str:
-        return time.strftime("%Y-%m-%d", time.localtime(self._clock()))
+    def today(self) -> date:
+        return date.fromtimestamp(self._clock())
 
     @property
     def where(self) -> str:
@@ -259,36 +262,29 @@ def total(rows: Iterable[Row]) -> Row:
 
 
 def merged(rows: Iterable[Row]) -> list[Row]:
-    found: dict[tuple[str, str, str], Row] = {}
+    found: dict[tuple[date, str, str], Row] = {}
     for row in rows:
         found[row.key] = total([found[row.key], row]) if row.key in found else row
-    return sorted(found.values(), key=lambda row: (*newest_first(row.day), row.language, row.kind))
-
-
-def newest_first(day: str) -> tuple[int, ...]:
-    return tuple(-int(part) for part in day.split("-"))
+    return sorted(found.values(), key=lambda row: (-row.day.toordinal(), row.language, row.kind))
 
 
 def read(path: Path) -> list[Row]:
-    """The readable rows; lines that a crash or a full disk has cut off are skipped."""
     try:
         data = read_small(str(path), LARGEST_FILE)
     except FileNotFoundError:
         return []
     lines = [line for line in data.splitlines() if line.strip()]
-    found = [row for line in lines if (row := row_of(line))]
+    found = [row for row in readable_rows(lines, Row) if LANGUAGE.fullmatch(row.language)]
     if len(found) < len(lines):
         log.warning("%s: skipped %d of %d lines, which cannot be read", path, len(lines) - len(found), len(lines))
     return found
 
 
-def row_of(line: bytes) -> Row | None:
-    try:
-        row = msgspec.json.decode(line, type=Row)
-        time.strptime(row.day, "%Y-%m-%d")
-    except (ValueError, msgspec.MsgspecError):
-        return None
-    return row if LANGUAGE.fullmatch(row.language) else None
+def readable_rows(lines: Iterable[bytes], kind: type[Stored]) -> Iterator[Stored]:
+    """Without lines that a crash or a full disk has cut off."""
+    for line in lines:
+        with suppress(ValueError, msgspec.MsgspecError):
+            yield msgspec.json.decode(line, type=kind)
 
 
 @contextmanager
@@ -322,9 +318,7 @@ def append_lines(path: Path, rows: Iterable[Struct]) -> int:
 
 
 def compact(path: Path) -> int:
-    rows = merged(read(path))
-    oldest = time.strftime("%Y-%m-%d", time.localtime(time.time() - KEPT_DAYS * 86400))
-    return rewrite(path, [row for row in rows if row.day >= oldest])
+    return rewrite(path, recent(merged(read(path)), KEPT_DAYS, date.today()))
 
 
 def rewrite(path: Path, rows: Iterable[Struct]) -> int:
@@ -345,10 +339,9 @@ def lines_of(rows: Iterable[Struct]) -> bytes:
     return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
 
-def recent(rows: Sequence[Row], days: int, today: str) -> list[Row]:
+def recent(rows: Sequence[Row], days: int, today: date) -> list[Row]:
     """The rows of the last `days` days, including today."""
-    first = time.mktime(time.strptime(today, "%Y-%m-%d")) - (days - 1) * 86400
-    return [row for row in rows if time.mktime(time.strptime(row.day, "%Y-%m-%d")) >= first - 7200]
+    return [row for row in rows if (today - row.day).days < days]
 
 
 def cells(row: Row, day: str, language: str) -> tuple[str, ...]:
@@ -360,7 +353,7 @@ HEAD = ("day", "language", "kind", "shown", "typed through", "accepted", "reject
 
 def table(rows: Sequence[Row]) -> str:
     """The statistics for a terminal."""
-    lines = [HEAD, *(cells(row, row.day, row.language) for row in rows), *sums(rows)]
+    lines = [HEAD, *(cells(row, str(row.day), row.language) for row in rows), *sums(rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(map(padded, line, widths, range(len(HEAD)))).rstrip() for line in lines)
 
@@ -378,6 +371,6 @@ def markdown(rows: Sequence[Row], where: str) -> str:
     """The statistics page for editors."""
     if not rows:
         return f"# mercury-ls: suggestions\n\nNothing has been counted yet.\n\n{where}\n"
-    lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *sums(rows), *(cells(row, row.day, row.language) for row in rows)]
+    lines = [HEAD, ("---",) * 3 + ("---:",) * 5, *sums(rows), *(cells(row, str(row.day), row.language) for row in rows)]
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"# mercury-ls: suggestions\n\n{body}\n\n{where}\n"

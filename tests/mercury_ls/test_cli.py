@@ -222,4 +222,4 @@ def test_stats_shows_what_was_counted(home, capsys):
     assert f"{counted.today}  python    inline" in table
     assert "Stored in `~/state/mercury-ls/stats.jsonl`" in table
     (row,) = json.loads(check(capsys, ["stats", "--json"], 0))["days"]
-    assert (row["day"], row["accepted"], row["typedThrough"]) == (counted.today, 1, 0)
+    assert (row["day"], row["accepted"], row["typedThrough"]) == (str(counted.today), 1, 0)

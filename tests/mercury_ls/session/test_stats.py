@@ -4,6 +4,7 @@ import io
 import logging
 import os
 import stat
+from datetime import date
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_the_file_is_for_its_user_alone_and_holds_only_numbers(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_bytes() == (
         b'{"day":"%s","language":"other","kind":"inline","shown":0,"typedThrough":0,"accepted":0,"rejected":0,'
-        b'"characters":7}\n' % counted.today.encode()
+        b'"characters":7}\n' % str(counted.today).encode()
     )
 
 
@@ -188,16 +189,16 @@ def test_nothing_is_counted_where_that_is_switched_off(path):
 
 
 ROWS = [
-    Row("2026-03-02", "python", "inline", 1200, 3, 10, 1, 4000),
-    Row("2026-03-01", "lua", "nextEdit", 2, 0, 1, 0, 12),
-    Row("2026-02-20", "lua", "inline", 7),
+    Row(date(2026, 3, 2), "python", "inline", 1200, 3, 10, 1, 4000),
+    Row(date(2026, 3, 1), "lua", "nextEdit", 2, 0, 1, 0, 12),
+    Row(date(2026, 2, 20), "lua", "inline", 7),
 ]
 
 
 def test_the_last_days_are_counted_back_from_today():
-    assert recent(ROWS, 1, "2026-03-02") == ROWS[:1]
-    assert recent(ROWS, 2, "2026-03-02") == ROWS[:2]
-    assert recent(ROWS, 30, "2026-03-02") == ROWS
+    assert recent(ROWS, 1, date(2026, 3, 2)) == ROWS[:1]
+    assert recent(ROWS, 2, date(2026, 3, 2)) == ROWS[:2]
+    assert recent(ROWS, 30, date(2026, 3, 2)) == ROWS
 
 
 def test_the_table_for_a_terminal():
