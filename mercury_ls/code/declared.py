@@ -14,6 +14,7 @@ from mercury_ls.code import languages, scopes, symbols
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.languages import Language
 from mercury_ls.code.modules import imports_of
+from mercury_ls.code.syntax import outward
 
 __all__ = ["MOST", "Declared", "Used", "declarations", "declared_in_file", "locals_at", "once", "used_in_file"]
 
@@ -185,13 +186,8 @@ def locals_at(snapshot: Snapshot, offset: int) -> list[Declared]:
 
 
 def outermost_scope(snapshot: Snapshot, offset: int) -> Node | None:
-    node = scopes.node_at(snapshot, max(offset - 1, 0))
-    found = None
-    while node is not None:
-        if node.type in scopes.FUNCTIONS or node.type in scopes.TYPES:
-            found = node
-        node = node.parent
-    return found
+    around = [*outward(scopes.node_at(snapshot, max(offset - 1, 0)))]
+    return next((each for each in reversed(around) if each.type in scopes.FUNCTIONS | scopes.TYPES), None)
 
 
 def declaring(language: Language, around: Node) -> list[Node]:

@@ -17,6 +17,7 @@ from tree_sitter import Node, Query, QueryCursor
 
 from mercury_ls.code import languages, scopes, symbols
 from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.syntax import outward
 
 __all__ = ["Imported", "Project", "family", "imports_of", "in_import", "is_exported"]
 
@@ -285,10 +286,7 @@ def is_exported(node: Node) -> bool:
 
 
 def in_import(node: Node) -> bool:
-    around: Node | None = node
-    while around is not None and not around.type.startswith(("import", "use_declaration", "using_directive")):
-        around = around.parent
-    return around is not None
+    return any(each.type.startswith(("import", "use_declaration", "using_directive")) for each in outward(node))
 
 
 def is_below(path: str, end: str) -> bool:

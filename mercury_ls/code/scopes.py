@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 
 from msgspec import Struct
 from tree_sitter import Node
 
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.languages import find, kinds
+from mercury_ls.code.syntax import innermost, outward
 
 __all__ = [
     "FUNCTIONS",
@@ -178,9 +179,7 @@ def binding_ranges(snapshot: Snapshot, name: str) -> list[tuple[int, int]]:
 
 def function_range(snapshot: Snapshot, offset: int) -> tuple[int, int]:
     """The function around `offset`, or the whole text."""
-    node = node_at(snapshot, offset)
-    while node is not None and node.type not in FUNCTIONS:
-        node = node.parent
+    node = innermost(node_at(snapshot, offset), FUNCTIONS)
     return range_of(snapshot, node) if node else (0, len(snapshot.text))
 
 
@@ -193,12 +192,8 @@ def enclosing_range(snapshot: Snapshot, offset: int) -> tuple[int, int] | None:
 
 def in_parameters(snapshot: Snapshot, offset: int) -> bool:
     """Whether `offset` is in the parameter list of a function."""
-    node = node_at(snapshot, offset)
-    while node is not None and node.type not in FUNCTIONS:
-        if node.type in BINDING_LISTS or node.type.endswith("parameter_list"):
-            return True
-        node = node.parent
-    return False
+    inside = takewhile(lambda node: node.type not in FUNCTIONS, outward(node_at(snapshot, offset)))
+    return any(node.type in BINDING_LISTS or node.type.endswith("parameter_list") for node in inside)
 
 
 @cached
@@ -352,14 +347,13 @@ def declared_elsewhere(scope: Node, node: Node) -> str:
 
 
 def scope_of(node: Node | None, in_blocks: bool) -> Node | None:
-    while node is not None and node.type not in TYPES:
-        if node.type in TYPE_PARAMETERS:
-            return node.parent
-        if node.type in FUNCTIONS or node.type in COMPREHENSIONS:
-            return node
-        if in_blocks and node.type in BLOCKS and (node.parent is None or node.parent.type not in FUNCTIONS):
-            return node
-        node = node.parent
+    for each in takewhile(lambda each: each.type not in TYPES, outward(node)):
+        if each.type in TYPE_PARAMETERS:
+            return each.parent
+        if each.type in FUNCTIONS or each.type in COMPREHENSIONS:
+            return each
+        if in_blocks and each.type in BLOCKS and (each.parent is None or each.parent.type not in FUNCTIONS):
+            return each
     return None
 
 

@@ -39,6 +39,7 @@ QUALIFIER_FIELDS = ("object", "operand", "argument", "path", "scope", "expressio
 MEMBER_FIELDS = ("attribute", "field", "property", "name")
 ROOTS = frozenset({"crate", "self", "super"})
 NAMESPACES = frozenset({"internal_module", "mod_item", "namespace_declaration", "namespace_definition"})
+IMPORTED = frozenset({"aliased_import", "dotted_name", "identifier"})
 PATHS = frozenset({"qualified_identifier", "scoped_identifier"})
 SELVES = frozenset({"self", "this", "Self", "cls", "super"})
 BARE = frozenset({"c", "cpp", "csharp", "java"})
@@ -174,17 +175,13 @@ def is_qualified_by_file(symbol: Symbol, declared: Node, snapshot: Snapshot, nod
 
 def is_module(node: Node) -> bool:
     """Whether it names an imported module: `json` of `import json`."""
-    around: Node | None = node
-    while around is not None and around.type in ("aliased_import", "dotted_name", "identifier"):
-        around = around.parent
+    around = next((each for each in syntax.outward(node) if each.type not in IMPORTED), None)
     return around is not None and around.type == "import_statement"
 
 
 def namespace_of(node: Node) -> str:
     """The innermost namespace, or module within the file."""
-    around = node.parent
-    while around is not None and around.type not in NAMESPACES:
-        around = around.parent
+    around = syntax.innermost(node.parent, NAMESPACES)
     return last_name(around.child_by_field_name("name")) if around is not None else ""
 
 
@@ -352,12 +349,12 @@ def is_scoped(around: Node) -> bool:
 
 def enclosing(node: Node) -> Node | None:
     """The type in which it stands, in a method of it or not."""
-    around = node.parent
-    while around is not None and (around.type not in scopes.TYPES or not is_scoped(around)):
+    for around in syntax.outward(node.parent):
+        if around.type in scopes.TYPES and is_scoped(around):
+            return around
         if around.type in scopes.FUNCTIONS and type_name(around):
             return around
-        around = around.parent
-    return around
+    return None
 
 
 def are_related(one: Node, other: Node) -> bool:
@@ -426,26 +423,20 @@ def is_key(node: Node) -> bool:
 
 def struct_of(field: Node) -> Node | None:
     """The type that a literal or a pattern of Rust names before its braces."""
-    around: Node | None = field
-    while around is not None and around.type not in ("struct_expression", "struct_pattern"):
-        around = around.parent
+    around = syntax.innermost(field, ("struct_expression", "struct_pattern"))
     return around and (around.child_by_field_name("name") or around.child_by_field_name("type"))
 
 
 def composite(node: Node) -> Node | None:
     """The type of the literal of Go whose key this is, None for a map's."""
-    around: Node | None = node
-    while around is not None and around.type != "composite_literal":
-        around = around.parent
+    around = syntax.innermost(node, ("composite_literal",))
     made = around.child_by_field_name("type") if around is not None else None
     return made if made is not None and made.type != "map_type" else None
 
 
 def function_of_parameter(node: Node) -> str:
     """The function that is given this parameter; for a constructor of Python the class."""
-    around = node.parent
-    while around is not None and around.type not in scopes.FUNCTIONS:
-        around = around.parent
+    around = syntax.innermost(node.parent, scopes.FUNCTIONS)
     name = last_name(around.child_by_field_name("name")) if around is not None else ""
     whole = enclosing(around) if around is not None and name == "__init__" else None
     return type_name(whole) if whole is not None else name

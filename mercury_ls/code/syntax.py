@@ -3,8 +3,9 @@
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
+from itertools import takewhile
 from typing import Literal
 
 from msgspec import Struct
@@ -23,7 +24,9 @@ __all__ = [
     "headers",
     "identifiers",
     "imports",
+    "innermost",
     "inside",
+    "outward",
     "problems",
     "problems_after",
 ]
@@ -184,9 +187,19 @@ def parsed_cleanly(snapshot: Snapshot, offset: int) -> bool:
     node = snapshot.tree.root_node.descendant_for_byte_range(start, end)
     if node is None or node.has_error:
         return False
-    while node is not None and not node.is_error:
+    return not any(each.is_error for each in outward(node))
+
+
+def outward(node: Node | None) -> Iterator[Node]:
+    """The node, and all that it stands in, innermost first."""
+    while node is not None:
+        yield node
         node = node.parent
-    return node is None
+
+
+def innermost(node: Node | None, kinds: Container[str]) -> Node | None:
+    """The first of these kinds, from the node outward."""
+    return next((each for each in outward(node) if each.type in kinds), None)
 
 
 def ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
@@ -195,12 +208,7 @@ def ancestors(snapshot: Snapshot, offset: int) -> list[Node]:
         return []
     byte = snapshot.byte(offset)
     node = snapshot.tree.root_node.descendant_for_byte_range(max(byte - 1, 0), byte)
-    chain = []
-    while node is not None:
-        if node.start_byte < byte <= node.end_byte:
-            chain.append(node)
-        node = node.parent
-    return chain
+    return [each for each in outward(node) if each.start_byte < byte <= each.end_byte]
 
 
 def inside_by_tree(snapshot: Snapshot, language: Language, offset: int) -> Literal["comment", "string"] | None:
@@ -455,12 +463,8 @@ def kind_of(node: Node) -> str:
 
 
 def is_member(node: Node) -> bool:
-    outer = node.parent
-    while outer is not None and not is_function(outer):
-        if CLASS_LIKE.search(outer.type) and not outer.type.endswith("module"):
-            return True
-        outer = outer.parent
-    return False
+    inside = takewhile(lambda outer: not is_function(outer), outward(node.parent))
+    return any(CLASS_LIKE.search(outer.type) and not outer.type.endswith("module") for outer in inside)
 
 
 def definitions_in_broken(snapshot: Snapshot, language: Language, node: Node) -> Iterator[Definition]:

@@ -1,13 +1,11 @@
 """Where a rule is not followed: what one edit makes no habit, and words that mean nothing in another function."""
 
 import re
-from collections.abc import Iterator
-
-from tree_sitter import Node
 
 from mercury_ls.code import scopes
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.symbols import text_of
+from mercury_ls.code.syntax import outward
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
@@ -61,7 +59,7 @@ def is_no_habit(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
 def is_out_of_place(rule: Rule, place: Place, snapshot: Snapshot) -> bool:
     """Whether the edit brings a word such as `await` or `self` into a function that cannot have it."""
     words = contextual_words(place, snapshot)
-    around = [*enclosing(snapshot, place.start)] if words else []
+    around = [*outward(scopes.node_at(snapshot, place.start))] if words else []
     functions = [node for node in around if node.type in scopes.FUNCTIONS]
     if not functions:
         return bool(words) and snapshot.language == "python" and bool(rule.lines_before)
@@ -78,10 +76,3 @@ def contextual_words(place: Place, snapshot: Snapshot) -> set[str]:
     texts = snapshot.text[place.start : place.end], place.text or ""
     old, new = (set(CONTEXTUAL.findall(STRING.sub("", text))) for text in texts)
     return new - old if snapshot.language == "rust" else new - old - {"?"}
-
-
-def enclosing(snapshot: Snapshot, offset: int) -> Iterator[Node]:
-    node = scopes.node_at(snapshot, offset)
-    while node is not None:
-        yield node
-        node = node.parent

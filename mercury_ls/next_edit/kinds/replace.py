@@ -74,9 +74,8 @@ def with_blanks(text: str, start: int, end: int) -> tuple[int, int]:
 
 def is_given_to_another(opened: Set[int], snapshot: Snapshot, offset: int) -> bool:
     """Whether it is an argument of another function than those whose brackets open at these offsets."""
-    around = scopes.node_at(snapshot, offset)
-    while around is not None and "argument" not in around.type:
-        around = around.parent
+    outward = syntax.outward(scopes.node_at(snapshot, offset))
+    around = next((each for each in outward if "argument" in each.type), None)
     return around is not None and snapshot.offset_of_byte(around.start_byte) + 1 not in opened
 
 

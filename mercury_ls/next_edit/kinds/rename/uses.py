@@ -17,6 +17,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Imported, Project, family, in_import
 from mercury_ls.code.scopes import Binding
 from mercury_ls.code.symbols import Symbol, text_of, type_name
+from mercury_ls.code.syntax import innermost, outward
 
 __all__ = ["Uses", "knows_imports"]
 
@@ -93,9 +94,7 @@ class Uses(Struct, dict=True):
     @cached_property
     def function(self) -> "Uses | None":
         """The uses of the function whose parameter it is."""
-        around = self.symbol.node
-        while around is not None and around.type not in scopes.FUNCTIONS:
-            around = around.parent
+        around = innermost(self.symbol.node, scopes.FUNCTIONS)
         named = around and around.child_by_field_name("name")
         if around is not None and named is not None and text_of(named) == "__init__":
             whole = symbols.enclosing(around)
@@ -143,13 +142,13 @@ class Uses(Struct, dict=True):
         """Whether a module, a namespace or in Java a class around it declares the name itself, or does not see the
         names outside, as in Rust."""
         declared = self.symbol.node if self.is_home else None
-        around = scopes.node_at(self.snapshot, offset)
-        while around is not None and not (declared is not None and is_within(declared, around)):
+        for around in outward(scopes.node_at(self.snapshot, offset)):
+            if declared is not None and is_within(declared, around):
+                return False
             if around.type in self._namespaces and around.start_byte in self._namespaces_with(name):
                 return True
             if around.type == "mod_item" and not any(is_used_in(each, name) for each in items_of(around)):
                 return True
-            around = around.parent
         return False
 
     @property
@@ -172,10 +171,8 @@ class Uses(Struct, dict=True):
             if node is None or node.parent is None or not scopes.declares(node) or scopes.is_member(node):
                 continue
             is_item = not scopes.binding_at(self.snapshot, at, ()) and symbols.category(node, self.snapshot) == ""
-            around = node.parent.parent
-            while is_item and around is not None and around.type not in self._namespaces:
-                around = around.parent
-            if is_item and around is not None and not scopes.names_it(node, around):
+            around = innermost(node.parent.parent, self._namespaces) if is_item else None
+            if around is not None and not scopes.names_it(node, around):
                 yield around.start_byte
 
     def _comes_before(self, node: Node) -> bool:
@@ -183,9 +180,7 @@ class Uses(Struct, dict=True):
         declared = self.symbol.node
         if not self.is_home or declared is None or declared.parent is None or family(self.snapshot.path) != "python":
             return False
-        around = node.parent
-        while around is not None and around.type not in scopes.FUNCTIONS:
-            around = around.parent
+        around = innermost(node.parent, scopes.FUNCTIONS)
         return around is None and node.start_byte < declared.parent.end_byte and not scopes.declares(node)
 
     @cached_property
@@ -533,12 +528,10 @@ def evaluated(node: Node) -> Node:
 
 def is_of_another_object(node: Node, around: Node) -> bool:
     """Whether JavaScript's `this` is not the class's: in a plain function, or in the method of an object."""
-    inside = node.parent
-    while inside is not None and inside != around:
+    for inside in takewhile(lambda each: each != around, outward(node.parent)):
         in_object = inside.type == "method_definition" and inside.parent is not None and inside.parent.type == "object"
         if in_object or inside.type in OF_ANY_OBJECT:
             return True
-        inside = inside.parent
     return False
 
 
@@ -553,9 +546,7 @@ def parameters_of(name: Node) -> list[str] | None:
 
 def path_in_file(path: str, node: Node) -> str:
     """A path of Rust from the top of the file, since modules within it are no files; empty if it leads to one."""
-    steps, around = 0, node.parent
-    while around is not None:
-        steps, around = steps + (around.type == "mod_item"), around.parent
+    steps = sum(each.type == "mod_item" for each in outward(node.parent))
     parts = path.split("::")
     if not steps or parts[0] not in ("self", "super"):
         return path
@@ -587,10 +578,9 @@ def items_of(around: Node) -> list[Node]:
 
 def is_in_macro(node: Node) -> bool:
     """Whether it stands in the parameters or the body of a C macro with parameters."""
-    around = node.parent if node.type != "preproc_arg" else node
-    while around is not None and around.type in ("preproc_arg", "preproc_params"):
-        around = around.parent
-    return around is not None and around.type == "preproc_function_def"
+    around = outward(node if node.type == "preproc_arg" else node.parent)
+    outside = next((each for each in around if each.type not in ("preproc_arg", "preproc_params")), None)
+    return outside is not None and outside.type == "preproc_function_def"
 
 
 def is_in_qualified_type(node: Node) -> bool:
