@@ -5,9 +5,10 @@ import statistics
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
-from bench.decode.peers import QUANTISATIONS, LlamaPeer, write_gguf
+from bench.decode.peers import QUANTISATIONS, LlamaPeer, random_weights, write_gguf
 from bench.decode.random_model import filled, ids
 from bench.decode.turns import Times, alternate, shown
 from mercury_engine.model.openvino_runtime import OpenvinoRuntime
@@ -50,9 +51,9 @@ def opened_peers(runtime: OpenvinoRuntime, directory: Path) -> dict[str, LlamaPe
         print(f"no peer: {error}; pip install 'mercury-ls[peers]'")
         return {}
     threads = min(2, os.cpu_count() or 1)
-    peers = {}
+    config, peers = msgspec.structs.replace(runtime.config, hints=False), {}
     for kind in QUANTISATIONS:
-        path = write_gguf(runtime.config, directory / f"{kind}.gguf", kind)
+        path = write_gguf(config, directory / f"{kind}.gguf", kind, random_weights(config))
         peers[kind] = LlamaPeer(path, threads)
         peers[kind].read(ids(CONTEXT))
     return peers

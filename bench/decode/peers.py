@@ -6,51 +6,75 @@ HTTP, no JSON, no tokenizer, so that the peer is as fast as it can be.
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from mercury_engine.model.config import ModelConfig
 from mercury_engine.model.export import shapes
 
-__all__ = ["QUANTISATIONS", "LlamaPeer", "write_gguf"]
+__all__ = ["QUANTISATIONS", "LlamaPeer", "gguf_name", "random_weights", "transformers_name", "write_gguf"]
 
 QUANTISATIONS = ("q8_0", "q4_0")
 
-WHOLE_MODEL = {"embedding.weight": "token_embd", "norm.weight": "output_norm"}
-LAYER = {
-    "attention_norm": "attn_norm",
-    "attention.query": "attn_q",
-    "attention.key": "attn_k",
-    "attention.value": "attn_v",
-    "attention.output": "attn_output",
-    "attention.query_norm": "attn_q_norm",
-    "attention.key_norm": "attn_k_norm",
-    "feed_forward_norm": "ffn_norm",
-    "feed_forward.gate": "ffn_gate",
-    "feed_forward.up": "ffn_up",
-    "feed_forward.down": "ffn_down",
+PARTS = {
+    "embedding": ("model.embed_tokens", "token_embd"),
+    "norm": ("model.norm", "output_norm"),
+    "attention_norm": ("input_layernorm", "attn_norm"),
+    "attention.query": ("self_attn.q_proj", "attn_q"),
+    "attention.key": ("self_attn.k_proj", "attn_k"),
+    "attention.value": ("self_attn.v_proj", "attn_v"),
+    "attention.output": ("self_attn.o_proj", "attn_output"),
+    "attention.query_norm": ("self_attn.q_norm", "attn_q_norm"),
+    "attention.key_norm": ("self_attn.k_norm", "attn_k_norm"),
+    "feed_forward_norm": ("post_attention_layernorm", "ffn_norm"),
+    "feed_forward.gate": ("mlp.gate_proj", "ffn_gate"),
+    "feed_forward.up": ("mlp.up_proj", "ffn_up"),
+    "feed_forward.down": ("mlp.down_proj", "ffn_down"),
 }
-"""What llama.cpp calls the weights of a Qwen3 model."""
+"""What transformers and llama.cpp call a part of Qwen 2 and 3. The head is tied: llama.cpp uses the embedding if there
+is no output matrix."""
+
+
+def transformers_name(ours: str) -> str:
+    return _named(ours, "model.layers.", 0)
+
+
+def gguf_name(ours: str) -> str:
+    return _named(ours, "blk.", 1)
+
+
+def _named(ours: str, layer: str, whose: int) -> str:
+    part, _, kind = ours.rpartition(".")
+    if not part.startswith("layers."):
+        return f"{PARTS[part][whose]}.{kind}"
+    _, index, part = part.split(".", 2)
+    return f"{layer}{index}.{PARTS[part][whose]}.{kind}"
 
 
 def write_gguf(
-    config: ModelConfig, path: Path, quantisation: str, weights: Mapping[str, np.ndarray] | None = None
+    config: ModelConfig,
+    path: Path,
+    quantisation: str,
+    weights: Iterable[tuple[str, np.ndarray]],
+    *,
+    embedding: str = "",
 ) -> Path:
-    """Write float weights as a Qwen3 model, which has the same layers; random ones if none are given: times are real,
-    answers are not."""
+    """Write float weights as the Qwen model that has the same layers; the embedding quantised in its own way, if that
+    is named."""
     import gguf
 
-    kind = {"q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}[quantisation]
-    writer = gguf.GGUFWriter(path, "qwen3")
+    writer = gguf.GGUFWriter(path, "qwen3" if config.qk_norm else "qwen2")
     describe(writer, config)
-    for name, tensor in (random_tensors(config) if weights is None else named(weights)).items():
+    for name, weight in weights:
+        tensor = np.ascontiguousarray(weight, np.float32)
         if tensor.ndim == 1:
-            writer.add_tensor(name, tensor)
+            writer.add_tensor(gguf_name(name), tensor)
         else:
-            writer.add_tensor(name, gguf.quants.quantize(tensor, kind), raw_dtype=kind)
+            named = embedding if embedding and name == "embedding.weight" else quantisation
+            kind = {"q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}[named]
+            writer.add_tensor(gguf_name(name), gguf.quants.quantize(tensor, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -73,32 +97,20 @@ def describe(writer, config: ModelConfig) -> None:
     writer.add_tokenizer_model("no_vocab")
 
 
-def random_tensors(config: ModelConfig) -> dict[str, np.ndarray]:
+def random_weights(config: ModelConfig) -> Iterator[tuple[str, np.ndarray]]:
+    """Times are real, answers are not."""
     generator = np.random.default_rng(0)
-    return {
-        gguf_name(name): np.ones(shape, np.float32)
-        if len(shape) == 1
-        else 0.02 * generator.standard_normal(shape, np.float32)
-        for name, shape in shapes(msgspec.structs.replace(config, hints=False)).items()
-    }
-
-
-def named(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {gguf_name(name): np.ascontiguousarray(tensor, np.float32) for name, tensor in weights.items()}
-
-
-def gguf_name(name: str) -> str:
-    """The head is tied: llama.cpp uses the embedding if there is no output matrix."""
-    if name in WHOLE_MODEL:
-        return f"{WHOLE_MODEL[name]}.weight"
-    _, layer, part = name.removesuffix(".weight").split(".", 2)
-    return f"blk.{layer}.{LAYER[part]}.weight"
+    for name, shape in shapes(config).items():
+        yield (
+            name,
+            np.ones(shape, np.float32) if len(shape) == 1 else 0.02 * generator.standard_normal(shape, np.float32),
+        )
 
 
 class LlamaPeer:
     """One model with a prompt cache. Positions count from the tokens that are cached."""
 
-    def __init__(self, path: Path, threads: int, context: int = 4096, flash: bool = True):
+    def __init__(self, path: Path, threads: int):
         from llama_cpp import llama_cpp as native
 
         self._native = native
@@ -108,10 +120,10 @@ class LlamaPeer:
         if not self._model:
             raise OSError(f"llama.cpp cannot load {path}: look at its log with MERCURY_BENCH_LOG=1")
         parameters = native.llama_context_default_params()
-        parameters.n_ctx = context
+        parameters.n_ctx = 4096
         parameters.n_batch = parameters.n_ubatch = 512
         parameters.n_threads = parameters.n_threads_batch = threads
-        parameters.flash_attn_type = 1 if flash else 0
+        parameters.flash_attn_type = 1
         self._context = native.llama_init_from_model(self._model, parameters)
         self._memory = native.llama_get_memory(self._context)
         self._vocabulary = native.llama_vocab_n_tokens(native.llama_model_get_vocab(self._model))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
+from bench.decode.peers import random_weights
 from mercury_engine.model.config import PRESETS, write_config
-from mercury_engine.model.export import export, shapes
+from mercury_engine.model.export import export
 from mercury_engine.model.openvino_runtime import OpenvinoCache, OpenvinoRuntime
 from mercury_engine.model.runtime import Rows
 
@@ -37,14 +38,10 @@ print(json.dumps(found))
 
 def random_model(preset: str, directory: Path) -> Path:
     """Times are real, answers are not."""
-    config, generator = PRESETS[preset], np.random.default_rng(0)
-    weights = {
-        name: 0.02 * generator.standard_normal(shape, np.float32) if len(shape) == 2 else np.ones(shape, np.float32)
-        for name, shape in shapes(config).items()
-    }
+    config = PRESETS[preset]
     source, target = directory / "float", directory / "int8"
     source.mkdir()
-    save_file(weights, source / "model.safetensors")
+    save_file(dict(random_weights(config)), source / "model.safetensors")
     write_config(config, source / "config.json")
     export(source, target)
     return target

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from bench.decode import peers
+from bench.decode.peers import transformers_name
 from mercury_engine.model.config import CONFIG_FILE, ModelConfig
 from mercury_engine.model.export import shapes
 from mercury_engine.model.stored import TensorWriter, stored_tensors
@@ -43,27 +45,12 @@ SHAPES = {
     "qwen2.5-coder-1.5b": qwen(28, 1536, 12, 2, 8960),
 }
 
-PARTS = {
-    "attention_norm": ("input_layernorm", "attn_norm"),
-    "attention.query": ("self_attn.q_proj", "attn_q"),
-    "attention.key": ("self_attn.k_proj", "attn_k"),
-    "attention.value": ("self_attn.v_proj", "attn_v"),
-    "attention.output": ("self_attn.o_proj", "attn_output"),
-    "feed_forward_norm": ("post_attention_layernorm", "ffn_norm"),
-    "feed_forward.gate": ("mlp.gate_proj", "ffn_gate"),
-    "feed_forward.up": ("mlp.up_proj", "ffn_up"),
-    "feed_forward.down": ("mlp.down_proj", "ffn_down"),
-    "embedding": ("model.embed_tokens", "token_embd"),
-    "norm": ("model.norm", "output_norm"),
-}
-"""What transformers and llama.cpp call a part of Qwen2."""
-
 
 def write_checkpoint(layout: Mapping[str, Any], folder: Path) -> Path:
     """float16, as downloaded. The residual stream grows little, so that float16 could hold it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / CONFIG_FILE).write_bytes(msgspec.json.encode(layout))
-    names = {their_name(name, "model.layers.", 0): size for name, size in shapes(laid_out("", layout)).items()}
+    names = {transformers_name(name): size for name, size in shapes(laid_out("", layout)).items()}
     generator = np.random.default_rng(0)
     with (folder / "model.safetensors").open("wb") as file:
         writer = TensorWriter(file, {name: (np.dtype(np.float16), size) for name, size in names.items()})
@@ -99,43 +86,8 @@ def laid_out(name: str, layout: Mapping[str, Any]) -> ModelConfig:
     )
 
 
-def their_name(ours: str, layer: str, whose: int) -> str:
-    part, _, kind = ours.rpartition(".")
-    if not part.startswith("layers."):
-        return f"{PARTS[part][whose]}.{kind}"
-    _, index, part = part.split(".", 2)
-    return f"{layer}{index}.{PARTS[part][whose]}.{kind}"
-
-
 def write_gguf(checkpoint: Path, shape: str, path: Path, quantisation: str) -> Path:
-    """The weights of the checkpoint as a Qwen2 model for llama.cpp."""
-    import gguf
-
-    config = config_of(shape)
-    kind = {"q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}[quantisation]
-    writer = gguf.GGUFWriter(path, "qwen2")
-    writer.add_block_count(config.layers)
-    writer.add_context_length(config.context)
-    writer.add_embedding_length(config.width)
-    writer.add_feed_forward_length(config.feed_forward)
-    writer.add_head_count(config.heads)
-    writer.add_head_count_kv(config.kv_heads)
-    writer.add_rope_freq_base(config.rope_theta)
-    writer.add_layer_norm_rms_eps(config.norm_epsilon)
-    writer.add_vocab_size(config.vocabulary)
-    writer.add_tokenizer_model("no_vocab")
-    stored = stored_tensors(checkpoint / "model.safetensors", "write it again")
-    for name in shapes(config):
-        tensor = stored[their_name(name, "model.layers.", 0)]
-        theirs = their_name(name, "blk.", 1)
-        if len(tensor.shape) == 1:
-            writer.add_tensor(theirs, tensor.floats())
-        else:
-            embedding = name == "embedding.weight" and quantisation == "q4_0"
-            own = gguf.GGMLQuantizationType.Q8_0 if embedding else kind
-            writer.add_tensor(theirs, gguf.quants.quantize(tensor.floats(), own), raw_dtype=own)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    """The weights of the checkpoint for llama.cpp."""
+    config, stored = config_of(shape), stored_tensors(checkpoint / "model.safetensors", "write it again")
+    weights = ((name, stored[transformers_name(name)].floats()) for name in shapes(config))
+    return peers.write_gguf(config, path, quantisation, weights, embedding="q8_0")

@@ -161,7 +161,7 @@ class Shapeless(Nameless):
 def llama(folder: Path) -> Iterator[Engine]:
     config, weights = dense_weights(folder)
     with tempfile.TemporaryDirectory() as directory:
-        path = write_gguf(config, Path(directory) / f"{PRECISION}.gguf", PRECISION, weights)
+        path = write_gguf(config, Path(directory) / f"{PRECISION}.gguf", PRECISION, weights.items())
         peer = LlamaPeer(path, min(2, os.cpu_count() or 1))
         try:
             yield LeftToRight(Layout(folder), peer, "llama.cpp", PRECISION)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
+from bench.decode.peers import transformers_name
 from mercury_engine.api import Draft, EngineError, EngineInfo, InfillRequest, Span
 from mercury_engine.decode.answer import HoleAnswer, Presentation
 from mercury_engine.decode.choice import Choice, Chooser
@@ -176,8 +177,6 @@ def qwen3(folder: Path, precision: str = "bfloat16") -> Any:
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
-    from mercury_training.adapt import their_name
-
     config, weights = dense_weights(folder)
     shape = Qwen3Config(
         vocab_size=config.vocabulary,
@@ -196,6 +195,6 @@ def qwen3(folder: Path, precision: str = "bfloat16") -> Any:
         eos_token_id=None,
     )
     model = Qwen3ForCausalLM(shape)
-    named = {their_name(name): torch.from_numpy(np.ascontiguousarray(array)) for name, array in weights.items()}
+    named = {transformers_name(name): torch.from_numpy(np.ascontiguousarray(array)) for name, array in weights.items()}
     model.load_state_dict(named | {"lm_head.weight": named["model.embed_tokens.weight"]})
     return model.to(getattr(torch, precision)).eval()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.decode.peers import named
+from bench.decode.peers import gguf_name
 from bench.quality.left_to_right import dense_weights
 from mercury_engine.remote.http import Client, LinkError
 from tests.engine.remote.servers import free_port
@@ -67,7 +67,7 @@ def write_model(folder: Path, target: Path) -> Path:
         "eos": 3,
     }
     target.with_suffix(".json").write_text(json.dumps(about), encoding="utf-8")
-    np.savez(target.with_suffix(".npz"), **named(weights))
+    np.savez(target.with_suffix(".npz"), **{gguf_name(name): weight for name, weight in weights.items()})
     run_peer("write", str(target.with_suffix(".npz")), str(target.with_suffix(".json")), str(target))
     return target
 

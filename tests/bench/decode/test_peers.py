@@ -6,7 +6,7 @@ import pytest
 import torch
 from msgspec.structs import replace
 
-from bench.decode.peers import LlamaPeer, gguf_name, write_gguf
+from bench.decode.peers import LlamaPeer, gguf_name, transformers_name, write_gguf
 from bench.quality.contenders import PeerOptions, model_folder, opened
 from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from mercury_engine.api import EngineError
@@ -81,6 +81,13 @@ def test_every_weight_has_a_name_of_its_own_at_llama_cpp(config):
     assert len({gguf_name(name) for name in names}) == len(names)
 
 
+def test_weights_have_the_names_of_both_formats():
+    name = "layers.3.attention.query.bias"
+    assert transformers_name(name) == "model.layers.3.self_attn.q_proj.bias"
+    assert gguf_name(name) == "blk.3.attn_q.bias"
+    assert gguf_name("embedding.weight") == "token_embd.weight"
+
+
 def answers(engine) -> list[str]:
     return [final(engine, request(f"{line[:4]}$0\n", budget=32)).spans[0].text for line in LINES]
 
@@ -94,7 +101,7 @@ def test_llama_cpp_says_what_the_model_knows(learnt, tmp_path):
     pytest.importorskip("gguf")
     pytest.importorskip("llama_cpp")
     config, weights = dense_weights(learnt)
-    peer = LlamaPeer(write_gguf(config, tmp_path / "model.gguf", "q8_0", weights), 1)
+    peer = LlamaPeer(write_gguf(config, tmp_path / "model.gguf", "q8_0", weights.items()), 1)
     try:
         assert answers(LeftToRight(Layout(learnt), peer, "llama.cpp", "q8_0")) == in_full()
     finally:

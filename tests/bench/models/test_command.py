@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from bench.models.command import PROMPT, SUFFIX, Contestant, measured, prompts, summary, table
-from bench.models.shapes import SHAPES, config_of, their_name
+from bench.models.shapes import SHAPES, config_of
 
 
 def test_a_prompt_that_changed_differs_by_one_token():
@@ -14,13 +14,6 @@ def test_a_prompt_that_changed_differs_by_one_token():
     assert np.array_equal(warm[:-1], cold)
     assert np.array_equal(np.delete(suffix, PROMPT - SUFFIX), cold)
     assert not np.array_equal(prompts(1)[0], cold)
-
-
-def test_weights_have_the_names_of_both_formats():
-    name = "layers.3.attention.query.bias"
-    assert their_name(name, "model.layers.", 0) == "model.layers.3.self_attn.q_proj.bias"
-    assert their_name(name, "blk.", 1) == "blk.3.attn_q.bias"
-    assert their_name("embedding.weight", "blk.", 1) == "token_embd.weight"
 
 
 def test_the_shapes_are_the_real_ones():
