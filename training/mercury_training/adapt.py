@@ -14,7 +14,7 @@ than before, always into tokens that SOURCE knows.
 
 import argparse
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +22,23 @@ import msgspec
 import numpy as np
 import torch
 from msgspec import Struct
-from safetensors import SafetensorError, safe_open
 from tokenizers import pre_tokenizers
 from torch import Tensor
 
-from mercury_engine.model.architectures import LLAMA, read_json
-from mercury_engine.model.checkpoint import our_names, weight_files
-from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelConfig
+from mercury_engine.model.architectures import read_json
+from mercury_engine.model.checkpoint import Weight, read_checkpoint
+from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.network import Model, save
 from mercury_engine.tokens.tokenizer import Tokenizer, untrained
 from mercury_engine.tokens.vocabulary import SPECIALS
 from mercury_training.corpus.shards import Corpus, CorpusFile, Split, token_type, write_split
 from mercury_training.errors import TrainingError, reported
 
-__all__ = ["Vocabulary", "adapt", "config_of", "main", "recode", "their_name", "vocabulary_of"]
+__all__ = ["Vocabulary", "adapt", "main", "recode", "vocabulary_of"]
 
 CONTEXT = 2048
-FAMILIES = {
-    "LlamaForCausalLM": {"qkv_bias": False, "qk_norm": False},
-    "Qwen2ForCausalLM": {"qkv_bias": True, "qk_norm": False},
-    "Qwen3ForCausalLM": {"qkv_bias": False, "qk_norm": True},
-}
+FAMILIES = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
+PRECISIONS = {"F16": torch.float16, "BF16": torch.bfloat16}
 
 LIKE = {
     "<bos>": ("<|begin_of_text|>", "<s>", "<|endoftext|>"),
@@ -83,15 +79,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def adapt(source: Path, target: Path, context: int = CONTEXT) -> Model:
     """Write the checkpoint `source` as the model folder `target`, in its own precision."""
-    vocabulary = vocabulary_of(source / TOKENIZER_FILE)
-    size = len(SPECIALS) + len(vocabulary.kept)
-    config = config_of(source / CONFIG_FILE, target.name, size, context)
-    weights = _weights(source, config)
-    for name in ("embedding.weight", "head.weight"):
-        if name in weights:
-            weights[name] = _rows(weights[name], vocabulary)
-    model = Model(config)
-    _check(weights, model, source)
+    checkpoint, vocabulary = read_checkpoint(source, context), vocabulary_of(source / TOKENIZER_FILE)
+    if checkpoint.architecture not in FAMILIES:
+        raise TrainingError(f"{source}: is a {checkpoint.architecture}; choose a checkpoint of {', '.join(FAMILIES)}")
+    weights = {name: _tensor(weight) for name, weight in checkpoint.weights.items()}
+    for name in {"embedding.weight", "head.weight"} & weights.keys():
+        weights[name] = _rows(weights[name], vocabulary)
+    size = len(weights["embedding.weight"])
+    model = Model(msgspec.structs.replace(checkpoint.config, name=target.name, vocabulary=size))
     model.load_state_dict(weights, assign=True)
     save(model, target)
     (target / TOKENIZER_FILE).write_bytes(vocabulary.data)
@@ -112,41 +107,6 @@ def recode(corpus: Path, model: Path, out: Path) -> None:
         documents = _recoded(getattr(before, name), before.tokenizer, after, part)
         write_split(out, name, [(part, documents)], token_type(after.vocabulary))
         part.unlink()
-
-
-def config_of(path: Path, name: str, vocabulary: int, context: int = CONTEXT) -> ModelConfig:
-    """The configuration of a checkpoint, in our terms."""
-    found = read_json(path)
-    family = next((kind for kind in found.get("architectures") or [] if kind in FAMILIES), None)
-    if family is None:
-        raise TrainingError(
-            f"{path}: architectures is {found.get('architectures')}; choose a checkpoint of {', '.join(FAMILIES)}"
-        )
-    _refuse_what_we_lack(path, found)
-    heads, width = _size(path, found, "num_attention_heads"), _size(path, found, "hidden_size")
-    rope = found.get("rope_parameters") or {}
-    return ModelConfig(
-        name=name,
-        width=width,
-        layers=_size(path, found, "num_hidden_layers"),
-        heads=heads,
-        kv_heads=found.get("num_key_value_heads") or heads,
-        head_width=found.get("head_dim") or width // heads,
-        feed_forward=_size(path, found, "intermediate_size"),
-        vocabulary=vocabulary,
-        context=min(context, found.get("max_position_embeddings") or context),
-        rope_theta=float(found.get("rope_theta") or rope.get("rope_theta") or 10_000.0),
-        norm_epsilon=found.get("rms_norm_eps") or 1e-6,
-        tied=bool(found.get("tie_word_embeddings", False)),
-        **FAMILIES[family],
-    )
-
-
-def _size(path: Path, found: Mapping[str, Any], name: str) -> int:
-    value = found.get(name)
-    if not isinstance(value, int) or value < 1:
-        raise TrainingError(f"{path}: {name} is {value!r}, not a number from 1 on; download the checkpoint again")
-    return value
 
 
 def vocabulary_of(path: Path) -> Vocabulary:
@@ -185,62 +145,9 @@ def _merges(model: Mapping[str, Any], ids: Mapping[str, int]) -> list[list[str]]
     return [pair for pair in pairs if all(part in ids for part in (*pair, "".join(pair)))]
 
 
-def _refuse_what_we_lack(path: Path, found: Mapping[str, Any]) -> None:
-    rope = found.get("rope_parameters") or found.get("rope_scaling") or {}
-    kind = rope.get("rope_type") or rope.get("type") or "default"
-    windowed = any(layer != "full_attention" for layer in found.get("layer_types") or [])
-    wrong = {
-        "rope_scaling": kind if kind != "default" else None,
-        "partial_rotary_factor": found.get("partial_rotary_factor") or rope.get("partial_rotary_factor"),
-        "use_sliding_window": found.get("use_sliding_window") or windowed or None,
-        "attention_bias": found.get("attention_bias") or None,
-        "mlp_bias": found.get("mlp_bias") or None,
-        "hidden_act": found.get("hidden_act") if found.get("hidden_act", "silu") != "silu" else None,
-        "quantization_config": found.get("quantization_config"),
-    }
-    for name, value in wrong.items():
-        if value is not None and (name, value) != ("partial_rotary_factor", 1.0):
-            raise TrainingError(f"{path}: {name} is {value!r}, which our model has not; choose a checkpoint without")
-
-
-def _weights(source: Path, config: ModelConfig) -> dict[str, Tensor]:
-    """The weights under our names, without the second copy of tied embeddings."""
-    weights = {}
-    for name, read in _stored(source).items():
-        ours = our_names(name, LLAMA)
-        if ours is None:
-            raise TrainingError(f"{source}: {name} is no weight of this architecture; choose another checkpoint")
-        weights |= {own: read() for own in ours if not (own == "head.weight" and config.tied)}
-    return weights
-
-
-def their_name(ours: str) -> str:
-    """What transformers calls a weight of ours."""
-    part, _, kind = ours.rpartition(".")
-    if not part.startswith("layers."):
-        return f"{next(theirs for theirs, own in LLAMA.whole.items() if own == part)}.{kind}"
-    _, index, part = part.split(".", 2)
-    return f"{LLAMA.layer}{index}.{next(theirs for theirs, own in LLAMA.parts.items() if own == (part,))}.{kind}"
-
-
-def _stored(source: Path) -> dict[str, Callable[[], Tensor]]:
-    """How to read each weight."""
-    found: dict[str, Callable[[], Tensor]] = {}
-    for path in weight_files(source):
-        try:
-            with safe_open(path, framework="pt") as file:
-                found |= {key: _reader(path, key) for key in file.keys()}  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise TrainingError(f"{path}: damaged ({error}); download the checkpoint again") from error
-    return found
-
-
-def _reader(path: Path, name: str) -> Callable[[], Tensor]:
-    def read() -> Tensor:
-        with safe_open(path, framework="pt") as file:
-            return file.get_tensor(name)
-
-    return read
+def _tensor(weight: Weight) -> Tensor:
+    """In the precision that it is stored in."""
+    return torch.from_numpy(weight.rows()).to(PRECISIONS.get(weight.tensor.dtype, torch.float32))
 
 
 def _rows(theirs_VD: Tensor, vocabulary: Vocabulary) -> Tensor:
@@ -250,21 +157,6 @@ def _rows(theirs_VD: Tensor, vocabulary: Vocabulary) -> Tensor:
     for mine, other in vocabulary.like.items():
         specials_SD[mine] = theirs_VD[other]
     return torch.cat([specials_SD, kept_VD])
-
-
-def _check(weights: Mapping[str, Tensor], model: Model, source: Path) -> None:
-    expected = {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
-    odd = sorted(name for name in expected.keys() | weights.keys() if expected.get(name) != _shape(weights.get(name)))
-    if odd:
-        name = odd[0]
-        raise TrainingError(
-            f"{source}: {name} is {_shape(weights.get(name)) or 'missing'}, its config says "
-            f"{expected.get(name) or 'there is none'}; download the checkpoint again"
-        )
-
-
-def _shape(weight: Tensor | None) -> tuple[int, ...] | None:
-    return None if weight is None else tuple(weight.shape)
 
 
 def _recoded(split: Split, before: Tokenizer, after: Tokenizer, part: Path) -> list[CorpusFile]:
