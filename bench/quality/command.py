@@ -14,7 +14,6 @@ import asyncio
 import json
 from pathlib import Path
 
-from bench.quality.contenders import PeerOptions, model_folder
 from bench.quality.measure import QualityRun, measure
 from bench.quality.tables import tables
 
@@ -27,8 +26,6 @@ def main() -> None:
     parser.add_argument("--next-edit", type=Path, nargs="+", default=[], metavar="FILE", help="rows of git history")
     parser.add_argument("--engine", default="local", help="local, fake, a model's folder, a server's URL, or peer:NAME")
     parser.add_argument("--peers", default="", help="asked beside it: " + PEERS)
-    parser.add_argument("--service-model", default=PeerOptions().service_model, help="what a service is asked for")
-    parser.add_argument("--key-variable", default="", metavar="NAME", help="where the environment holds its key")
     parser.add_argument("--limit", type=int, help="rows of each file, drawn at random, always the same")
     parser.add_argument(
         "--projects", type=Path, metavar="MIRRORS", help="bare clones, owner+name/repo: rows have their projects"
@@ -39,13 +36,10 @@ def main() -> None:
     print(json.dumps(found))
 
 
-PEERS = (
-    "ar, ar+copy, nameless, shapeless, llama, transformers, copy, ngram, openai=URL, inception=URL; separated by commas"
-)
+PEERS = "ar, ar+copy, nameless, shapeless, llama, transformers, copy, ngram, or added models; separated by commas"
 
 
 def work_of(given: argparse.Namespace) -> QualityRun:
-    options = PeerOptions(model_folder(given.engine), given.service_model, given.key_variable)
     peers = tuple(f"peer:{name}" for name in given.peers.split(",") if name)
     return QualityRun(
         engine=given.engine,
@@ -53,6 +47,5 @@ def work_of(given: argparse.Namespace) -> QualityRun:
         fim=tuple(given.fim),
         next_edit=tuple(given.next_edit),
         limit=given.limit,
-        options=options,
         projects=given.projects,
     )

@@ -10,7 +10,7 @@
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
 | `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no copy bias |
-| `peer:openai=URL`, `peer:inception=URL` | a service, which gets the code of the rows |
+| `peer:` and the name or folder of an added model | that model; a server gets the code of the rows |
 """
 
 import asyncio
@@ -21,12 +21,10 @@ from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, c
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.decode.peers import LlamaPeer, write_gguf
 from bench.quality.editor import NO_FILE, Contender, Metered
-from bench.quality.endpoints import DIALECTS, CompletionService
 from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
 from mercury_engine.engine import MercuryEngine, open_engine
@@ -38,18 +36,10 @@ from mercury_ls.settings import models
 from mercury_ls.settings.schema import EngineSettings
 from mercury_training.evaluate.baselines import BASELINES
 
-__all__ = ["PeerOptions", "model_folder", "opened"]
+__all__ = ["model_folder", "opened"]
 
 PRECISION = "q8_0"
 LOADING_SECONDS = 60.0
-
-
-class PeerOptions(Struct, frozen=True):
-    """For services: the model to ask, and the environment variable with the key."""
-
-    folder: Path | None = None
-    service_model: str = "mercury-edit-2"
-    key_variable: str = ""
 
 
 def model_folder(engine: str) -> Path | None:
@@ -60,7 +50,8 @@ def model_folder(engine: str) -> Path | None:
 
 
 @asynccontextmanager
-async def opened(name: str, options: PeerOptions) -> AsyncIterator[Contender]:
+async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
+    """`engine` has the weights that some peers decode in other ways."""
     if is_address(name):
         changed = asyncio.Event()
         client = EngineClient(EngineSettings(address=name), on_status=lambda status: changed.set())
@@ -72,7 +63,7 @@ async def opened(name: str, options: PeerOptions) -> AsyncIterator[Contender]:
             await client.close()
         return
     with ExitStack() as stack:
-        meter = Metered(engine_of(stack, name, options))
+        meter = Metered(engine_of(stack, name, engine))
         client = InProcessClient(meter)
         try:
             await client.start()
@@ -91,27 +82,33 @@ async def until_ready(client: EngineClient, changed: asyncio.Event) -> None:
 
 
 def short(name: str) -> str:
-    return name.removeprefix("peer:") if name.startswith("peer:") else Path(name).name
+    return Path(name.removeprefix("peer:")).name
 
 
 def is_address(name: str) -> bool:
     return urlsplit(name).scheme in ("http", "https")
 
 
-def engine_of(stack: ExitStack, name: str, options: PeerOptions) -> Engine:
+def engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
     if not name.startswith("peer:"):
-        return open_model(model_folder(name), EngineSettings(), lambda share, what: None)
-    peer, _, address = name.removeprefix("peer:").partition("=")
+        return added(model_folder(name), network=name != "local")
+    peer = name.removeprefix("peer:")
     if peer in BASELINES:
         return BASELINES[peer]()
-    if peer in DIALECTS and address:
-        return CompletionService(peer, address, options.service_model, os.environ.get(options.key_variable, ""))
-    if peer not in WITH_OUR_WEIGHTS:
-        known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES, *(f"{dialect}=URL" for dialect in DIALECTS)])
-        raise EngineError(f"{name}: no such peer; known are {known}")
-    if options.folder is None:
-        raise EngineError(f"{name} decodes our weights, and no model is installed; name its folder with --engine")
-    return stack.enter_context(WITH_OUR_WEIGHTS[peer](options.folder))
+    if peer in WITH_OUR_WEIGHTS:
+        if (folder := model_folder(engine)) is None:
+            raise EngineError(f"{name} decodes our weights, and no model is installed; name its folder with --engine")
+        return stack.enter_context(WITH_OUR_WEIGHTS[peer](folder))
+    try:
+        folder = models.resolve(peer)
+    except EngineError as error:
+        known = ", ".join([*WITH_OUR_WEIGHTS, *BASELINES])
+        raise EngineError(f"{name}: no such peer beside {known}: {error}") from error
+    return added(folder, network=True)
+
+
+def added(folder: Path | None, *, network: bool) -> Engine:
+    return open_model(folder, EngineSettings(), lambda share, what: None, network=network)
 
 
 @contextmanager

@@ -66,11 +66,11 @@ class Metered:
         for _ in self._engine.warm(request):
             pass
         read, before = time.perf_counter(), work(self._engine)
-        drafts = []
+        drafts: dict[int, str] = {}
         for draft in self._engine.infill(request):
-            drafts.append(draft.spans[0].text)
+            drafts[draft.step] = draft.spans[0].text
             if draft.final:
-                self._note(drafts, draft.step, before, began, read)
+                self._note([*drafts.values()], draft.step, before, began, read)
             yield draft
 
     def _note(self, drafts: Sequence[str], step: int, before: "WorkDone | None", began: float, read: float) -> None:

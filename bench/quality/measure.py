@@ -17,7 +17,7 @@ from bench.harness.usage import resident_mb
 from bench.next_edit.cases import Case, cases
 from bench.next_edit.measure import Outcome, assessed
 from bench.quality import editor
-from bench.quality.contenders import PeerOptions, opened
+from bench.quality.contenders import opened
 from bench.quality.editor import Contender, RowAnswer, seen
 from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
 from bench.quality.projects import Projects
@@ -44,7 +44,6 @@ class QualityRun(Struct, frozen=True, kw_only=True):
     fim: tuple[Path, ...] = ()
     next_edit: tuple[Path, ...] = ()
     limit: int | None = None
-    options: PeerOptions = PeerOptions()
     projects: Path | None = None
 
 
@@ -69,7 +68,7 @@ async def measure(work: QualityRun) -> dict[str, Any]:
     watch = Watch()
     async with AsyncExitStack() as stack:
         names = (work.engine, *work.peers)
-        contenders = [await stack.enter_async_context(opened(name, work.options)) for name in names]
+        contenders = [await stack.enter_async_context(opened(name, work.engine)) for name in names]
         ours = contenders[0]
         found = {"engine": ours.name, "model": described(ours), "machine": machine(), "fim": {}, "next_edit": {}}
         for path in work.fim:

@@ -7,12 +7,13 @@ import torch
 from msgspec.structs import replace
 
 from bench.decode.peers import LlamaPeer, gguf_name, transformers_name, write_gguf
-from bench.quality.contenders import PeerOptions, model_folder, opened
+from bench.quality.contenders import model_folder, opened
 from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from mercury_engine.api import EngineError
 from mercury_engine.model.config import PRESETS, TINY
 from mercury_engine.model.export import export, shapes
 from mercury_engine.model.network import Model, create, save
+from mercury_engine.record import ModelRecord, write_record
 from tests.engine import tiny
 from tests.engine.tiny import LINES, final, learnt_runtime, request
 
@@ -126,27 +127,30 @@ def test_weights_of_other_layers_are_refused(tmp_path):
         dense_weights(tmp_path)
 
 
-def open_contender(name: str, options: PeerOptions) -> str:
+def open_contender(name: str, engine: str = "fake") -> tuple[str, str]:
     async def described():
-        async with opened(name, options) as contender:
+        async with opened(name, engine) as contender:
             return contender.name, contender.client.status.info.engine
 
     return asyncio.run(described())
 
 
 @pytest.mark.slow
-def test_contenders_by_name(folder):
-    assert open_contender("fake", PeerOptions()) == ("fake", "fake")
-    assert open_contender("peer:ngram", PeerOptions()) == ("ngram", "n-gram")
-    assert open_contender(str(folder), PeerOptions()) == (folder.name, "mercury")
-    assert open_contender("peer:openai=http://127.0.0.1:9", PeerOptions()) == ("openai=http://127.0.0.1:9", "openai")
+def test_contenders_by_name(folder, tmp_path):
+    record = ModelRecord(name="served", kind="server", prompt="", protocol="inception", address="http://127.0.0.1:9")
+    write_record(record, tmp_path)
+    assert open_contender("fake") == ("fake", "fake")
+    assert open_contender("peer:ngram") == ("ngram", "n-gram")
+    assert open_contender(str(folder)) == (folder.name, "mercury")
+    assert open_contender("peer:ar", str(folder)) == ("ar", "mercury")
+    assert open_contender(f"peer:{tmp_path}") == (tmp_path.name, "server")
 
 
 def test_who_cannot_be_asked_is_named_with_who_can():
-    with pytest.raises(EngineError, match=r"known are ar, .*transformers, copy, ngram, openai=URL"):
-        open_contender("peer:telepathy", PeerOptions())
+    with pytest.raises(EngineError, match=r"no such peer beside ar, .*transformers, copy, ngram: .*'telepathy'"):
+        open_contender("peer:telepathy")
     with pytest.raises(EngineError, match="no model is installed"):
-        open_contender("peer:ar", PeerOptions())
+        open_contender("peer:ar")
     with pytest.raises(EngineError, match="is it running there"):
-        open_contender("http://127.0.0.1:9", PeerOptions())
+        open_contender("http://127.0.0.1:9")
     assert model_folder("fake") is None
