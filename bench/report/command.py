@@ -23,7 +23,7 @@ from bench.harness.usage import children_cpu
 from bench.quality.contenders import model_folder
 from bench.replay.play import SHIPPED
 from bench.report.numbers import PAGE, table, write
-from bench.report.page import draw
+from bench.report.plots import draw
 
 __all__ = ["Measurement", "main", "measured", "runs"]
 

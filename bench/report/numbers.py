@@ -1,9 +1,11 @@
-"""The table of numbers in docs/benchmarks, from what was measured."""
+"""The numbers and plots on the page in docs/benchmarks, from what was measured."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from bench.report.plots import drawn
 
 __all__ = ["FIGURES", "PAGE", "section", "table", "write"]
 
@@ -13,7 +15,7 @@ BEGIN, END = "<!-- numbers: written by `make bench` -->", "<!-- end of numbers -
 
 Figures = Mapping[str, Any]
 Row = tuple[str, str, str]
-"""A label, the number, and the command that prints it; index.html has the options."""
+"""A label, the number, and the command that prints it; figures.json has the options."""
 
 REPLAYED = {
     "line_exact_share": "the line the person then wrote",
@@ -47,7 +49,8 @@ def parts(text: str) -> tuple[str, str, str]:
 def section(found: Figures) -> str:
     machine = of(found, "quality").get("machine", "an unknown machine")
     told = f"Measured on {machine}. Shares have a 95 % confidence interval."
-    return f"\n{told}\n\n{table(found)}\n\n"
+    plots = "\n".join(f"![{title}]({file})" for file, title in drawn(found).items())
+    return f"\n{told}\n\n{table(found)}\n\n{plots}\n\n"
 
 
 def table(found: Figures) -> str:

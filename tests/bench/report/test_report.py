@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import command
-from bench.report import page as report
+from bench.report import command, plots
 from bench.report.command import Measurement, measured, runs
 from bench.report.numbers import BEGIN, END, FIGURES, PAGE, parts, section, table, write
-from bench.report.page import draw, page
+from bench.report.plots import draw, drawn
 from mercury_training import plot
 
 QUALITY = {
@@ -91,23 +90,16 @@ def test_a_crowd_is_told_beside_one_editor_alone():
     assert "| 8 editors: p90 relative to one editor; editors starved; requests lost | 2.4; 0; 0 |" in found
 
 
-def test_the_page_says_what_failed_and_escapes_what_it_shows():
-    found = page(FOUND, ["calibration"])
-    assert "load: no room" in found
-    assert "fake &lt;1&gt;" in found
-    assert '<img src="calibration.svg"' in found
-
-
 def test_plots_are_drawn_of_what_is_there_and_old_ones_go(tmp_path):
     (tmp_path / "memory.svg").write_text("of an earlier report")
     draw(FOUND, tmp_path)
-    drawn = {path.name for path in tmp_path.iterdir()}
-    assert drawn == {"latency-peers.svg", "quality-passes.svg", "calibration.svg", "index.html"}
+    names = {"latency-peers.svg", "quality-passes.svg", "calibration.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == drawn(FOUND).keys() == names
 
 
 def test_what_came_while_typing_is_drawn_level_by_level():
     found = {"replay": {"levels": {"inline": [1.0, 2.0, 9.0], "cold": []}}}
-    assert report.typing(found) == {"suggestion": [(1.0, 0.0), (2.0, 0.5), (9.0, 1.0)]}
+    assert plots.typing(found) == {"suggestion": [(1.0, 0.0), (2.0, 0.5), (9.0, 1.0)]}
 
 
 def test_memory_is_drawn_of_the_sessions_of_the_largest_crowd_and_of_the_rows():
@@ -117,7 +109,7 @@ def test_memory_is_drawn_of_the_sessions_of_the_largest_crowd_and_of_the_rows():
         "load": {"crowds": {"1": {"engine_memory_mb": line}, "8": {"engine_memory_mb": line}}},
         "quality": {"memory_mb": []},
     }
-    assert list(report.memory(found)) == ["engine, sessions replayed", "engine, 8 editors"]
+    assert list(plots.memory(found)) == ["engine, sessions replayed", "engine, 8 editors"]
 
 
 def test_numbers_go_between_their_marks_and_nothing_else_is_touched(tmp_path):

@@ -1,18 +1,14 @@
-"""The plots of a report, and one page with all results."""
+"""The plots of a report."""
 
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.report.numbers import table
 from mercury_training import plot
 
-__all__ = ["draw", "page"]
+__all__ = ["draw", "drawn"]
 
-Figures = dict[str, Any]
-
-READING = "Times are of this machine; shares have a 95 % confidence interval."
+Figures = Mapping[str, Any]
 
 TYPED = {
     "draft": "first draft",
@@ -26,13 +22,15 @@ TYPED = {
 
 def draw(found: Figures, out: Path) -> None:
     """Draw all plots that there are figures for, and remove those of an earlier report."""
-    drawn = []
     for name, (title, x, y, lines_of, logarithmic) in PLOTS.items():
         (out / f"{name}.svg").unlink(missing_ok=True)
         if lines := lines_of(found):
             plot.write(out / f"{name}.svg", title, x, y, lines, logarithmic=logarithmic)
-            drawn.append(name)
-    (out / "index.html").write_text(page(found, drawn), encoding="utf-8")
+
+
+def drawn(found: Figures) -> dict[str, str]:
+    """The files and titles of the plots that there are figures for."""
+    return {f"{name}.svg": title for name, (title, _, _, lines_of, _) in PLOTS.items() if lines_of(found)}
 
 
 def latencies(found: Figures) -> plot.Lines:
@@ -116,46 +114,3 @@ PLOTS = {
     "memory": ("Memory over time", "minutes", "MB", memory, False),
     "calibration": ("P(accept) against what is right", "predicted", "share that is exact", calibration, False),
 }
-
-
-def page(found: Figures, drawn: Sequence[str]) -> str:
-    """All results in one file, beside its pictures."""
-    failed = [
-        f"<li>{html.escape(name)}: {html.escape(run['error'])}</li>" for name, run in found.items() if "error" in run
-    ]
-    pictures = [f'<img src="{name}.svg" alt="{html.escape(PLOTS[name][0])}">' for name in drawn]
-    commands = [
-        f"<li><code>{html.escape(run['command'])}</code> {run.get('seconds', '')} s</li>" for run in found.values()
-    ]
-    parts = [
-        "<h1>mercury-ls, measured</h1>",
-        f"<p>{html.escape(about(found))}. {READING}</p>",
-        *(["<p><strong>Not measured:</strong></p><ul>", *failed, "</ul>"] if failed else []),
-        as_html(table(found)),
-        *pictures,
-        "<h2>Commands</h2><ul>",
-        *commands,
-        "</ul>",
-    ]
-    style = (
-        "body{font:15px sans-serif;max-width:60em;margin:2em auto}td,th{padding:2px 10px;text-align:left}img{width:49%}"
-    )
-    title = "<!doctype html><html lang=en><meta charset=utf-8><title>mercury-ls, measured</title>"
-    return f"{title}<style>{style}</style>\n" + "\n".join(parts) + "\n</html>\n"
-
-
-def about(found: Mapping[str, Any]) -> str:
-    quality = found.get("quality", {})
-    return f"{quality.get('model', 'no model')}; {quality.get('machine', 'machine not known')}"
-
-
-def as_html(markdown: str) -> str:
-    """A table of Markdown, which is all that `table` writes."""
-    rows = [line.strip("|").split("|") for line in markdown.splitlines() if not line.startswith("|--")]
-    lines = ["<tr>" + "".join(f"<td>{code(cell)}</td>" for cell in row) + "</tr>" for row in rows]
-    return "<table>" + "\n".join(lines) + "</table>"
-
-
-def code(cell: str) -> str:
-    parts = html.escape(cell.strip()).split("`")
-    return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))
