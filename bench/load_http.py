@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import random
-import socket
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from bench.harness.client import COMMAND
+from bench.harness.client import COMMAND, free_port
 from bench.harness.measures import machine, percentile
 from bench.replay.play import CONFIGURED, MODELS, engine_server
 from mercury_ls.link.connection import Address, connect
@@ -106,11 +105,6 @@ def server(model: str, *options: str) -> Iterator[tuple[str, int]]:
         finally:
             process.terminate()
             process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        return bound.getsockname()[1]
 
 
 async def ready(port: int) -> None:

@@ -25,6 +25,7 @@ from zlib import crc32
 from msgspec import Struct
 from tree_sitter import Node
 
+from bench.harness.usage import resident_mb
 from mercury_engine.api import Members, NameRole
 from mercury_ls.code import languages, scopes, syntax
 from mercury_ls.code.documents import Document, Snapshot
@@ -72,7 +73,7 @@ class Timed:
     def __init__(self, analyser: AnalyserProcess) -> None:
         self.languages, self.only_cursor = analyser.languages, analyser.only_cursor
         self.seconds: list[float] = []
-        self.memory = 0
+        self.memory_mb = 0.0
         self._analyser = analyser
 
     async def ask(self, ask: Ask) -> Known:
@@ -83,7 +84,7 @@ class Timed:
 
     async def close(self) -> None:
         process = self._analyser._process
-        self.memory = memory_of(process.pid) if process is not None else 0
+        self.memory_mb = (process and resident_mb(process.pid)) or 0.0
         await self._analyser.close()
 
 
@@ -109,7 +110,7 @@ async def measured(root: Path, given: argparse.Namespace) -> list[Result]:
         longest = max(longest, time.process_time() - before)
     print(
         f"{root}: {len(workspace)} files indexed in {time.process_time() - began:.2f} s of processor time, the longest"
-        f" step {longest * 1000:.0f} ms; {memory_of(os.getpid()) >> 20} MiB"
+        f" step {longest * 1000:.0f} ms; {resident_mb(os.getpid()) or 0:.0f} MiB"
     )
     packages = installed_packages([str(root)], {})
     jedi = [Timed(AnalyserProcess(Around((str(root),), packages)))] if given.jedi else []
@@ -123,7 +124,7 @@ async def measured(root: Path, given: argparse.Namespace) -> list[Result]:
     await names.close()
     for analyser in jedi:
         if analyser.seconds:
-            print(f"jedi: {len(analyser.seconds)} answers, {spread(analyser.seconds)}; {analyser.memory >> 20} MiB")
+            print(f"jedi: {len(analyser.seconds)} answers, {spread(analyser.seconds)}; {analyser.memory_mb:.0f} MiB")
     return results
 
 
@@ -248,15 +249,6 @@ def table(results: Sequence[Result]) -> str:
 def spread(seconds: Sequence[float]) -> str:
     most = quantiles(seconds, n=10)[8] if len(seconds) > 1 else seconds[0]
     return f"{median(seconds) * 1000:.1f} ms, p90 {most * 1000:.1f}"
-
-
-def memory_of(process: int) -> int:
-    """The resident bytes of a process, 0 where the system does not tell."""
-    try:
-        pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 if __name__ == "__main__":

@@ -12,14 +12,13 @@ use the name and none but the first is open, once they have been indexed.
 import argparse
 import asyncio
 import json
-import os
-import platform
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from bench.harness.measures import machine
 from bench.next_edit.measure import engine_of, last_of
 from bench.renames import NoEngine
 from mercury_engine.api import RescoringWeights
@@ -74,8 +73,7 @@ def main() -> None:
             times = [asyncio.run(timed(question, asked, is_warm)) for question in rounds]
             figures |= {f"{way}_{name}_{key}": value for key, value in spread(times).items()}
             print(f"{way:8} the second file {name}: " + ", ".join(f"{k} {v}" for k, v in spread(times).items()))
-    machine = f"{platform.machine()}, {os.cpu_count()} CPUs"
-    print(json.dumps({**figures, "places": PLACES, "lines": given.lines, "engine": given.engine, "machine": machine}))
+    print(json.dumps({**figures, "places": PLACES, "lines": given.lines, "engine": given.engine, "machine": machine()}))
 
 
 async def over_a_project(folder: Path, given: argparse.Namespace) -> None:

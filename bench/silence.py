@@ -9,8 +9,6 @@ them, the same rows for the same seed. The rate is printed for each kind, with i
 import argparse
 import asyncio
 import json
-import os
-import platform
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.harness.measures import machine
 from bench.next_edit.cases import PAUSE, Case
 from bench.next_edit.measure import Outcome, cost_of, engine_of, measure
 from mercury_ls.code import languages, syntax
@@ -219,7 +218,6 @@ def with_cursor(text: str, offset: int) -> str:
 
 
 def report(outcomes: list[Outcome], engine: str) -> None:
-    machine = f"{platform.machine()}, {os.cpu_count()} CPUs"
     rates = {}
     for kind in [*KINDS, "all"]:
         quiet = [not each.shown for each in outcomes if kind in ("all", each.kind)]
@@ -227,7 +225,7 @@ def report(outcomes: list[Outcome], engine: str) -> None:
         rates[kind] = round(100 * rate.value, 1)
         print(f"{kind:14}{len(quiet):6} rows, quiet {rate.value:7.1%}  ({rate.low:.1%} to {rate.high:.1%})")
     cost = cost_of([each for each in outcomes if not each.shown])
-    print(json.dumps({"quiet": rates, **cost, "n": len(outcomes), "engine": engine, "machine": machine}))
+    print(json.dumps({"quiet": rates, **cost, "n": len(outcomes), "engine": engine, "machine": machine()}))
 
 
 if __name__ == "__main__":

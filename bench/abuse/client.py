@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from bench.abuse.oracle import due
 from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground
+from bench.harness.usage import peak_mb, resident_mb
 
 __all__ = [
     "Conversation",
@@ -54,13 +55,7 @@ class ServerProcess:
 
     def memory_mb(self) -> tuple[float, float]:
         """Resident now, and at most since it started."""
-        with suppress(OSError, StopIteration):
-            lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
-            return tuple(  # type: ignore[return-value]
-                int(next(line for line in lines if line.startswith(name)).split()[1]) / 1024
-                for name in ("VmRSS", "VmHWM")
-            )
-        return 0.0, 0.0
+        return resident_mb(self.pid) or 0.0, peak_mb(self.pid) or 0.0
 
     async def address(self, seconds: float = 20.0) -> tuple[int, str]:
         """Port and token of a listening one."""

@@ -8,11 +8,12 @@ from typing import Any
 from bench.abuse.fuzz import Fuzzed, FuzzResult
 from bench.abuse.kill import SOON, Killed
 from bench.abuse.scarce import Observed
+from bench.harness.measures import percentile
 
-__all__ = ["complaints", "quantile", "summary", "table"]
+__all__ = ["complaints", "summary", "table"]
 
 LONGEST = 110
-RANKS = {"p50": 0.5, "p90": 0.9, "max": 1.0}
+PERCENTS = {"p50": 50, "p90": 90, "max": 100}
 
 
 def table(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Observed]) -> str:
@@ -51,13 +52,11 @@ def kill_lines(killed: Killed) -> Iterator[str]:
 
 
 def spread(times: Sequence[float]) -> str:
-    ranks = "".join(f"{quantile(times, rank):10.2f}" for rank in RANKS.values())
-    return f"{len(times):10}{ranks}"
+    return f"{len(times):10}" + "".join(f"{at(times, percent):10.2f}" for percent in PERCENTS.values())
 
 
-def quantile(values: Sequence[float], rank: float) -> float:
-    ordered = sorted(values)
-    return ordered[math.ceil(rank * len(ordered)) - 1 if rank else 0] if ordered else math.nan
+def at(times: Sequence[float], percent: float) -> float:
+    return percentile(sorted(times), percent) if times else math.nan
 
 
 def scarcity_lines(scarce: Sequence[Observed]) -> Iterator[str]:
@@ -116,10 +115,7 @@ def summary(fuzzed: Fuzzed, killed: Killed, scarce: Sequence[Observed]) -> dict[
             "faults": dict(killed.faults),
             "asked": killed.asked,
             "wrong": len(killed.wrong),
-            "recovery_s": {
-                name: none_for_nan(quantile(killed.times, rank))
-                for name, rank in (("p50", 0.5), ("p90", 0.9), ("max", 1))
-            },
+            "recovery_s": {name: none_for_nan(at(killed.times, percent)) for name, percent in PERCENTS.items()},
             "seconds": round(killed.seconds),
         },
         "scarcity": {each.name: each.outcome for each in scarce},

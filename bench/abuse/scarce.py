@@ -4,7 +4,6 @@ import asyncio
 import os
 import resource
 import signal
-import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -16,8 +15,10 @@ from msgspec import Struct
 from bench.abuse import hostile
 from bench.abuse.client import Conversation, Pipe, Socket, frame, start
 from bench.abuse.fuzz import make_project, touch
-from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground, read, sandbox
+from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground, sandbox
 from bench.abuse.steps import Touch
+from bench.harness.client import free_port
+from bench.harness.usage import peak_mb, resident_mb
 
 __all__ = ["CASES", "QUICK", "Observed", "ShortageCase", "Trial", "clear", "scarce"]
 
@@ -424,12 +425,6 @@ async def friend(port: int, token: str) -> None:
         raise FailedError(f"a friend was answered {line!r}")
 
 
-def free_port() -> int:
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        return chosen.getsockname()[1]
-
-
 async def listens(port: int) -> None:
     for _ in range(200):
         with suppress(OSError):
@@ -522,7 +517,7 @@ async def disturbed(place: Playground, kind: str, *, token_first: bool) -> str:
         sending = asyncio.create_task(send_all(other, frame(body) if kind == "--tcp" else body))
         slow = await longest_answer(typing, 6.0)
         sending.cancel()
-        most = max(peak(pid) for pid in place.processes())
+        most = max(peak_mb(pid) or 0.0 for pid in place.processes())
         told = f"answers within {slow:.2f} s instead of {calm:.2f} s, {most:.0f} MB at most"
         if slow > max(1.0, 5 * calm) or (most > 500 and not token_first):
             raise FailedError(told)
@@ -547,16 +542,7 @@ async def longest_answer(talk: Conversation, seconds: float) -> float:
 
 
 def weight(place: Playground) -> float:
-    return sum(memory(pid, b"VmRSS") for pid in place.processes())
-
-
-def peak(pid: int) -> float:
-    return memory(pid, b"VmHWM")
-
-
-def memory(pid: int, name: bytes) -> float:
-    lines = [line for line in read(pid, "status").splitlines() if line.startswith(name)]
-    return int(lines[0].split()[1]) / 1024 if lines else 0.0
+    return sum(resident_mb(pid) or 0.0 for pid in place.processes())
 
 
 # Strangers' projects

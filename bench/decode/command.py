@@ -9,8 +9,6 @@ same shape, threads and context; the peer needs the extra `peers`, without which
 
 import argparse
 import json
-import os
-import platform
 import tempfile
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from bench.decode.growth import growth
 from bench.decode.keystroke import keystrokes, moved_tokens, resident_mb
 from bench.decode.random_model import random_model, started
 from bench.decode.trained import compare, read
+from bench.harness.measures import machine
 from mercury_engine.model.config import PRESETS, TOKENIZER_FILE
 from mercury_engine.model.openvino_runtime import load
 from mercury_engine.tokens.tokenizer import Tokenizer
@@ -38,14 +37,14 @@ def main() -> None:
         start = started(folder)
         runtime = load(folder)
         print(
-            f"{runtime.config.name}, {runtime.precision}, {platform.machine()}, {os.cpu_count()} cores, "
+            f"{runtime.config.name}, {runtime.precision}, {machine()}, "
             f"{runtime.threads} threads, context {CONTEXT}, medians of {options.rounds} turns [p10 p90], milliseconds"
         )
         figures = {
             **answers(runtime, Path(directory), options.rounds),
             **keystrokes(runtime, options.rounds),
             "engine_rss_mb": resident_mb(folder),
-            "cold_start_s": round(start["seconds"], 2),
+            "cold_start_s": round(start, 2),
         }
         if options.plot:
             figures["growth"] = growth(folder, runtime, options.plot, options.rounds)
@@ -54,8 +53,7 @@ def main() -> None:
             figures["matched"] = compare(folder, options.set, options.edits, options.limit)
             figures["agreement"] = agreement(folder, read(options.set, options.limit))
     about = {
-        "machine": platform.platform(),
-        "cores": os.cpu_count(),
+        "machine": machine(),
         "threads": runtime.threads,
         "shape": msgspec.to_builtins(runtime.config),
         "precision": runtime.precision,

@@ -29,17 +29,17 @@ LINE_MOVE_TOKENS = 78
 """The median number of tokens encoded when moving down a line: see `moved_tokens`."""
 
 MEASURED = """
-import sys
+import os, sys
 from pathlib import Path
 from bench.decode.forwards import CONTEXT
 from bench.decode.keystroke import keystroke_passes
 from bench.decode.random_model import filled
+from bench.harness.usage import resident_mb
 from mercury_engine.model.openvino_runtime import load
 runtime = load(Path(sys.argv[1]))
 for once in keystroke_passes(runtime, filled(runtime, CONTEXT)).values():
     once()
-status = Path("/proc/self/status").read_text()
-print(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS")))
+print(resident_mb(os.getpid()))
 """
 """A separate process that has read a full context and answered, which needs as much memory as a user's engine."""
 
@@ -73,7 +73,7 @@ def keystroke_passes(runtime: OpenvinoRuntime, cache: Cache) -> dict[str, Callab
 
 def resident_mb(folder: Path) -> int:
     found = subprocess.run([sys.executable, "-c", MEASURED, str(folder)], capture_output=True, check=True, text=True)
-    return round(int(found.stdout) / 1024)
+    return round(float(found.stdout))
 
 
 def verified_line(runtime: OpenvinoRuntime, cache: Cache, new: int) -> Callable[[], None]:

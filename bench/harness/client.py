@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import os
+import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -11,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Client", "RequestError", "capabilities", "isolated", "running", "until_ready"]
+__all__ = ["Client", "RequestError", "capabilities", "free_port", "isolated", "running", "until_ready"]
 
 COMMAND = (sys.executable, "-m", "mercury_ls", "--stdio")
 GONE = "the server is gone"
@@ -197,3 +198,8 @@ def isolated(root: Path) -> dict[str, str]:
         "XDG_CONFIG_HOME": str(root / "config"),
         "XDG_STATE_HOME": str(root / "state"),
     }
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        return bound.getsockname()[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-__all__ = ["Usage", "busy", "children_cpu", "processor_seconds", "resident_mb", "watched"]
+__all__ = ["Usage", "busy", "children_cpu", "peak_mb", "processor_seconds", "resident_mb", "watched"]
 
 EVERY_SECONDS = 1.0
 MOMENTS = 10
@@ -96,11 +96,21 @@ def processor_seconds(pid: int) -> float | None:
 
 
 def resident_mb(pid: int) -> float | None:
+    return told_mb(pid, "VmRSS:")
+
+
+def peak_mb(pid: int) -> float | None:
+    """The most that was resident since the process started."""
+    return told_mb(pid, "VmHWM:")
+
+
+def told_mb(pid: int, name: str) -> float | None:
     try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    found = status.partition(name)[2].split()
+    return int(found[0]) / 1024 if found else None
 
 
 def children_cpu() -> float:

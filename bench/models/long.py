@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from bench.harness.measures import machine
-from bench.harness.usage import processor_seconds, resident_mb
+from bench.harness.usage import peak_mb, processor_seconds, resident_mb
 from bench.load_http import server
 from bench.models.shapes import qwen, write_checkpoint
 from mercury_engine.model.config import TOKENIZER_FILE
@@ -111,7 +111,7 @@ def measured(model: Path, kind: str, length: int, memory: int) -> dict[str, Any]
         found["processor"] = (processor_seconds(pid) or 0.0) - spent
         found["again"] = asyncio.run(KINDS[kind](address, text + LINE))
         found["again_processor"] = (processor_seconds(pid) or 0.0) - spent - found["processor"]
-        found["peak"] = peak_mib(pid) - before
+        found["peak"] = (peak_mb(pid) or 0.0) - before
     print(
         kind.rjust(WIDTH) + "".join(f"{found[name]:{WIDTH}.{PLACES.get(name, 0)}f}" for name in COLUMNS[1:]), flush=True
     )
@@ -190,11 +190,6 @@ def code(characters: int) -> str:
     """Lines that differ, up to so many characters."""
     text = "".join(f"total_{number} = total_{number // 2} + {number % 97}\n" for number in range(characters // 16))
     return text[-characters:]
-
-
-def peak_mib(pid: int) -> float:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ import argparse
 import asyncio
 import itertools
 import json
-import os
-import platform
 import random
 import time
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -28,6 +26,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.harness.measures import machine
 from bench.next_edit.cases import Case, cases, verdict
 from mercury_engine.api import Draft, Engine, InfillRequest, RescoringWeights
 from mercury_engine.fake import FakeEngine
@@ -338,7 +337,7 @@ def harmonic(one: float, other: float) -> float:
 
 def report(outcomes: Sequence[Outcome], engine: str) -> None:
     kinds = sorted({each.kind for each in outcomes})
-    print(f"{len(outcomes)} rows, engine {engine}; {platform.machine()}, {os.cpu_count()} CPUs")
+    print(f"{len(outcomes)} rows, engine {engine}; {machine()}")
     print(f"{'':16}{'n':>6}{'shown':>8}{'quiet':>8}{'exact':>8}{'located':>9}{'ΔchrF':>8}{'@1':>7}{'@3':>7}")
     for kind in [*kinds, "all"]:
         found = score([each for each in outcomes if kind in ("all", each.kind)])
@@ -351,7 +350,7 @@ def report(outcomes: Sequence[Outcome], engine: str) -> None:
     print(
         f"quiet in {quiet.value:.1%} of {len(silent)} silent rows ({quiet.low:.1%} to {quiet.high:.1%}, 19 of 20 times)"
     )
-    print(json.dumps({**score(outcomes), "engine": engine, "machine": f"{platform.machine()}, {os.cpu_count()} CPUs"}))
+    print(json.dumps({**score(outcomes), "engine": engine, "machine": machine()}))
 
 
 def report_parts(outcomes: dict[str, list[Outcome]], engine: str) -> None:
@@ -360,7 +359,7 @@ def report_parts(outcomes: dict[str, list[Outcome]], engine: str) -> None:
     print(f"{found['n']} rows, engine {engine}\n{'':8}" + "".join(f"{cell:>16}" for cell in cells))
     for part in PARTS:
         print(f"{part:8}" + "".join(f"{found[part][cell]:16}" for cell in cells))
-    print(json.dumps({**found, "engine": engine, "machine": f"{platform.machine()}, {os.cpu_count()} CPUs"}))
+    print(json.dumps({**found, "engine": engine, "machine": machine()}))
 
 
 def parted(outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 __all__ = ["CLIENTS", "Habits"]
 
@@ -29,42 +30,34 @@ class Habits(Struct, frozen=True, kw_only=True):
     insists: bool = False
 
 
-CLIENTS = {
-    "neovim-0.12": Habits(
-        name="neovim-0.12",
-        source="bench/wire/neovim-0.12.jsonl, and next edits from editors/nvim/lua/mercury",
-        changes_ms=150,
-        inline_ms=200,
-        cancels="never",
-        modal=True,
-        next_edit="mercury/nextEdit",
-        next_edit_ms=100,
-        next_edit_word_ms=100,
-    ),
-    "neovim-plugin": Habits(
+NEOVIM = Habits(
+    name="neovim-0.12",
+    source="bench/wire/neovim-0.12.jsonl, and next edits from editors/nvim/lua/mercury",
+    changes_ms=150,
+    inline_ms=200,
+    cancels="never",
+    modal=True,
+    next_edit="mercury/nextEdit",
+    next_edit_ms=100,
+    next_edit_word_ms=100,
+)
+HABITS = (
+    NEOVIM,
+    replace(
+        NEOVIM,
         name="neovim-plugin",
         source="bench/wire/neovim-0.12-plugin.jsonl, and cancels and next edits from editors/nvim/lua/mercury",
-        changes_ms=150,
         inline_ms=25,
         cancels="request",
-        modal=True,
-        next_edit="mercury/nextEdit",
-        next_edit_ms=100,
-        next_edit_word_ms=100,
     ),
-    "sidekick": Habits(
+    replace(
+        NEOVIM,
         name="sidekick",
         source="bench/wire/sidekick.jsonl; ghost text is Neovim's own",
-        changes_ms=150,
-        inline_ms=200,
-        cancels="never",
-        modal=True,
         next_edit="textDocument/copilotInlineEdit",
-        next_edit_ms=100,
-        next_edit_word_ms=100,
         insists=True,
     ),
-    "vscode": Habits(
+    Habits(
         name="vscode",
         source="bench/wire/vscode.jsonl",
         changes_ms=0,
@@ -75,4 +68,5 @@ CLIENTS = {
         next_edit_ms=100,
         next_edit_word_ms=400,
     ),
-}
+)
+CLIENTS = {each.name: each for each in HABITS}

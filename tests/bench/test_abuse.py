@@ -18,7 +18,7 @@ from bench.abuse.fuzz import Driver, Fuzzed, FuzzResult, compare, moved
 from bench.abuse.kill import Killed
 from bench.abuse.messages import ScriptedSession, plan
 from bench.abuse.oracle import DOUBTFUL, INVALID, SHAPES, VALID, Oracle, due, fit, offset, replaced
-from bench.abuse.report import complaints, quantile, summary, table
+from bench.abuse.report import complaints, summary, table
 from bench.abuse.sandbox import MARK, Playground, sandbox
 from bench.abuse.scarce import FailedError, Observed, Trial, clear
 from bench.abuse.steps import Check, End, Plan, Say, Wait, load, store
@@ -311,11 +311,6 @@ def test_what_failed_is_told_with_a_command_that_shows_it_again():
     found = summary(fuzzed, killed, scarcity)
     assert (found["fuzz"]["survived"], found["kill"]["recovery_s"]) == (1, {"p50": 0.5, "p90": 1.5, "max": 1.5})
     assert "no home" in table(fuzzed, killed, scarcity)
-
-
-def test_a_quantile_of_nothing_is_none():
-    assert [quantile([3.0, 1.0, 2.0], rank) for rank in (0.5, 1.0)] == [2.0, 3.0]
-    assert quantile([], 0.5) != quantile([], 0.5)
 
 
 @LINUX

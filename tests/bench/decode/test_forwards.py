@@ -14,7 +14,7 @@ from tests.engine.tiny import TOKENIZER, random_runtime
 
 KEYS = (
     *("speedup_k1_s32", "speedup_k2_s32", "speedup_k4_s32", "keystroke_p50_ms", "engine_rss_mb", "cold_start_s"),
-    *("machine", "cores", "threads", "shape", "precision", "keystroke_one_core_busy_ms", "line_move_adds_ms"),
+    *("machine", "threads", "shape", "precision", "keystroke_one_core_busy_ms", "line_move_adds_ms"),
     *("line_move_tokens", "growth"),
 )
 
