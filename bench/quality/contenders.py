@@ -17,7 +17,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -98,7 +98,7 @@ def engine_of(stack: ExitStack, name: str, engine: str) -> Engine:
     if peer in WITH_OUR_WEIGHTS:
         if (folder := model_folder(engine)) is None:
             raise EngineError(f"{name} decodes our weights, and no model is installed; name its folder with --engine")
-        return stack.enter_context(WITH_OUR_WEIGHTS[peer](folder))
+        return WITH_OUR_WEIGHTS[peer](folder, stack)
     try:
         folder = models.resolve(peer)
     except EngineError as error:
@@ -111,29 +111,15 @@ def added(folder: Path | None, *, network: bool) -> Engine:
     return open_model(folder, EngineSettings(), lambda share, what: None, network=network)
 
 
-@contextmanager
-def autoregressive(folder: Path) -> Iterator[Engine]:
-    yield open_engine(folder, decode="ar")
+class Without:
+    """An engine that is not told one thing of a request."""
 
-
-@contextmanager
-def copying(folder: Path) -> Iterator[Engine]:
-    yield open_engine(folder, decode="ar+copy")
-
-
-@contextmanager
-def nameless(folder: Path) -> Iterator[Engine]:
-    yield Nameless(open_engine(folder))
-
-
-class Nameless:
-    """An engine that is not told which names exist."""
-
-    def __init__(self, engine: MercuryEngine) -> None:
+    def __init__(self, engine: MercuryEngine, field: str) -> None:
         self.told = engine
+        self._nothing = {field: ()}
 
     def infill(self, request: InfillRequest) -> Iterator[Draft]:
-        return self.told.infill(replace(request, members=()))
+        return self.told.infill(replace(request, **self._nothing))
 
     def warm(self, request: InfillRequest) -> Iterator[None]:
         return self.told.warm(request)
@@ -142,41 +128,20 @@ class Nameless:
         return self.told.info()
 
 
-@contextmanager
-def shapeless(folder: Path) -> Iterator[Engine]:
-    yield Shapeless(open_engine(folder))
-
-
-class Shapeless(Nameless):
-    """An engine to which nothing is proposed."""
-
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
-        return self.told.infill(replace(request, proposals=()))
-
-
-@contextmanager
-def llama(folder: Path) -> Iterator[Engine]:
+def llama(folder: Path, stack: ExitStack) -> Engine:
     config, weights = dense_weights(folder)
-    with tempfile.TemporaryDirectory() as directory:
-        path = write_gguf(config, Path(directory) / f"{PRECISION}.gguf", PRECISION, weights.items())
-        peer = LlamaPeer(path, min(2, os.cpu_count() or 1))
-        try:
-            yield LeftToRight(Layout(folder), peer, "llama.cpp", PRECISION)
-        finally:
-            peer.close()
+    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / f"{PRECISION}.gguf"
+    peer = LlamaPeer(write_gguf(config, path, PRECISION, weights.items()), min(2, os.cpu_count() or 1))
+    stack.callback(peer.close)
+    return LeftToRight(Layout(folder), peer, "llama.cpp", PRECISION)
 
 
-@contextmanager
-def transformers(folder: Path) -> Iterator[Engine]:
-    yield Generate(Layout(folder), qwen3(folder), "bfloat16")
-
-
-WITH_OUR_WEIGHTS: dict[str, Callable[[Path], AbstractContextManager[Engine]]] = {
-    "ar": autoregressive,
-    "ar+copy": copying,
-    "nameless": nameless,
-    "shapeless": shapeless,
+WITH_OUR_WEIGHTS: dict[str, Callable[[Path, ExitStack], Engine]] = {
+    "ar": lambda folder, stack: open_engine(folder, decode="ar"),
+    "ar+copy": lambda folder, stack: open_engine(folder, decode="ar+copy"),
+    "nameless": lambda folder, stack: Without(open_engine(folder), "members"),
+    "shapeless": lambda folder, stack: Without(open_engine(folder), "proposals"),
     "llama": llama,
-    "transformers": transformers,
+    "transformers": lambda folder, stack: Generate(Layout(folder), qwen3(folder), "bfloat16"),
 }
-"""Each opens a model's folder, and closes what it opened."""
+"""Each opens a model's folder; the stack closes what has to be closed."""
