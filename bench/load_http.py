@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import cycle
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--address", default="", help="of a server that runs: http://127.0.0.1:8391")
     parser.add_argument("--token", default="")
     given = parser.parse_args()
-    with server(given.model) if not given.address else nobody(given.address) as (site, _):
+    with server(given.model) if not given.address else nullcontext((given.address, 0)) as (site, _):
         parts = urlsplit(site)
         address = Address(host=parts.hostname or "", port=parts.port or 80, token=given.token)
         crowds = [asyncio.run(together(address, number, given.seconds)) for number in given.clients]
@@ -85,11 +85,6 @@ def main() -> None:
     found = {str(len(crowd.clients)): summary(crowd, crowds[0]) for crowd in crowds}
     print(json.dumps({"model": Path(given.model).name, "machine": machine(), "crowds": found}))
     sys.exit("\n".join(each for crowd in crowds for each in wrong(crowd)) or 0)
-
-
-@contextmanager
-def nobody(site: str) -> Iterator[tuple[str, int]]:
-    yield site, 0
 
 
 @contextmanager

@@ -1,20 +1,17 @@
 """The cost of suggestions and next edits for the language server in files of 500, 5,000 and 20,000 lines.
 
-python -m bench.long_files [--lines 500,5000,20000] [--rounds 20] [--session 300] [--profile KIND]
+python -m bench.long_files [--lines 500,5000,20000] [--rounds 20] [--session 300]
 
 The files consist of this repository's code. Each kind of edit is made as an editor reports it, then the session is
 asked, without a model. All times are CPU time in milliseconds: p10, p50 and p90 of an answer, the first answer after
 opening the file, and the longest time for which the event loop was blocked. A session of many edits in 5,000 lines
-shows whether answers become slower, and two files of unusual shape what depth costs. --profile prints where the time of
-one kind goes in the longest file.
+shows whether answers become slower, and two files of unusual shape what depth costs.
 """
 
 import argparse
 import asyncio
-import cProfile
 import gc
 import json
-import pstats
 import re
 import time
 from asyncio import events
@@ -81,15 +78,12 @@ def main() -> None:
     arguments.add_argument("--lines", default="500,5000,20000")
     arguments.add_argument("--rounds", type=int, default=20, help="of each kind of edit")
     arguments.add_argument("--session", type=int, default=300, help="edits in one session")
-    arguments.add_argument("--profile", choices=(*KINDS, "inline"))
     given = arguments.parse_args()
     lines = [int(each) for each in given.lines.split(",")]
     proposals.SETTLING_SECONDS = 0.0
     gc.freeze()  # as the server does once it has started
-    if given.profile:
-        return asyncio.run(profiled(given.profile, max(lines), given.rounds))
     figures = asyncio.run(measured(lines, given.rounds, given.session, SHAPES))
-    return print(json.dumps({**figures, "rounds": given.rounds, "machine": machine()}))
+    print(json.dumps({**figures, "rounds": given.rounds, "machine": machine()}))
 
 
 async def measured(lines: Sequence[int], rounds: int, edits: int, shapes: Mapping[str, str]) -> dict[str, float]:
@@ -295,14 +289,6 @@ def stretches() -> Iterator[list[float]]:
         yield found
     finally:
         events.Handle._run = run
-
-
-async def profiled(kind: str, lines: int, rounds: int) -> None:
-    profile = cProfile.Profile()
-    profile.enable()
-    await (inline(lines, rounds) if kind == "inline" else next_edits(kind, lines, rounds))
-    profile.disable()
-    pstats.Stats(profile).sort_stats("tottime").print_stats(25)
 
 
 if __name__ == "__main__":

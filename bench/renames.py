@@ -1,6 +1,6 @@
 """Whether a rename that is offered is right and whole: against the references that jedi finds in Python projects.
 
-python -m bench.renames CHECKOUT... [--symbols 40] [--seed 0] [--names NAME[=NEW],...] [--wrong] [--missed] [--open N]
+python -m bench.renames CHECKOUT... [--symbols 40] [--seed 0] [--names NAME[=NEW],...] [--wrong] [--missed]
 
 Of every checkout it takes so many functions, classes, methods, constants and variables at their definitions, gives
 each another name there, takes the offer, and asks again. An edit is right if jedi says that what stands there is what

@@ -40,6 +40,8 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 ROWS = 509
+PRICED = 30
+WIDTHS = (2, 4, 8)
 ENDED, GROWN = -1, -2
 """In place of the next token of a state that has ended, and of one that grew by what was forced."""
 NAMES = ("id", "name", "path", "Größe", "a b", 'quo"te', "items", "x", "kind", "next")
@@ -124,15 +126,14 @@ def either(draw: random.Random, depth: int) -> dict[str, Any]:
 
 
 class RandomRuntime:
-    """Logits drawn at random, others for each position and `salt`, and the same in every forward: the larger
-    `sharpness`, the surer."""
+    """Logits drawn at random, others for each position and `salt`, and the same in every forward."""
 
     name, device, precision, batch = "random", "cpu", "float32", 1
 
-    def __init__(self, vocabulary: int, sharpness: float, seed: int = 0) -> None:
+    def __init__(self, vocabulary: int) -> None:
         self.config = SimpleNamespace(vocabulary=vocabulary, context=1 << 16, name="random")
         self.salt = 0
-        self._table = np.random.default_rng(seed).standard_normal((ROWS, vocabulary), np.float32) * sharpness
+        self._table = np.random.default_rng(0).standard_normal((ROWS, vocabulary), np.float32)
 
     def cache(self) -> "Counting":
         return Counting()
@@ -154,7 +155,7 @@ class Counting:
         self.length = length
 
 
-def talker_of(folder: Path, *, sharpness: float = 1.0, seed: int = 0, block: int = 32) -> Talker:
+def talker_of(folder: Path) -> Talker:
     """The shipped vocabulary with the tokens of a conversation."""
     spec = json.loads((resolve("auto") / "tokenizer.json").read_bytes())
     first = 1 + max([*spec["model"]["vocab"].values(), *(token["id"] for token in spec.get("added_tokens", ()))])
@@ -163,8 +164,8 @@ def talker_of(folder: Path, *, sharpness: float = 1.0, seed: int = 0, block: int
     spec["added_tokens"] = [{"id": first + at, "content": name, **flags} for at, name in enumerate(names)]
     (folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
     tokenizer = PretrainedTokenizer(folder / "tokenizer.json")
-    runtime = RandomRuntime(len(tokenizer.token_bytes), sharpness, seed)
-    manner = Manner(block=block, mask=tokenizer.special("<|mask|>"))
+    runtime = RandomRuntime(len(tokenizer.token_bytes))
+    manner = Manner(block=32, mask=tokenizer.special("<|mask|>"))
 
     def dialogue() -> Dialogue:
         return dialogue_of(ChatTemplate(Source(TEMPLATE, TEMPLATE, {}), tokenizer))
@@ -175,27 +176,24 @@ def talker_of(folder: Path, *, sharpness: float = 1.0, seed: int = 0, block: int
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.structured", description=__doc__.partition("\n")[0])
     parser.add_argument("--schemas", type=int, default=500)
-    parser.add_argument("--first", type=int, default=0, help="the seed of the first schema")
-    parser.add_argument("--only", choices=("validity", "passes", "ways"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         talker = talker_of(Path(folder))
-        parts = {
-            "validity": lambda: validity(talker, range(options.first, options.first + options.schemas)),
-            "passes": lambda: prices(talker),
-            "ways": lambda: ways(talker, min(60, options.schemas)),
+        found = {
+            "validity": validity(talker, options.schemas),
+            "passes": prices(talker),
+            "ways": ways(talker, min(60, options.schemas)),
         }
-        found = {name: part() for name, part in parts.items() if options.only in (None, name)}
     print(json.dumps({"machine": machine()} | found))
 
 
-def validity(talker: Talker, seeds: range) -> dict[str, Any]:
+def validity(talker: Talker, schemas: int) -> dict[str, Any]:
     """Every answer under a random schema, effort and budget: valid, cut where nothing fits, or wrong."""
     import jsonschema
 
     checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
     counts, too_small, wrong, refused, times = {"valid": 0, "length": 0}, 0, [], 0, []
-    for seed in seeds:
+    for seed in range(schemas):
         schema, draw = random_schema(seed), random.Random(seed)
         request = asked(schema, draw.choice(EFFORTS), draw.choice(BUDGETS), seed, draw.choice([0.0, 1.0]))
         talker.runtime.salt = seed
@@ -243,12 +241,12 @@ def shortest(talker: Talker, request: ChatRequest) -> list[int]:
     return (guide.closing() if guide else None) or []
 
 
-def prices(talker: Talker, schemas: int = 30) -> dict[str, dict[str, float]]:
+def prices(talker: Talker) -> dict[str, dict[str, float]]:
     """Passes for a token of an answer of 128 tokens, without a grammar and with one."""
     found = {}
     for effort in EFFORTS:
-        free = [passes(talker, asked(None, effort, 128, seed)) for seed in range(schemas // 5)]
-        kept = [passes(talker, asked(random_schema(seed), effort, 128, seed)) for seed in range(schemas)]
+        free = [passes(talker, asked(None, effort, 128, seed)) for seed in range(PRICED // 5)]
+        kept = [passes(talker, asked(random_schema(seed), effort, 128, seed)) for seed in range(PRICED)]
         found[effort] = {"free": pooled(free), "schema": pooled(kept)}
         print(f"{effort:8} passes a token: {pooled(free):.3f} without a grammar, {pooled(kept):.3f} under a schema")
     return found
@@ -264,7 +262,7 @@ def pooled(counts: Sequence[tuple[int, int]]) -> float:
     return round(sum(steps for steps, _ in counts) / max(1, sum(tokens for _, tokens in counts)), 3)
 
 
-def ways(talker: Talker, schemas: int, widths: Sequence[int] = (2, 4, 8)) -> dict[str, dict[str, float]]:
+def ways(talker: Talker, schemas: int) -> dict[str, dict[str, float]]:
     """From the same marginals: the left-biased walk, and the best string of a beam of matcher states. The mean log
     probability of a chosen token under the marginals, and milliseconds."""
     pace, found = PACES["instant"], {}
@@ -279,7 +277,7 @@ def ways(talker: Talker, schemas: int, widths: Sequence[int] = (2, 4, 8)) -> dic
         scores: dict[str, list[tuple[float, float]]] = {}
         for seed in range(schemas):
             request = asked(random_schema(seed), "instant", 64, seed)
-            for name, width in (("left", 0), *((f"beam {width}", width) for width in widths)):
+            for name, width in (("left", 0), *((f"beam {width}", width) for width in WIDTHS)):
                 guide = talker.grammars.guide(request, talker.dialogue.calls)
                 started = time.perf_counter()
                 if width:
