@@ -38,11 +38,10 @@ To call a tool, write its name and its arguments like this:
 
 
 class Heard(Struct, frozen=True):
-    """What an answer says: its text, the calls that are complete, and whether one has begun."""
+    """What an answer says: its text, and the calls that are complete."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
-    calling: bool = False
 
 
 class Dialogue(Struct, frozen=True, eq=False):
@@ -76,7 +75,7 @@ class Dialogue(Struct, frozen=True, eq=False):
             calls.append(ToolCall(f"{turn:06x}{len(calls):03x}"[-9:], name, written[:end]))
             rest = written[end + len(form.after) :].removeprefix(form.apart)
             opening = form.before if rest.startswith(form.before) else opening
-        return Heard(said.rstrip("\n"), tuple(calls), True)
+        return Heard(said.rstrip("\n"), tuple(calls))
 
 
 def _end_of_object(text: str) -> int:

@@ -38,13 +38,11 @@ class Talker:
         manner: Manner,
         dialogue: Callable[[], Dialogue],
         ends: Sequence[str] = (),
-        *,
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.room = room
         self.runtime = room.runtime
         self.manner = manner
-        self.clock = clock
+        self.clock = time.perf_counter
         self.forwards = 0
         self.rows = 0
         self.forward_ms = 0.0

@@ -6,10 +6,10 @@ from functools import cache
 
 from msgspec import Struct
 
-from mercury_engine.api import EngineError, InfillRequest
-from mercury_engine.prompts.pieces import Begin, Piece, Special, special_in
+from mercury_engine.api import EngineError
+from mercury_engine.prompts.pieces import Begin, Piece, Special
 
-__all__ = ["DIALECTS", "Dialect", "contains_special", "dialect_for", "dialect_named"]
+__all__ = ["DIALECTS", "Dialect", "dialect_for", "dialect_named"]
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
@@ -204,9 +204,3 @@ def dialect_for(added_tokens: Collection[str], name: str = "") -> Dialect | None
     possible = [dialect for dialect in DIALECTS if not added or added.issuperset(dialect.tokens)]
     named = [dialect for dialect in possible if re.search(dialect.names, name, re.IGNORECASE)]
     return next(iter([*named, *(possible if added else [])]), None)
-
-
-def contains_special(dialect: Dialect, request: InfillRequest) -> str:
-    """The first of the dialect's special tokens that a text of the request contains, "" if none does: servers that
-    read special tokens in a string must not be sent it."""
-    return special_in((*dialect.tokens, *dialect.ends, *filter(None, [dialect.begin])), request)

@@ -6,9 +6,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from mercury_engine.api import InfillRequest
-
-__all__ = ["ANSWERED", "Begin", "Mark", "Piece", "Prompt", "Special", "joined", "special_in", "tokens_of"]
+__all__ = ["ANSWERED", "Begin", "Mark", "Piece", "Prompt", "Special", "joined", "tokens_of"]
 
 
 class Special(str):
@@ -70,13 +68,3 @@ def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
 def tokens_of(pieces: Iterable[Piece], count: Callable[[str], int]) -> int:
     """How many tokens these are at most."""
     return sum(1 if isinstance(piece, Special) and not isinstance(piece, Mark) else count(piece) for piece in pieces)
-
-
-def special_in(tokens: Iterable[str], request: InfillRequest) -> str:
-    """The first of these tokens that occurs in a text of the request, "" if none does.
-
-    A server that reads special tokens in a string would take the user's characters for them.
-    """
-    texts = [text for piece in (*request.windows, *request.snippets) for text in (piece.path, piece.text)]
-    texts += [text for edit in request.edits for text in (edit.path, edit.before, edit.after)]
-    return next((token for token in tokens if any(token in text for text in texts)), "")

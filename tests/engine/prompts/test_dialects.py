@@ -3,9 +3,8 @@
 import pytest
 
 from mercury_engine.api import EngineError
-from mercury_engine.prompts.dialects import DIALECTS, contains_special, dialect_for, dialect_named
+from mercury_engine.prompts.dialects import DIALECTS, dialect_for, dialect_named
 from mercury_engine.prompts.pieces import Begin, Special, joined
-from tests.engine.prompts.examples import request
 
 QWEN = {"<|endoftext|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>"}
 QWEN |= {"<|repo_name|>", "<|file_sep|>"}
@@ -90,17 +89,3 @@ def test_what_is_put_in_is_never_a_token():
     pieces = joined(dialect_named("glm").fill("<|code_prefix|>{prefix}<|code_suffix|>", prefix=typed))
     assert pieces == ("<|code_prefix|>", typed, "<|code_suffix|>")
     assert [type(piece) for piece in pieces] == [Special, str, Special]
-
-
-@pytest.mark.parametrize(
-    ("found", "asked"),
-    [
-        ("", request("print('fim_prefix')$0")),
-        ("<|fim_prefix|>", request("print('<|fim_prefix|>')$0")),
-        ("<|file_sep|>", request("$0", snippets=[("a.py", "'<|file_sep|>'")])),
-        ("<|endoftext|>", request("$0", edits=[("a.py", 0, "", "# <|endoftext|>\n")])),
-        ("<|repo_name|>", request("$0", path="<|repo_name|>.py")),
-    ],
-)
-def test_tokens_in_the_users_texts(found, asked):
-    assert contains_special(dialect_named("qwen"), asked) == found

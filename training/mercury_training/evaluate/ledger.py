@@ -28,9 +28,6 @@ class HeldOut(Struct, frozen=True, tag="held_out"):
 Entry = Identity | Result | HeldOut
 
 
-Entry = Identity | Result | HeldOut
-
-
 class Ledger:
     """Owns the finished results, in a file if there is one, so that nothing is computed twice."""
 

@@ -81,7 +81,7 @@ def figures(found: Evaluated) -> dict:
     """The contents of the last line. A missing figure is null, and `reasons` says why."""
     main = _main_set(found)
     ours = _of(found, set=main, by=found.subject)
-    subject = dict.fromkeys(KINDS) | _shares(ours, "exact")
+    subject = dict.fromkeys(KINDS) | _shares(ours)
     beside = {name: _exact_of(found, main, name) for name in ("ar", "unverified", "no_copying")}
     lines = [result for result in ours if result.kind == "single_line"]
     pairs = _pairs(found, main, "single_line")
@@ -211,8 +211,8 @@ def _set(found: Evaluated, name: str) -> dict:
     return {
         key_of(by): {
             "n": len(results),
-            **{f"{kind}_em": _value(share) for kind, share in _shares(results, "exact").items()},
-            **{f"{kind}_em_interval": _bounds(share) for kind, share in _shares(results, "exact").items()},
+            **{f"{kind}_em": _value(share) for kind, share in _shares(results).items()},
+            **{f"{kind}_em_interval": _bounds(share) for kind, share in _shares(results).items()},
             "similarity": _mean([result.similarity for result in results]),
             "similarity_interval": _bounds(bootstrap([result.similarity for result in results], statistics.fmean)),
             "parses": _value(_share([r for r in results if r.parses is not None], "parses")),
@@ -238,9 +238,9 @@ def _of(found: Evaluated, **wanted: str) -> list[Result]:
     return [r for r in found.results if all(getattr(r, field) == value for field, value in wanted.items())]
 
 
-def _shares(results: Sequence[Result], field: str) -> dict[str, Interval]:
+def _shares(results: Sequence[Result]) -> dict[str, Interval]:
     groups = {kind: [result for result in results if result.kind == kind] for kind in KINDS}
-    return {kind: _share(members, field) for kind, members in groups.items() if members}
+    return {kind: _share(members, "exact") for kind, members in groups.items() if members}
 
 
 def _share(results: Sequence[Result], field: str) -> Interval:
@@ -248,7 +248,7 @@ def _share(results: Sequence[Result], field: str) -> Interval:
 
 
 def _exact_of(found: Evaluated, main: str, by: str) -> dict[str, Interval]:
-    return _shares(_of(found, set=main, by=by), "exact")
+    return _shares(_of(found, set=main, by=by))
 
 
 def _pass(found: Evaluated, name: str, by: str) -> float | None:
