@@ -105,22 +105,27 @@ async def renew(
     changed: asyncio.Event,
     deploy: Callable[[TeamConfig], Awaitable[Any]],
 ) -> None:
-    """Reads the configuration again when told to: engines are replaced one after the other, with the model that it
-    names now, and users at once. Where it cannot be used, that is reported, and everything stays as it is."""
+    """Reads the configuration again when told to: users count at once, and engines are replaced one after the other,
+    with the model that it names now. Engines that cannot be started change nothing but that: nobody who was removed
+    may still ask because of them."""
     while True:
         await changed.wait()
         changed.clear()
         try:
             config = read_config(path)
-            await deploy(config)
-        except Exception as error:
-            log.error("nothing was changed: %s", error if isinstance(error, TeamError) else f"{path}: {error}")
+        except TeamError as error:
+            log.error("nothing was changed: %s", error)
             continue
         users.clear()
         users.update(by_digest(config))
-        log.warning("%s was read again: %s; the engines are being replaced", path, counted(len(users), "user"))
+        asking = counted(len(users), "user")
         if late := unrenewed(began_with, config):
             log.warning("%s: %s: takes effect when the server is started again", path, ", ".join(late))
+        try:
+            await deploy(config)
+            log.warning("%s was read again: %s; the engines are being replaced", path, asking)
+        except Exception as error:
+            log.error("%s was read again: %s; the engines stay as they are: %s", path, asking, error)
 
 
 def unrenewed(before: TeamConfig, now: TeamConfig) -> list[str]:

@@ -207,19 +207,21 @@ async def test_users_and_engines_are_replaced_without_a_failed_request(team):
         assert (await client.post("/v1/completions", json=ASKED)).status_code == 200
 
 
-async def test_engines_that_find_no_room_change_nothing(team):
+async def test_engines_that_find_no_room_keep_nobody_who_was_removed(team):
     text, before = team.path.read_text(), team.engines()
-    team.path.write_text(text.replace("least: 2, most: 2", "least: 900, most: 900").replace("ada:", "mary:"))
+    without_ada = re.sub(r"  ada: .*\n", "", text)
+    team.path.write_text(without_ada.replace("least: 2, most: 2", "least: 900, most: 900"))
     os.kill(team.process.pid, signal.SIGHUP)
     until(
-        lambda: "nothing was changed: " in team.log.read_text(),
-        "it to be refused",
+        lambda: "; the engines stay as they are: " in team.log.read_text(),
+        "them to be refused",
         team.log.read_text,
         seconds=SECONDS,
         pause=lambda: rest(0.2),
     )
-    assert re.search(r"team\.yaml: replicas: 900 engines that reserve 0\.1 CPUs each do not fit", team.log.read_text())
-    async with team.client("ada") as client:
-        assert (await client.post("/v1/completions", json=ASKED)).status_code == 200
+    assert re.search(r"are: replicas: 900 engines that reserve 0\.1 CPUs each do not fit", team.log.read_text())
+    for user, status in (("ada", 401), ("grace", 200)):
+        async with team.client(user) as client:
+            assert (await client.post("/v1/completions", json=ASKED)).status_code == status
     assert team.engines() == before
     team.path.write_text(text)

@@ -38,23 +38,39 @@ def test_where_it_cannot_start_the_file_is_named(line, said, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("error", [ValueError("replicas: no room"), RuntimeError("Ray failed"), KeyError("replica")])
-async def test_what_is_read_again_is_taken_over_as_a_whole_or_not_at_all(error, tmp_path, caplog):
-    path, before = tmp_path / "team.yaml", TeamConfig(USERS)
-    path.write_text(f"users: {{bob: {'b' * 64}}}\n")
-    users, changed, asked = by_digest(before), asyncio.Event(), []
+async def test_who_was_removed_may_ask_no_more_even_where_the_new_engines_find_no_room(error, tmp_path, caplog):
+    asked = await renewed(tmp_path, f"users: {{bob: {'b' * 64}}}\nrequests_per_user: 9\n", error)
+    assert asked == [{"b" * 64: "bob"}] * 2
+    path = tmp_path / "team.yaml"
+    assert caplog.messages[:2] == [
+        f"{path}: requests_per_user: takes effect when the server is started again",
+        f"{path} was read again: 1 user; the engines stay as they are: {error}",
+    ]
+
+
+async def test_a_file_that_cannot_be_used_changes_nothing(tmp_path, caplog):
+    assert await renewed(tmp_path, "users: {}", None) == []
+    assert caplog.messages[0].startswith(f"nothing was changed: {tmp_path / 'team.yaml'}: users is empty")
+
+
+async def renewed(tmp_path, text, error):
+    """The users at each time that engines were asked for, while the file is read twice; the first time they fail."""
+    path, before, asked = tmp_path / "team.yaml", TeamConfig(USERS), []
+    path.write_text(text)
+    users, changed, done = by_digest(before), asyncio.Event(), asyncio.Event()
 
     async def deploy(config):
-        asked.append((config.users, dict(users)))
+        assert config.users == {name: digest for digest, name in users.items()}
+        asked.append(dict(users))
         if len(asked) == 1:
             changed.set()
             raise error
+        done.set()
 
     changed.set()
     renewing = asyncio.create_task(renew(path, before, users, changed, deploy))
     async with asyncio.timeout(10):
-        while users == by_digest(before):
+        while changed.is_set() or not (done.is_set() or users == by_digest(before)):
             await asyncio.sleep(0)
     renewing.cancel()
-    assert asked == [({"bob": "b" * 64}, by_digest(before))] * 2
-    assert users == {"b" * 64: "bob"}
-    assert f"nothing was changed: {path}: {error}" in caplog.text
+    return asked
