@@ -153,7 +153,7 @@ class EngineClient:
     ) -> AsyncIterator[tuple[Connection, Response]]:
         """A request and its response; the connection is reused if the body is read to its end."""
         if self.status.state != "ready":
-            raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
+            raise EngineUnavailable(self.status.reason)
         try:
             connection, response = await in_time(self._send(method, path, body), until)
             try:

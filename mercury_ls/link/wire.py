@@ -76,6 +76,13 @@ class Status(Struct, frozen=True):
     progress: float | None = None
     info: EngineInfo | None = None
 
+    @property
+    def reason(self) -> str:
+        """Why nothing is answered, for people, where the engine is not ready."""
+        if self.state == "loading":
+            return f"the model is still loading{f' ({self.detail})' if self.detail else ''}: ask again in a moment"
+        return self.detail or f"the engine is {self.state}"
+
 
 encode = msgspec.msgpack.Encoder().encode
 request_decoder = msgspec.msgpack.Decoder(InfillRequest)

@@ -50,7 +50,7 @@ class InProcessClient:
 
     def _client(self) -> "WorkerClient":
         if self._worker is None or self.status.state != "ready":
-            raise EngineUnavailable(self.status.detail or f"the engine is {self.status.state}")
+            raise EngineUnavailable(self.status.reason)
         return WorkerClient(self._worker, roots=self.roots)
 
 

@@ -86,8 +86,7 @@ class Worker:
             stream.deliver(STOPPED)
             return stream
         if self.status.state != "ready":
-            reason = self.status.detail or f"the engine is {self.status.state}"
-            stream.deliver(Failure("unavailable", reason))
+            stream.deliver(Failure("unavailable", self.status.reason))
             return stream
         with self._work:
             self._drop_warm(client, request.session)

@@ -29,7 +29,8 @@ BODY_SECONDS = 10.0
 """How long a client may take to send a body of that size."""
 MOST_AT_ONCE = 64
 """Requests that are being answered; the engine works on a few, and the others would only wait."""
-RETRY_SECONDS = 1
+RETRY_SECONDS = {429: 1, 503: 3}
+"""After which a client should ask again, by status: OpenAI's packages do so twice, and small models are loaded then."""
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ class Answering:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             await problem(refusal_of(error))(scope, receive, send)
         except ApiError as error:
-            headers = {"retry-after": str(RETRY_SECONDS)} if error.status in (429, 503) else {}
+            headers = {"retry-after": str(RETRY_SECONDS[error.status])} if error.status in RETRY_SECONDS else {}
             closes = {"connection": "close"} if error.status in (408, 413) else {}
             await problem(error, headers | closes)(scope, receive, send)
 

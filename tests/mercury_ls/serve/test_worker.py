@@ -588,7 +588,8 @@ async def test_loading_reports_its_progress():
         ("ready", None),
     ]
     assert seen[2].info == FakeEngine().info()
-    assert (refused.kind, refused.detail) == ("unavailable", "weights")
+    said = "the model is still loading (weights): ask again in a moment"
+    assert (refused.kind, refused.detail) == ("unavailable", said)
 
 
 async def test_what_is_amiss_with_an_engine_is_in_the_status_as_long_as_it_is():

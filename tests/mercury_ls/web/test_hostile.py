@@ -170,4 +170,4 @@ async def test_an_engine_that_is_not_there_is_a_503():
         await service.engine._worker.close()
         answer = await asking.post("/v1/completions", json={"prompt": "def area(w, h):\n    "})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "engine_unavailable")
-    assert answer.headers["retry-after"] == "1"
+    assert answer.headers["retry-after"] == "3"

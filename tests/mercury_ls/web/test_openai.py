@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from mercury_engine.api import ToolCall, TooLongError
 from mercury_engine.fake import FakeEngine
+from mercury_ls.link.wire import Status
+from mercury_ls.web import endpoints
 from tests.mercury_ls.web.serving import LOCAL, TOKEN, served
 
 WEATHER = {
@@ -46,6 +48,23 @@ async def test_a_model_is_found_by_its_id():
         with pytest.raises(openai.NotFoundError, match="no model 'gpt-4'") as refused:
             await client.models.retrieve("gpt-4")
     assert (refused.value.code, refused.value.param) == ("model_not_found", "model")
+
+
+async def test_a_model_that_is_still_loading_is_asked_again(monkeypatch):
+    monkeypatch.setitem(endpoints.RETRY_SECONDS, 503, 0.001)
+
+    async with served() as (service, app), httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http:
+        worker = service.engine._worker
+        ready, worker.status = worker.status, Status("loading", "reading bootstrap")
+        client = openai.AsyncOpenAI(base_url=f"{LOCAL}/v1", api_key=TOKEN, http_client=http, max_retries=1)
+        with pytest.raises(openai.InternalServerError, match=r"the model is still loading \(reading bootstrap\): ask"):
+            await client.completions.create(model="any", prompt="a = ")
+
+        async def loaded(response):
+            worker.status = ready
+
+        http.event_hooks = {"response": [loaded]}
+        assert (await client.completions.create(model="any", prompt="a = ")).choices
 
 
 async def test_completions():
