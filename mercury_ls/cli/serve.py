@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import os
 import shlex
 import sys
@@ -67,7 +66,7 @@ def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
     """What other programs are answered, beside the engine protocol."""
 
     @contextmanager
-    def opened(worker: "Worker", listening: daemon.Options, token: str) -> "Iterator[Handler]":
+    def opened(worker: "Worker", listening: daemon.Options, endpoint: daemon.Endpoint) -> "Iterator[Handler]":
         from mercury_ls.serve.in_process import WorkerClient
         from mercury_ls.session.outcomes import Outcomes
         from mercury_ls.session.stats import Stats, default_file
@@ -76,7 +75,8 @@ def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
         from mercury_ls.web.service import Service
 
         file = default_file()
-        print(greeting(listening, token if sys.stdout.isatty() else ""), flush=True)
+        site, token = daemon.site(listening, endpoint.socket), endpoint.token
+        print(greeting(listening, site, token if sys.stdout.isatty() else ""), flush=True)
         roots = tuple(map(os.path.abspath, projects))
         kept = {"stats": Stats(file), "outcomes": Outcomes(file and file.parent)}
         service = Service(WorkerClient(worker, roots=roots), settings, roots=roots, **kept)
@@ -91,27 +91,20 @@ def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
     return opened
 
 
-def greeting(listening: daemon.Options, token: str) -> str:
-    """What to paste into other programs, which read the token from its file where they can. It is shown itself if it is
-    given."""
-    host, port = daemon.split_address(listening.http)
-    name = next(iter(listening.hosts), f"[{host}]" if ":" in host else host)
-    site = f"{'https' if listening.certificate else 'http'}://{name}:{port}"
-    zed = {"api_url": f"{site}/v1/completions", "model": "zeta2", "prompt_format": "zeta2", "max_output_tokens": 256}
-    edits = {"provider": "open_ai_compatible_api", "open_ai_compatible_api": zed}
+def greeting(listening: daemon.Options, site: str, token: str) -> str:
+    """Programs read the token from its file where they can. It is shown itself if it is given."""
+    from mercury_ls.web.greeting import greeting
+
     file = str(local.token_file())
-    read, given = f'"$(cat {shlex.quote(file)})"', token or "the token"
-    programs = {
-        "token": "not needed by programs on this machine" if listening.open else f"in {readable(file)}",
-        "playground": f"{site}/#token={token}" if token else f"{site}/",
-        "OpenAI": f"export OPENAI_BASE_URL={site}/v1 OPENAI_API_KEY={read}",
-        "Zed": f'"edit_predictions": {json.dumps(edits)}',
-        "Zed's token": f"export ZED_OPEN_AI_COMPATIBLE_EDIT_PREDICTION_API_KEY={read}",
-        "llama.vim": f"let g:llama_config = {{'endpoint_fim': '{site}/infill', 'api_key': readfile({file!r})[0]}}",
-        "llama.vscode": f'"llama-vscode.endpoint": "{site}", "llama-vscode.api_key": "{given}"',
-    }
-    lines = [f"  {name:<14}{value}" for name, value in programs.items()]
-    return "\n".join([f"listening on {site}; docs/API.md says what it answers", *lines])
+    about = "not needed by programs on this machine" if listening.open else f"in {readable(file)}"
+    return greeting(
+        site,
+        about,
+        shell=f'"$(cat {shlex.quote(file)})"',
+        vim=f"readfile({file!r})[0]",
+        plain=token or "the token",
+        fragment=f"#token={token}" if token else "",
+    )
 
 
 def misplaced(options: argparse.Namespace) -> str:

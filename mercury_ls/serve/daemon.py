@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mercury_ls.serve.app import Activity, Handler
     from mercury_ls.serve.worker import LoadEngine, Worker
 
-__all__ = ["FAILED", "HTTP_PORT", "Face", "Options", "run", "status", "stop"]
+__all__ = ["FAILED", "HTTP_PORT", "Endpoint", "Face", "Options", "run", "site", "status", "stop"]
 
 FAILED = 1
 LINGER_SECONDS = 10.0
@@ -60,11 +60,6 @@ class Options(Struct, frozen=True):
     open: bool = False
 
 
-Face = Callable[["Worker", Options, str], "AbstractContextManager[Handler]"]
-"""What answers beside the engine protocol where `http` is listened on. It checks who asks: the last argument is the
-token that clients must send."""
-
-
 class Endpoint(Struct, frozen=True):
     """A socket to serve; without a token, file permissions protect it. The local one comes first and has the claim."""
 
@@ -73,6 +68,10 @@ class Endpoint(Struct, frozen=True):
     certificate: str = ""
     key: str = ""
     claim: Claim | None = None
+
+
+Face = Callable[["Worker", Options, Endpoint], "AbstractContextManager[Handler]"]
+"""What answers beside the engine protocol at this endpoint, where `http` is listened on. It checks who asks."""
 
 
 def run(options: Options, load_engine: "LoadEngine", face: Face | None = None) -> int:
@@ -183,6 +182,13 @@ def bind_http(options: Options) -> socket.socket:
         raise OSError(f"cannot listen on {options.http} ({why}): choose another port or address") from error
 
 
+def site(options: Options, bound: socket.socket) -> str:
+    """The address for clients; the port is the system's choice where 0 was asked for."""
+    host, _ = split_address(options.http)
+    name = next(iter(options.hosts), f"[{host}]" if ":" in host else host)
+    return f"{'https' if options.certificate else 'http'}://{name}:{bound.getsockname()[1]}"
+
+
 def check_certificate(options: Options) -> None:
     if not options.certificate:
         return
@@ -221,7 +227,7 @@ async def serve(options: Options, opened: list[Endpoint], load_engine: "LoadEngi
         for endpoint in opened:
             handler = guarded(app, endpoint.token, options.hosts, options.origins) if endpoint.token else app
             if face is not None and endpoint.claim is None:
-                beside = stack.enter_context(face(worker, options, endpoint.token))
+                beside = stack.enter_context(face(worker, options, endpoint))
                 handler = with_face(handler, beside, activity)
             handlers.append(handler)
         servers = [web_server(*each) for each in zip(opened, handlers, strict=True)]

@@ -24,6 +24,7 @@ __all__ = ["run"]
 MOST_AT_ONCE = 1024
 """Requests of all users that are being answered by this process."""
 
+OWN = "each user's own, in place of TOKEN: `mercury-ls serve --new-token NAME` makes one"
 READ_ONCE = ("listen", "hosts", "certificate", "key", "requests_per_user", "cluster")
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ def run(path: Path, settings: Settings) -> int:
         prepare(config)
         with daemon.bind_http(listening) as bound:
             endpoint = daemon.Endpoint(bound, "", config.certificate, config.key)
-            return asyncio.run(serve(path, config, settings, endpoint))
+            return asyncio.run(serve(path, config, settings, endpoint, daemon.site(listening, bound)))
     except TeamError as error:
         return daemon.reported(error, daemon.FAILED)
     except (OSError, ValueError, EngineError) as error:
@@ -59,12 +60,13 @@ def prepare(config: TeamConfig) -> None:
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere than there it listens on all addresses
 
 
-async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: daemon.Endpoint) -> int:
+async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: daemon.Endpoint, site: str) -> int:
     from mercury_ls.session.stats import Stats
     from mercury_ls.team.engines import Place, ReplicatedEngine, deployed, joined, left
     from mercury_ls.web.access import Access
     from mercury_ls.web.app import application
     from mercury_ls.web.endpoints import Crowd
+    from mercury_ls.web.greeting import greeting
     from mercury_ls.web.service import Service
 
     stopped, changed = asyncio.Event(), asyncio.Event()
@@ -88,7 +90,8 @@ async def serve(path: Path, config: TeamConfig, settings: Settings, endpoint: da
             following = group.create_task(place.follow())
             renewing = group.create_task(renew(path, config, users, changed, deploy))
             asking = counted(len(users), "user")
-            sys.stderr.write(f"mercury-ls serve: {asking} at {config.listen}; SIGHUP reads {path} again\n")
+            pasted = greeting(site, OWN, shell="TOKEN", vim="'TOKEN'", plain="TOKEN")
+            sys.stderr.write(f"mercury-ls serve: {asking}; SIGHUP reads {path} again\n{pasted}\n")
             await stopped.wait()
             following.cancel()
             renewing.cancel()

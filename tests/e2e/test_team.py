@@ -4,10 +4,8 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -37,9 +35,6 @@ class Team:
         self.path = folder / "team.yaml"
         self.log = folder / "log"
         self.tokens: dict[str, str] = {}
-        with closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{probe.getsockname()[1]}"
         self.write("ada", "grace")
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -52,17 +47,23 @@ class Team:
             self.tokens[user], digests[user] = new_token()
         lines = "".join(f"  {user}: {digest}\n" for user, digest in digests.items())
         replicas = "{least: 2, most: 2, cpus: 0.1}"
-        self.path.write_text(f"users:\n{lines}listen: {self.address}\nrequests_per_user: 2\nreplicas: {replicas}\n")
+        self.path.write_text(f"users:\n{lines}listen: 127.0.0.1:0\nrequests_per_user: 2\nreplicas: {replicas}\n")
+
+    @property
+    def site(self) -> str:
+        """Empty until it listens."""
+        found = re.search(r"^listening on (http://127\.0\.0\.1:\d+); ", self.log.read_text(), re.MULTILINE)
+        return found[1] if found else ""
 
     def client(self, user: str, program: str = "tests") -> httpx2.AsyncClient:
         """Each program has a session of its own, and with it one of the engines."""
         headers = {"authorization": f"Bearer {self.tokens[user]}", "user-agent": program}
-        return httpx2.AsyncClient(base_url=f"http://{self.address}", headers=headers, timeout=60)
+        return httpx2.AsyncClient(base_url=self.site, headers=headers, timeout=60)
 
     def health(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
         try:
-            return httpx2.get(f"http://{self.address}/health", timeout=5).json()["status"] == "ok"
+            return httpx2.get(f"{self.site}/health", timeout=5).json()["status"] == "ok"
         except httpx2.HTTPError:
             return False
 

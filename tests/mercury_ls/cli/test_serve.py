@@ -11,10 +11,11 @@ from mercury_ls.serve.daemon import Options
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "site", "said"),
     [
         (
             Options(http="127.0.0.1:8391"),
+            "http://127.0.0.1:8391",
             [
                 "playground    http://127.0.0.1:8391/#token=secret\n",
                 "export OPENAI_BASE_URL=http://127.0.0.1:8391/v1 OPENAI_API_KEY=\"$(cat 'FILE')\"\n",
@@ -25,21 +26,17 @@ from mercury_ls.serve.daemon import Options
         ),
         (
             Options(http="[::1]:80", open=True),
+            "http://[::1]:80",
             ["OPENAI_BASE_URL=http://[::1]:80/v1", "not needed by programs on this machine"],
-        ),
-        (Options(http=":80"), ["http://127.0.0.1:80/v1", "playground    http://127.0.0.1:80/#"]),
-        (
-            Options(http="0.0.0.0:443", certificate="c.pem", hosts=("models.example.org",)),
-            ["https://models.example.org:443/v1/completions"],
         ),
     ],
 )
-def test_what_to_paste_into_other_programs(options, said, tmp_path, monkeypatch):
+def test_what_to_paste_into_other_programs(options, site, said, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a b"))
-    printed = greeting(options, "secret")
+    printed = greeting(options, site, "secret")
     for part in said:
         assert part.replace("FILE", str(token_file())) in printed + "\n"
-    assert "secret" not in greeting(options, "")
+    assert "secret" not in greeting(options, site, "")
     (zed,) = re.findall(r'"edit_predictions": (.*)', printed)
     assert json.loads(zed)["provider"] == "open_ai_compatible_api"
     assert token_file().parent.is_dir()

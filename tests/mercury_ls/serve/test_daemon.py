@@ -8,6 +8,7 @@ import sys
 import tempfile
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -254,6 +255,23 @@ def test_where_to_listen_is_a_host_and_a_port(text, expected):
 def test_what_is_no_host_and_port_is_named_with_an_example(text):
     with pytest.raises(ValueError, match=r"is not HOST:PORT with a port up to 65535, for example 127\.0\.0\.1:8391"):
         daemon.split_address(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (daemon.Options(http="127.0.0.1:0"), "http://127.0.0.1:54321"),
+        (daemon.Options(http=":0"), "http://127.0.0.1:54321"),
+        (daemon.Options(http="[::1]:0"), "http://[::1]:54321"),
+        (
+            daemon.Options(http="0.0.0.0:0", certificate="c.pem", hosts=("models.example.org", "other")),
+            "https://models.example.org:54321",
+        ),
+    ],
+)
+def test_the_address_for_clients_has_the_port_that_the_system_chose(options, expected):
+    bound = SimpleNamespace(getsockname=lambda: ("0.0.0.0", 54321))
+    assert daemon.site(options, bound) == expected
 
 
 def check_refused(capsys, options, *reasons):
