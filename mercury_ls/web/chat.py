@@ -22,7 +22,7 @@ USUAL_TOKENS, MOST_TOKENS = 1024, 50_000
 ANSWER_SECONDS = 120.0
 """An answer that takes longer ends where it is: most clients have given up by then."""
 
-EFFORTS: dict[str, Effort] = {"none": "instant", "minimal": "instant"}
+EFFORTS: dict[str, Effort] = {"none": "instant", "minimal": "instant", "xhigh": "high", "max": "high"}
 ANY_JSON = "{}"
 
 

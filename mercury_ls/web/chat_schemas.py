@@ -117,7 +117,7 @@ class ChatBody(Struct, frozen=True, kw_only=True):
     tools: list[ToolBody] | None = None
     tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
     response_format: TextFormat | JsonFormat | SchemaFormat | None = None
-    reasoning_effort: Effort | Literal["none", "minimal"] | None = None
+    reasoning_effort: Effort | Literal["none", "minimal", "xhigh", "max"] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     diffusing: Annotated[

@@ -10,6 +10,17 @@ from starlette.responses import Response
 __all__ = ["ApiError", "ErrorBody", "Problem", "problem", "refusal_of"]
 
 FIELD = re.compile(r" - at `\$\.?(.*)`\Z")
+FRACTION = "`float` that's a multiple of 1.0"
+KIND = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
+KINDS_OF_JSON = {
+    "float": "a number",
+    "int": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
 
 
 class ErrorBody(Struct, frozen=True):
@@ -56,5 +67,12 @@ def refusal_of(error: Exception) -> ApiError:
     said = str(error).replace("Input data was truncated", "it is empty, or JSON that ends too early")
     found = FIELD.search(said)
     where = found[1] if found else ""
-    message = f"{where}: {FIELD.sub('', said)}" if where else FIELD.sub("", said)
+    what = KIND.sub(in_json, FIELD.sub("", said).replace(FRACTION, "a whole number"))
+    message = f"{where}: {what}" if where else what
     return ApiError(400, f"invalid body: {message}; /openapi.json describes every field", where or None, "invalid_body")
+
+
+def in_json(found: re.Match[str]) -> str:
+    """What a type is called in JSON; the name of a field stays as it is."""
+    names = found[1].split(" | ")
+    return " or ".join(KINDS_OF_JSON[name] for name in names) if KINDS_OF_JSON.keys() >= set(names) else found[0]

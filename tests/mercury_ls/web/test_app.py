@@ -53,11 +53,31 @@ async def test_who_may_ask(asking, headers, status, code):
     [
         (b"", "it is empty, or JSON that ends too early"),
         (b'{"prompt": "", "reasoning_effort": "extreme"}', "reasoning_effort: Invalid enum value 'extreme'"),
+        (b'{"prompt": "", "max_tokens": "16"}', "max_tokens: Expected a number or null, got a string"),
+        (b'{"prompt": "", "max_tokens": 16.5}', "max_tokens: Expected a whole number"),
+        (b'{"prompt": "", "n": 0}', "n: Expected a number >= 1.0"),
+        (b'{"prompt": "", "stop": 1}', "stop: Expected a string or an array or null, got a number"),
+        (b'{"prompt": "", "stream": "yes"}', "stream: Expected true or false or null, got a string"),
+        (b'{"suffix": ""}', "Object missing required field `prompt`"),
+        (b"[]", "Expected an object, got an array"),
     ],
 )
 async def test_a_body_that_is_refused_is_told_in_plain_words_and_where_all_is_described(asking, body, said):
     answer = await asking.post("/v1/completions", content=body)
     assert answer.json()["error"]["message"] == f"invalid body: {said}; /openapi.json describes every field"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"max_tokens": 16.0, "n": 1.0, "stop": []},
+        {"max_tokens": None, "n": None, "stop": None, "stream": None, "suffix": None, "seed": None},
+        {"stop": [""], "temperature": 0, "top_p": 1, "logprobs": None, "user": "me", "logit_bias": {}},
+    ],
+)
+async def test_what_clients_send_beside_is_taken(asking, more):
+    answer = await asking.post("/v1/completions", json=AREA | more)
+    assert answer.json()["choices"][0]["text"] == "return w * h"
 
 
 async def test_a_path_that_does_not_exist_names_all_that_do(asking):

@@ -98,7 +98,7 @@ async def test_several_prompts_are_answered_at_once(asked, expected):
 @pytest.mark.parametrize(
     ("asked", "said", "param"),
     [
-        ({"prompt": [1, 2]}, r"prompt\[0\]: Expected `str`, got `int`", "prompt[0]"),
+        ({"prompt": [1, 2]}, r"prompt\[0\]: Expected a string, got a number", "prompt[0]"),
         ({"prompt": []}, "length >= 1", "prompt"),
         ({"prompt": ["a"] * 5, "n": 2}, "5 prompts with 2 choices each: at most 8 choices together", "prompt"),
     ],
