@@ -11,6 +11,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from mercury_engine.api import InfillRequest, Span, Window
+from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.team.config import new_token
 from tests.e2e.environment import COMMAND, home
 from tests.editors.patience import rest, until
@@ -226,3 +228,40 @@ async def test_engines_that_find_no_room_keep_nobody_who_was_removed(team):
             assert (await client.post("/v1/completions", json=ASKED)).status_code == status
     assert team.engines() == before
     team.path.write_text(text)
+
+
+class NoReplicas:
+    """A handle of a deployment without engines: each request, and its cancellation, say so."""
+
+    def __init__(self, error):
+        self.error = error
+        self.answer = self
+
+    def options(self, **_):
+        return self
+
+    def remote(self, *_):
+        return self
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        raise self.error
+
+    def cancel(self):
+        raise self.error
+
+
+@pytest.mark.filterwarnings("ignore")
+async def test_without_engines_a_request_is_told_so(monkeypatch):
+    from ray.serve.exceptions import DeploymentUnavailableError
+
+    from mercury_ls.team import engines
+
+    monkeypatch.setattr(engines, "BETWEEN_TRIES_SECONDS", 0)
+    place = engines.Place(NoReplicas(DeploymentUnavailableError("engine")))
+    request = InfillRequest(session="", windows=(Window("a.py", "python", "x = "),), spans=(Span(0, 4, 4, "line"),))
+    with pytest.raises(EngineUnavailable, match="5 engines were lost"):
+        async for _ in engines.ReplicatedEngine(place).infill(request):
+            pass
