@@ -259,12 +259,13 @@ def with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Hand
 def web_server(endpoint: Endpoint, handler: "Handler") -> "Server":
     import uvicorn
 
-    from mercury_ls.serve.limits import LimitedConnection
+    from mercury_ls.serve.limits import HEAD_BYTES, LimitedConnection
 
     server = uvicorn.Server(
         uvicorn.Config(
             handler,
             http=LimitedConnection,
+            h11_max_incomplete_event_size=HEAD_BYTES,
             interface="asgi3",
             ws="none",
             lifespan="off",

@@ -7,7 +7,7 @@ from threading import Thread
 
 import uvicorn
 
-from mercury_ls.serve.limits import LimitedConnection
+from mercury_ls.serve.limits import HEAD_BYTES, LimitedConnection
 from tests.mercury_ls.web.serving import served
 
 
@@ -43,7 +43,14 @@ async def listening(*given, **more):
 
 def configured(app):
     return uvicorn.Config(
-        app, port=0, http=LimitedConnection, lifespan="off", log_config=None, ws="none", timeout_graceful_shutdown=1
+        app,
+        port=0,
+        http=LimitedConnection,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        lifespan="off",
+        log_config=None,
+        ws="none",
+        timeout_graceful_shutdown=1,
     )
 
 

@@ -90,6 +90,34 @@ async def test_a_slow_head_is_cut_off(monkeypatch):
         writer.close()
 
 
+def with_head_of(size):
+    """A request whose head has so many bytes."""
+    missing = size - len(post(b"", "X-Padding: ", length=len(BODY)))
+    return post(BODY, "X-Padding: " + "x" * missing)
+
+
+ALLOWED, LONGER = with_head_of(limits.HEAD_BYTES), with_head_of(100_000)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "status"),
+    [
+        ([ALLOWED], b"200"),
+        ([ALLOWED[:9000], ALLOWED[9000:]], b"200"),
+        ([LONGER], b"431"),
+        ([LONGER[:9000], LONGER[9000 : limits.HEAD_BYTES + 2]], b"431"),
+    ],
+)
+async def test_a_head_has_one_limit_however_it_arrives(pieces, status):
+    async with listening() as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(0)
+        assert (await reader.readline()).split()[1] == status
+        writer.close()
+
+
 async def test_a_slow_body_is_refused(monkeypatch):
     monkeypatch.setattr(endpoints, "BODY_SECONDS", 0.05)
     async with listening() as (_, port):
