@@ -55,6 +55,12 @@ PORT = f"engine-v{PROTOCOL_VERSION}.json"
 SOCKET_PATH_LIMIT = 103
 """In bytes: the limit of macOS, the lowest of all supported systems."""
 LOG_LIMIT = 4 << 20
+CGROUPS = Path("/sys/fs/cgroup")
+FILES_OF_LIMITS = {
+    "": ("", "memory.max", "memory.current", "memory.stat"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"),
+}
+"""Of the second and the first version of control groups, by the controllers in a line of /proc/self/cgroup."""
 LOCKED_BYTE = 1 << 30
 """Windows does not allow reading a locked range, so the locked byte lies behind the process id."""
 
@@ -238,20 +244,43 @@ def own_folder(wanted: Path) -> Path:
 
 
 def memory() -> int:
-    """The memory of this machine in bytes; 0 if the system does not tell."""
+    """The memory of this machine or container in bytes; 0 if the system does not tell."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return windows_memory()
+    return min([installed, *(limit for limit, _ in memory_limits())])
 
 
 def free_memory() -> int:
-    """What the system could give to a process now, in bytes; 0 if it does not tell."""
+    """What the system, or the container, could give to a process now, in bytes; 0 if it does not tell."""
     try:
         told = Path("/proc/meminfo").read_text(encoding="ascii").partition("MemAvailable:")[2]
-        return int(told.split()[0]) << 10
+        available = int(told.split()[0]) << 10
     except (OSError, ValueError, IndexError):
         return windows_memory(free=True)
+    return min([available, *(max(1, limit - used) for limit, used in memory_limits())])
+
+
+def memory_limits(groups: Path = Path("/proc/self/cgroup"), mounted: Path = CGROUPS) -> Iterator[tuple[int, int]]:
+    """Of each control group that this process is in: how many bytes it may have, and how many it uses, but for what was
+    read of files and nobody needs. A container sees only the innermost, as the root."""
+    try:
+        lines = groups.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if controllers not in FILES_OF_LIMITS:
+            continue
+        root, *names = FILES_OF_LIMITS[controllers]
+        group = mounted / root / path.strip("/")
+        for folder in (group, *group.parents):
+            with suppress(OSError, ValueError, IndexError):  # no limit there
+                limit, used, told = ((folder / name).read_text(encoding="ascii") for name in names)
+                yield int(limit), int(used) - int(told.rpartition("inactive_file ")[2].split()[0])
+            if folder == mounted / root:
+                break
 
 
 def resident_memory() -> int:

@@ -190,6 +190,45 @@ def test_what_is_free_is_a_part_of_the_memory_and_can_be_given_back():
     assert 0 < local.free_memory() < local.memory()
 
 
+GB = 1 << 30
+V2 = ("memory.max", "memory.current")
+V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+
+
+@pytest.mark.parametrize(
+    ("own", "groups", "expected"),
+    [
+        ("0::/", {"": (V2, 4 * GB, 3 * GB)}, [(4 * GB, 2 * GB)]),
+        ("0::/", {"": (V2, "max", 3 * GB)}, []),
+        (
+            "0::/user/app\n",
+            {"user": (V2, 8 * GB, 5 * GB), "user/app": (V2, 4 * GB, 3 * GB)},
+            [(4 * GB, 2 * GB), (8 * GB, 4 * GB)],
+        ),
+        ("12:cpu:/x\n4:memory:/docker/1\n0::/\n", {"memory": (V1, 4 * GB, 3 * GB)}, [(4 * GB, 2 * GB)]),
+        ("4:memory:/docker/1\n", {"memory/docker/1": (V1, 4 * GB, GB)}, [(4 * GB, 0)]),
+        ("0::/../..", {}, []),
+        ("nonsense", {}, []),
+    ],
+)
+def test_the_limits_of_a_container_are_found(own, groups, expected, tmp_path):
+    (tmp_path / "own").write_text(own)
+    for name, (files, *values) in groups.items():
+        folder = tmp_path / "cgroup" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, value in zip(files, values, strict=True):
+            (folder / file).write_text(f"{value}\n")
+        (folder / "memory.stat").write_text(f"inactive_file 1\nfile 1\ntotal_inactive_file {GB}\nactive_file 2\n")
+    assert list(local.memory_limits(tmp_path / "own", tmp_path / "cgroup")) == expected
+
+
+@pytest.mark.parametrize(("limits", "free"), [([], 6 * GB), ([(4 * GB, 3 * GB)], GB), ([(4 * GB, 5 * GB)], 1)])
+def test_what_is_free_in_a_container_is_what_its_limit_leaves(limits, free, monkeypatch):
+    monkeypatch.setattr(Path, "read_text", lambda self, encoding: f"MemAvailable: {6 << 20} kB")
+    monkeypatch.setattr(local, "memory_limits", lambda: limits)
+    assert local.free_memory() == free
+
+
 def test_a_system_that_does_not_tell_what_is_free(monkeypatch):
     monkeypatch.setattr(Path, "read_text", lambda self, encoding: "MemTotal: 3 kB")
     assert local.free_memory() == 0
