@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -122,8 +123,8 @@ class AutoregressiveEngine:
         time for."""
         session = self._session(request)
         question = self._asking.question(with_line_feeds(request), 0)
-        self._limit(session, question)
-        yield from run_unbatched(self._decoder.runtime, self._read(session, question))
+        with self._limit(session, question):
+            yield from run_unbatched(self._decoder.runtime, self._read(session, question))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
             yield
@@ -183,26 +184,26 @@ class AutoregressiveEngine:
     ) -> Iterator[Decoding]:
         """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,
         the next one for the second, and so on."""
-        limit = self._limit(session, question)
         runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
-        greedy = Decoding(
-            self._decoder,
-            session,
-            question,
-            limit,
-            self._sources(session, question),
-            runners_up=runners_up,
-            names=names,
-        )
-        yield greedy
-        options = departures(greedy.answer, self._decoder.tokenizer) if seed and greedy.answer.done else []
-        if options:
-            given = options[(seed - 1) % len(options)]
-            yield Decoding(self._decoder, session, question, limit, given=given, names=names)
+        with self._limit(session, question) as limit:
+            greedy = Decoding(
+                self._decoder,
+                session,
+                question,
+                limit,
+                self._sources(session, question),
+                runners_up=runners_up,
+                names=names,
+            )
+            yield greedy
+            options = departures(greedy.answer, self._decoder.tokenizer) if seed and greedy.answer.done else []
+            if options:
+                given = options[(seed - 1) % len(options)]
+                yield Decoding(self._decoder, session, question, limit, given=given, names=names)
 
-    def _limit(self, session: EngineSession, question: Question) -> int:
+    def _limit(self, session: EngineSession, question: Question) -> AbstractContextManager[int]:
         """The tokens that the answer may have."""
-        return self._room.allow(len(question.ids), question.prompt.most_tokens, session.cache)
+        return self._room.reserved(len(question.ids), question.prompt.most_tokens, session.cache)
 
     def _sources(self, session: EngineSession, question: Question) -> list[DraftSource]:
         """The past answer that the user is typing along with or went back to, and the text that is probably copied."""

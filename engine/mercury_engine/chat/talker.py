@@ -120,7 +120,7 @@ class _Answer:
         self._prompt = self._encoded()
         self._ids = list(self._prompt)
         exact = request.effort == "high" and not model.manner.block
-        self._most = model.room.allow(
+        self._room = model.room.reserved(
             len(self._prompt),
             request.most_tokens,
             kept.cache,
@@ -128,7 +128,7 @@ class _Answer:
             at_once=exact,
             remedy="ask at an effort below high" if exact else "",
         )
-        self._closes = self._ending is not None and len(self._ending) <= self._most
+        self._most, self._closes = 0, False
         self._canvas = Canvas(model.runtime, model.manner, kept, exact=exact)
         self._written: list[Settled] = []
         self._revised: set[int] = set()
@@ -137,6 +137,11 @@ class _Answer:
         self._step = 0
 
     def run(self) -> Iterator[Said]:
+        with self._room as self._most:
+            self._closes = self._ending is not None and len(self._ending) <= self._most
+            yield from self._forwards()
+
+    def _forwards(self) -> Iterator[Said]:
         """Past its deadline it ends without another forward."""
         finish = ""
         self._canvas.begin(self._prompt)

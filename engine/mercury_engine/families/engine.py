@@ -4,7 +4,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -39,7 +39,7 @@ from mercury_engine.model.config import TOKENIZER_FILE, ModelError
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.fitted import CALIBRATION_FILE, read_fitted
 from mercury_engine.model.room import Room, room_of
-from mercury_engine.model.runtime import Resources, Runtime, on_cpu, opened_with
+from mercury_engine.model.runtime import Cache, Resources, Runtime, on_cpu, opened_with
 from mercury_engine.prompts.cut import cut
 from mercury_engine.record import RECORD_FILE, ModelRecord
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
@@ -132,7 +132,7 @@ class FamilyEngine:
         if span.mode not in self._model.family.answers or self._is_exact(request):
             return
         text, asked = self._around(request, span), self._asked(request, span)
-        with self._place(request, span) as encoded:
+        with self._place(request, span) as encoded, self._reserved(text, span, encoded.cache):
             for _ in self._timed(self._read_ahead(text, asked, encoded)):
                 yield
 
@@ -177,10 +177,11 @@ class FamilyEngine:
 
     def _passes(self, request: InfillRequest, span: Span, text: Around, asked: Asked) -> Iterator[Progress]:
         if self._is_exact(request):
-            yield from self._timed(fill(self._model, text, asked))
+            with self._reserved(text, span, self._model.runtime.cache()):
+                yield from self._timed(fill(self._model, text, asked))
             return
         answer = proceed if self._model.family.length == "continue" else fill
-        with self._place(request, span) as encoded:
+        with self._place(request, span) as encoded, self._reserved(text, span, encoded.cache):
             yield from self._timed(answer(self._model, text, asked, encoded))
 
     def _read_ahead(self, text: Around, asked: Asked, encoded: Encoded) -> Iterator[object]:
@@ -224,16 +225,16 @@ class FamilyEngine:
         text = request.windows[span.window].text
         room = self._context - self._limit(span) - self._model.family.block
         before, after = text[: span.start], text[span.end :]
-        found = around(self._model.family, self._model.vocabulary, self._tokens, before, after, room)
-        encoded = self._encoded.get(_key(request, span))
-        self._room.allow(
-            len(found.before) + len(found.after),
+        return around(self._model.family, self._model.vocabulary, self._tokens, before, after, room)
+
+    def _reserved(self, text: Around, span: Span, cache: Cache) -> AbstractContextManager[int]:
+        return self._room.reserved(
+            len(text.before) + len(text.after),
             self._limit(span),
-            encoded.cache if encoded else self._model.runtime.cache(),
+            cache,
             canvas=self._model.family.block,
             at_once=self._model.family.length != "continue",
         )
-        return found
 
     def _asked(self, request: InfillRequest, span: Span) -> Asked:
         deadline, sure = request.deadline_ms, SETTLED_WHEN[request.effort]

@@ -1,7 +1,8 @@
 """What reading a text takes in memory, and whether there is room for it: asked by all that read."""
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,23 +37,38 @@ def chunk_at(cached: int, chunk: int = CHUNK) -> int:
 def reading_bytes(runtime: Runtime, cache: Cache, tokens: int, *, at_once: bool = False) -> int:
     """So many tokens with their keys and values, and the largest forward: a chunk, or all of them `at_once`."""
     steps = [(tokens, tokens)] if at_once else [(chunk_at(at), at) for at in (min(tokens, SCORES // CHUNK), tokens)]
-    return TOKEN * tokens + cache.bytes_for(tokens) + max(runtime.pass_bytes(min(rows, at), at) for rows, at in steps)
+    return _kept_bytes(cache, tokens) + max(runtime.pass_bytes(min(rows, at), at) for rows, at in steps)
 
 
 class Room(Struct, frozen=True, eq=False):
     """How long a text may be for a model: within its context, within the `memory` for caches that the settings leave
-    beside the `weights`, and within what is `free` on its device; 0 bytes stand for no limit."""
+    beside the `weights`, and within what is `free` on its device and not `promised` to texts that are being read; 0
+    bytes stand for no limit."""
 
     runtime: Runtime
     name: str
     memory: int = 0
     weights: int = 0
     free: Callable[[], int] = int
+    promised: list[tuple[Cache, int]] = []
 
     @property
     def caches(self) -> int:
         """Bytes for all that stays encoded."""
         return self.memory or CACHE_MEMORY
+
+    @contextmanager
+    def reserved(
+        self, tokens: int, wanted: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
+    ) -> Iterator[int]:
+        """The same as `allow`, and what that takes is promised to nobody else meanwhile."""
+        allowed = self.allow(tokens, wanted, cache, canvas=canvas, at_once=at_once, remedy=remedy)
+        promise = cache, _kept_bytes(cache, tokens + canvas + allowed)
+        self.promised.append(promise)
+        try:
+            yield allowed
+        finally:
+            self.promised.remove(promise)
 
     def allow(
         self, tokens: int, wanted: int, cache: Cache, *, canvas: int = 0, at_once: bool = False, remedy: str = ""
@@ -70,7 +86,7 @@ class Room(Struct, frozen=True, eq=False):
             return reading_bytes(self.runtime, cache, count, at_once=at_once)
 
         free, asked = self.free(), tokens + canvas
-        limits = [limit for limit in (self.memory, free and free + cache.bytes) if limit]
+        limits = [limit for limit in (self.memory, free and max(1, free - self._awaited(cache)) + cache.bytes) if limit]
         there = min(limits, default=0)
         if not limits or needed(asked + most) <= there:
             return most
@@ -79,11 +95,17 @@ class Room(Struct, frozen=True, eq=False):
             return fits - asked
         raise TooLongError(self._refusal(tokens, needed(asked + 1), there, max(0, fits), remedy))
 
+    def _awaited(self, cache: Cache) -> int:
+        """Bytes that other texts were promised and have not taken yet."""
+        return sum(max(0, size - other.bytes) for other, size in self.promised if other is not cache)
+
     def _refusal(self, tokens: int, needed: int, there: int, fits: int, remedy: str) -> str:
         if there == self.memory:
             limit, first = "engine.memory_mb leaves {} MiB", f"raise it to {_mib(self.weights + needed)}"
         else:
             limit, first = f"{{}} MiB are free on {self.runtime.device}", "end what else uses it"
+            if self.promised:
+                limit, first = f"{limit} beside what other texts will take", "ask again when they are answered"
         remedies = ", ".join(filter(None, (first, remedy, LESS)))
         return (
             f"{self.name}: {tokens} tokens and an answer take {_mib(needed)} MiB beside the weights, and "
@@ -95,6 +117,10 @@ def room_of(runtime: Runtime, name: str, folder: Path, resources: Resources) -> 
     weights = weight_bytes(folder)
     memory = max(CACHE_MEMORY, resources.memory - weights) if resources.memory else 0
     return Room(runtime, name, memory, weights, resources.free if on_cpu(runtime) else _free_on_gpu)
+
+
+def _kept_bytes(cache: Cache, tokens: int) -> int:
+    return TOKEN * tokens + cache.bytes_for(tokens)
 
 
 def _free_on_gpu() -> int:

@@ -175,7 +175,9 @@ def test_conversations_stay_encoded_as_far_as_there_is_memory(engines, monkeypat
 def test_an_answer_that_is_closed_leaves_the_conversation_usable(engine):
     answer = engine.chat(request("closed"))
     next(answer)
+    assert len(engine._talker.room.promised) == 1
     answer.close()
+    assert engine._talker.room.promised == []
     fresh = request("fresh", messages=(Message("user", "closed"),))
     assert [*engine.chat(request("closed"))][-1].text == [*engine.chat(fresh)][-1].text
 

@@ -68,6 +68,55 @@ def test_what_is_cached_already_takes_nothing_that_is_free():
         Room(runtime, "tiny", free=lambda: free).allow(5000, 900, ScriptedCache())
 
 
+def test_what_was_promised_is_free_for_nobody_else_until_it_is_taken_or_given_back():
+    runtime, first, second = scripted(), ScriptedCache(), ScriptedCache()
+    free = reading_bytes(runtime, first, 100_000)
+    room = Room(runtime, "tiny", free=lambda: free - first.bytes - second.bytes)
+    told = "MiB are free on cpu beside what other texts will take, .*: ask again when they are answered, send less"
+    with room.reserved(99_000, 1000, first) as allowed:
+        assert allowed == 1000
+        for read in (0, 50_000, 100_000):
+            first.ids = [1] * read
+            assert room.allow(99_000, 1000, first) == 1000
+            with pytest.raises(TooLongError, match=told):
+                room.allow(99_000, 1000, second)
+    first.ids = []
+    assert room.allow(99_000, 1000, second) == 1000
+
+
+def check_promise(room, work):
+    """It is kept while something is read, and given back when nobody waits for it any more."""
+    next(work)
+    assert len(room.promised) == 1
+    work.close()
+    assert room.promised == []
+
+
+@pytest.mark.parametrize("what", ["infill", "warm"])
+def test_completions_give_back_what_they_were_promised(what):
+    runtime = scripted("x = self")
+    room = Room(runtime, FIM.name)
+    check_promise(room, getattr(engine(runtime, room=room), what)(request("a = 1\n" * 900 + "x = $0\n")))
+
+
+@pytest.mark.parametrize(("what", "effort"), [("infill", "low"), ("infill", "high"), ("warm", "low")])
+@pytest.mark.parametrize("name", ["dream", "sdar"])
+def test_diffusion_models_give_back_what_they_were_promised(name, what, effort):
+    room, answering = diffusing(name)
+    asked = fakes.request("a = 1\n" * 90 + "$0", mode="block", effort=effort)
+    check_promise(room, getattr(answering, what)(asked))
+
+
+def diffusing(name, memory=0):
+    family = family_named(name)
+    tokens = fakes.tokenizer_of(family)
+    (token,) = tokens.encode("a")
+    runtime = fakes.ScriptedRuntime(family, tokens, lambda runtime, sequence: lambda position: (token, 0.9))
+    room = Room(runtime, "tiny", memory)
+    record = ModelRecord(name="tiny", kind="diffusion", prompt=name)
+    return room, FamilyEngine(runtime, tokens, record, family, room=room)
+
+
 @pytest.mark.parametrize(
     ("room", "told"),
     [
@@ -141,12 +190,8 @@ def test_completions_are_refused_before_anything_is_read_and_so_is_reading_ahead
 
 @pytest.mark.parametrize("name", ["dream", "sdar"])
 def test_diffusion_models_refuse_in_the_same_words(name):
-    family = family_named(name)
-    tokens = fakes.tokenizer_of(family)
-    runtime = fakes.ScriptedRuntime(family, tokens, None)
-    record = ModelRecord(name="tiny", kind="diffusion", prompt=name)
-    refusing = FamilyEngine(runtime, tokens, record, family, room=Room(runtime, "tiny", 2000))
+    room, refusing = diffusing(name, 2000)
     for work in (refusing.infill, refusing.warm):
         with pytest.raises(TooLongError, match=r"tiny: \d+ tokens and an answer take [12] MiB"):
             list(work(fakes.request("a = 1\n" * 90 + "$0", mode="block")))
-    assert runtime.rows == []
+    assert room.runtime.rows == []
