@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from itertools import zip_longest
 
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ __all__ = ["MOST_TOKENS", "complete", "cut", "new_id", "text_of", "usage"]
 
 MOST_TOKENS = 64
 """As in an editor: nobody reads more while typing."""
+NO_OTHER = "there is no other suggestion"
 
 
 async def complete(call: Call) -> CompletionResponse | AsyncGenerator[CompletionResponse]:
@@ -102,18 +104,18 @@ def new_id() -> str:
 
 
 def choices(text: Text, answer: Answer, body: CompletionRequest) -> list[Choice]:
-    """One for each offer; a client that is offered nothing inserts nothing."""
-    if not answer.offers:
-        return [Choice(index=0, text="", finish_reason="stop", mercury=detail_of(answer))]
+    """As many as were asked for; where nothing is offered they are empty, and a client inserts nothing."""
     stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    nothing = detail_of(answer) if not answer.offers else Detail(silence=NO_OTHER)
+    offers = zip_longest(range(most_choices(body)), answer.offers[: most_choices(body)])
     return [
         Choice(
             index=index,
-            text=cut(inserted_text(offer, text), stops),
+            text=cut(inserted_text(offer, text), stops) if offer else "",
             finish_reason="stop",
-            mercury=replace(detail_of(answer), p_accept=round(offer.p_accept, 4)),
+            mercury=replace(detail_of(answer), p_accept=round(offer.p_accept, 4)) if offer else nothing,
         )
-        for index, offer in enumerate(answer.offers[: most_choices(body)])
+        for index, offer in offers
     ]
 
 

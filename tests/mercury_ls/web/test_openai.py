@@ -81,7 +81,10 @@ async def test_completions():
     [
         ({"prompt": ["def area(w, h):\n    "]}, [(0, "return w * h")]),
         ({"prompt": ["def area(w, h):\n    ", "def side(w):\n    "]}, [(0, "return w * h"), (1, "return w")]),
-        ({"prompt": ["def area(w, h):\n    ", "def side(w):\n    "], "n": 2}, [(0, "return w * h"), (2, "return w")]),
+        (
+            {"prompt": ["def area(w, h):\n    ", "def side(w):\n    "], "n": 2},
+            [(0, "return w * h"), (1, ""), (2, "return w"), (3, "")],
+        ),
     ],
 )
 async def test_several_prompts_are_answered_at_once(asked, expected):
@@ -93,6 +96,13 @@ async def test_several_prompts_are_answered_at_once(asked, expected):
         chunks = [chunk async for chunk in stream]
     assert [(choice.index, choice.text) for chunk in chunks for choice in chunk.choices] == expected
     assert len({chunk.id for chunk in chunks}) == 1
+
+
+async def test_a_choice_that_there_is_not_says_so():
+    async with asking(FakeEngine({"def area": "return w * h"})) as client:
+        done = await client.completions.create(model="any", prompt="def area(w, h):\n    ", n=3)
+        said = [choice.mercury.get("silence", "") for choice in done.choices]
+        assert said == ["", "there is no other suggestion", "there is no other suggestion"]
 
 
 @pytest.mark.parametrize(
