@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from mercury_engine.fake import FakeEngine
@@ -84,6 +87,14 @@ async def test_a_path_that_does_not_exist_names_all_that_do(asking):
     said = (await asking.get("/v2/models")).json()["error"]["message"]
     for path in ("/, ", "/v1/models/{id}", "/v1/fim/completions", "/v1/feedback", "/openapi.json"):
         assert path in said + ", "
+
+
+async def test_the_example_in_the_documentation_shows_a_suggestion():
+    page = (Path(__file__).parents[3] / "docs/API.md").read_text(encoding="utf-8")
+    (body,) = re.findall(r"-d '(.*?)'\n", page, re.DOTALL)
+    async with served() as (_, app), client(app) as asking:
+        answer = await asking.post("/v1/completions", content=body)
+    assert answer.json()["choices"][0]["text"] == "path) as file:"
 
 
 async def test_the_page_is_there_without_a_token(asking):
