@@ -23,7 +23,7 @@ from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import Answer, Failure, Status, check, check_chat
 from mercury_ls.serve.worker import LATENCIES
 from mercury_ls.settings.schema import Settings
-from mercury_ls.team.config import Replicas, TeamConfig, lacking
+from mercury_ls.team.config import Replicas, TeamConfig, TeamError, lacking
 
 __all__ = ["EngineReplica", "Place", "ReplicatedEngine", "deployed", "joined", "left"]
 
@@ -199,10 +199,12 @@ def joined(config: TeamConfig) -> None:
     """Joins the cluster, or starts one that nobody else can reach. Ray tells of errors only."""
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
-    if config.cluster:
-        ray.init(config.cluster, namespace=NAMESPACE, **quiet)
-        return
-    ray.init("local", namespace=NAMESPACE, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+    if not config.cluster:
+        quiet |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    try:
+        ray.init(config.cluster or "local", namespace=NAMESPACE, **quiet)
+    except Exception as error:  # which ones, Ray does not say
+        raise TeamError(f"Ray cannot be {'reached' if config.cluster else 'started'}: {first_line(error)}") from error
 
 
 def deployed(config: TeamConfig, settings: Settings) -> DeploymentHandle:

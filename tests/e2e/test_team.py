@@ -13,7 +13,7 @@ import pytest
 
 from mercury_engine.api import InfillRequest, Span, Window
 from mercury_ls.link.client import EngineUnavailable
-from mercury_ls.team.config import new_token
+from mercury_ls.team.config import TeamConfig, TeamError, new_token
 from tests.e2e.environment import COMMAND, home
 from tests.editors.patience import rest, until
 
@@ -265,3 +265,15 @@ async def test_without_engines_a_request_is_told_so(monkeypatch):
     with pytest.raises(EngineUnavailable, match="5 engines were lost"):
         async for _ in engines.ReplicatedEngine(place).infill(request):
             pass
+
+
+@pytest.mark.parametrize(("cluster", "said"), [("", "started"), ("10.0.0.1:6379", "reached")])
+def test_where_ray_fails_its_reason_is_told(cluster, said, monkeypatch):
+    from mercury_ls.team import engines
+
+    def fail(*_, **__):
+        raise Exception("The current node timed out\nduring startup")
+
+    monkeypatch.setattr(engines.ray, "init", fail)
+    with pytest.raises(TeamError, match=f"Ray cannot be {said}: The current node timed out$"):
+        engines.joined(TeamConfig({}, cluster=cluster))
