@@ -1,4 +1,4 @@
-"""The context of a request: the window around the cursor, related code and recent edits, within a token budget."""
+"""The context of a request: the window around the cursor, and related code, within a token budget."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -6,12 +6,11 @@ from itertools import islice
 
 from msgspec import Struct
 
-from mercury_engine.api import Edit, Effort, InfillRequest, Members, Proposed, Snippet, Span, Window
+from mercury_engine.api import Snippet
 from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached
-from mercury_ls.completion.target import Target
 
-__all__ = ["SNIPPET_CHARACTERS", "Budget", "Related", "build", "relate", "window"]
+__all__ = ["SNIPPET_CHARACTERS", "Budget", "Related", "relate", "window"]
 
 QUANTUM_LINES = 64
 CHUNK_LINES = 24
@@ -48,40 +47,9 @@ class Related(Struct, frozen=True):
         return self.uri == snapshot.uri and near and now - self.chosen_at < 60.0
 
 
-def build(
-    snapshot: Snapshot,
-    targets: Sequence[Target],
-    related: Related,
-    edits: tuple[Edit, ...],
-    budget: Budget,
-    *,
-    session: str,
-    effort: Effort,
-    seed: int = 0,
-    members: tuple[Members, ...] = (),
-    slots: bool = False,
-    most_tokens: int = 64,
-    proposals: tuple[Proposed, ...] = (),
-) -> InfillRequest:
-    """The request for the targets in one document. The window moves in steps of 64 lines, so that caches stay valid."""
-    start, end = window(snapshot, targets[0].start, budget.characters)
-    spans = tuple(Span(0, t.start - start, t.end - start, t.mode, most_tokens) for t in targets)
-    return InfillRequest(
-        session=session,
-        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
-        spans=spans,
-        snippets=related.snippets,
-        edits=edits,
-        effort=effort,
-        seed=seed,
-        members=members,
-        slots=slots,
-        proposals=proposals,
-    )
-
-
 def window(snapshot: Snapshot, offset: int, characters: int) -> tuple[int, int]:
-    """Whole lines around the offset: about three quarters before it, one quarter after."""
+    """Whole lines around the offset: about three quarters before it, one quarter after. The window moves in steps of 64
+    lines, so that caches stay valid."""
     if len(snapshot.text) <= characters:
         return 0, len(snapshot.text)
     first = snapshot.line_of(max(offset - characters * 3 // 4, 0))

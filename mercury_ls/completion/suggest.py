@@ -8,12 +8,12 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, Members, Proposed, SpanMode
+from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, Members, Proposed, Span, SpanMode, Window
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
-from mercury_ls.completion import context, target
+from mercury_ls.completion import target
 from mercury_ls.completion.calibration import AS_GIVEN, Correction
-from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.context import Budget, Related, window
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import polish
@@ -127,21 +127,21 @@ def where(question: Question) -> Target | Silence:
 
 
 def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
-    built = context.build(
-        question.snapshot,
-        [span],
-        question.related,
-        question.history.edits(question.recent_edits),
-        question.budget,
+    snapshot = question.snapshot
+    start, end = window(snapshot, span.start, question.budget.characters)
+    return InfillRequest(
         session=question.session,
+        windows=(Window(snapshot.path, snapshot.language, snapshot.text[start:end]),),
+        spans=(Span(0, span.start - start, span.end - start, span.mode, question.most_tokens),),
+        snippets=question.related.snippets,
+        edits=question.history.edits(question.recent_edits),
         effort=question.effort,
         seed=seed,
         members=question.members,
         slots=question.slots,
-        most_tokens=question.most_tokens,
         proposals=question.proposals,
+        invoked=question.invoked,
     )
-    return replace(built, invoked=question.invoked)
 
 
 def answered(question: Question, span: Target, draft: Draft) -> Answer:

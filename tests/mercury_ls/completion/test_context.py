@@ -1,7 +1,6 @@
 from mercury_engine.api import Snippet
 from mercury_ls.code.documents import Document
-from mercury_ls.completion.context import SNIPPET_CHARACTERS, Budget, Related, build, relate, window
-from mercury_ls.completion.target import Target
+from mercury_ls.completion.context import SNIPPET_CHARACTERS, Budget, Related, relate, window
 from tests.marked import marked
 
 
@@ -28,23 +27,6 @@ def test_the_window_of_a_large_file_stays_while_typing_and_holds_the_cursor():
     typed, later = marked("".join([*lines[:1000], "xyz$0\n", *lines[1000:]]))
     assert window(typed, later, 4000)[0] == start
     assert snapshot.text[start - 1] == "\n"
-
-
-def test_the_request_names_the_span_within_its_window():
-    lines = [f"value_{n} = {n}\n" for n in range(2000)]
-    snapshot, offset = marked("".join([*lines[:1500], "x = $0\n", *lines[1500:]]))
-    request = build(
-        snapshot,
-        [Target(offset, offset, "line")],
-        Related(snapshot.uri, 0, 0.0),
-        (),
-        Budget(tokens=1000),
-        session="s",
-        effort="low",
-    )
-    span, text = request.spans[0], request.windows[0].text
-    assert text[: span.start].endswith("x = ")
-    assert text[span.end :].startswith("\nvalue_1500")
 
 
 def test_similar_code_of_other_files_comes_first():

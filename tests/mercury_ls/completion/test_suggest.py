@@ -4,7 +4,8 @@ from mercury_engine.api import Draft, Filled
 from mercury_ls.code.history import History
 from mercury_ls.completion.calibration import Correction
 from mercury_ls.completion.context import Budget, Related
-from mercury_ls.completion.suggest import Question, suggest
+from mercury_ls.completion.suggest import Question, request, suggest
+from mercury_ls.completion.target import Target
 from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import marked
 
@@ -17,31 +18,15 @@ class Says:
         yield self._draft
 
 
-async def check(
-    text: str,
-    expected: str,
-    p: float = 0.5,
-    *,
-    complete: bool = False,
-    invoked: bool = False,
-    bar: float = 0.25,
-    step: int = 1,
-    **known,
-) -> None:
+def question_of(drawn: str, **known) -> Question:
+    snapshot, offset = marked(drawn)
+    given = {"budget": Budget(), "bar": 0.25, "settings": SuggestSettings(), "session": "s", **known}
+    return Question(snapshot=snapshot, offset=offset, history=History(), related=Related(snapshot.uri, 1, 0.0), **given)
+
+
+async def check(text: str, expected: str, p: float = 0.5, *, complete: bool = False, step: int = 1, **known) -> None:
     """`expected` is what is shown, or "-" and the beginning of the reason for silence."""
-    snapshot, offset = marked("def f(x):\n    $0\n")
-    question = Question(
-        snapshot=snapshot,
-        offset=offset,
-        history=History(),
-        related=Related(snapshot.uri, 1, 0.0),
-        settings=SuggestSettings(),
-        budget=Budget(),
-        session="s",
-        bar=bar,
-        invoked=invoked,
-        **known,
-    )
+    question = question_of("def f(x):\n    $0\n", **known)
     *_, last = [answer async for answer in suggest(question, Says(Filled(text, (p,), p, complete), step))]
     shown = [offer.edit.text for offer in last.offers]
     if expected.startswith("- "):
@@ -85,6 +70,15 @@ async def test_what_no_forward_ended_in_time_for_is_said_to_be_late():
     await check("", "- the deadline passed before there was a draft", 0.0, step=0, invoked=True)
 
 
+def test_the_request_names_the_span_within_its_window():
+    lines = [f"value_{n} = {n}\n" for n in range(2000)]
+    question = question_of("".join([*lines[:1500], "x = $0\n", *lines[1500:]]), budget=Budget(tokens=1000))
+    asked = request(question, Target(question.offset, question.offset, "line"))
+    span, text = asked.spans[0], asked.windows[0].text
+    assert text[: span.start].endswith("x = ")
+    assert text[span.end :].startswith("\nvalue_1500")
+
+
 class SaysInTurn:
     """One answer for each seed; counts how many were asked for."""
 
@@ -104,18 +98,7 @@ class SaysInTurn:
 
 async def check_search(engine: SaysInTurn, expected: str, asked: int, **known) -> None:
     """`expected` is what is shown, or "" for nothing, after so many requests."""
-    snapshot, offset = marked("def f(x):\n    $0\n")
-    question = Question(
-        snapshot=snapshot,
-        offset=offset,
-        history=History(),
-        related=Related(snapshot.uri, 1, 0.0),
-        settings=SuggestSettings(),
-        budget=Budget(),
-        session="s",
-        bar=0.25,
-        **known,
-    )
+    question = question_of("def f(x):\n    $0\n", **known)
     *_, last = [answer async for answer in suggest(question, engine)]
     assert ([offer.edit.text for offer in last.offers] or [""]) == [expected]
     assert engine.asked == asked
