@@ -11,6 +11,7 @@ from mercury_engine.model.config import TINY
 from mercury_engine.model.export import export
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.corpus.shards import CorpusFile, EditRow, Replacement, Split, write_edits, write_split
+from mercury_training.rows.fim_rows import FimRow
 from mercury_training.rows.packing import EditTable, PackedRows
 
 GOLDEN = Path(__file__).parents[1] / "engine/golden/tokenizer.json"
@@ -29,23 +30,19 @@ def source(seed, functions=24):
     return "\n".join(lines)
 
 
-def edit_row(number):
-    window = source(number, 3)
+def fim_row(**changed):
+    known = {"id": "1", "repo": "team/shapes", "commit": "abc", "licence": "MIT", "path": "shapes.py"}
+    known |= {"language": "python", "kind": "single_line"}
+    return FimRow(**known | {"prefix": "def double(x):\n    return ", "suffix": "\n", "middle": "2 * x"} | changed)
+
+
+def edit_row(number, **changed):
     expected = (Replacement(3, 4, "    if value < 7:\n"), Replacement(5, 5, "    count = 1\n"))
-    return EditRow(
-        repository="team/shapes",
-        commit="abc",
-        licence="MIT",
-        path="shapes.py",
-        language="python",
-        kind="other",
-        window=window,
-        first_line=0,
-        cursor=2,
-        edits=(Edit("shapes.py", 1, "x\n", "y\n"), Edit("other.py", 4, "", "import x\n")),
-        expected=expected if number % 3 else (),
-        next=number % 2 if number % 3 else 0,
-    )
+    known = {"repository": "team/shapes", "commit": "abc", "licence": "MIT", "path": "shapes.py", "language": "python"}
+    known |= {"kind": "other", "window": source(number, 3), "first_line": 0, "cursor": 2}
+    known["edits"] = Edit("shapes.py", 1, "x\n", "y\n"), Edit("other.py", 4, "", "import x\n")
+    known |= {"expected": expected, "next": number % 2} if number % 3 else {"expected": ()}
+    return EditRow(**known | changed)
 
 
 def write_corpus(folder):

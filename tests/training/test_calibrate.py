@@ -17,8 +17,7 @@ from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.tokens.vocabulary import EOM
 from mercury_training import calibrate
 from mercury_training.calibrate import Observation, fit_confidence, main, report
-from mercury_training.rows.fim_rows import FimRow
-from tests.training.small import TOKENIZER, exported
+from tests.training.small import TOKENIZER, exported, fim_row
 
 
 def observations(count, weights, seed=0):
@@ -70,18 +69,8 @@ def test_an_observation_counts_as_often_as_its_weight_says():
 
 
 def row(number):
-    return FimRow(
-        id=f"row {number}",
-        repo="team/a",
-        commit="c",
-        licence="MIT",
-        path="a.py",
-        language="python",
-        kind="single_line",
-        prefix=f"value_{number} = 1\nprint(",
-        suffix=")\n",
-        middle=f"value_{number} * 2",
-    )
+    name = f"value_{number}"
+    return fim_row(id=f"row {number}", prefix=f"{name} = 1\nprint(", suffix=")\n", middle=f"{name} * 2")
 
 
 def calibrated(tmp_path):

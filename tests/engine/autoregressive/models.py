@@ -1,6 +1,7 @@
 """Models for tests: one with random weights, and one that writes what it is told."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -13,6 +14,7 @@ from mercury_engine.model.openvino_runtime import OpenvinoRuntime
 from mercury_engine.model.runtime import score_bytes
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.record import ModelRecord
+from tests.engine.families.fakes import ListCache
 from tests.engine.tiny import FLAT
 from tests.engine.tokens.pretrained_files import tokenizer
 
@@ -47,34 +49,6 @@ def random_runtime(seed=0):
     return OpenvinoRuntime(CONFIG, weights, threads=1, precision=ov.Type.f32)
 
 
-class ScriptedCache:
-    def __init__(self):
-        self.ids = []
-
-    @property
-    def length(self):
-        return len(self.ids)
-
-    @property
-    def bytes(self):
-        return 1000 * len(self.ids)
-
-    def bytes_for(self, rows):
-        return 1000 * rows
-
-    def append(self, forward, rows):
-        self.ids += [forward.ids[row] for row in rows]
-
-    def truncate(self, length):
-        del self.ids[length:]
-
-
-class ScriptedForward:
-    def __init__(self, ids, logits_WV):
-        self.ids = ids
-        self.logits_WV = logits_WV
-
-
 class Scripted:
     """Writes `answer` behind each prompt and ends; each of its tokens has the probability `sure`.
 
@@ -92,7 +66,7 @@ class Scripted:
         self._middle = middle
 
     def cache(self):
-        return ScriptedCache()
+        return ListCache(1000)
 
     def pass_bytes(self, rows, columns):
         return score_bytes(self.config, rows, columns)
@@ -101,8 +75,9 @@ class Scripted:
         ids = rows.ids_R.tolist()
         assert rows.positions_R.tolist() == list(range(cache.length, cache.length + len(ids)))
         self.reads.append(len(ids))
-        told = [self._logits([*cache.ids, *ids[: row + 1]]) for row in rows.wanted]
-        return ScriptedForward(ids, np.array(told, np.float32).reshape(len(told), self.config.vocabulary))
+        told = [self._logits([*cache.entries, *ids[: row + 1]]) for row in rows.wanted]
+        logits_WV = np.array(told, np.float32).reshape(len(told), self.config.vocabulary)
+        return SimpleNamespace(entries=ids, logits_WV=logits_WV)
 
     def forwards(self, passes):
         return [self.forward(one.rows, one.cache) for one in passes]

@@ -61,10 +61,11 @@ def tokenizer_of(family: Family) -> WordTokenizer:
 
 
 class ListCache:
-    """The ids and positions of what is cached."""
+    """What is cached, at so many bytes an entry."""
 
-    def __init__(self):
+    def __init__(self, size=4):
         self.entries = []
+        self._size = size
 
     @property
     def length(self):
@@ -72,10 +73,10 @@ class ListCache:
 
     @property
     def bytes(self):
-        return 4 * len(self.entries)
+        return self._size * len(self.entries)
 
     def bytes_for(self, rows):
-        return 4 * rows
+        return self._size * rows
 
     def append(self, forward, rows):
         self.entries += [forward.entries[row] for row in rows]

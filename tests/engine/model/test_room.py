@@ -17,8 +17,9 @@ from mercury_engine.model.runtime import Resources, score_bytes
 from mercury_engine.model.silent_openvino import ov
 from mercury_engine.model.torch_runtime import TorchRuntime
 from mercury_engine.record import ModelRecord
-from tests.engine.autoregressive.models import CONFIG, FIM, Scripted, ScriptedCache, engine
+from tests.engine.autoregressive.models import CONFIG, FIM, Scripted, engine
 from tests.engine.families import fakes
+from tests.engine.families.fakes import ListCache
 from tests.engine.tiny import request
 
 LONG = msgspec.structs.replace(CONFIG, context=131_072)
@@ -38,7 +39,7 @@ def test_chunks_are_shorter_behind_a_long_text(cached, rows):
 
 
 def test_what_reading_takes_grows_with_the_text_and_only_at_once_with_its_square():
-    runtime, cache = scripted(), ScriptedCache()
+    runtime, cache = scripted(), ListCache(1000)
     short, long = (reading_bytes(runtime, cache, tokens) for tokens in (16_384, 131_072))
     assert short < long < 8.1 * short
     assert long == 131_072 * (1000 + TOKEN) + score_bytes(LONG, 1, max(SCORES, SHORTEST_CHUNK * 131_072))
@@ -48,7 +49,7 @@ def test_what_reading_takes_grows_with_the_text_and_only_at_once_with_its_square
 @pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("memory", [4 << 20, 20 << 20])
 def test_as_much_is_allowed_as_there_is_memory_for(memory, at_once):
-    runtime, cache = scripted(), ScriptedCache()
+    runtime, cache = scripted(), ListCache(1000)
     room = Room(runtime, "tiny", memory)
     fits = 10 + room.allow(10, 1 << 20, cache, at_once=at_once)
     assert reading_bytes(runtime, cache, fits, at_once=at_once) <= memory
@@ -60,27 +61,27 @@ def test_as_much_is_allowed_as_there_is_memory_for(memory, at_once):
 
 
 def test_what_is_cached_already_takes_nothing_that_is_free():
-    runtime, cache = scripted(), ScriptedCache()
-    cache.ids = [1] * 5000
+    runtime, cache = scripted(), ListCache(1000)
+    cache.entries = [1] * 5000
     free = reading_bytes(runtime, cache, 5100) - cache.bytes
     assert Room(runtime, "tiny", free=lambda: free).allow(5000, 900, cache) == 100
     with pytest.raises(TooLongError):
-        Room(runtime, "tiny", free=lambda: free).allow(5000, 900, ScriptedCache())
+        Room(runtime, "tiny", free=lambda: free).allow(5000, 900, ListCache(1000))
 
 
 def test_what_was_promised_is_free_for_nobody_else_until_it_is_taken_or_given_back():
-    runtime, first, second = scripted(), ScriptedCache(), ScriptedCache()
+    runtime, first, second = scripted(), ListCache(1000), ListCache(1000)
     free = reading_bytes(runtime, first, 100_000)
     room = Room(runtime, "tiny", free=lambda: free - first.bytes - second.bytes)
     told = "MiB are free on cpu beside what other texts will take, .*: ask again when they are answered, send less"
     with room.reserved(99_000, 1000, first) as allowed:
         assert allowed == 1000
         for read in (0, 50_000, 100_000):
-            first.ids = [1] * read
+            first.entries = [1] * read
             assert room.allow(99_000, 1000, first) == 1000
             with pytest.raises(TooLongError, match=told):
                 room.allow(99_000, 1000, second)
-    first.ids = []
+    first.entries = []
     assert room.allow(99_000, 1000, second) == 1000
 
 
@@ -132,7 +133,7 @@ def diffusing(name, memory=0):
 )
 def test_a_refusal_says_what_it_takes_what_there_is_and_what_to_do(room, told):
     with pytest.raises(TooLongError) as refused:
-        Room(scripted(), "tiny", **room).allow(131_000, 64, ScriptedCache(), remedy="wait")
+        Room(scripted(), "tiny", **room).allow(131_000, 64, ListCache(1000), remedy="wait")
     assert re.sub(r"for \d+", "for #", str(refused.value)) == (
         f"tiny: 131000 tokens and an answer take 365 MiB beside the weights, and {told}, wait, send less text (in an "
         "editor by a lower context.budget_tokens), or choose a smaller model"
@@ -141,9 +142,9 @@ def test_a_refusal_says_what_it_takes_what_there_is_and_what_to_do(room, told):
 
 def test_a_text_longer_than_the_context_is_refused_with_both_lengths():
     room = Room(scripted(), "tiny")
-    assert room.allow(131_000, 100, ScriptedCache()) == 72
+    assert room.allow(131_000, 100, ListCache(1000)) == 72
     with pytest.raises(TooLongError, match="tiny: 131072 tokens, and its context is 131072 with the answer: send less"):
-        room.allow(131_072, 100, ScriptedCache())
+        room.allow(131_072, 100, ListCache(1000))
 
 
 def test_the_room_of_a_model_is_what_the_settings_and_the_machine_have(tmp_path):

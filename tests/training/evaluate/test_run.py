@@ -20,26 +20,13 @@ from mercury_training.evaluate.contestants import Contestant, Subject, Suggestio
 from mercury_training.evaluate.held_out import Reading
 from mercury_training.evaluate.run import Run
 from mercury_training.evaluate.scores import Evaluated, figures, score, table
-from mercury_training.rows.fim_rows import FimRow
-from tests.training.small import GOLDEN
+from tests.training.small import GOLDEN, fim_row
 
 FAST = Suggestion("", 0.5, True, 10.0, 1.0, forwards=2, settled=6)
 
 
 def row(number, kind="single_line", middle="width", **fields):
-    return FimRow(
-        id=str(number),
-        repo="team/shapes",
-        commit="abc",
-        licence="MIT",
-        path="shapes.py",
-        language=fields.pop("language", "python"),
-        kind=kind,
-        prefix=f"size_{number} = ",
-        suffix="\n",
-        middle=middle,
-        **fields,
-    )
+    return fim_row(id=str(number), kind=kind, prefix=f"size_{number} = ", middle=middle, **fields)
 
 
 ROWS = [row(0), row(1, "multi_line", "[\n    1,\n]"), row(2, "random_span"), row(3, language="go", copy=True)]

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from mercury_engine.api import Edit
-from mercury_training.corpus.shards import CorpusFile, EditRow, Replacement, write_edits, write_split
+from mercury_training.corpus.shards import CorpusFile, Replacement, write_edits, write_split
 from mercury_training.errors import TrainingError
 from mercury_training.evaluate import sets as evaluation_sets
 from mercury_training.evaluate.sets import Training, build
 from mercury_training.rows.fim_rows import read_rows
-from tests.training.small import GOLDEN, TOKENIZER, source
+from tests.training.small import GOLDEN, TOKENIZER, edit_row, source
 
 
 def shapes(seed):
@@ -24,17 +24,14 @@ HELD_OUT = {"team/a": [shapes(1), shapes(2)], "team/b": [shapes(3)]}
 TRAIN = {"team/c": [shapes(9)]}
 
 
-def edit_row(repository, commit, number):
+def repeated(repository, commit, number):
     lines = [f"    total_{number}_{i} = width_{number}_{i} * height_{number}_{i}\n" for i in range(8)]
-    return EditRow(
+    return edit_row(
+        0,
         repository=repository,
         commit=commit,
-        licence="MIT",
-        path="shapes.py",
-        language="python",
         kind="repeat",
         window="".join(lines),
-        first_line=0,
         cursor=0,
         edits=(Edit("shapes.py", 0, "    old = 1\n", lines[0]),),
         expected=(Replacement(3, 4, "    new = 1\n"),),
@@ -59,7 +56,7 @@ def corpus(folder, train=TRAIN, edits=()):
     write_documents(folder, "train", train)
     write_documents(folder, "held_out", HELD_OUT)
     write_edits(folder / "edits.jsonl.xz", edits)
-    rows = [edit_row(name, commit, n) for n, (name, commit) in enumerate([("team/a", "older"), ("team/b", "bbb")])]
+    rows = [repeated(name, commit, n) for n, (name, commit) in enumerate([("team/a", "older"), ("team/b", "bbb")])]
     write_edits(folder / "held_out_edits.jsonl.xz", rows)
     sources = [{"name": name, "revision": name[-1] * 3} for name in (*HELD_OUT, *train)]
     (folder / "manifest.json").write_text(json.dumps({"tokens": {"train": 1}, "sources": sources}))
@@ -94,7 +91,7 @@ def test_the_same_corpus_gives_the_same_sets(tmp_path):
 def test_near_copies_of_training_stay_out(tmp_path):
     copied = HELD_OUT["team/b"][0].replace("import math", "import math, re")
     before = build(corpus(tmp_path / "clean"), tmp_path / "sets")
-    after = build(corpus(tmp_path / "copied", {"fork/b": [copied]}, [edit_row("fork/b", "x", 0)]), tmp_path / "less")
+    after = build(corpus(tmp_path / "copied", {"fork/b": [copied]}, [repeated("fork/b", "x", 0)]), tmp_path / "less")
     assert "team/b" in before["repositories"]
     assert "team/b" not in after["repositories"]
     assert after["counts"]["next_edit"] == {}

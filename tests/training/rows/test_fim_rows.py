@@ -9,20 +9,10 @@ import pytest
 
 from mercury_engine.api import Span
 from mercury_training.errors import TrainingError
-from mercury_training.rows.fim_rows import HUMANEVAL, FimRow, read_humaneval, read_rows, request
+from mercury_training.rows.fim_rows import HUMANEVAL, read_humaneval, read_rows, request
+from tests.training.small import fim_row
 
-ROW = FimRow(
-    id="1",
-    repo="team/shapes",
-    commit="abc",
-    licence="MIT",
-    path="shapes.py",
-    language="python",
-    kind="single_line",
-    prefix="def double(x):\n    return ",
-    suffix="\n",
-    middle="2 * x",
-)
+ROW = fim_row()
 PROBLEM = {
     "task_id": "SingleLineInfilling/HumanEval/0/L0",
     "entry_point": "double",
