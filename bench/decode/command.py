@@ -47,7 +47,7 @@ def main() -> None:
             "cold_start_s": round(start, 2),
         }
         if options.plot:
-            figures["growth"] = growth(folder, runtime, options.plot, options.rounds)
+            figures["growth"] = growth(runtime, options.plot, options.rounds)
         figures["line_move_tokens"] = moved_tokens(Tokenizer.load(SHIPPED / TOKENIZER_FILE), runtime.config.context)
         if options.set:
             figures["matched"] = compare(folder, options.set, options.edits, options.limit)

@@ -20,7 +20,7 @@ GROWTH_CONTEXTS = (256, 512, 1024, 2048, 4096)
 GROWTH_CANVASES = (8, 16, 32, 64)
 
 
-def growth(folder: Path, runtime: OpenvinoRuntime, target: Path, rounds: int) -> dict[str, list[tuple[int, float]]]:
+def growth(runtime: OpenvinoRuntime, target: Path, rounds: int) -> dict[str, list[tuple[int, float]]]:
     """Forwards by cached columns, for each canvas; caches may be longer than the model's context."""
     lines: dict[str, list[tuple[int, float]]] = {f"canvas {size}": [] for size in GROWTH_CANVASES}
     for context in GROWTH_CONTEXTS:

@@ -135,7 +135,7 @@ class NextEditAnswer(Struct, frozen=True):
 async def complete(contender: Contender, row: FimRow, project: CheckedOutProject | None = None) -> RowAnswer:
     """Ask while typing, when the names that exist here are known, then on explicit request; the second answer does not
     count towards the cost."""
-    session, uri = await opened(contender, row.path, row.language, row.prefix + row.suffix, project)
+    session, uri = opened(contender, row.path, row.language, row.prefix + row.suffix, project)
     place = InlineRequest(uri=uri, offset=len(row.prefix))
     names = session.questions.names
     names.look_ahead(session.files.documents[uri].snapshot(), place.offset)
@@ -158,7 +158,7 @@ async def complete(contender: Contender, row: FimRow, project: CheckedOutProject
 async def next_edit(contender: Contender, case: Case) -> NextEditAnswer:
     """The session remembers the row's edits as `didChange` leaves them, a minute apart, and is asked once."""
     given = case.snapshot
-    session, uri = await opened(contender, given.path, given.language, given.text)
+    session, uri = opened(contender, given.path, given.language, given.text)
     session.files.history = case.history
     # The tree is made while the user types, before any request.
     _ = session.files.documents[uri].snapshot().tree
@@ -170,7 +170,7 @@ async def next_edit(contender: Contender, case: Case) -> NextEditAnswer:
     return NextEditAnswer(proposed.offer.edits, proposed.offer.p_accept, elapsed, proposed.offer.label)
 
 
-async def opened(
+def opened(
     contender: Contender, path: str, language: str, text: str, project: CheckedOutProject | None = None
 ) -> tuple[Session, str]:
     wiring = Wiring(user_file=NO_FILE, environ={}, make_engine=lambda settings, on_status: contender.client)

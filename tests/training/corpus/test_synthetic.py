@@ -29,7 +29,7 @@ print(re.escape(str(first_table)))
 
 
 def made(kind: str, seed: int) -> tuple[list[str], list, int] | None:
-    found = {name: rest for name, *rest in changes("a.py", CODE, random.Random(seed))}
+    found = {name: rest for name, *rest in changes(CODE, random.Random(seed))}
     return found.get(kind)
 
 
@@ -42,7 +42,7 @@ def finished(before: list[str], hunks) -> str:
 
 def test_every_change_leaves_code_that_parses_and_keeps_something_to_do():
     for seed in range(40):
-        for _, before, hunks, known in changes("a.py", CODE, random.Random(seed)):
+        for _, before, hunks, known in changes(CODE, random.Random(seed)):
             ast.parse(finished(before, hunks))
             assert 0 < known < len(hunks)
             for first, stop, old, new in hunks:
@@ -76,4 +76,4 @@ def test_a_missing_import_follows_the_line_that_needs_it():
 
 
 def test_code_that_does_not_parse_makes_nothing():
-    assert list(changes("a.py", "def (:\n", random.Random(0))) == []
+    assert list(changes("def (:\n", random.Random(0))) == []

@@ -78,7 +78,7 @@ def made_up(source: CorpusSource, texts: Sequence[SourceText], draw: random.Rand
         def make(path: str, licence: str = text.licence, **fields: object) -> EditRow:
             return EditRow(source.name, source.revision, licence, path, "python", **fields)
 
-        for kind, before, hunks, known in synthetic.changes(text.path, text.text, draw):
+        for kind, before, hunks, known in synthetic.changes(text.text, draw):
             yield MadeUp(
                 kind, Change("", {text.path: before}, [CommitHunk(text.path, *hunk) for hunk in hunks]), known, make
             )

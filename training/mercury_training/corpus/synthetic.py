@@ -22,7 +22,7 @@ OCCURRENCES = range(3, 13)
 SHORTEST_NAME = 4
 
 
-def changes(path: str, text: str, draw: random.Random) -> Iterator[tuple[str, list[str], list[Hunk], int]]:
+def changes(text: str, draw: random.Random) -> Iterator[tuple[str, list[str], list[Hunk], int]]:
     """At most one change of each kind: its kind, the lines before, its hunks in order, and how many are history."""
     try:
         with warnings.catch_warnings():
