@@ -17,6 +17,7 @@ from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground
 from bench.harness.usage import peak_mb, resident_mb
 
 __all__ = [
+    "ANSWER_SECONDS",
     "Conversation",
     "Link",
     "Pipe",
@@ -27,7 +28,8 @@ __all__ = [
 ]
 
 LARGEST_REPLY = 1 << 27
-READ_SECONDS = 20.0
+READ_SECONDS = ANSWER_SECONDS = 20.0
+TEXT = "total = compute(1)\nother = 2\ntotal = "
 LISTENING = re.compile(r"listening on (.*?):(\d+), token in (.*)")
 TRACE = re.compile(r"Traceback|Task exception was never|was never awaited|Fatal Python|Segmentation")
 
@@ -212,12 +214,11 @@ class Conversation:
         self.due: Counter[str] = Counter()
         self.may: Counter[str] = Counter()
         self.got: Counter[str] = Counter()
-        self.methods: dict[str, str] = {}
         self.offers: list[str] = []
         self.wrong: list[str] = []
-        self.notified: list[dict[str, Any]] = []
         self.replies: dict[str, dict[str, Any]] = {}
         self.is_gone = False
+        self.uri = ""
         self._answer = answer
         self._heard = asyncio.Event()
         self._open: set[str] = set()
@@ -242,6 +243,34 @@ class Conversation:
         await self.send({"id": id, "method": method, "params": params})
         return await self.reply(id, seconds)
 
+    async def begin(self, root: Path, **options: object) -> None:
+        """Initialize, and open the document in which a suggestion is due."""
+        params = {
+            "processId": None,
+            "rootUri": root.as_uri(),
+            "capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"mercury": {}}},
+            "initializationOptions": {"mercury": {"suggest": {"adapt": False, "minimumProbability": 0.0}}, **options},
+        }
+        reply = await self.request("initialize", params, ANSWER_SECONDS)
+        if "error" in reply:
+            raise ConnectionError(f"initialize was refused: {reply['error']['message']}")
+        await self.send({"method": "initialized", "params": {}})
+        self.uri = (root / "total.py").as_uri()
+        document = {"uri": self.uri, "languageId": "python", "version": 1, "text": TEXT}
+        await self.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+
+    async def change(self, version: int) -> None:
+        """The first line is another one, so that no answer is one of before."""
+        change = {"text": TEXT.replace("compute(1)", f"compute({version})")}
+        params = {"textDocument": {"uri": self.uri, "version": version}, "contentChanges": [change]}
+        await self.send({"method": "textDocument/didChange", "params": params})
+
+    async def ask(self) -> dict[str, Any]:
+        """For the suggestion."""
+        place = {"textDocument": {"uri": self.uri}, "position": {"line": 2, "character": 8}}
+        params = {**place, "context": {"triggerKind": 1}}
+        return await self.request("textDocument/inlineCompletion", params, ANSWER_SECONDS)
+
     async def reply(self, id: str, seconds: float) -> dict[str, Any]:
         key = json.dumps(id)
         await self.until(lambda: key in self.replies, seconds, f"{id} is not answered")
@@ -264,7 +293,7 @@ class Conversation:
                 raise TimeoutError(f"{problem} within {seconds:g} s") from None
 
     def unanswered(self) -> list[str]:
-        return [f"{self.methods.get(id, '')} {id}".strip() for id, n in (self.due - self.got).items() if n]
+        return [id for id, n in (self.due - self.got).items() if n]
 
     def unasked(self) -> list[str]:
         """Answers that nobody is owed, or twice."""
@@ -281,8 +310,6 @@ class Conversation:
 
     async def _arrived(self, message: dict[str, Any]) -> None:
         if "method" in message:
-            self.notified.append(message)
-            del self.notified[:-50]
             if "id" in message and (reply := self._answer(message)) is not None:
                 await self.wire.write(frame(reply) if isinstance(self.wire, Pipe) else reply)
         else:

@@ -242,7 +242,6 @@ class Driver:
         self.outcome = outcome
         self._rng = random.Random(chosen.seed + " cuts")
         self._streams = chosen.transport != "ws"
-        self._encoding = chosen.encoding
         self._held = bytearray()
         self._checks = 0
 

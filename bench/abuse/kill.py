@@ -12,14 +12,13 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from bench.abuse.client import Conversation, Pipe, ServerProcess, start
+from bench.abuse.client import ANSWER_SECONDS, Conversation, Pipe, ServerProcess, start
 from bench.abuse.sandbox import Playground, sandbox
 
 __all__ = ["FAULTS", "Killed", "kill"]
 
 EDITORS = 3
 PATIENCE_SECONDS = 30.0
-ANSWER_SECONDS = 20.0
 SETTLE_SECONDS = 20.0
 IDLE_SECONDS = 100.0
 """A server leaves after one idle minute, which is the least that can be set."""
@@ -27,8 +26,6 @@ BEAT_SECONDS = 0.05
 START, SOON = "start", ", soon after another"
 SOON_SHARE, CALM_SECONDS = 0.15, (10.5, 13.0)
 """A server that was of use for ten seconds is started again at once."""
-TEXT = "total = compute(1)\nother = 2\ntotal = "
-SETTINGS = {"mercury": {"suggest": {"adapt": False, "minimumProbability": 0.0}}}
 
 
 class Killed(Struct):
@@ -50,10 +47,9 @@ class Killed(Struct):
 class Editor:
     """One language server and the hands that type into it: each beat a change and a request."""
 
-    def __init__(self, server: ServerProcess, talk: Conversation, root: Path) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         self.server = server
-        self.talk = talk
-        self.uri = (root / "total.py").as_uri()
+        self.talk = Conversation(Pipe.stdio(server))
         self.asked = 0
         self.began = time.monotonic()
         self.suggestions: deque[tuple[float, float]] = deque(maxlen=4096)
@@ -64,41 +60,22 @@ class Editor:
 
     @classmethod
     async def begin(cls, place: Playground, root: Path) -> "Editor":
-        server = await start(place, "--stdio")
-        editor = cls(server, Conversation(Pipe.stdio(server)), root)
-        params = {
-            "processId": None,
-            "rootUri": root.as_uri(),
-            "capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"mercury": {}}},
-            "initializationOptions": SETTINGS,
-        }
-        await editor.talk.request("initialize", params, ANSWER_SECONDS)
-        await editor.talk.send({"method": "initialized", "params": {}})
-        document = {"uri": editor.uri, "languageId": "python", "version": 1, "text": TEXT}
-        await editor.talk.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+        editor = cls(await start(place, "--stdio"))
+        await editor.talk.begin(root)
         editor._typing = asyncio.create_task(editor._type())
         return editor
 
     async def _type(self) -> None:
-        """The first line changes at every beat, so that no answer is one of before."""
         while True:
             self._version += 1
-            change = {"text": TEXT.replace("compute(1)", f"compute({self._version})")}
-            document = {"uri": self.uri, "version": self._version}
-            params = {"textDocument": document, "contentChanges": [change]}
-            await self.talk.send({"method": "textDocument/didChange", "params": params})
+            await self.talk.change(self._version)
             await self._ask()
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _ask(self) -> None:
         self.asked += 1
         sent = time.monotonic()
-        params = {
-            "textDocument": {"uri": self.uri},
-            "position": {"line": 2, "character": 8},
-            "context": {"triggerKind": 1},
-        }
-        reply = await self.talk.request("textDocument/inlineCompletion", params, ANSWER_SECONDS)
+        reply = await self.talk.ask()
         if "error" in reply:
             self.silent.append(f"an error for an answer: {reply['error']}")
         elif reply["result"]["items"]:

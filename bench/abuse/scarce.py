@@ -5,15 +5,15 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from shutil import which
 
 from msgspec import Struct
 
 from bench.abuse import hostile
-from bench.abuse.client import Conversation, Pipe, Socket, frame, start
+from bench.abuse.client import ANSWER_SECONDS, Conversation, Pipe, ServerProcess, Socket, frame, start
 from bench.abuse.fuzz import make_project, touch
 from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground, sandbox
 from bench.abuse.steps import Touch
@@ -23,11 +23,9 @@ from bench.harness.usage import peak_mb, resident_mb
 __all__ = ["CASES", "QUICK", "Observed", "ShortageCase", "Trial", "clear", "scarce"]
 
 CASE_SECONDS = 120.0
-ANSWER_SECONDS = 20.0
 SUGGEST_SECONDS, GIVEN_UP_SECONDS = 12.0, 4.0
 """Until a suggestion comes, and from when the status says that none will."""
 STRANGER = 12345
-TEXT = "total = compute(1)\nother = 2\ntotal = "
 
 
 class NotHereError(Exception):
@@ -100,7 +98,7 @@ async def attempt(
     server = await start(place, "--stdio", environment=environment, command=(*prefix, *PYTHON), limits=limits)
     talk = Conversation(Pipe.stdio(server))
     try:
-        await begin(talk, root or place.root)
+        await talk.begin(root or place.root)
         suggests, detail = await suggestion(talk)
         await talk.request("shutdown", None, ANSWER_SECONDS)
         await talk.send({"method": "exit"})
@@ -113,20 +111,17 @@ async def attempt(
     return Trial(suggests, detail, None if code == 0 else code, server.said[-600:], tuple(server.complaints()))
 
 
-async def begin(talk: Conversation, root: Path, **options: object) -> None:
-    params = {
-        "processId": None,
-        "rootUri": root.as_uri(),
-        "capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"mercury": {}}},
-        "initializationOptions": {"mercury": {"suggest": {"adapt": False, "minimumProbability": 0.0}}, **options},
-    }
-    reply = await talk.request("initialize", params, ANSWER_SECONDS)
-    if "error" in reply:
-        raise ConnectionError(f"initialize was refused: {reply['error']['message']}")
-    await talk.send({"method": "initialized", "params": {}})
-    document = {"uri": (root / "total.py").as_uri(), "languageId": "python", "version": 1, "text": TEXT}
-    await talk.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
-    talk.uri = document["uri"]  # type: ignore[attr-defined]
+@asynccontextmanager
+async def editor(
+    place: Playground, limits: dict[int, int] | None = None
+) -> AsyncIterator[tuple[ServerProcess, Conversation]]:
+    server = await start(place, "--stdio", limits=limits)
+    talk = Conversation(Pipe.stdio(server))
+    try:
+        yield server, talk
+    finally:
+        await talk.end()
+        await server.kill()
 
 
 async def suggestion(talk: Conversation) -> tuple[bool, str]:
@@ -134,12 +129,7 @@ async def suggestion(talk: Conversation) -> tuple[bool, str]:
     until = time.monotonic() + SUGGEST_SECONDS
     detail = ""
     while time.monotonic() < until:
-        params = {
-            "textDocument": {"uri": talk.uri},  # type: ignore[attr-defined]
-            "position": {"line": 2, "character": 8},
-            "context": {"triggerKind": 1},
-        }
-        reply = await talk.request("textDocument/inlineCompletion", params, ANSWER_SECONDS)
+        reply = await talk.ask()
         if reply.get("result", {}).get("items"):
             return True, ""
         status = (await talk.request("mercury/status", {}, ANSWER_SECONDS))["result"]
@@ -187,30 +177,29 @@ READ_ONLY = 'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; shift'
 
 def homely(place: Playground, home: Path, **more: str) -> dict[str, str]:
     """Everything is looked for below this home."""
+    home.mkdir(exist_ok=True)
     environment = place.environment(HOME=str(home), **more)
     return {name: value for name, value in environment.items() if not name.startswith("XDG_")}
 
 
 async def full_disk(place: Playground) -> str:
     home = place.root / "home"
-    home.mkdir()
     return clear(await attempt(place, homely(place, home), mounted(FILL, str(home))))
 
 
 async def full_runtime(place: Playground) -> str:
     home = place.root / "home"
-    home.mkdir()
     environment = homely(place, home, MERCURY_LS_RUNTIME_DIR=str(home / "run"))
     return clear(await attempt(place, environment, mounted(FILL, str(home))), str(home / "run"))
 
 
 async def read_only_home(place: Playground) -> str:
     home = place.root / "home"
-    home.mkdir()
+    environment = homely(place, home)
     if os.geteuid():
         home.chmod(0o500)
-        return clear(await attempt(place, homely(place, home)))
-    return clear(await attempt(place, homely(place, home), mounted(READ_ONLY, str(home))))
+        return clear(await attempt(place, environment))
+    return clear(await attempt(place, environment, mounted(READ_ONLY, str(home))))
 
 
 async def read_only_runtime(place: Playground) -> str:
@@ -269,38 +258,31 @@ async def few_files(place: Playground) -> str:
 
 async def little_memory(place: Playground) -> str:
     """A message of 50 MB where there is memory for less: it is refused, or the process says why it ends."""
-    server = await start(place, "--stdio", limits={resource.RLIMIT_AS: 600 << 20})
-    talk = Conversation(Pipe.stdio(server))
-    try:
-        await begin(talk, place.root)
-        document = {"uri": "file:///large", "languageId": "x", "version": 1, "text": "x" * 50_000_000}
-        await talk.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
-        suggests, detail = await suggestion(talk)
-        return clear(Trial(suggests, detail, None, server.said, tuple(server.complaints())), "memory")
-    except (OSError, TimeoutError) as error:
-        raise FailedError(f"{error}; exit code {await server.ended(1.0)}; {server.said[-200:]!r}") from error
-    finally:
-        await talk.end()
-        await server.kill()
+    async with editor(place, {resource.RLIMIT_AS: 600 << 20}) as (server, talk):
+        try:
+            await talk.begin(place.root)
+            document = {"uri": "file:///large", "languageId": "x", "version": 1, "text": "x" * 50_000_000}
+            await talk.send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
+            suggests, detail = await suggestion(talk)
+            return clear(Trial(suggests, detail, None, server.said, tuple(server.complaints())), "memory")
+        except (OSError, TimeoutError) as error:
+            raise FailedError(f"{error}; exit code {await server.ended(1.0)}; {server.said[-200:]!r}") from error
 
 
 async def slow_engine(place: Playground) -> str:
     """Two seconds a forward: everything is answered in time, and nothing piles up."""
     command = (PYTHON[0], "-m", "bench.abuse.witness")
     engine = await start(place, "serve", str(place.root / "seen"), "2", command=command, cwd=REPOSITORY)
-    server = await start(place, "--stdio")
-    talk = Conversation(Pipe.stdio(server))
     try:
-        await begin(talk, place.root)
-        longest = await typed(talk, 60)
-        await asyncio.sleep(2.0)
-        pending = (await talk.request("mercury/status", {}, ANSWER_SECONDS))["result"]["pendingWork"]
-        if longest > 8.0 or pending:
-            raise FailedError(f"the longest answer took {longest:.1f} s, {pending} are pending")
-        return f"60 requests answered, the longest within {longest:.1f} s"
+        async with editor(place) as (_, talk):
+            await talk.begin(place.root)
+            longest = await typed(talk, 60)
+            await asyncio.sleep(2.0)
+            pending = (await talk.request("mercury/status", {}, ANSWER_SECONDS))["result"]["pendingWork"]
+            if longest > 8.0 or pending:
+                raise FailedError(f"the longest answer took {longest:.1f} s, {pending} are pending")
+            return f"60 requests answered, the longest within {longest:.1f} s"
     finally:
-        await talk.end()
-        await server.kill()
         await engine.kill()
 
 
@@ -308,18 +290,9 @@ async def typed(talk: Conversation, times: int) -> float:
     """The longest that an answer took, while the next request does not wait for it."""
 
     async def ask(number: int) -> float:
-        document = {"uri": talk.uri, "version": number + 2}  # type: ignore[attr-defined]
-        change = {"text": TEXT.replace("1", str(number))}
-        await talk.send(
-            {"method": "textDocument/didChange", "params": {"textDocument": document, "contentChanges": [change]}}
-        )
-        params = {
-            "textDocument": {"uri": document["uri"]},
-            "position": {"line": 2, "character": 8},
-            "context": {"triggerKind": 1},
-        }
+        await talk.change(number + 2)
         began = time.monotonic()
-        await talk.request("textDocument/inlineCompletion", params, ANSWER_SECONDS)
+        await talk.ask()
         return time.monotonic() - began
 
     tasks = []
@@ -332,38 +305,42 @@ async def typed(talk: Conversation, times: int) -> float:
 # Strangers on TCP
 
 
-async def idle_http(place: Playground) -> str:
-    """300 connections without a token, each kept alive by a question that everybody may ask."""
+@asynccontextmanager
+async def http(place: Playground) -> AsyncIterator[tuple[int, str]]:
+    """The port and the token of an engine server."""
     port = free_port()
     engine = await start(place, "serve", "--http", f"127.0.0.1:{port}")
-    strangers = []
     try:
         await listens(port)
-        for _ in range(300):
-            with suppress(OSError, TimeoutError):
-                strangers.append(await health(port))
-        token = next((place.root / "state").rglob("http-token")).read_text(encoding="utf-8").strip()
-        began = time.monotonic()
-        while time.monotonic() < began + 20.0:
-            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-                if await info(port, token):
-                    return f"a client with the token was answered after {time.monotonic() - began:.1f} s"
-            await asyncio.sleep(0.2)
-        raise FailedError("a client with the token was not answered for 20 s")
+        yield port, next((place.root / "state").rglob("http-token")).read_text(encoding="utf-8").strip()
     finally:
-        for writer in strangers:
-            writer.close()
         await engine.kill()
+
+
+async def idle_http(place: Playground) -> str:
+    """300 connections without a token, each kept alive by a question that everybody may ask."""
+    strangers = []
+    async with http(place) as (port, token):
+        try:
+            for _ in range(300):
+                with suppress(OSError, TimeoutError):
+                    strangers.append(await health(port))
+            began = time.monotonic()
+            while time.monotonic() < began + 20.0:
+                with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+                    if await info(port, token):
+                        return f"a client with the token was answered after {time.monotonic() - began:.1f} s"
+                await asyncio.sleep(0.2)
+            raise FailedError("a client with the token was not answered for 20 s")
+        finally:
+            for writer in strangers:
+                writer.close()
 
 
 async def hostile_http(place: Playground) -> str:
     """For ten seconds: heads and bodies that never end, huge ones, guessed tokens, pages of others. A friend asks all
     the while."""
-    port = free_port()
-    engine = await start(place, "serve", "--http", f"127.0.0.1:{port}")
-    try:
-        await listens(port)
-        token = next((place.root / "state").rglob("http-token")).read_text(encoding="utf-8").strip()
+    async with http(place) as (port, token):
         await friend(port, token)
         before, until = weight(place), time.monotonic() + 10.0
         async with asyncio.TaskGroup() as group:
@@ -380,8 +357,6 @@ async def hostile_http(place: Playground) -> str:
             raise FailedError(f"the friend waited {slowest:.1f} s, and {grown:.0f} MB were lost")
         told = f"{answers} answers for the friend in {slowest:.2f} s at most, +{grown:.0f} MB"
         return f"{sent} refused with {statuses}, {told}"
-    finally:
-        await engine.kill()
 
 
 async def stranger(port: int, token: str, number: int, until: float) -> list[int]:
@@ -508,10 +483,10 @@ async def disturbed(place: Playground, kind: str, *, token_first: bool) -> str:
 
     typing, other = Conversation(await connect()), await connect()
     try:
-        await begin(typing, place.root, token=token)
+        await typing.begin(place.root, token=token)
         calm = await longest_answer(typing, 1.0)
         if token_first:
-            await begin(Conversation(other), place.root, token=token)
+            await Conversation(other).begin(place.root, token=token)
         body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":[' + b"[]," * 10_600_000 + b"0]}"
         body = body[: 15 << 20] if kind == "--ws" else body
         sending = asyncio.create_task(send_all(other, frame(body) if kind == "--tcp" else body))

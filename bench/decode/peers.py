@@ -127,7 +127,6 @@ class LlamaPeer:
         self._context = native.llama_init_from_model(self._model, parameters)
         self._memory = native.llama_get_memory(self._context)
         self._vocabulary = native.llama_vocab_n_tokens(native.llama_model_get_vocab(self._model))
-        self.cached = 0
 
     def read(self, tokens: np.ndarray) -> int:
         """Append to the cache; the greedy next token."""
@@ -140,13 +139,11 @@ class LlamaPeer:
             pointer = piece.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
             if self._native.llama_decode(self._context, self._native.llama_batch_get_one(pointer, len(piece))):
                 raise MemoryError("llama.cpp has no room left in its cache")
-            self.cached += len(piece)
         return np.ctypeslib.as_array(self._native.llama_get_logits_ith(self._context, -1), shape=(self._vocabulary,))
 
     def keep(self, length: int) -> None:
         """Forget what was read after the first `length` tokens."""
         self._native.llama_memory_seq_rm(self._memory, 0, length, -1)
-        self.cached = length
 
     def answer(self, typed: np.ndarray, tokens: int) -> None:
         """Read what was typed and generate `tokens` more, one after the other, greedily."""
