@@ -49,7 +49,7 @@ ORDER = {
         *("decode", "chat", "autoregressive", "families", "remote", "engine", "export"),
     ),
     "mercury_training": (
-        *("errors", "jsonl", "plot", "corpus", "rows", "train"),
+        *("errors", "jsonl", "plot", "progress", "corpus", "rows", "train"),
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
     "bench": (

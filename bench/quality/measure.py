@@ -2,8 +2,6 @@
 
 import os
 import re
-import sys
-import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from bench.harness.measures import machine
-from bench.harness.usage import resident_mb
+from bench.harness.usage import Usage
 from bench.next_edit.cases import Case, cases
 from bench.next_edit.measure import Outcome, assessed
 from bench.quality import editor
@@ -25,15 +23,14 @@ from mercury_training.evaluate.contestants import Suggestion
 from mercury_training.evaluate.metrics import exact, similarity
 from mercury_training.evaluate.programs import executor
 from mercury_training.evaluate.scores import score
+from mercury_training.progress import shown
 from mercury_training.rows.fim_rows import FimRow, read_rows, sample
 
-__all__ = ["QualityRun", "Watch", "answered", "fim_set", "measure"]
+__all__ = ["QualityRun", "answered", "fim_set", "measure"]
 
 PASSES = 16
 
 FIRST = re.compile(r"\W*\w*")
-
-MEMORY_POINTS = 60
 
 
 class QualityRun(Struct, frozen=True, kw_only=True):
@@ -47,35 +44,18 @@ class QualityRun(Struct, frozen=True, kw_only=True):
     projects: Path | None = None
 
 
-class Watch:
-    """Progress, and the memory of this process row by row, in minutes and MB."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._memory: list[tuple[float, float]] = []
-
-    def note(self, name: str, done: int, total: int) -> None:
-        if sys.stderr.isatty() or done == total:
-            print(f"\r{name} {done}/{total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
-        if (resident := resident_mb(os.getpid())) is not None:
-            self._memory.append((round((time.monotonic() - self._began) / 60, 3), round(resident, 1)))
-
-    def memory(self) -> list[tuple[float, float]]:
-        return self._memory[:: max(1, len(self._memory) // MEMORY_POINTS)]
-
-
 async def measure(work: QualityRun) -> dict[str, Any]:
-    watch = Watch()
+    usage = Usage()
     async with AsyncExitStack() as stack:
         names = (work.engine, *work.peers)
         contenders = [await stack.enter_async_context(opened(name, work.engine)) for name in names]
         ours = contenders[0]
         found = {"engine": ours.name, "model": described(ours), "machine": machine(), "fim": {}, "next_edit": {}}
         for path in work.fim:
-            found["fim"][set_name(path)] = await fim_set(path, contenders, work, watch)
+            found["fim"][set_name(path)] = await fim_set(path, contenders, work, usage)
         for path in work.next_edit:
-            found["next_edit"][set_name(path)] = await next_edit_set(path, ours, work.limit, watch)
-    return {**found, "memory_mb": watch.memory()}
+            found["next_edit"][set_name(path)] = await next_edit_set(path, ours, work.limit, usage)
+    return {**found, "memory_mb": usage.line()}
 
 
 def described(contender: Contender) -> str:
@@ -87,15 +67,15 @@ def set_name(path: Path) -> str:
     return f"{path.resolve().parent.name}/{path.stem}"
 
 
-async def fim_set(path: Path, contenders: Sequence[Contender], work: QualityRun, watch: Watch) -> dict[str, Any]:
+async def fim_set(path: Path, contenders: Sequence[Contender], work: QualityRun, usage: Usage) -> dict[str, Any]:
     rows, answers = sample(read_rows(path), work.limit), []
     with executor(rows) as (execute, _), TemporaryDirectory() as folder:
         projects = Projects(work.projects, Path(folder)) if work.projects else None
-        for done, row in enumerate(rows, 1):
-            for contender in contenders if done % 2 else reversed(contenders):
+        for done, row in enumerate(shown(set_name(path), rows)):
+            for contender in contenders if done % 2 == 0 else reversed(contenders):
                 asked = await editor.complete(contender, row, projects and projects.of(row))
                 answers.append(answered(set_name(path), contender.name, row, asked, execute(row, asked.answer)))
-            watch.note(set_name(path), done, len(rows))
+            usage.look(os.getpid())
         if projects:
             await projects.close()
     by_name = {each.name: [a for a in answers if a.result.by == each.name] for each in contenders}
@@ -134,12 +114,12 @@ def begins_alike(answer: str, truth: str) -> bool:
     return FIRST.match(answer)[0] == FIRST.match(truth)[0]
 
 
-async def next_edit_set(path: Path, contender: Contender, limit: int | None, watch: Watch) -> dict[str, Any]:
+async def next_edit_set(path: Path, contender: Contender, limit: int | None, usage: Usage) -> dict[str, Any]:
     found = sample(list(cases(path)), limit)
     outcomes = []
-    for done, case in enumerate(found, 1):
+    for case in shown(set_name(path), found):
         outcomes.append(await outcome(contender, case))
-        watch.note(set_name(path), done, len(found))
+        usage.look(os.getpid())
     return next_edit_figures(outcomes)
 
 

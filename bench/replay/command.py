@@ -12,55 +12,22 @@ import argparse
 import asyncio
 import json
 import math
-import sys
-import time
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.harness.client import running
 from bench.harness.measures import machine
 from bench.harness.usage import Usage, busy
-from bench.replay.figures import Played, figures, latencies, table
+from bench.replay.figures import Played, figures, table
 from bench.replay.habits import CLIENTS, Habits
 from bench.replay.pace import ReplayPace
 from bench.replay.play import CONFIGURED, MODELS, engine_pid, engine_server, is_ready, measured, outcome, project
 from bench.replay.player import Player
-from bench.replay.session import RecordedSession, capped, read
+from bench.replay.session import RecordedSession, read
+from mercury_training.progress import shown
 
 __all__ = ["main", "speed"]
-
-REDRAW_SECONDS = 0.5
-
-
-class ProgressBar:
-    """A few lines on standard error: progress, time left, and the figures so far."""
-
-    def __init__(self, total_ms: float) -> None:
-        self._total = max(total_ms, 1.0)
-        self._began = time.monotonic()
-        self._drawn = self._began - REDRAW_SECONDS
-        self._is_terminal = sys.stderr.isatty()
-        self._tenth = 0
-
-    def show(self, done_ms: float, player: Player, name: str) -> None:
-        now, part = time.monotonic(), min(done_ms / self._total, 1.0)
-        due = now - self._drawn >= REDRAW_SECONDS if self._is_terminal else int(part * 10) > self._tenth
-        if not due:
-            return
-        self._drawn, self._tenth = now, int(part * 10)
-        left = (now - self._began) * (1 - part) / part if part else math.inf
-        answered = latencies(player.asked)["ghost text by the model"]
-        told = f"{len(player.asked)} asked, {len(player.shown)} shown, p50 {answered.p50:.0f} ms"
-        bar = "█" * round(part * 24) + "·" * (24 - round(part * 24))
-        start, end = ("\r\x1b[2K", "") if self._is_terminal else ("", "\n")
-        sys.stderr.write(f"{start}{bar} {part:4.0%}, {left:.0f} s left  {name}: {told}{end}")
-        sys.stderr.flush()
-
-    def close(self) -> None:
-        if self._is_terminal:
-            sys.stderr.write("\r\x1b[2K")
 
 
 def main() -> None:
@@ -98,26 +65,14 @@ async def everything(
     runtime: Path,
     environment: dict[str, str],
 ) -> tuple[list[Played], Usage]:
-    lengths = [length(session, cap_ms) for session in sessions]
-    progress, engine, played = ProgressBar(sum(lengths)), Usage(), []
-    for number, session in enumerate(sessions):
-        before = sum(lengths[:number])
-
-        def tick(moment: float, player: Player, before: float = before, name: str = session.name) -> None:
-            progress.show(before + moment, player, name)
-
-        pace = ReplayPace(speed)
+    engine, played = Usage(), []
+    for session in shown("sessions", sessions):
         with TemporaryDirectory() as folder:
             root = project(session, Path(folder).resolve())
             async with running(root, **environment) as client:
                 await is_ready(client)
                 async with measured(client.process.pid) as server, measured(engine_pid(runtime), engine):
-                    player = Player(client, habits, session, root, pace)
-                    await player.play(cap_ms, partial(tick, player=player))
+                    player = Player(client, habits, session, root, ReplayPace(speed))
+                    await player.play(cap_ms)
                     played.append(await outcome(player, client, session, server))
-    progress.close()
     return played, engine
-
-
-def length(session: RecordedSession, cap_ms: float | None) -> float:
-    return max((moment for moment, _ in capped(session.events, cap_ms)), default=0.0)

@@ -4,7 +4,7 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -117,17 +117,14 @@ class Player:
         self._d = 0
         self._cursor = 0
 
-    async def play(self, cap_ms: float | None, ticked: Callable[[float], None] = lambda moment: None) -> None:
-        """Play the session and wait for the last answers; `ticked` receives the progress."""
-        await self.perform(script(self._session, self.habits.modal, cap_ms), ticked)
+    async def play(self, cap_ms: float | None) -> None:
+        """Play the session and wait for the last answers."""
+        await self.perform(script(self._session, self.habits.modal, cap_ms))
 
-    async def perform(
-        self, events: Iterable[tuple[float, Event | Left]], ticked: Callable[[float], None] = lambda moment: None
-    ) -> None:
+    async def perform(self, events: Iterable[tuple[float, Event | Left]]) -> None:
         for moment, event in events:
             await self._until(moment)
             self._happened(event)
-            ticked(moment)
         while self._timers:
             await self._until(min(self._timers.values()))
         if self.pace.waiting:

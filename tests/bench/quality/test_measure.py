@@ -4,11 +4,12 @@ import math
 import msgspec
 from msgspec.structs import replace
 
+from bench.harness.usage import Usage
 from bench.next_edit.cases import Case
 from bench.next_edit.measure import Outcome
 from bench.quality.editor import AnswerCost, Contender, Metered, RowAnswer, complete, filled, next_edit
 from bench.quality.figures import AnsweredRow, beside, figures, next_edit_figures
-from bench.quality.measure import QualityRun, Watch, answered, fim_set
+from bench.quality.measure import QualityRun, answered, fim_set
 from bench.quality.tables import tables
 from mercury_engine.api import Draft, EngineInfo, Filled
 from mercury_engine.fake import FakeEngine
@@ -171,7 +172,7 @@ def test_a_set_is_answered_by_all_in_turn(tmp_path):
         contenders = [Contender(name, InProcessClient(meter), meter) for name, meter in meters.items()]
         for each in contenders:
             await each.client.start()
-        found = await fim_set(path, contenders, QualityRun(), Watch())
+        found = await fim_set(path, contenders, QualityRun(), Usage())
         for each in contenders:
             await each.client.close()
         return found

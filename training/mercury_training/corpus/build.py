@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from mercury_engine.tokens.tokenizer import Tokenizer
 from mercury_training.corpus import history, shards
-from mercury_training.corpus.collection import Kept, collect, collected, select, shown, texts, write
+from mercury_training.corpus.collection import Kept, collect, collected, select, texts, write
 from mercury_training.corpus.contamination import EvaluationRuns
 from mercury_training.corpus.manifest import Manifest, entry_of, grouped, report, with_tables
 from mercury_training.corpus.pack import pack, unpack
@@ -28,6 +28,7 @@ from mercury_training.corpus.shards import CorpusFile
 from mercury_training.corpus.sources import CorpusSource, discover, reserved_names
 from mercury_training.corpus.tokenizer_training import train_tokenizer
 from mercury_training.errors import TrainingError, reported
+from mercury_training.progress import shown
 
 __all__ = ["NamedFolder", "SourcesFile", "build", "main"]
 

@@ -1,13 +1,10 @@
 """Which files are trained on: each source is filtered and signed once, then duplicates are removed."""
 
 import os
-import sys
-import time
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -18,10 +15,9 @@ from mercury_training.corpus.contamination import EvaluationRuns
 from mercury_training.corpus.dedup import Seen, digest, signature
 from mercury_training.corpus.filters import reason_to_drop
 from mercury_training.corpus.sources import CorpusSource, files, is_reserved
+from mercury_training.progress import shown
 
-__all__ = ["Collected", "FilteredFile", "Kept", "collect", "collected", "filtered", "select", "shown", "texts", "write"]
-
-T = TypeVar("T")
+__all__ = ["Collected", "FilteredFile", "Kept", "collect", "collected", "filtered", "select", "texts", "write"]
 
 
 class FilteredFile(Struct, frozen=True, array_like=True):
@@ -116,16 +112,6 @@ def texts(kept: Kept, work: Path) -> Iterator[str]:
 
 def collected(work: Path, source: CorpusSource) -> Collected:
     return msgspec.msgpack.decode(zlib.decompress(_path(work, source).read_bytes()), type=Collected)
-
-
-def shown(step: str, things: Sequence[T]) -> Iterator[T]:
-    """The things, with a line on stderr that shows how many are done."""
-    start = time.monotonic()
-    for number, thing in enumerate(things, 1):
-        yield thing
-        end = "\n" if number == len(things) else ""
-        line = f"{step} {number}/{len(things)}  {time.monotonic() - start:.0f} s"
-        print(f"\r\x1b[K{line}{end}", end="", file=sys.stderr, flush=True)
 
 
 def write(path: Path, data: bytes) -> None:

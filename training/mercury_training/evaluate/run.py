@@ -12,8 +12,8 @@ from mercury_training.evaluate.contestants import BASELINES, Contestant, Subject
 from mercury_training.evaluate.held_out import Reading
 from mercury_training.evaluate.ledger import HeldOut, Identity, Ledger
 from mercury_training.evaluate.programs import Execute, executor
-from mercury_training.evaluate.progress import ProgressLine
 from mercury_training.evaluate.scores import Evaluated, Result, key_of, score
+from mercury_training.progress import shown
 from mercury_training.rows.fim_rows import FimRow, read_humaneval, read_rows, sample
 
 __all__ = ["Run", "evaluate", "read_sets"]
@@ -83,16 +83,14 @@ def _answers(
     execute: Execute,
 ) -> Iterator[Result]:
     for name, rows in sets.items():
-        with ProgressLine(name, len(rows)) as progress:
-            for number, row in enumerate(rows):
-                contestants = _contestants(run, subject, name, row)
-                for contestant in contestants if number % 2 else reversed(contestants):
-                    key = (name, row.id, contestant.name)
-                    if key not in ledger.results:
-                        answer = suggest(contestant, row)
-                        ledger.add(score(name, contestant.name, row, answer, execute(row, answer.text)))
-                    yield ledger.results[key]
-                progress.advance()
+        for number, row in enumerate(shown(name, rows)):
+            contestants = _contestants(run, subject, name, row)
+            for contestant in contestants if number % 2 else reversed(contestants):
+                key = (name, row.id, contestant.name)
+                if key not in ledger.results:
+                    answer = suggest(contestant, row)
+                    ledger.add(score(name, contestant.name, row, answer, execute(row, answer.text)))
+                yield ledger.results[key]
 
 
 def _contestants(run: Run, subject: Subject, name: str, row: FimRow) -> list[Contestant]:
@@ -107,12 +105,10 @@ def _readings(run: Run, subject: Subject, ledger: Ledger) -> Iterator[Reading]:
     if run.corpus is None or subject.runtime is None or subject.tokenizer is None:
         return
     documents = held_out.sample(Corpus.open(run.corpus), run.documents)
-    with ProgressLine("held-out text", len(documents)) as progress:
-        for name, document in documents.items():
-            if name not in ledger.readings:
-                ledger.add(HeldOut(name, held_out.read(subject.runtime, subject.tokenizer, document)))
-            yield ledger.readings[name]
-            progress.advance()
+    for name in shown("held-out text", list(documents)):
+        if name not in ledger.readings:
+            ledger.add(HeldOut(name, held_out.read(subject.runtime, subject.tokenizer, documents[name])))
+        yield ledger.readings[name]
 
 
 def _reasons(run: Run, subject: Subject) -> dict[str, str]:

@@ -10,8 +10,6 @@ import argparse
 import hashlib
 import json
 import random
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import zip_longest
@@ -25,6 +23,7 @@ from mercury_training import jsonl
 from mercury_training.corpus.contamination import code_runs
 from mercury_training.corpus.shards import Corpus, CorpusFile, EditRow, Split
 from mercury_training.errors import TrainingError, reported
+from mercury_training.progress import shown
 from mercury_training.rows.cuts import KINDS, Cut, cuts, row_of, surroundings
 from mercury_training.rows.fim_rows import FimRow
 from mercury_training.rows.next_edit_rows import class_of, next_edit_row
@@ -45,8 +44,6 @@ PER_CLASS = {"repeat": 52, "repeat_delete": 4, "propagate": 52, "other": 20, "no
 """Next-edit rows of each class in each language, in the proportions of the development set."""
 
 SURPLUS = 1.5
-PAUSE = 10.0
-"""Seconds between two lines of progress."""
 
 APART = "another set, whose files are not cut again: one to fit with, one to judge by"
 AGAINST = "a further corpus that models are trained on, whose files rows may not resemble"
@@ -204,14 +201,9 @@ def _files_of(folder: Path) -> set[tuple[str, str]]:
 
 
 def _read_files(corpora: Sequence[Corpus], training: Training) -> None:
-    total, done, shown = sum(len(corpus.train) for corpus in corpora), 0, time.monotonic()
     for corpus in corpora:
-        for number in range(len(corpus.train)):
+        for number in shown("compare with training", range(len(corpus.train))):
             training.read(corpus.train.text(number, corpus.tokenizer))
-            done += 1
-            if time.monotonic() - shown > PAUSE:
-                shown = time.monotonic()
-                print(f"comparing with training: {done / total:.0%}", file=sys.stderr)
 
 
 def _in_turn(split: Split, draw: random.Random) -> Iterator[int]:

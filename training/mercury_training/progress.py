@@ -1,0 +1,36 @@
+"""A line on stderr that shows the progress of a step and the time left."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+__all__ = ["shown"]
+
+T = TypeVar("T")
+
+PAUSE_TERMINAL, PAUSE_FILE = 0.2, 20.0
+"""Seconds between two updates of the line."""
+
+
+def shown(step: str, things: Sequence[T]) -> Iterator[T]:
+    """The things, while the line says how many are done."""
+    total, done, is_terminal = len(things), 0, sys.stderr.isatty()
+    began = told = time.monotonic()
+
+    def tell(end: str) -> None:
+        spent = time.monotonic() - began
+        left = spent / max(1, done) * (total - done)
+        start = "\r\x1b[K" if is_terminal else ""
+        text = f"{start}{step} {done}/{total}  {spent:.0f} s, {left:.0f} s left{end}"
+        print(text, end="", file=sys.stderr, flush=True)
+
+    try:
+        for thing in things:
+            yield thing
+            done += 1
+            if done < total and time.monotonic() - told >= (PAUSE_TERMINAL if is_terminal else PAUSE_FILE):
+                tell("" if is_terminal else "\n")
+                told = time.monotonic()
+    finally:
+        tell("\n")
