@@ -1,28 +1,11 @@
 import json
 
 from bench.edit_candidates import picked, undamaged
-from mercury_training.corpus.shards import EditRow
-
-
-def row(kind: str) -> EditRow:
-    return EditRow(
-        repository="a/b",
-        commit="c",
-        licence="",
-        path="a.py",
-        language="python",
-        kind=kind,
-        window="x = 1\n",
-        first_line=0,
-        cursor=0,
-        edits=(),
-        expected=(),
-        next=0,
-    )
+from tests.training.small import edit_row
 
 
 def test_classes_are_picked_one_by_one():
-    rows = [row(kind) for _ in range(10) for kind in ("repeat", "none", "rename")]
+    rows = [edit_row(0, kind=kind) for _ in range(10) for kind in ("repeat", "none", "rename")]
     found = [each.kind for each in picked(rows, 5, {"repeat": 0.4, "rename": 2.0})]
     assert {kind: found.count(kind) for kind in found} == {"repeat": 5, "none": 2, "rename": 1}
 

@@ -1,4 +1,3 @@
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -7,6 +6,7 @@ from bench.own_rows import PER_CLASS, PER_KIND, build, fim_rows
 from mercury_training.corpus.syntax import count_errors
 from mercury_training.rows.fim_rows import read_rows
 from mercury_training.tune.project import ProjectFile
+from tests.repositories import committed
 
 KINDS = ("single_line", "multi_line", "random_span")
 SETS = Path(__file__).parents[2] / "bench" / "sets"
@@ -21,18 +21,9 @@ def area_N(width, height):
 CODE = "".join(FUNCTION.replace("N", str(n)) for n in range(8))
 
 
-def git(folder: Path, *arguments: str) -> None:
-    known = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", "-C", folder, *known, *arguments], check=True, capture_output=True)
-
-
 def test_the_same_revision_gives_the_same_rows(tmp_path):
-    (tmp_path / "shapes.py").write_text(CODE)
-    git(tmp_path, "init")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-m", "one")
-    (tmp_path / "shapes.py").write_text(CODE.replace("assert product > 3", "assert product > 4"))
-    git(tmp_path, "commit", "-am", "two")
+    committed(tmp_path, {"shapes.py": CODE})
+    committed(tmp_path, {"shapes.py": CODE.replace("assert product > 3", "assert product > 4")})
     first = build(str(tmp_path), "HEAD", tmp_path / "a")
     assert [count > 0 for count in first.values()] == [True, True]
     build(str(tmp_path), "HEAD", tmp_path / "b")

@@ -1,7 +1,6 @@
 """Rows are asked among the files of their commit."""
 
 import asyncio
-import subprocess
 
 import pytest
 
@@ -10,6 +9,7 @@ from bench.quality.projects import Projects
 from mercury_engine.fake import FakeEngine
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_training.rows.fim_rows import FimRow
+from tests.repositories import committed, git
 
 
 class Witness(FakeEngine):
@@ -18,24 +18,11 @@ class Witness(FakeEngine):
         return super().infill(request)
 
 
-def git(folder, *arguments: str) -> str:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-    found = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
-    return found.stdout.strip()
-
-
 @pytest.fixture
 def row(tmp_path):
     clone = tmp_path / "clone"
-    (clone / "src").mkdir(parents=True)
-    git(clone, "init", "-q")
-    for name, text in {"src/a.py": "x = area(2, 3)\n", "src/b.py": "def area(width, height): ...\n"}.items():
-        (clone / name).write_text(text)
-    git(clone, "add", ".")
-    git(clone, "commit", "-qm", "first")
-    commit = git(clone, "rev-parse", "HEAD")
-    (clone / "src/b.py").write_text("def area(later): ...\n")
-    git(clone, "commit", "-qam", "second")
+    commit = committed(clone, {"src/a.py": "x = area(2, 3)\n", "src/b.py": "def area(width, height): ...\n"})
+    committed(clone, {"src/b.py": "def area(later): ...\n"})
     git(tmp_path, "clone", "-q", "--bare", str(clone), "mirrors/some+where/repo")
     known = {"id": "1", "licence": "MIT", "path": "src/a.py", "language": "python", "kind": "single_line"}
     return FimRow(repo="some/where", commit=commit, prefix="x = area(", suffix=")\n", middle="2, 3", **known)

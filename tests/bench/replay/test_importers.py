@@ -1,6 +1,3 @@
-import json
-import subprocess
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +5,7 @@ from hypothesis import strategies as st
 from bench.replay.importers import commits, keystrokes, of_commit, of_recording, of_trace
 from bench.replay.session import Changed, Expected, Focused, Marked, Saved, SessionError, Texts, check
 from bench.replay.typing_model import load
+from tests.repositories import committed
 
 TEXT = "let s = '😀';\nlet t = 1;\n"
 
@@ -156,15 +154,7 @@ def test_a_line_break_brings_the_indentation_along():
 
 
 def test_commits_of_a_repository_come_oldest_first(tmp_path):
-    def git(*arguments: str) -> None:
-        identity = ["-c", "user.name=n", "-c", "user.email=e@x"]
-        subprocess.run(["git", "-C", tmp_path, *identity, *arguments], check=True, capture_output=True)
-
-    git("init", "-q")
     for number in range(3):
-        (tmp_path / "a.py").write_text(f"x = {number}\n")
-        (tmp_path / "data.json").write_text(json.dumps(number))
-        git("add", ".")
-        git("commit", "-qm", str(number))
+        committed(tmp_path, {"a.py": f"x = {number}\n", "data.json": str(number)})
     found = list(commits(tmp_path, "house", "MIT", globs=["*.py"]))
     assert [final_text(session) for session in found] == ["x = 1\n", "x = 2\n"]

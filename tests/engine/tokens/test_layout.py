@@ -41,6 +41,7 @@ from mercury_engine.tokens.vocabulary import (
     SPECIALS,
     SUF,
 )
+from tests.engine.tiny import request
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TOKENIZER = Tokenizer.load(GOLDEN / "tokenizer.json")
@@ -57,26 +58,6 @@ class Shape:
     def scaled(self, factor: float) -> "Shape":
         return Shape(self.width * factor)
 """
-
-
-def request(marked, *, mode="line", path="shapes.py", snippets=(), edits=()):
-    """A completion at `$0`, or one span for each `[[old]]`."""
-    if "$0" in marked:
-        spans = [(marked.index("$0"), marked.index("$0"))]
-        text = marked.replace("$0", "", 1)
-    else:
-        spans, text = [], marked
-        while "[[" in text:
-            start, end = text.index("[["), text.index("]]") - 2
-            text = text.replace("[[", "", 1).replace("]]", "", 1)
-            spans.append((start, end))
-    return InfillRequest(
-        session="test",
-        windows=(Window(path, "python", text),),
-        spans=tuple(Span(0, start, end, mode) for start, end in spans),
-        snippets=snippets,
-        edits=edits,
-    )
 
 
 def row_of(now, before=None, budget=BUDGET):

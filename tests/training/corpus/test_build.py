@@ -1,6 +1,5 @@
 """A build from sources to shards: what goes in, what stays out, what is kept, and the trip in one file."""
 
-import subprocess
 from pathlib import Path
 
 import msgspec
@@ -12,6 +11,7 @@ from mercury_training.corpus.contamination import code_runs
 from mercury_training.corpus.pack import unpack
 from mercury_training.corpus.shards import Corpus
 from mercury_training.errors import TrainingError
+from tests.repositories import committed
 
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software. " * 4
 
@@ -47,14 +47,8 @@ def module(name: str) -> str:
 
 
 def repository(folder: Path, contents: dict[str, str], then: dict[str, str]) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b.c")
-    folder.mkdir(parents=True)
-    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
-    for state in ({"LICENSE": MIT, **contents}, then):
-        for path, text in state.items():
-            (folder / path).write_text(text)
-        subprocess.run(["git", "add", "--all"], cwd=folder, check=True)
-        subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "state"], cwd=folder, check=True)
+    committed(folder, {"LICENSE": MIT, **contents})
+    committed(folder, then)
 
 
 @pytest.fixture(scope="module")

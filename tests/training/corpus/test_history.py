@@ -16,8 +16,9 @@ from mercury_training.corpus.history import (
     in_plausible_order,
 )
 from mercury_training.corpus.shards import EditRow, Replacement
-from mercury_training.corpus.sources import CorpusSource, git
+from mercury_training.corpus.sources import CorpusSource
 from mercury_training.corpus.synthetic import lines_of
+from tests.repositories import committed
 
 LINES = st.lists(st.sampled_from([f"{name} = {value}\n" for name in "abc" for value in "123"]), max_size=30)
 
@@ -34,13 +35,8 @@ def rows_of(path: str, before: str, after: str, seed: int = 0) -> list[EditRow]:
 
 def repository(folder, path: str, states: list[str]) -> CorpusSource:
     """A commit for each state of one file."""
-    folder.mkdir()
-    git(str(folder), "init", "--quiet")
-    for text in states:
-        (folder / path).write_text(text)
-        git(str(folder), "add", path)
-        git(str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "state")
-    return CorpusSource("some/where", "git", str(folder), git(str(folder), "rev-parse", "HEAD").decode().strip())
+    *_, last = [committed(folder, {path: text}) for text in states]
+    return CorpusSource("some/where", "git", str(folder), last)
 
 
 def replaced(lines: list[str], changes) -> list[str]:

@@ -1,6 +1,5 @@
 """Sources are found and read in place, and reserved ones never."""
 
-import subprocess
 import zipfile
 from pathlib import Path
 
@@ -8,26 +7,16 @@ import pytest
 
 from mercury_training.corpus import sources
 from mercury_training.corpus.sources import blobs, discover, files, is_reserved, reserved_names
+from tests.repositories import committed
 
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software. " * 4
 GPL = "GNU General Public License " * 20
 RESERVED = reserved_names("# never\nLark-Parser/Lark\nexercism/python\npython-trio/trio\n")
 
 
-def run_git(folder, *arguments):
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
-
-
 def mirror(root, name: str, contents: dict[str, str]):
     folder = root / name / "repo"
-    folder.mkdir(parents=True)
-    run_git(folder, "init")
-    for path, text in contents.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    run_git(folder, "add", "--all")
-    run_git(folder, "commit", "-m", "first")
+    committed(folder, contents)
     return folder
 
 

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import subprocess
 
 import msgspec
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from mercury_engine.api import Span
 from mercury_training.errors import TrainingError
 from mercury_training.rows.fim_rows import HUMANEVAL, read_humaneval, read_rows, request
+from tests.repositories import committed, git
 from tests.training.small import fim_row
 
 ROW = fim_row()
@@ -58,10 +58,8 @@ def test_humaneval_is_read_from_its_file_its_folder_or_a_clone(tmp_path):
     path = written(tmp_path / "clone" / "data")
     (row,) = read_humaneval(path, "single-line")
     assert read_humaneval(path.parent, "single-line") == read_humaneval(path.parent.parent, "single-line") == [row]
-    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path / "clone")]
-    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "data"]):
-        subprocess.run([*git, *command], check=True)
-    subprocess.run(["git", "clone", "-q", "--bare", str(tmp_path / "clone"), str(tmp_path / "bare")], check=True)
+    committed(tmp_path / "clone", {})
+    git(tmp_path, "clone", "-q", "--bare", "clone", "bare")
     assert read_humaneval(tmp_path / "bare", "single-line") == [row]
     with pytest.raises(TrainingError, match="clone of openai/human-eval-infilling"):
         read_humaneval(tmp_path, "single-line")

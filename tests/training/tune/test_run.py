@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import time
 
 import msgspec
@@ -22,6 +21,7 @@ from mercury_training.tune import run as tuning
 from mercury_training.tune.exam import Mark
 from mercury_training.tune.project import history_of, split
 from mercury_training.tune.run import TuningPlan, tune
+from tests.repositories import committed, git
 from tests.training.small import GOLDEN, TOKENIZER, source
 
 CONFIG = msgspec.structs.replace(TINY, vocabulary=TOKENIZER.vocabulary)
@@ -32,25 +32,14 @@ def text_of(seed):
     return source(seed, 12).replace("math", f"math{seed}").replace("total", f"total_{seed}")
 
 
-def run_git(folder, *arguments):
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
-    return subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
-
-
 def commit(folder, **files):
-    for name, text in files.items():
-        (folder / f"{name}.py").write_text(text)
-    run_git(folder, "add", "--all")
-    run_git(folder, "commit", "--message", "change")
-    return run_git(folder, "rev-parse", "HEAD").strip()
+    committed(folder, {f"{name}.py": text for name, text in files.items()})
 
 
 @pytest.fixture
 def project(tmp_path):
     """Twenty files, each changed once after it was written, one by one."""
     folder = tmp_path / "project"
-    folder.mkdir()
-    run_git(folder, "init", "--quiet")
     commit(folder, **{f"part{seed}": text_of(seed) for seed in range(20)})
     for seed in range(20):
         changed = text_of(seed).replace("count", f"tally_{seed}").replace("width", f"breadth_{seed}")
@@ -122,7 +111,7 @@ def test_old_states_with_secrets_are_neither_learned_from_nor_judged_by(project,
 
 
 def test_a_history_of_other_object_names_is_read(tmp_path):
-    run_git(tmp_path, "init", "--quiet", "--object-format=sha256")
+    git(tmp_path, "init", "--quiet", "--object-format=sha256")
     commit(tmp_path, **{f"part{seed}": text_of(seed) for seed in range(20)})
     commit(tmp_path, part3=text_of(3).replace("count", "tally"))
     with history_of(tmp_path) as found:
@@ -130,7 +119,7 @@ def test_a_history_of_other_object_names_is_read(tmp_path):
 
 
 def test_a_history_that_is_not_all_here_is_left_out(project, tmp_path, capsys):
-    tree = run_git(project, "rev-parse", "HEAD~3^{tree}").strip()
+    tree = git(project, "rev-parse", "HEAD~3^{tree}").strip()
     (project / ".git/objects" / tree[:2] / tree[2:]).unlink()
     with history_of(project) as found:
         assert found is None
@@ -162,15 +151,15 @@ def test_a_projects_configuration_names_no_program(project, tmp_path):
     ran, program = tmp_path / "ran", tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")
     program.chmod(0o755)
-    plain = run_git(project, "cat-file", "commit", "HEAD")
+    plain = git(project, "cat-file", "commit", "HEAD")
     head, _, message = plain.partition("\n\n")
     signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
     (tmp_path / "signed").write_text(f"{head}\n{signature}\n\n{message}")
-    signed = run_git(project, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed")).strip()
-    run_git(project, "update-ref", "HEAD", signed)
-    run_git(project, "config", "log.showSignature", "true")
-    run_git(project, "config", "gpg.program", str(program))
-    run_git(project, "log", "-1")
+    signed = git(project, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed")).strip()
+    git(project, "update-ref", "HEAD", signed)
+    git(project, "config", "log.showSignature", "true")
+    git(project, "config", "gpg.program", str(program))
+    git(project, "log", "-1")
     assert ran.exists(), "the trap works"
     ran.unlink()
     assert divided(project).later
