@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from bench.abuse import hostile
-from bench.abuse.client import Conversation, Pipe, ServerProcess, Socket, frame, start
+from bench.abuse.client import ANSWER_SECONDS, Conversation, Pipe, ServerProcess, Socket, frame, start
 from bench.abuse.messages import ScriptedSession, plan
 from bench.abuse.sandbox import PYTHON, REPOSITORY, Playground, sandbox
 from bench.abuse.steps import Accept, Check, End, Flood, Plan, Raw, Say, Step, Touch, Wait, store
@@ -37,7 +37,6 @@ __all__ = [
     "touch",
 ]
 
-ANSWER_SECONDS = 20.0
 END_SECONDS = 15.0
 REST_MB, PEAK_MB = 400.0, 1000.0
 """Resident at the end of a session and at most during it. A message may have 64 MiB, which is read as one."""
