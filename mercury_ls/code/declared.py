@@ -294,7 +294,7 @@ def made(node: Node) -> str:
     found = next((each for field in MADE_FIELDS if (each := value.child_by_field_name(field))), None)
     if found is not None and found.type == "scoped_identifier":  # `Foo::new(…)`
         found = found.child_by_field_name("path")
-    text = symbols.text_of(found) if found is not None else ""
+    text = symbols.text_of(found)
     return f"{text}()" if value.type in ("call", "call_expression") and NAMES.fullmatch(text) else text
 
 

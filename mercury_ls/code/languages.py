@@ -50,6 +50,11 @@ class Language(Struct, frozen=True, kw_only=True):
     opening: str = ""
     indents_blocks: bool = False
 
+    @property
+    def family(self) -> str:
+        """The same for languages that import each other's files."""
+        return "javascript" if self.id in ("tsx", "typescript") else self.id
+
 
 def kinds(words: str) -> tuple[str, ...]:
     """Node kinds, separated by whitespace."""

@@ -17,6 +17,8 @@ from tree_sitter import Node, Query, QueryCursor
 
 from mercury_ls.code import languages, scopes, symbols
 from mercury_ls.code.documents import Document, Snapshot
+from mercury_ls.code.languages import Language
+from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 
 __all__ = ["Imported", "Project", "family", "imports_of", "in_import", "is_exported"]
@@ -31,7 +33,6 @@ STATEMENTS = {
     "rust": "(use_declaration) @i",
     "java": "(import_declaration) @i",
 }
-KIN = {"tsx": "javascript", "typescript": "javascript"}
 PACKAGE = re.compile(r"^[ \t]*package[ \t]+([\w.]+)", re.MULTILINE)
 GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]+)", re.MULTILINE)
 EXPORTS = re.compile(r"\bmodule\.exports\b|\bexports\.\w")
@@ -282,7 +283,7 @@ def is_exported(node: Node) -> bool:
     given = listed.parent if listed is not None else None
     if given is None or given.type != "assignment_expression":
         return False
-    return text(given.child_by_field_name("left")) in ("module.exports", "exports")
+    return text_of(given.child_by_field_name("left")) in ("module.exports", "exports")
 
 
 def in_import(node: Node) -> bool:
@@ -308,7 +309,7 @@ def folders(path: str) -> Iterator[str]:
 @cache
 def suffix_family(suffix: str) -> str:
     language = languages.find("", f"x{suffix}")
-    return KIN.get(language.id, language.id) if language is not None else ""
+    return language.family if language is not None else ""
 
 
 def family(path: str) -> str:
@@ -316,19 +317,18 @@ def family(path: str) -> str:
 
 
 @cache
-def query(language_id: str) -> Query | None:
-    language = languages.find(language_id, "")
-    said = STATEMENTS.get(KIN.get(language_id, language_id))
-    return Query(languages.parser(language).language, said) if language is not None and said else None
+def query(language: Language) -> Query | None:
+    said = STATEMENTS.get(language.family)
+    return Query(languages.parser(language).language, said) if said else None
 
 
 def imports_of(snapshot: Snapshot) -> Iterator[Imported]:
     """All imports of a file, wherever they stand."""
     language = languages.find(snapshot.language, snapshot.path)
-    asked = query(language.id) if language is not None else None
+    asked = query(language) if language is not None else None
     if language is None or asked is None or snapshot.tree is None:
         return
-    reader = READERS[KIN.get(language.id, language.id)]
+    reader = READERS[language.family]
     nodes = QueryCursor(asked).captures(snapshot.tree.root_node).get("i", [])
     for node in sorted(nodes, key=lambda each: each.start_byte):
         for module, name, alias, at, is_passed_on in reader(node):
@@ -353,13 +353,13 @@ def of_python(node: Node) -> Read:
         named, alias = each, ""
         if each.type == "aliased_import":
             named = each.child_by_field_name("name") or each
-            alias = text(each.child_by_field_name("alias"))
+            alias = text_of(each.child_by_field_name("alias"))
         if module is None:
-            yield text(named), "", alias or text(named), named, False
+            yield text_of(named), "", alias or text_of(named), named, False
         else:
-            yield text(module), text(named), alias or text(named), named, False
+            yield text_of(module), text_of(named), alias or text_of(named), named, False
     if module is not None and not names:
-        yield text(module), "*", "*", node, False
+        yield text_of(module), "*", "*", node, False
 
 
 def of_javascript(node: Node) -> Read:
@@ -372,33 +372,33 @@ def of_javascript(node: Node) -> Read:
         found = True
         if each.type.startswith("namespace"):
             named = each.named_children[0]
-            yield source, "", text(named), named, each.type == "namespace_export"
+            yield source, "", text_of(named), named, each.type == "namespace_export"
             continue
         named = each.child_by_field_name("name") or each
-        alias = text(each.child_by_field_name("alias")) or text(named)
-        yield source, text(named), alias, named, each.type == "export_specifier"
+        alias = text_of(each.child_by_field_name("alias")) or text_of(named)
+        yield source, text_of(named), alias, named, each.type == "export_specifier"
     if node.type == "export_statement" and not found:
         yield source, "*", "*", node, True
 
 
 def required(node: Node) -> Read:
     """`const { a, b: c } = require("./d")` and `const d = require("./d")`."""
-    match = re.fullmatch(r"require\([ ]*[\"']([^\"']+)[\"'][ ]*\)", text(node.child_by_field_name("value")))
+    match = re.fullmatch(r"require\([ ]*[\"']([^\"']+)[\"'][ ]*\)", text_of(node.child_by_field_name("value")))
     name = node.child_by_field_name("name")
     if match is None or name is None:
         return
     if name.type == "identifier":
-        yield match[1], "", text(name), name, False
+        yield match[1], "", text_of(name), name, False
     for each in name.named_children if name.type == "object_pattern" else ():
         if each.type == "shorthand_property_identifier_pattern":
-            yield match[1], text(each), text(each), each, False
+            yield match[1], text_of(each), text_of(each), each, False
         elif each.type == "pair_pattern" and (key := each.child_by_field_name("key")):
-            yield match[1], text(key), text(each.child_by_field_name("value")), key, False
+            yield match[1], text_of(key), text_of(each.child_by_field_name("value")), key, False
 
 
 def of_go(node: Node) -> Read:
     path = unquoted(node.child_by_field_name("path"))
-    alias = text(node.child_by_field_name("name")) or path.rpartition("/")[2]
+    alias = text_of(node.child_by_field_name("name")) or path.rpartition("/")[2]
     yield path, "*" if alias == "." else "", alias, node, False
 
 
@@ -419,7 +419,7 @@ def used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str
             if listed is not None:
                 yield from used_by(listed, (*around, *parts_of(path)))
         case "use_as_clause":
-            path, alias = node.child_by_field_name("path"), text(node.child_by_field_name("alias"))
+            path, alias = node.child_by_field_name("path"), text_of(node.child_by_field_name("alias"))
             for module, name, _, at in used_by(path, around) if path is not None else ():
                 yield module, name, alias, at
         case "use_wildcard":
@@ -438,7 +438,7 @@ def used_by(node: Node, around: tuple[str, ...]) -> Iterator[tuple[str, str, str
 
 
 def parts_of(node: Node | None) -> list[str]:
-    return re.findall(r"\w+", text(node))
+    return re.findall(r"\w+", text_of(node))
 
 
 def of_java(node: Node) -> Read:
@@ -446,7 +446,7 @@ def of_java(node: Node) -> Read:
     path = next((child for child in node.named_children if child.type in ("scoped_identifier", "identifier")), None)
     if path is None:
         return
-    parts = text(path).split(".")
+    parts = text_of(path).split(".")
     last = path.child_by_field_name("name") or path
     if any(child.type == "asterisk" for child in node.children):
         yield ".".join(parts), "*", "*", last, False
@@ -474,8 +474,4 @@ def descendants(node: Node, types: Sequence[str]) -> Iterator[Node]:
 
 
 def unquoted(node: Node | None) -> str:
-    return text(node).strip("\"'`")
-
-
-def text(node: Node | None) -> str:
-    return (node.text or b"").decode(errors="replace") if node is not None else ""
+    return text_of(node).strip("\"'`")

@@ -462,5 +462,5 @@ def last_name(node: Node | None) -> str:
     return match["super"] or match["name"] if match else "?" if node is not None else ""
 
 
-def text_of(node: Node) -> str:
-    return (node.text or b"").decode(errors="replace")
+def text_of(node: Node | None) -> str:
+    return (node.text or b"").decode(errors="replace") if node is not None else ""
