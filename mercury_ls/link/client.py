@@ -125,7 +125,7 @@ class EngineClient:
     async def _answers(self, path: str, request: InfillRequest | ChatRequest) -> AsyncIterator[Draft | Said]:
         last: Answer | None = None
         until = None if request.deadline_ms is None else self._now() + request.deadline_ms / 1000 + PATIENCE_SECONDS
-        async with self._exchange("POST", path, self._encoded(request), until) as (connection, response):
+        async with self._exchange(path, request, until) as (connection, response):
             frames, pieces = Frames(Answer), connection.body(response)
             while (piece := await in_time(anext(pieces, None), until)) is not None:
                 for last in frames.feed(piece):
@@ -136,7 +136,7 @@ class EngineClient:
 
     async def warm(self, request: InfillRequest) -> None:
         until = self._now() + SILENCE_SECONDS
-        async with self._exchange("POST", "/warm", self._encoded(request), until) as (connection, response):
+        async with self._exchange("/warm", request, until) as (connection, response):
             await connection.read(response)
 
     def _encoded(self, request: InfillRequest | ChatRequest) -> bytes:
@@ -149,13 +149,14 @@ class EngineClient:
 
     @asynccontextmanager
     async def _exchange(
-        self, method: str, path: str, body: bytes, until: float | None = None
+        self, path: str, request: InfillRequest | ChatRequest, until: float | None
     ) -> AsyncIterator[tuple[Connection, Response]]:
-        """A request and its response; the connection is reused if the body is read to its end."""
+        """The response; the connection is reused if the body is read to its end."""
+        body = self._encoded(request)
         if self.status.state != "ready":
             raise EngineUnavailable(self.status.reason)
         try:
-            connection, response = await in_time(self._send(method, path, body), until)
+            connection, response = await in_time(self._send(path, body), until)
             try:
                 if response.status >= 400:
                     raise EngineError(refusal(await connection.read(response)))
@@ -166,13 +167,13 @@ class EngineClient:
             self._lost(str(error))
             raise EngineUnavailable(str(error)) from error
 
-    async def _send(self, method: str, path: str, body: bytes) -> tuple[Connection, Response]:
+    async def _send(self, path: str, body: bytes) -> tuple[Connection, Response]:
         while self._idle:
             connection = self._idle.pop()
             with suppress(ConnectionError):  # the server may have closed it: try the next one
-                return connection, await self._ask(connection, method, path, body)
+                return connection, await self._ask(connection, "POST", path, body)
         connection = await connect(self._address())
-        return connection, await self._ask(connection, method, path, body)
+        return connection, await self._ask(connection, "POST", path, body)
 
     async def _ask(self, connection: Connection, method: str, path: str, body: bytes = b"") -> Response:
         try:

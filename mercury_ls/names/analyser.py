@@ -16,7 +16,6 @@ from mercury_ls.names.known import Ask, Known, Project
 __all__ = ["JEDI", "Analyser", "AnalyserProcess", "installed_packages", "jedi_is_installed"]
 
 JEDI = (sys.executable, "-P", "-m", "mercury_ls.names.jedi_process")  # -P: import nothing from the current folder
-PYTHON = frozenset({"python"})
 LONGEST_ANSWER = 4 << 20
 ENVIRONMENTS = (".venv", "venv", "env", ".env", ".conda")
 MARKS = ("pyvenv.cfg", "conda-meta")
@@ -41,12 +40,9 @@ class Analyser(Protocol):
 class AnalyserProcess:
     """Answers one question at a time; after a failure the next one starts it again."""
 
-    only_cursor = False
+    languages, only_cursor = frozenset({"python"}), False
 
-    def __init__(
-        self, project: Project, command: Sequence[str] = JEDI, *, languages: frozenset[str] | None = PYTHON
-    ) -> None:
-        self.languages = languages
+    def __init__(self, project: Project, command: Sequence[str] = JEDI) -> None:
         self._project = project
         self._command = command
         self._process: asyncio.subprocess.Process | None = None

@@ -35,15 +35,11 @@ class InProcessClient:
         if self._worker is not None:
             await self._worker.close()
 
-    async def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
-        async with aclosing(self._client().infill(request)) as drafts:
-            async for draft in drafts:
-                yield draft
+    def infill(self, request: InfillRequest) -> AsyncIterator[Draft]:
+        return self._client().infill(request)
 
-    async def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
-        async with aclosing(self._client().chat(request)) as said:
-            async for each in said:
-                yield each
+    def chat(self, request: ChatRequest) -> AsyncIterator[Said]:
+        return self._client().chat(request)
 
     async def warm(self, request: InfillRequest) -> None:
         await self._client().warm(request)
