@@ -22,7 +22,7 @@ from mercury_ls.next_edit.renamed import Renames
 from mercury_ls.next_edit.rule import Rule
 from mercury_ls.next_edit.situation import Situation, edited_lines, typed_ranges
 
-__all__ = ["Candidate", "batches", "distinct", "find", "permitted", "scored"]
+__all__ = ["Candidate", "batches", "distinct", "find", "lines_of", "permitted", "scored"]
 
 MOST_RANKED = 200
 ABOUT = 0.7

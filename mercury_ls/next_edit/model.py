@@ -13,7 +13,7 @@ from mercury_ls.code.lexemes import minimal
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.next_edit import ranking
-from mercury_ls.next_edit.candidates import Candidate, distinct, permitted
+from mercury_ls.next_edit.candidates import Candidate, distinct, lines_of, permitted
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import Renames
@@ -65,7 +65,8 @@ def regions_of(question: NextQuestion, found: Sequence[Candidate]) -> list[Regio
     asked = asked_lines(question, [each for each in ranked if each.text is None])
     leader = certain[0].rule if certain else None
     checked = [each for each in certain if each.rule == leader][:MOST_CHECKED]
-    lines = sorted(asked | {(each.uri, number) for each in checked for number in lines_of(known[each.uri], each)})
+    spans = [(each.uri, lines_of(known[each.uri], each.start, each.end)) for each in checked]
+    lines = sorted(asked | {(uri, number) for uri, numbers in spans for number in numbers})
     regions = []
     for (uri, _), stretch in groupby(enumerate(lines), key=lambda item: (item[1][0], item[1][1] - item[0])):
         numbers = [number for _, (_, number) in stretch]
@@ -88,16 +89,12 @@ def asked_lines(question: NextQuestion, ranked: Iterable[Candidate]) -> set[tupl
     known, asked, places = question.files, set(), 0
     for each in ranked:
         snapshot = known[each.uri]
-        lines = lines_of(snapshot, each)
+        lines = lines_of(snapshot, each.start, each.end)
         if places < MOST_QUESTIONS and not {(each.uri, number) for number in lines} <= asked:
             places += 1
             first, stop = max(lines.start - 1, 0), min(lines.stop + 1, snapshot.line_count)
             asked |= {(each.uri, number) for number in range(first, stop)}
     return asked
-
-
-def lines_of(snapshot: Snapshot, candidate: Candidate) -> range:
-    return range(snapshot.line_of(candidate.start), snapshot.line_of(max(candidate.end - 1, candidate.start)) + 1)
 
 
 def region(snapshot: Snapshot, first: int, last: int, ranked: Iterable[Candidate]) -> Region:

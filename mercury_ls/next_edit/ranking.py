@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_engine.api import RescoringWeights
+from mercury_ls.completion.calibration import logistic
 
 __all__ = ["Ranking", "is_open", "load", "rescored_probability"]
 
@@ -63,10 +64,6 @@ def is_open(rescoring: RescoringWeights, probability: float, is_known: bool, bar
     possible = [(p_model, agreement) for agreement in agreements for p_model in (rescoring.surest, 0.0)]
     shown = [rescored_probability(rescoring, probability, *each) >= bar for each in possible]
     return any(each != (is_known and probability >= bar) for each in shown)
-
-
-def logistic(log_odds: float) -> float:
-    return 1.0 / (1.0 + math.exp(-max(min(log_odds, 30.0), -30.0)))
 
 
 def odds(probability: float) -> float:
