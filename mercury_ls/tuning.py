@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from mercury_engine.redaction import mask_secrets
+from mercury_engine.tuning_data import File, Material, Tuning, send
 from mercury_ls import wording
 from mercury_ls.code import languages
 from mercury_ls.code.files import read_small
@@ -22,7 +23,6 @@ from mercury_ls.project.privacy import Privacy
 from mercury_ls.project.repository import top_of
 from mercury_ls.project.workspace import SKIPPED_FOLDERS
 from mercury_ls.serve import tuned
-from mercury_ls.serve.tuned import File, Material, Tuning, send
 
 __all__ = ["Order", "TuningError", "described", "material", "project_of", "run", "tune"]
 

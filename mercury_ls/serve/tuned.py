@@ -14,23 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
-from mercury_engine.tuning_data import Figure, File, Material, Tuning, send
+from mercury_engine.tuning_data import Tuning
 
-__all__ = [
-    "Figure",
-    "File",
-    "Material",
-    "TunedEngine",
-    "Tuning",
-    "fits",
-    "folder_of",
-    "home",
-    "install",
-    "installed",
-    "read",
-    "remove",
-    "send",
-]
+__all__ = ["TunedEngine", "fits", "folder_of", "home", "install", "installed", "read", "remove"]
 
 ADAPTER_FILE = "adapter.json"
 OPENING = "loading the model tuned for {}; until then the untuned one is used for its files"

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mercury_engine.tuning_data import File, Material, send
+from mercury_engine.tuning_data import Figure, File, Material, Tuning, send
 from mercury_ls.cli import main
 from mercury_ls.link.local import lock_file
 from mercury_ls.project.privacy import Privacy
@@ -19,7 +19,7 @@ from mercury_ls.serve import tuned
 from mercury_ls.settings.schema import PrivacySettings
 from mercury_ls.tuning import Order, TuningError, material, project_of, run, tune
 
-FIGURE = tuned.Figure("bits per byte, held-out files", 12, 1.5, 1.4, -0.12, -0.08)
+FIGURE = Figure("bits per byte, held-out files", 12, 1.5, 1.4, -0.12, -0.08)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def trainer(root, better, code=0):
             out.mkdir()
             fields = {"model": order.model.name, "base": "b", "made": "now", "method": "rank 4", "minutes": 1.0}
             fields |= {"files": 9, "edits": 0, "steps": 1}
-            report = tuned.Tuning(root=found.root, figures=(FIGURE,), better=better, reason="no better", **fields)
+            report = Tuning(root=found.root, figures=(FIGURE,), better=better, reason="no better", **fields)
             (out / "adapter.json").write_bytes(msgspec.json.encode(report))
         return code
 

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from mercury_engine.api import Draft, EngineError, EngineInfo, InfillRequest, Span, Window
-from mercury_ls.serve.tuned import Figure, TunedEngine, Tuning, folder_of, install, installed, remove
+from mercury_engine.tuning_data import Figure, Tuning
+from mercury_ls.serve.tuned import TunedEngine, folder_of, install, installed, remove
 
 
 class Engine:
