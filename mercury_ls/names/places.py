@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from mercury_engine.api import NameRole
 from mercury_ls.code import languages, syntax
+from mercury_ls.code.brackets import split, unquoted
 from mercury_ls.code.documents import Snapshot, cached
 from mercury_ls.code.modules import family
 from mercury_ls.names.known import Ask
@@ -43,7 +44,6 @@ IMPORTS = {
         re.MULTILINE,
     ),
 }
-KIN = {"tsx": "javascript", "typescript": "javascript"}
 SOURCE = re.compile(r"[^{}]*\}\s*from\s*[\"']([^\"'\n]+)[\"']")
 NO_CALL = re.compile(
     r"(?:\b(?:def|class|fn|func|function|fun)\s+(?:\([^)]*\)\s*)?[\w.:]+|\b(?:if|while|for|switch|catch|match|return|and|or"
@@ -89,7 +89,7 @@ def at_cursor(snapshot: Snapshot, offset: int) -> list[Place]:
 
 def import_at(snapshot: Snapshot, offset: int) -> Place | None:
     language = languages.find(snapshot.language, snapshot.path)
-    pattern = language and IMPORTS.get(KIN.get(language.id, language.id))
+    pattern = language and IMPORTS.get(language.family)
     match = pattern.search(snapshot.text, max(0, offset - LONGEST_IMPORT), offset) if pattern else None
     if match is None:
         return None
@@ -119,8 +119,10 @@ def argument_at(snapshot: Snapshot, offset: int) -> Place | None:
 def opening_before(text: str, offset: int) -> int | None:
     """The innermost bracket that is open at the offset, as far as can be told from the text alone."""
     closed: list[str] = []
-    for at in range(offset - 1, max(-1, offset - LONGEST_CALL), -1):
-        letter = text[at]
+    start = text.rfind("\n", 0, max(0, offset - LONGEST_CALL)) + 1
+    blank = unquoted(text[start:offset])
+    for at in range(offset - 1, start - 1, -1):
+        letter = blank[at - start]
         if letter in OPENED_BY:
             closed.append(OPENED_BY[letter])
         elif letter in OPENING:
@@ -143,13 +145,7 @@ def may_bind_behind(text: str, offset: int) -> bool:
 
 def given(snapshot: Snapshot, place: Place, offset: int) -> tuple[int, frozenset[str]]:
     """How many arguments of the call stand before the cursor without a name, and the names of the others."""
-    text, parts, depth = snapshot.text[place.at : offset], [""], 0
-    for letter in text:
-        depth += (letter in OPENING) - (letter in OPENED_BY)
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
+    parts = split(snapshot.text[place.at : offset])
     named = [match[1] if (match := NAMED.match(part)) else "" for part in parts[:-1]]
     return named.count(""), frozenset(filter(None, named))
 

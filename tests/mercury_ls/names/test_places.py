@@ -77,6 +77,7 @@ def test_uses_are_counted_but_for_the_one_that_is_being_written():
     [
         ("x = load(a, $0\n", ("keyword", "load", "")),
         ("x = a.load(\n    (1, 2),\n    b$0\n", ("keyword", "a.load", "")),
+        ('x = load("see (", a$0\n', ("keyword", "load", "")),
         ("import os$0\n", ("import", "", "os")),
         ("import os.pa$0\n", ("import", "os.", "pa")),
         ("from os$0\n", ("import", "", "os")),
@@ -97,6 +98,10 @@ def test_brackets_that_are_no_call(marked):
     assert at_cursor(*opened(marked)) == []
 
 
-def test_arguments_that_are_given_already():
-    snapshot, offset = opened("x = load(a, (b, c=1), d=2, e$0\n")
-    assert given(snapshot, at_cursor(snapshot, offset)[0], offset) == (2, {"d"})
+@pytest.mark.parametrize(
+    ("marked", "expected"),
+    [("x = load(a, (b, c=1), d=2, e$0\n", (2, {"d"})), ('x = load("a, b", c=", d=", e$0\n', (1, {"c"}))],
+)
+def test_arguments_that_are_given_already(marked, expected):
+    snapshot, offset = opened(marked)
+    assert given(snapshot, at_cursor(snapshot, offset)[0], offset) == expected
