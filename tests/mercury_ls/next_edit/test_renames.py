@@ -16,25 +16,17 @@ from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.model import is_welcome
 from mercury_ls.next_edit.renamed import Renames, may_use
-from mercury_ls.project.privacy import Privacy
-from mercury_ls.project.workspace import Workspace
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits as proposals
 from mercury_ls.session.next_edits import path_of
-from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
-from mercury_ls.settings.schema import Settings
 from tests.mercury_ls.next_edit.test_pipeline import question_of
+from tests.mercury_ls.session.test_session import started
 
 
 @pytest.fixture
 async def session(tmp_path, monkeypatch):
     monkeypatch.setattr(proposals, "SETTLING_SECONDS", 0.0)
-    settings = Settings()
-    privacy = Privacy(settings.privacy, [tmp_path])
-    client = InProcessClient(FakeEngine())
-    await client.start()
-    made = Session(settings, client, privacy, Workspace([tmp_path], privacy, settings.context), NoRecorder())
+    made = await started(FakeEngine(), roots=[tmp_path])
     yield made
     await made.end()
 

@@ -6,11 +6,9 @@ import pytest
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.project.privacy import Privacy
-from mercury_ls.project.workspace import Workspace
-from mercury_ls.serve.in_process import InProcessClient
-from mercury_ls.session.record import NoRecorder
-from mercury_ls.session.session import InlineRequest, Session
+from mercury_ls.session.session import InlineRequest
 from mercury_ls.settings.schema import PrivacySettings, Settings
+from tests.mercury_ls.session.test_session import started
 
 CANARY = "canary_of_the_mine"
 HIDDEN = {
@@ -62,18 +60,9 @@ def project(tmp_path):
     return root
 
 
-async def session_in(root, engine) -> Session:
-    settings = Settings(privacy=PrivacySettings(ignore=("by_setting.py",)))
-    privacy = Privacy(settings.privacy, [root])
-    client = InProcessClient(engine)
-    await client.start()
-    workspace = Workspace([root], privacy, settings.context)
-    return Session(settings, client, privacy, workspace, NoRecorder())
-
-
 async def test_hidden_files_are_told_to_nobody(project):
     engine = Witness()
-    session = await session_in(project, engine)
+    session = await started(engine, Settings(privacy=PrivacySettings(ignore=("by_setting.py",))), [project])
     for name in HIDDEN:
         path = project / name
         session.open(path.as_uri(), str(path), "python", 1, path.read_text())

@@ -15,13 +15,10 @@ from mercury_ls.lsp import next_edit as handlers
 from mercury_ls.lsp.protocol import Document as TextDocument
 from mercury_ls.lsp.protocol import InlineContext, Position, SuggestParams
 from mercury_ls.lsp.server import Server
-from mercury_ls.project.privacy import Privacy
-from mercury_ls.project.workspace import Workspace
-from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session import next_edits
-from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import Session
 from mercury_ls.settings.schema import Settings, SuggestSettings
+from tests.mercury_ls.session.test_session import started
 
 NOWHERE = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
 DEFINED = "def fetch_rows(name):\n    return name\n\n\nfirst = fetch_rows(1)\nsecond = fetch_rows(2)\n"
@@ -31,17 +28,9 @@ USED = "from here import fetch_rows\n\nresult = fetch_rows(3)\n"
 @pytest.fixture
 async def session(tmp_path, monkeypatch):
     monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
-    made = await started(tmp_path, FakeEngine())
+    made = await started(FakeEngine(), roots=[tmp_path])
     yield made
     await made.end()
-
-
-async def started(folder: Path, engine: FakeEngine) -> Session:
-    settings = Settings()
-    privacy = Privacy(settings.privacy, [folder])
-    client = InProcessClient(engine)
-    await client.start()
-    return Session(settings, client, privacy, Workspace([folder], privacy, settings.context), NoRecorder())
 
 
 REWRITES = replace(FakeEngine().info(), answers=("region",), calibrated=False)
@@ -51,7 +40,8 @@ REWRITES = replace(FakeEngine().info(), answers=("region",), calibrated=False)
 async def rewriting(tmp_path, monkeypatch):
     """With a next-edit model, which fills nothing in."""
     monkeypatch.setattr(next_edits, "SETTLING_SECONDS", 0.0)
-    made = await started(tmp_path, FakeEngine({"return width\n": "return width * height\n"}, info=REWRITES))
+    engine = FakeEngine({"return width\n": "return width * height\n"}, info=REWRITES)
+    made = await started(engine, roots=[tmp_path])
     yield made
     await made.end()
 

@@ -4,7 +4,9 @@ import asyncio
 import gc
 import threading
 import tracemalloc
+from collections.abc import Sequence
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -49,13 +51,12 @@ async def session(engine):
     await made.end()
 
 
-async def started(engine: FakeEngine, settings: Settings | None = None) -> Session:
+async def started(engine: FakeEngine, settings: Settings | None = None, roots: Sequence[Path] = ()) -> Session:
     settings = settings or Settings()
-    privacy = Privacy(settings.privacy, [])
+    privacy = Privacy(settings.privacy, roots)
     client = InProcessClient(engine)
     await client.start()
-    workspace = Workspace([], privacy, settings.context)
-    return Session(settings, client, privacy, workspace, NoRecorder(), Clock())
+    return Session(settings, client, privacy, Workspace(roots, privacy, settings.context), NoRecorder(), Clock())
 
 
 def drawn(text: str) -> tuple[str, int]:
