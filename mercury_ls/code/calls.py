@@ -5,6 +5,7 @@ import re
 from msgspec import Struct
 
 from mercury_ls.code.brackets import PAIRS, split, unclosed, unquoted
+from mercury_ls.code.differences import WORD
 from mercury_ls.code.symbols import SELVES
 
 __all__ = ["Call", "Parameter", "bracketed", "call_at", "named", "parameters", "parameters_in", "signature"]
@@ -19,7 +20,6 @@ NAMED = re.compile(r"(\w+)\s*=(?![=>])")
 RECEIVER = re.compile(r"\bfunc\s*\([^()]*\)\s*(?=\w)")
 DEFAULT = re.compile(r"=(?!>)")
 COMMENT = re.compile(r"#[^\n]*|//[^\n]*")
-WORD = re.compile(r"[^\W\d]\w*")
 MODIFIERS = "(?:async|const|export|override|private|protected|public|readonly|static)"
 CONSTRUCTOR = re.compile(r"\b(?:__init__|constructor)\s*(?=\()")
 TYPE_FIRST = frozenset({"c", "cpp", "csharp", "java", "php"})

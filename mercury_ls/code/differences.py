@@ -11,6 +11,7 @@ from msgspec import Struct
 
 __all__ = [
     "LINE",
+    "TERMINATOR",
     "TOKEN",
     "WORD",
     "Token",
@@ -36,6 +37,7 @@ WORD = re.compile(r"[^\W\d]\w*")
 OPERATORS = r"[=!]==?|[<>:+\-*/%&|^]=|->|=>|::|&&|\|\||\?\.|\?\?|\*\*|\+\+|--|//|\.\.\.?"
 TOKEN = re.compile(rf"[^\W\d]\w*|\d[\w.]*|{OPERATORS}|[^\w\s]")
 QUOTES = frozenset("'\"")
+TERMINATOR = re.compile(r"\r\n|\r|\n")
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
@@ -58,14 +60,10 @@ def tokens(text: str) -> list[Token]:
     return [Token(match.group(), match.start(), match.end()) for match in TOKEN.finditer(text)]
 
 
-def token_changes(before: str, after: str) -> list[TokenChange]:
-    """The differing pieces, by tokens; the whole texts if they have too many tokens."""
-    return [*cached_token_changes(before, after)]
-
-
 @lru_cache(maxsize=512)
-def cached_token_changes(before: str, after: str) -> tuple[TokenChange, ...]:
-    """Cached: the recent edits are compared after each keystroke."""
+def token_changes(before: str, after: str) -> tuple[TokenChange, ...]:
+    """The differing pieces, by tokens; the whole texts if they have too many tokens. Cached: the recent edits are
+    compared after each keystroke."""
     old, new = tokens(before), tokens(after)
     texts = [token.text for token in old], [token.text for token in new]
     if too_many(*texts):

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from tree_sitter import Parser, Point, Tree
 
 from mercury_ls.code import languages, positions
+from mercury_ls.code.differences import TERMINATOR
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.languages import Language
 from mercury_ls.code.positions import Encoding
@@ -36,7 +37,6 @@ CHUNK_BYTES = 1 << 16
 """The parser reads this many bytes at a time of a text that is new to it."""
 MAX_DEPTH = 256
 STRIDE = 1024
-TERMINATOR = re.compile(r"\r\n|\r|\n")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 LineRange = tuple[int, int, int, int]

@@ -1,11 +1,11 @@
 """The user's recent edits as hunks of lines, and what a suggestion must not undo."""
 
-import re
 from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
+from mercury_ls.code.differences import LINE, TERMINATOR
 from mercury_ls.code.edits import TextEdit, difference, is_word, same_result
 
 __all__ = ["MAX_HUNKS", "History"]
@@ -16,8 +16,6 @@ MAX_FILES = 256
 LARGEST_HUNK = MAX_CHARACTERS // 2
 PAUSE_SECONDS = 1.0
 MAX_LINES = 8
-TERMINATOR = re.compile(r"\r\n|\r|\n")
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 class Hunk:

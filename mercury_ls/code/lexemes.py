@@ -12,6 +12,7 @@ __all__ = [
     "FIXED",
     "IMPORT",
     "KEYWORDS",
+    "PARTS",
     "in_the_files_lines",
     "indentation",
     "is_word",

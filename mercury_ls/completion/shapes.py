@@ -13,8 +13,9 @@ from mercury_engine.api import Proposed
 from mercury_ls.code import languages, syntax
 from mercury_ls.code.brackets import QUOTED, split
 from mercury_ls.code.calls import Parameter, bracketed, call_at, named, parameters, signature
+from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
-from mercury_ls.code.lexemes import KEYWORDS, indentation
+from mercury_ls.code.lexemes import KEYWORDS, PARTS, indentation
 
 __all__ = ["SHAPES", "Elsewhere", "Scene", "Shape", "proposed", "proposed_lines", "scene"]
 
@@ -26,9 +27,7 @@ LONGEST_FUNCTION = 12_000
 LARGEST_TEXT, LARGEST_IMPORTING = 1 << 18, 1 << 16
 
 CLASS = re.compile(r"\s*(?:\w+ )*class\b")
-WORD = re.compile(r"[^\W\d]\w*")
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
-PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|_+")
 PREFIX = r"(?:\b[bfrtuBFRTU]{1,2})?"
 STRING = re.compile(rf"{PREFIX}(?:{QUOTED.pattern})")
 BOUND = re.compile(

@@ -150,7 +150,7 @@ def hunk(before: str, after: str, line: int, *, goes_on: bool = False, is_block:
     touches = token_changes(before, after)
     differing = sum(len(tokens(text)) for touch in touches for text in texts_of(before, after, touch))
     share = differing / max(len(tokens(before)) + len(tokens(after)), 1)
-    found = Hunk(before, after, line, tuple(touches), (), share, False, goes_on)
+    found = Hunk(before, after, line, touches, (), share, False, goes_on)
     return found if is_block else replace(found, pieces=tuple(pieces_of(found)))
 
 

@@ -49,7 +49,7 @@ def typed_ranges(snapshot: Snapshot, edits: Sequence[Edit]) -> list[tuple[int, t
         edit = edits[-1 - age]
         if edit.before.strip():
             made = token_changes(edit.before, edit.after)
-            made = [*made, *balanced(edit.before, edit.after, made)]
+            made = (*made, *balanced(edit.before, edit.after, made))
             found += [(age, (start + each.new_start, start + each.new_end)) for each in made]
         else:
             found.append((age, (start, end)))

@@ -3,13 +3,14 @@
 import re
 
 from mercury_ls.code import scopes
+from mercury_ls.code.differences import WORD
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.symbols import text_of
 from mercury_ls.code.syntax import outward
 from mercury_ls.next_edit.places import Place
 from mercury_ls.next_edit.rule import Rule
 
-__all__ = ["is_no_habit", "never"]
+__all__ = ["STRING", "is_no_habit", "never"]
 
 MODIFIERS = frozenset(
     re.findall(
@@ -21,7 +22,6 @@ MODIFIERS = frozenset(
     )
 )
 NEGATIONS = frozenset({"!", "not"})
-WORD = re.compile(r"[^\W\d]\w*")
 STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 COMMENT_MARK = re.compile(r"\s*(?://|#|--|/\*|\*/)\s*")
 CONTEXTUAL = re.compile(r"(?<![\w$])(?:await|self(?!::)|this|yield)(?!\w)|\?")

@@ -22,7 +22,6 @@ BLANKS = 0.2
 """The resemblance of two blank neighbours."""
 IMPORTED = re.compile(r"\s*(?:import|from|use|using|#include|export\b.*\bfrom)\b")
 """What a file needs once."""
-STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 LINES = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -75,7 +74,7 @@ def label(rule: Insert) -> str:
 
 def says_the_same(rule: Insert, place: Place) -> bool:
     """Whether a message would be repeated word for word: it is about one place."""
-    return any(WORD.search(each) and each in (place.text or "") for each in STRING.findall(rule.lines_after))
+    return any(WORD.search(each) and each in (place.text or "") for each in habits.STRING.findall(rule.lines_after))
 
 
 def worth_comparing(above: str | None, below: str | None, snapshot: Snapshot, near: int) -> list[int]:

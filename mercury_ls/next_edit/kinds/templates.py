@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from mercury_ls.code.differences import Token, token_changes, tokens
+from mercury_ls.code.differences import WORD, Token, token_changes, tokens
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.lexemes import FIXED, KEYWORDS, indentation, shape, tokens_of
 from mercury_ls.next_edit.rule import Rule
@@ -14,7 +14,6 @@ from mercury_ls.next_edit.rule import Rule
 __all__ = ["Template", "WholeLines", "found", "learned_template", "matches"]
 
 LONGEST_TEMPLATE = 120
-WORDS = re.compile(r"[^\W\d]\w*")
 NAME = r"[^\W\d]\w*+"
 JOINT = r"(?:\.|::|->|\?\.)"
 STRING = r"(?:\b[bfruBFRU]{1,2})?(?:\"(?:\\.|[^\"\\\n])*+\"|(?<![\w&<])'(?:\\.|[^'\\\n])*+')"
@@ -52,7 +51,7 @@ def matches(before: str, after: str, snapshot: Snapshot, rare: bool = False) -> 
     for match in found(template, snapshot.text):
         values = match.groups()[1:]
         same = sum(a == b for a, b in zip(values, template.values, strict=True))
-        words = [b for a, b in zip(values, template.values, strict=True) if a == b and len(b) > 2 and WORDS.search(b)]
+        words = [b for a, b in zip(values, template.values, strict=True) if a == b and len(b) > 2 and WORD.search(b)]
         if values and not words and not template.anchored and not rare:
             continue
         yield match.end(1), match.end(), template.build(match), same / max(len(values), 1)
@@ -128,7 +127,7 @@ def learned_template(before: str, after: str) -> Template | None:
 def gone(before: str, after: str) -> set[int]:
     """The offsets of the removed tokens, without names that only moved, unless nothing but the order changed."""
     found, reordered = token_changes(before, after), sorted(tokens_of(before)) == sorted(tokens_of(after))
-    stay = set() if reordered else set(WORDS.findall(after)) - KEYWORDS
+    stay = set() if reordered else set(WORD.findall(after)) - KEYWORDS
     went = (token for token in tokens(before) if any(t.start <= token.start < t.end for t in found))
     return {token.start for token in went if token.text not in stay}
 
@@ -138,9 +137,9 @@ def unchanged(before: str, after: str) -> set[str]:
     operands = [match for text in (before, after) for match in OPERAND.finditer(text)]
     both = {each.group() for each in OPERAND.finditer(before)} & {each.group() for each in OPERAND.finditer(after)}
     paths = {match["path"] for match in operands if match["path"]}
-    bare = {word for text in (before, after) for word in WORDS.findall(OPERAND.sub("", text))}
-    others = {path: bare.union(*(WORDS.findall(other) for other in paths if other != path)) for path in paths}
-    return {each for each in both if not (set(WORDS.findall(each)) - FIXED) & others.get(each, set())}
+    bare = {word for text in (before, after) for word in WORD.findall(OPERAND.sub("", text))}
+    others = {path: bare.union(*(WORD.findall(other) for other in paths if other != path)) for path in paths}
+    return {each for each in both if not (set(WORD.findall(each)) - FIXED) & others.get(each, set())}
 
 
 def units(text: str, is_whole: Callable[[str], bool]) -> list[Token]:

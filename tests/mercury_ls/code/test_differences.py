@@ -7,11 +7,11 @@ OTHERS = "(2, 1), " * 80
 
 
 def test_what_stays_is_not_touched():
-    assert token_changes("f(a, b)\n", "f(a, c)\n") == [TokenChange(5, 6, 5, 6)]
+    assert token_changes("f(a, b)\n", "f(a, c)\n") == (TokenChange(5, 6, 5, 6),)
 
 
 def test_what_repeats_itself_too_often_to_be_compared_is_touched_as_a_whole():
-    assert token_changes(POINTS, OTHERS) == [TokenChange(0, len(POINTS), 0, len(OTHERS))]
+    assert token_changes(POINTS, OTHERS) == (TokenChange(0, len(POINTS), 0, len(OTHERS)),)
     assert not similar(POINTS, OTHERS)
     assert pair_lines([POINTS, "end\n"], [OTHERS, "end\n"]) == []
 
