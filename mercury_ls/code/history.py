@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit
@@ -18,20 +19,17 @@ PAUSE_SECONDS = 1.0
 MAX_LINES = 8
 
 
-class Hunk:
+class Hunk(Struct, eq=False):
     """Whole lines: `before` became `after`, which begins at `start` in the text before the later hunks in the list."""
 
-    __slots__ = ("after", "before", "is_own", "line", "mark", "path", "start", "time")
-
-    def __init__(self, path: str, start: int, line: int, before: str, after: str, time: float, is_own: bool = True):
-        self.path = path
-        self.start = start
-        self.line = line
-        self.before = before
-        self.after = after
-        self.time = time
-        self.mark = 0
-        self.is_own = is_own
+    path: str
+    start: int
+    line: int
+    before: str
+    after: str
+    time: float
+    is_own: bool = True
+    mark: int = 0
 
     @property
     def end(self) -> int:
@@ -46,16 +44,13 @@ class Hunk:
         return terminators(self.after) - terminators(self.before)
 
 
-class Trace:
+class Trace(Struct, eq=False):
     """`removed` was replaced by what the user typed, which is `start:end` in the current text."""
 
-    __slots__ = ("end", "path", "removed", "start")
-
-    def __init__(self, path: str, start: int, end: int, removed: str):
-        self.path = path
-        self.start = start
-        self.end = end
-        self.removed = removed
+    path: str
+    start: int
+    end: int
+    removed: str
 
 
 class History:

@@ -88,8 +88,8 @@ def in_the_files_style(text: str, snapshot: Snapshot) -> str:
 
 
 def reindented(line: str, unit: str) -> str:
-    body = line.lstrip(" \t")
-    head = line[: len(line) - len(body)]
+    head = indentation(line)
+    body = line[len(head) :]
     if unit == "\t" and " " in head:
         return "\t" * (columns(head) // 4) + body
     if unit != "\t" and "\t" in head:
@@ -114,8 +114,7 @@ def indentation_unit(text: str) -> str:
 def within_target(text: str, snapshot: Snapshot, target: Target) -> str:
     if target.mode == "line":
         return re.split(r"\r?\n", text, maxsplit=1)[0]
-    line = snapshot.line(snapshot.line_of(target.start))
-    base = columns(line[: len(line) - len(line.lstrip(" \t"))])
+    base = columns(indentation(snapshot.line(snapshot.line_of(target.start))))
     kept: list[str] = []
     for piece in text.splitlines(keepends=True):
         if kept and piece.strip() and columns(indentation(piece)) < base:

@@ -6,7 +6,7 @@ from typing import Any
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 
-from mercury_ls.code.edits import TextEdit
+from mercury_ls.code.edits import TextEdit, is_word
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.lsp.protocol import AcceptParams, PartialAcceptParams, PlaceParams, ShownParams, SuggestParams
 from mercury_ls.lsp.server import Server
@@ -78,7 +78,7 @@ def menu_item(ls: Server, offer: Offer) -> lsp.CompletionItem:
     """One entry that replaces the word being typed, so that the menu's own filter keeps it."""
     edit = offer.edit
     snapshot, start = offer.base[edit.uri], edit.start
-    while start and (snapshot.text[start - 1].isalnum() or snapshot.text[start - 1] == "_"):
+    while start and is_word(snapshot.text[start - 1]):
         start -= 1
     text = snapshot.text[start : edit.start] + edit.text
     first = text.strip().splitlines()[0]

@@ -287,12 +287,8 @@ class NextEdits:
         offer = next((each for each in (self._offer, self._made) if each is not None and each.id == id), None)
         if offer is None:
             return False
-        if offer is self._made:
-            self._made = None
-            self._tally.accepted(id, offer.characters)
-        else:
-            self._tally.accepted(id, self._saved(offer, edits))
-            self._made = None
+        self._tally.accepted(id, offer.characters if offer is self._made else self._saved(offer, edits))
+        self._made = None
         self._is_passed_over = False
         now = self._clock()
         self._gate.accepted(now)

@@ -11,6 +11,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from mercury_engine.redaction import mask_secrets
 from mercury_ls.code.documents import Document
 
@@ -239,18 +241,17 @@ class TypedText:
         return hashlib.sha256(self.masked().encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class TypedChange:
+class TypedChange(Struct, frozen=True):
     """One content change, written once it is known whether what was typed is secret."""
 
-    def __init__(self, text: TypedText, where: tuple[int, int, int, int] | None, typed: str, first: int):
-        self._text = text
-        self._where = where
-        self._typed = typed
-        self._first = first
+    text: TypedText
+    where: tuple[int, int, int, int] | None
+    typed: str
+    first: int
 
     def masked(self) -> list[Any]:
-        numbers = range(self._first, self._first + len(self._typed))
-        return [*(self._where or ()), stars(self._typed, numbers, self._text.secret)]
+        numbers = range(self.first, self.first + len(self.typed))
+        return [*(self.where or ()), stars(self.typed, numbers, self.text.secret)]
 
 
 def stars(text: str, numbers: Sequence[int], secret: set[int]) -> str:

@@ -156,14 +156,15 @@ class Stats:
         self._problem = error.strerror or str(error)
 
 
-class Offer:
+class Offer(Struct, eq=False):
     """One suggestion or next edit that the client may still report on."""
 
-    def __init__(self, language: str, kind: Kind, learn: Callable[[bool], None] | None):
-        self.language = language
-        self.kind: Kind = kind
-        self.learn = learn
-        self.is_shown = self.is_settled = self.is_typed = False
+    language: str
+    kind: Kind
+    learn: Callable[[bool], None] | None
+    is_shown: bool = False
+    is_settled: bool = False
+    is_typed: bool = False
 
 
 class Tally:
