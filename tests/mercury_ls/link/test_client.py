@@ -112,6 +112,16 @@ async def connected(directory, settings=None, **options):
         await client.close()
 
 
+async def why_unavailable(settings=EngineSettings(), **options):  # noqa: B008  frozen
+    """What a new client says once it has no engine."""
+    statuses = Statuses()
+    client = EngineClient(settings, on_status=statuses, **options)
+    await client.start()
+    await statuses.until("unavailable")
+    await client.close()
+    return client.status.detail
+
+
 @asynccontextmanager
 async def listening(directory, answer):
     """A server that does not know HTTP; the clients have to be closed before it."""
@@ -503,39 +513,20 @@ async def test_a_remote_server_that_says_nothing_is_only_unavailable(directory, 
     async def answer(reader, writer):
         await reader.read()
 
-    statuses = Statuses()
     async with listening(directory, answer):
-        client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
-        await client.start()
-        await statuses.until("unavailable")
-        await client.close()
-    assert "does not answer" in client.status.detail
+        assert "does not answer" in await why_unavailable(directory=directory)
 
 
 async def test_a_lock_that_is_no_file_is_the_reason_given(directory):
     Path(directory, LOCK).mkdir()
-    statuses = Statuses()
-    client = EngineClient(EngineSettings(), on_status=statuses, directory=directory, spawn=lambda: Ended(1))
-    await client.start()
-    await statuses.until("unavailable")
-    await client.close()
-    assert f"cannot use {directory}/{LOCK} as the lock" in client.status.detail
+    said = await why_unavailable(directory=directory, spawn=lambda: Ended(1))
+    assert f"cannot use {directory}/{LOCK} as the lock" in said
 
 
 async def test_a_server_that_never_opens_its_socket_is_given_up_after_half_a_minute(directory):
-    time, statuses = Time(), Statuses()
-    client = EngineClient(
-        EngineSettings(),
-        on_status=statuses,
-        directory=directory,
-        spawn=lambda: Ended(None),
-        clock=time,
-        sleep=time.sleep,
-    )
-    await client.start()
-    await statuses.until("unavailable")
-    await client.close()
-    assert "did not open a socket within 30 s" in statuses[-1].detail
+    time = Time()
+    said = await why_unavailable(directory=directory, spawn=lambda: Ended(None), clock=time, sleep=time.sleep)
+    assert "did not open a socket within 30 s" in said
 
 
 async def test_without_a_way_to_start_a_server_it_waits_for_one(directory):
@@ -550,29 +541,20 @@ async def test_without_a_way_to_start_a_server_it_waits_for_one(directory):
 
 async def test_an_untrusted_directory_is_the_reason_given(directory):
     os.chmod(directory, 0o755)
-    statuses = Statuses()
-    client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
-    await client.start()
-    await statuses.until("unavailable")
-    await client.close()
-    assert "chmod 700" in client.status.detail
+    assert "chmod 700" in await why_unavailable(directory=directory)
 
 
 async def test_another_protocol_version_on_the_other_side_is_named(directory):
-    said = b'{"error": "this server speaks engine protocol 2", "remedy": "install the same version"}'
-    reply = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)
+    body = b'{"error": "this server speaks engine protocol 2", "remedy": "install the same version"}'
+    reply = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
     async def answer(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(reply)
 
-    statuses = Statuses()
     async with listening(directory, answer):
-        client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
-        await client.start()
-        await statuses.until("unavailable")
-        await client.close()
-    assert client.status.detail == "this server speaks engine protocol 2: install the same version"
+        said = await why_unavailable(directory=directory)
+    assert said == "this server speaks engine protocol 2: install the same version"
 
 
 def remote_settings(directory, options, scheme, token):
@@ -599,13 +581,8 @@ async def test_a_remote_engine_is_asked_with_a_token(directory, scheme, monkeypa
         async with connected(directory, settings) as (client, _):
             (draft,) = await everything(client.infill(request()))
             assert draft.spans[0].text == "answer"
-        statuses = Statuses()
         settings = remote_settings(directory, options, scheme, "wrong")
-        client = EngineClient(settings, on_status=statuses)
-        await client.start()
-        await statuses.until("unavailable")
-        await client.close()
-    assert "the bearer token is missing or wrong" in client.status.detail
+        assert "the bearer token is missing or wrong" in await why_unavailable(settings)
 
 
 @pytest.mark.parametrize(
@@ -618,22 +595,12 @@ async def test_a_remote_engine_is_asked_with_a_token(directory, scheme, monkeypa
     ],
 )
 async def test_an_address_that_cannot_be_used_is_named_and_nothing_is_sent(address, reason):
-    statuses = Statuses()
-    client = EngineClient(EngineSettings(address=address), on_status=statuses)
-    await client.start()
-    await statuses.until("unavailable")
-    await client.close()
-    assert reason in client.status.detail
+    assert reason in await why_unavailable(EngineSettings(address=address))
 
 
 async def test_a_token_file_that_cannot_be_read_is_named(directory):
-    statuses = Statuses()
     settings = EngineSettings(address="http://127.0.0.1:1", token_file=f"{directory}/missing")
-    client = EngineClient(settings, on_status=statuses)
-    await client.start()
-    await statuses.until("unavailable")
-    await client.close()
-    assert "cannot read engine.token_file" in client.status.detail
+    assert "cannot read engine.token_file" in await why_unavailable(settings)
 
 
 def test_a_server_that_was_of_use_for_a_while_is_started_again_at_once():
