@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -26,13 +25,6 @@ try:
 except local.AlreadyRunningError as error:
     print(error, flush=True)
 """
-
-
-@pytest.fixture
-def directory():
-    """Short enough for a socket's path, which pytest's own directories need not be."""
-    with tempfile.TemporaryDirectory(prefix="m") as path:
-        yield Path(path)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 import asyncio
 import os
-import tempfile
 from contextlib import ExitStack, asynccontextmanager, closing, nullcontext, suppress
 from pathlib import Path
 from threading import Semaphore
@@ -37,13 +36,6 @@ READY = Status("ready", info=FakeEngine().info())
 def request(text="x", **fields):
     window = Window("a.py", "python", text)
     return InfillRequest(session="s", windows=(window,), spans=(Span(0, len(text), len(text), "line"),), **fields)
-
-
-@pytest.fixture
-def directory():
-    """Short enough for a socket's path, which pytest's own directories need not be."""
-    with tempfile.TemporaryDirectory(prefix="m") as path:
-        yield path
 
 
 class Statuses(list):
@@ -91,7 +83,7 @@ class Time:
 async def serving(engine, directory, options=None, door=None):
     """The real application on a real web server, in this process."""
     options = options or daemon.Options(directory=directory)
-    with daemon.endpoints(options, Path(directory)) as endpoints:
+    with daemon.endpoints(options, directory) as endpoints:
         task = asyncio.create_task(daemon.serve(options, endpoints, lambda report: engine))
         try:
             yield task
@@ -135,7 +127,7 @@ async def listening(directory, answer):
         with suppress(OSError):
             await writer.wait_closed()
 
-    server = await asyncio.start_unix_server(tracked, local.address(Path(directory)).path)
+    server = await asyncio.start_unix_server(tracked, local.address(directory).path)
     try:
         yield
     finally:
@@ -225,7 +217,7 @@ async def test_without_unix_sockets_a_loopback_port_and_its_token_are_found(dire
     engine = FakeEngine({"x": "answer"}, passes=1)
     async with serving(engine, directory), connected(directory) as (client, _):
         (draft,) = await everything(client.infill(request()))
-        stranger = await connect(replace(local.address(Path(directory)), token="guessed"))
+        stranger = await connect(replace(local.address(directory), token="guessed"))
         refused = await stranger.send("GET", "/engine/v1/info", {})
         stranger.close()
     assert draft.spans[0].text == "answer"
@@ -370,7 +362,7 @@ async def test_loading_shows_its_progress_and_a_failed_load_its_reason(directory
 
     reason, statuses = "model.safetensors is missing: run mercury-ls doctor", Statuses()
     options = daemon.Options(directory=directory)
-    with daemon.endpoints(options, Path(directory)) as endpoints:
+    with daemon.endpoints(options, directory) as endpoints:
         server = asyncio.create_task(daemon.serve(options, endpoints, load))
         client = EngineClient(EngineSettings(), on_status=statuses, directory=directory)
         await client.start()
@@ -449,7 +441,7 @@ async def starting(directory, spawn, **options):
 async def test_who_holds_the_lock_and_opens_no_socket_is_ended_and_another_is_started(directory):
     time, started = Time(), asyncio.Event()
     with ExitStack() as held:
-        held.enter_context(lock(Path(directory)))
+        held.enter_context(lock(directory))
 
         def spawn():
             started.set()
@@ -470,7 +462,7 @@ async def test_who_holds_the_lock_and_opens_no_socket_is_ended_and_another_is_st
 
 async def test_who_holds_the_lock_and_opens_its_socket_late_is_waited_for(directory):
     time, spawned = Time(), []
-    with lock(Path(directory)):
+    with lock(directory):
         start = starting(directory, lambda: spawned.append(1), clock=time, sleep=time.sleep)
         async with start as (client, statuses, ended), scripted(directory):
             await statuses.until("ready")
@@ -494,7 +486,7 @@ async def test_a_server_that_says_nothing_of_itself_gives_way_to_another(directo
         given_way.set()
         return Ended(None)
 
-    with lock(Path(directory)) if locked else nullcontext():
+    with lock(directory) if locked else nullcontext():
         async with (
             listening(directory, answer),
             starting(directory, spawn, clock=time, sleep=time.sleep) as (_, statuses, ended),
@@ -558,7 +550,7 @@ async def test_another_protocol_version_on_the_other_side_is_named(directory):
 
 
 def remote_settings(directory, options, scheme, token):
-    file = Path(directory) / "token"
+    file = directory / "token"
     file.write_text(token + "\n")
     return EngineSettings(address=f"{scheme}://{options.http}", token_file=str(file))
 

@@ -1,19 +1,11 @@
 import os
 import socket
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from mercury_engine.api import PROTOCOL_VERSION
 from mercury_ls.link import claim, local
-
-
-@pytest.fixture
-def directory():
-    """Short enough for a socket's path, which pytest's own directories need not be."""
-    with tempfile.TemporaryDirectory(prefix="m") as path:
-        yield Path(path)
 
 
 def mode(path):

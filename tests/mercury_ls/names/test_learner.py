@@ -8,16 +8,9 @@ from mercury_ls.code.documents import Document
 from mercury_ls.names.known import Known, Name
 from mercury_ls.names.learner import Learner, Wanted
 from mercury_ls.names.places import at_cursor
+from tests.mercury_ls.clock import Clock
 
 REAL = Known((Name("real"),))
-
-
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 class Failing:

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -54,13 +53,6 @@ with claimed(Path(sys.argv[1])) as claim:
     print("ready", flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture
-def directory():
-    """Short enough for a socket's path, which pytest's own directories need not be."""
-    with tempfile.TemporaryDirectory(prefix="m") as path:
-        yield path
 
 
 def start(directory):
@@ -185,7 +177,7 @@ async def health(connection):
 @asynccontextmanager
 async def watched(directory, rounds):
     """A server in this process, which looks at its files once a round."""
-    with daemon.endpoints(daemon.Options(directory=directory), Path(directory)) as (endpoint,):
+    with daemon.endpoints(daemon.Options(directory=directory), directory) as (endpoint,):
         stopped = asyncio.Event()
         worker = Worker(lambda report: FakeEngine())
         server = daemon.web_server(endpoint, App(worker, Activity(), stopped.set))
@@ -201,13 +193,13 @@ async def watched(directory, rounds):
 
 
 async def test_a_socket_that_was_deleted_is_opened_again_and_who_is_connected_stays_so(directory):
-    socket_path, rounds = Path(local.address(Path(directory)).path), Rounds()
+    socket_path, rounds = Path(local.address(directory).path), Rounds()
     async with watched(directory, rounds):
-        before = await connect(local.address(Path(directory)))
+        before = await connect(local.address(directory))
         assert await health(before) == 200
         socket_path.unlink()
         await rounds.next()
-        after = await connect(local.address(Path(directory)))
+        after = await connect(local.address(directory))
         assert [await health(before), await health(after)] == [200, 200]
         before.close()
         after.close()
@@ -219,7 +211,7 @@ async def test_a_server_whose_lock_is_another_s_leaves(directory):
         await rounds.next()
         assert not stopped.is_set()
         Path(directory, claim.LOCK).unlink()
-        with claim.lock(Path(directory)):
+        with claim.lock(directory):
             rounds.due.release()
             await stopped.wait()
 
@@ -344,7 +336,7 @@ def test_a_server_tells_its_status_and_stops_when_asked(directory):
         assert (status.state, status.info.engine) == ("ready", "fake")
         assert daemon.stop(directory) is True
         assert process.wait() == 0
-    assert [path.name for path in Path(directory).iterdir()] == [claim.LOCK]
+    assert [path.name for path in directory.iterdir()] == [claim.LOCK]
 
 
 @pytest.mark.slow
@@ -354,7 +346,7 @@ def test_sigterm_is_a_clean_end(directory):
         process.send_signal(signal.SIGTERM)
         assert process.wait() == 0
         assert process.stderr.read() == ""
-    assert [path.name for path in Path(directory).iterdir()] == [claim.LOCK]
+    assert [path.name for path in directory.iterdir()] == [claim.LOCK]
 
 
 @pytest.mark.slow

@@ -1,11 +1,7 @@
 """Who says nothing is sent away, and nobody who has something to say is kept out for it."""
 
 import asyncio
-import tempfile
 from contextlib import suppress
-from pathlib import Path
-
-import pytest
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link import local
@@ -14,15 +10,8 @@ from mercury_ls.serve import daemon, limits
 from tests.mercury_ls.link.test_client import connected, everything, free_address, request, serving
 
 
-@pytest.fixture
-def directory():
-    """Short enough for a socket's path."""
-    with tempfile.TemporaryDirectory(prefix="m") as path:
-        yield path
-
-
 async def silent(directory):
-    return await asyncio.open_unix_connection(local.address(Path(directory)).path)
+    return await asyncio.open_unix_connection(local.address(directory).path)
 
 
 async def ended(reader):
@@ -50,7 +39,7 @@ async def test_too_many_connections_keep_nobody_out(directory, monkeypatch):
         await asyncio.gather(*(ended(reader) for reader, _ in opened[:3]))
         assert client.status.state == "ready", "the lease is at work"
         assert (await everything(client.infill(request())))[-1].spans[0].text == "answer"
-        newcomer = await connect(local.address(Path(directory)))
+        newcomer = await connect(local.address(directory))
         assert (await newcomer.send("GET", "/engine/v1/info", {})).status == 200
         newcomer.close()
         for _, writer in opened:

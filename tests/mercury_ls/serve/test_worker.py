@@ -24,6 +24,7 @@ from mercury_ls.link.wire import Failure
 from mercury_ls.serve import worker as module
 from mercury_ls.serve.worker import Worker
 from tests.engine.chat.models import opened_left_to_right
+from tests.mercury_ls.clock import Clock
 
 
 class Gate:
@@ -42,14 +43,6 @@ class Gate:
 
     def let(self, forwards=1):
         self.passing.release(forwards)
-
-
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 def request(text="x", session="s", **fields):
@@ -156,7 +149,7 @@ class Busy(FakeEngine):
 
     def __init__(self, *, batch=1, **options):
         super().__init__(pause=self._pass, **options)
-        self.clock, self.gate, self.seen, self.batch = Clock(), Gate(), [], batch
+        self.clock, self.gate, self.seen, self.batch = Clock(100.0), Gate(), [], batch
 
     def infill(self, request):
         for draft in super().infill(request):
@@ -294,7 +287,7 @@ async def test_a_full_queue_refuses_the_newcomer():
 
 
 async def test_the_deadline_makes_the_best_draft_so_far_the_final_one():
-    clock = Clock()
+    clock = Clock(100.0)
 
     def forward(step):
         clock.now += 0.1
@@ -308,7 +301,7 @@ async def test_the_deadline_makes_the_best_draft_so_far_the_final_one():
 
 
 async def test_waiting_counts_towards_the_deadline_and_leaves_the_text_as_it_stands():
-    clock, gate = Clock(), Gate()
+    clock, gate = Clock(100.0), Gate()
     engine = FakeEngine({"x": "answer"}, passes=3, pause=gate)
     async with running(engine, clock=clock) as worker:
         first = worker.infill("a", request())
@@ -330,7 +323,7 @@ async def test_waiting_counts_towards_the_deadline_and_leaves_the_text_as_it_sta
 
 
 async def test_the_engine_is_told_the_time_that_is_left():
-    clock, gate = Clock(), Gate()
+    clock, gate = Clock(100.0), Gate()
     told = []
 
     class Telling(FakeEngine):
@@ -442,7 +435,7 @@ async def test_closing_a_conversation_stops_the_engine_within_one_forward():
 
 
 async def test_a_conversation_whose_time_is_over_is_ended_by_the_engine():
-    clock = Clock()
+    clock = Clock(100.0)
 
     class Ending(FakeEngine):
         def chat(self, asked):
@@ -459,7 +452,7 @@ async def test_a_conversation_whose_time_is_over_is_ended_by_the_engine():
 
 
 async def test_a_conversation_without_time_says_nothing():
-    clock, gate = Clock(), Gate()
+    clock, gate = Clock(100.0), Gate()
     async with running(FakeEngine(passes=1, pause=gate), clock=clock) as worker:
         first = worker.infill("a", request())
         await gate.hold()

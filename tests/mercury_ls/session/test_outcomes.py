@@ -11,22 +11,16 @@ from mercury_ls.completion.calibration import AS_GIVEN, MOST_OUTCOMES
 from mercury_ls.session import outcomes as module
 from mercury_ls.session.outcomes import Outcomes
 from mercury_ls.settings.schema import RecordSettings, Settings, SuggestSettings
+from tests.mercury_ls.clock import Clock
 from tests.mercury_ls.session.test_session import ANSWER, ask, started
 
 DAY = 86400.0
 NOON = 1_800_000_000.0
 
 
-class Clock:
-    now = NOON
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(NOON)
 
 
 def refused(kept: Outcomes, count: int = 6, model: str = "some", p: float = 0.4) -> None:

@@ -26,17 +26,10 @@ from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.session import InlineRequest, Session
 from mercury_ls.session.stats import REMEMBERED_OFFERS
 from mercury_ls.settings.schema import Settings, SuggestSettings
+from tests.mercury_ls.clock import Clock
 
 URI = "file:///project/file.py"
 ANSWER = {"x = ": "compute(y)", "z = ": "other(y)"}
-
-
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
