@@ -17,16 +17,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    """Where nothing of the user's is read and nothing is left behind."""
-    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA"):
-        monkeypatch.setenv(name, str(tmp_path))
-    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
-    monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(tmp_path / "run"))
+def home(home, monkeypatch):
     monkeypatch.setenv("MERCURY_ENGINE_MODEL", "fake")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return home
 
 
 def check(capsys, command, code, *said):

@@ -19,11 +19,7 @@ class NotWanted(InProcessClient):
         raise AssertionError("there is nothing to ask an engine")
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    """Where nothing of the user's is read and nothing is left behind."""
-    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def ask(path, line, column, client=InProcessClient, **wiring):

@@ -1,7 +1,6 @@
 import asyncio
 import os
 import socket
-import tempfile
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,11 +18,9 @@ from mercury_ls.settings.schema import EngineSettings, Settings
 
 
 @pytest.fixture
-def directory(monkeypatch):
-    """Short enough for a socket's path, which pytest's own directories need not be."""
-    with tempfile.TemporaryDirectory(prefix="m") as path:
-        monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", path)
-        yield path
+def directory(directory, monkeypatch):
+    monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(directory))
+    return directory
 
 
 @pytest.fixture
@@ -113,7 +110,7 @@ def test_auto_says_what_it_chose_and_why(nvidia, monkeypatch):
 async def serving(directory):
     """A real engine server with a TCP door, in this process; gives its address."""
     options = daemon.Options(directory=directory, http="127.0.0.1:0", token="secret")
-    with daemon.endpoints(options, Path(directory)) as endpoints:
+    with daemon.endpoints(options, directory) as endpoints:
         task = asyncio.create_task(daemon.serve(options, endpoints, lambda report: FakeEngine()))
         try:
             yield "http://{}:{}".format(*endpoints[1].socket.getsockname())
@@ -150,7 +147,7 @@ def test_without_a_server_the_next_editor_starts_it(directory):
 
 def test_a_server_of_ones_own_that_hangs_is_named(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
-    with claimed(Path(directory)) as claim:
+    with claimed(directory) as claim:
         claim.listener.socket.listen()
         said = f"the engine server is running (process {os.getpid()}), but does not answer"
         check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")
@@ -158,7 +155,7 @@ def test_a_server_of_ones_own_that_hangs_is_named(directory, monkeypatch):
 
 def test_a_server_of_ones_own_that_lost_its_socket_is_named(directory, monkeypatch):
     monkeypatch.setattr(daemon, "ANSWER_SECONDS", 0.01)
-    with lock(Path(directory)):
+    with lock(directory):
         said = f"the engine server is running (process {os.getpid()}), but has lost its socket"
         check([doctor.engine_server(EngineSettings())], "engine server", said, "serve --stop")
 

@@ -20,21 +20,14 @@ from tests.mercury_ls.models.tiny import checkpoint
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    """Where nothing of the user's is read and nothing is left behind, and where no server runs."""
-    for name in ("HOME", "USERPROFILE", "LOCALAPPDATA"):
-        monkeypatch.setenv(name, str(tmp_path))
-    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / kind.lower()))
-    monkeypatch.setenv("MERCURY_LS_RUNTIME_DIR", str(tmp_path / "run"))
-    monkeypatch.delenv("MERCURY_ENGINE_MODEL", raising=False)
-    monkeypatch.setattr(models, "added_home", lambda: tmp_path / "data/models")
-    monkeypatch.setattr(library, "state_file", lambda: tmp_path / "state/models.json")
+def home(home, monkeypatch):
+    """Where no server runs."""
+    monkeypatch.setattr(models, "added_home", lambda: home / "data/models")
+    monkeypatch.setattr(library, "state_file", lambda: home / "state/models.json")
     monkeypatch.setattr(added, "running", list)
     monkeypatch.setattr(daemon, "stop", lambda: False)
     monkeypatch.setattr("mercury_ls.models.choose.switch", lambda name: "")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return home
 
 
 def check(capsys, command, code, *said):
