@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -42,7 +43,8 @@ class LimitedConnection(H11Protocol):
         status = getattr(sys.exc_info()[1], "error_status_hint", 400)
         headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
         body = TOO_LARGE if status == 431 else msg
-        events = h11.Response(status_code=status, headers=headers), h11.Data(data=body.encode()), h11.EndOfMessage()
+        head = h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase.encode())
+        events = head, h11.Data(data=body.encode()), h11.EndOfMessage()
         self.transport.writelines([self.conn.send(event) or b"" for event in events])
         self.transport.close()
 
