@@ -33,8 +33,8 @@ MAX_PENDING = 64
 QUICK_BYTES = 1 << 15
 """Texts of fewer bytes are parsed without a time limit."""
 SLICE_SECONDS = 0.01
-CHUNK_BYTES = 1 << 16
-"""The parser reads this many bytes at a time of a text that is new to it."""
+CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
+"""The parser, and a node of its tree, reads this many bytes at a time."""
 MAX_DEPTH = 256
 STRIDE = 1024
 SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -339,44 +339,47 @@ def edited_tree(tree: Tree, before: str, changes: Iterable[TextEdit]) -> tuple[T
 def parse_within(parser: Parser, text: bytes, old: Tree, patience: float) -> Tree | None:
     if math.isinf(patience) or len(text) <= QUICK_BYTES:
         return parser.parse(text, old)
-    deadline = time.thread_time() + patience
-    try:
-        return parser.parse(
-            lambda start, _: interned(line_at(text, start)),
-            old,
-            progress_callback=lambda *_: time.thread_time() > deadline,
-        )
-    except ValueError:  # the callback has cancelled the parse
+    tree = parse_for(patience, parser, text, old)
+    if tree is None:
         parser.reset()
-        return None
+    return tree
 
 
 def parse_slice(parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
     """Continues where the last slice of this parser ended; None if it is not finished."""
-    deadline = time.thread_time() + SLICE_SECONDS
+    return parse_for(SLICE_SECONDS, parser, text, old)
 
-    def is_over(*_: Any) -> bool:
-        return time.thread_time() > deadline
 
+def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
+    """None if it took longer.
+
+    The binding (0.26.1) keeps for ever what it is given to read: what the parser got is emptied when it stops, and
+    the nodes of its tree, which read their text later, get little, and the same object for the same text.
+    """
+    deadline = time.thread_time() + seconds
+    given: list[bytearray] = []
+    is_parsing = True
+
+    def read(start: int, _: object) -> bytes | bytearray:
+        if not is_parsing:
+            return interned(text[start : start + NODE_BYTES])
+        given.append(bytearray(text[start : start + CHUNK_BYTES]))
+        return given[-1]
+
+    options = {} if old is None else {"old_tree": old}
     try:
-        if old is not None:
-            return parser.parse(lambda start, _: interned(line_at(text, start)), old, progress_callback=is_over)
-        return parser.parse(
-            lambda start, _: interned(text[start : start - start % CHUNK_BYTES + CHUNK_BYTES]),
-            progress_callback=is_over,
-        )
-    except ValueError:
+        return parser.parse(read, progress_callback=lambda *_: time.thread_time() > deadline, **options)
+    except ValueError:  # the callback has cancelled the parse
         return None
-
-
-def line_at(text: bytes, start: int) -> bytes:
-    return text[start : text.find(b"\n", start) + 1 or len(text)]
+    finally:
+        is_parsing = False
+        for each in given:
+            each.clear()
 
 
 @cache
-def interned(line: bytes) -> bytes:
-    """The binding (0.26.1) leaks what the read callback returns: returning the same object leaks each line once."""
-    return line
+def interned(text: bytes) -> bytes:
+    return text
 
 
 class LineIndex:

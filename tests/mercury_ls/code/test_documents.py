@@ -1,4 +1,6 @@
+import gc
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -431,3 +433,23 @@ def test_what_is_hundreds_of_levels_deep_is_known_for_it():
     text = "f(" * 300 + "1" + ")" * 300
     snapshot = Document("file:///a.js", "a.js", "javascript", 1, text).snapshot()
     assert [snapshot.is_deep(offset) for offset in (0, 20, 600)] == [False, False, True]
+
+
+def test_nothing_stays_of_a_long_text_that_was_parsed():
+    def parsed(number):
+        text = f"# {number}\n" + "def area(w, h):\n    return w * h\n" * (documents.QUICK_BYTES // 20)
+        document = Document("file:///a.py", "a.py", "python", 1, text)
+        assert list(document.parsing())
+        names = [node.child_by_field_name("name").text for node in document.snapshot().tree.root_node.children[1:]]
+        assert set(names) == {b"area"}
+        return len(text)
+
+    parsed(0)
+    tracemalloc.start()
+    try:
+        size = sum(map(parsed, range(1, 4)))
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < size // 2
