@@ -19,7 +19,6 @@ from mercury_ls.serve.models import Report
 
 __all__ = ["Repository", "RepositoryFile", "fetch", "look", "megabytes", "present"]
 
-INDEX = "model.safetensors.index.json"
 SMALL = (".json", "merges.txt", "chat_template.jinja")
 """What describes a model. Nothing else is loaded but weights: no code, no pickles, no second formats."""
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
