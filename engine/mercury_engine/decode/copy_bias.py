@@ -1,8 +1,8 @@
-"""The copy bias: raises the odds of the token that followed the last tokens elsewhere in the row.
+"""The copy bias: raises the odds of the token that followed the last tokens elsewhere in the context.
 
 A small model copies badly, but code repeats what surrounds it. Where the last tokens occur elsewhere, the odds of the
 token behind them become a function of the model's own odds and of the evidence for a copy. kNN-LM (Khandelwal et al.
-2020) interpolates with what followed similar contexts in the same way; here matches are exact, only the row is
+2020) interpolates with what followed similar contexts in the same way; here matches are exact, only the context is
 searched, and a logistic regression fitted to the model replaces the constant weight. Like the model's logits, the bias
 depends on nothing but the preceding text.
 

@@ -94,7 +94,7 @@ class DraftSource:
 
 
 class PromptLookup:
-    """Earlier matches of the answer's last tokens in what the model reads and in the answer, and what follows them.
+    """Earlier matches of the answer's last tokens in the context and in the answer, and what follows them.
 
     `before` are the tokens of the text before the answer.
     """
@@ -110,9 +110,9 @@ class PromptLookup:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, row: Row, number: int, *, line: bool) -> "PromptLookup":
-        """For one answer to a row; a single line's drafts end with it."""
-        before = tokens_before(row, number)
-        return cls(tokenizer, row.ids.tolist(), before, line_ends=tokenizer.line_ends if line else None)
+        """For one answer to a row; a single line's drafts end with it. What had no room in it is copied, too."""
+        read = [*row.unread, tokenizer.silent, *row.ids.tolist()]
+        return cls(tokenizer, read, tokens_before(row, number), line_ends=tokenizer.line_ends if line else None)
 
     def advance(self, token: int) -> None:
         if len(self._tokens) == len(self._array):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mercury_engine.api import Snippet
 from mercury_engine.decode.drafts import DraftSource, PromptLookup, tokens_before
 from mercury_engine.tokens.layout import freeze, lay_out
 from mercury_engine.tokens.vocabulary import EOM
@@ -109,8 +110,15 @@ def test_a_block_is_copied_over_lines():
     assert not ended
 
 
-def best_copy(marked, said=""):
-    row = row_of(marked)
+def test_what_the_row_had_no_room_for_is_copied_too():
+    related = Snippet("x.py", "y = 1\n" * 400), Snippet("net.py", "socket.settimeout(3)\n")
+    assert copied("socket.set$0", snippets=related)[0] == ".settimeout(3)"
+    assert copied("socket.set$0", snippets=related[:1])[0] == ""
+    assert best_copy("x = socket.set$0", snippets=related) == (".", 1.0)
+
+
+def best_copy(marked, said="", **options):
+    row = row_of(marked, **options)
     lookup = PromptLookup.of(TOKENIZER, row, 0, line=True)
     for token in TOKENIZER.encode(said):
         lookup.advance(token)
