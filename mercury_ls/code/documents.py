@@ -30,9 +30,10 @@ LONGEST_MARK = 16
 """The longest delimiter of a string or comment is shorter: text further away cannot change where one ends."""
 
 MAX_PENDING = 64
-QUICK_BYTES = 1 << 15
-"""Texts of fewer bytes are parsed without a time limit."""
-SLICE_SECONDS = 0.01
+QUICK_BYTES, QUICK_FIRST = 1 << 15, 1 << 12
+"""Texts of fewer bytes are parsed without a time limit: after a change, and for the first time."""
+SLICE_SECONDS, MOST_SECONDS = 0.01, 5.0
+"""Of processor time: some grammars take that of a text's length squared, such as Bash's for here-documents."""
 CHUNK_BYTES, NODE_BYTES = 1 << 14, 1 << 8
 """The parser, and a node of its tree, reads this many bytes at a time."""
 MAX_DEPTH = 256
@@ -244,8 +245,8 @@ class Document:
         return self._parsed is None
 
     def parsing(self) -> Iterator[None]:
-        """Parse a long text in slices, however long it takes: then the next snapshot has a tree. All callers share one
-        parse; changes that are typed meanwhile are applied to the tree later."""
+        """Parse a long text in slices: then the next snapshot has a tree, or, if it took too long, no snapshot has one
+        any more. All callers share one parse; changes that are typed meanwhile are applied to the tree later."""
         is_current = self._parsed is not None and not self._pending
         if self._begun is None and not is_current and self._grammar is not None and self._is_long():
             old = edited_tree(*self._parsed, self._pending)[0] if self._parsed else None
@@ -254,14 +255,20 @@ class Document:
         return self._slices
 
     def _is_long(self) -> bool:
-        return len(self.text) > QUICK_BYTES and parseable(self.text)
+        return len(self.text) > (QUICK_BYTES if self._parsed else QUICK_FIRST) and parseable(self.text)
 
     def _parse_in_slices(self, text: str, grammar: Language, old: Tree | None) -> Iterator[None]:
         parser, source = languages.new_parser(grammar), text.encode()
+        spent = 0.0
         while self._begun is text:
+            began = time.thread_time()
             if tree := parse_slice(parser, source, old):
                 self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
                 self._snapshot = None
+                return
+            spent += time.thread_time() - began
+            if spent > MOST_SECONDS:
+                self._grammar = self._parsed = self._begun = self._snapshot = None
                 return
             yield
 

@@ -353,6 +353,17 @@ def test_a_long_text_is_parsed_in_slices_and_a_short_one_at_once(monkeypatch):
     assert sliced(Document("file:///a.py", "a.py", "python", 1, "a = 1\n")) == 0
 
 
+def test_a_text_that_a_grammar_is_too_slow_for_has_no_tree(monkeypatch):
+    monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
+    monkeypatch.setattr(documents, "MOST_SECONDS", 0.0)
+    document = Document("file:///a.sh", "a.sh", "shellscript", 1, "<<A\n" * (documents.QUICK_FIRST // 3))
+    assert sliced(document) == 0
+    assert document.snapshot().tree is None
+    document.apply([((0, 0, 0, 0), "b=2\n")], 2, "utf-16")
+    assert document.snapshot().tree is None
+    assert sliced(document) == 0
+
+
 def test_what_is_typed_between_two_slices_is_in_the_tree(monkeypatch):
     monkeypatch.setattr(documents, "SLICE_SECONDS", -1.0)
     document = Document("file:///a.py", "a.py", "python", 1, LONG)
@@ -439,7 +450,8 @@ def test_nothing_stays_of_a_long_text_that_was_parsed():
     def parsed(number):
         text = f"# {number}\n" + "def area(w, h):\n    return w * h\n" * (documents.QUICK_BYTES // 20)
         document = Document("file:///a.py", "a.py", "python", 1, text)
-        assert list(document.parsing())
+        sliced(document)
+        assert not document.is_new
         names = [node.child_by_field_name("name").text for node in document.snapshot().tree.root_node.children[1:]]
         assert set(names) == {b"area"}
         return len(text)
