@@ -6,9 +6,8 @@ export interface Snippet {
 
 /** A completion item as far as it matters here; `kind` counts from 0, LSP's from 1. */
 export interface Item {
-  readonly label: string | { readonly label: string; readonly detail?: string };
+  readonly label: string | { readonly label: string };
   readonly kind?: number;
-  readonly detail?: string;
   readonly filterText?: string;
   readonly insertText?: string | Snippet;
   readonly additionalTextEdits?: readonly unknown[];
@@ -22,7 +21,6 @@ export interface Signature {
 export interface Named {
   readonly name: string;
   readonly kind?: number;
-  readonly detail?: string;
 }
 
 export interface Names {
@@ -53,9 +51,7 @@ export function parameters(signatures: readonly Signature[]): Names {
 }
 
 function told(item: Item): Named {
-  const beside = item.detail ?? (typeof item.label === 'string' ? undefined : item.label.detail);
-  const detail = beside && beside.length <= LONGEST ? { detail: beside } : {};
-  return { name: inserted(item), ...(item.kind === undefined ? {} : { kind: item.kind + 1 }), ...detail };
+  return { name: inserted(item), ...(item.kind === undefined ? {} : { kind: item.kind + 1 }) };
 }
 
 /** The first line of it; whoever does not say inserts the label. */

@@ -232,9 +232,9 @@ ITEMS = [
     {"label": "l" * 200, "kind": 5},
 ]
 NAMES = [
-    {"name": "plain", "kind": 5, "detail": "int"},
+    {"name": "plain", "kind": 5},
     {"name": "inserted($0)", "kind": 2},
-    {"name": "edited", "detail": "(x)"},
+    {"name": "edited"},
 ]
 
 

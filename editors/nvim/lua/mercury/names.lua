@@ -27,11 +27,6 @@ local function inserted(item)
     or ""
 end
 
-local function detail(item)
-  local beside = text(item.detail) or text(list(item.labelDetails).detail)
-  return beside and #beside <= LONGEST and beside or nil
-end
-
 -- Adds the names of a completion list, and whether there may be others. What needs an import first is the name of
 -- something elsewhere.
 local function add_names(found, result)
@@ -42,7 +37,7 @@ local function add_names(found, result)
       found.isIncomplete = true
     elseif not NO_NAMES[item.kind] and #name <= LONGEST then
       local kind = type(item.kind) == "number" and item.kind or nil
-      table.insert(found.items, { name = name, kind = kind, detail = detail(item) })
+      table.insert(found.items, { name = name, kind = kind })
     end
   end
 end
