@@ -95,6 +95,7 @@ class Search:
         size = draft.canvas(SKETCH[best.answers[0].span.mode])
         if not size:
             return None
+        yield
         self.current = draft
         yield from draft.denoise(size, REVISIONS)
         self.current = best

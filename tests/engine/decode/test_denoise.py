@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -191,6 +191,7 @@ class Counting(TorchRuntime):
 @pytest.mark.slow
 @settings(max_examples=15)
 @given(st.one_of(cursors, holes, insertions), st.sampled_from(["instant", "low", "medium", "high"]), st.integers(0, 2))
+@example(request("$0\n"), "high", 1)
 def test_whoever_cancels_waits_for_one_forward_at_most(asked, effort, seed):
     runtime = Counting(random_runtime().model)
     answering = engine(runtime)
