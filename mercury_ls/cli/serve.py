@@ -76,7 +76,7 @@ def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
 
         file = default_file()
         site, token = daemon.site(listening, endpoint.socket), endpoint.token
-        print(greeting(listening, site, token if sys.stdout.isatty() else ""), flush=True)
+        print(own_greeting(listening, site, token if sys.stdout.isatty() else ""), flush=True)
         roots = tuple(map(os.path.abspath, projects))
         kept = {"stats": Stats(file), "outcomes": Outcomes(file and file.parent)}
         service = Service(WorkerClient(worker, roots=roots), settings, roots=roots, **kept)
@@ -91,7 +91,7 @@ def face(settings: Settings, projects: Sequence[str]) -> daemon.Face:
     return opened
 
 
-def greeting(listening: daemon.Options, site: str, token: str) -> str:
+def own_greeting(listening: daemon.Options, site: str, token: str) -> str:
     """Programs read the token from its file where they can. It is shown itself if it is given."""
     from mercury_ls.web.greeting import greeting
 

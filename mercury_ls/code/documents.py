@@ -262,7 +262,7 @@ class Document:
         spent = 0.0
         while self._begun is text:
             began = time.thread_time()
-            if tree := parse_slice(parser, source, old):
+            if tree := parse_for(SLICE_SECONDS, parser, source, old):
                 self._parsed, self._pending, self._begun = (tree, text), self._pending[1:], None
                 self._snapshot = None
                 return
@@ -352,13 +352,8 @@ def parse_within(parser: Parser, text: bytes, old: Tree, patience: float) -> Tre
     return tree
 
 
-def parse_slice(parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
-    """Continues where the last slice of this parser ended; None if it is not finished."""
-    return parse_for(SLICE_SECONDS, parser, text, old)
-
-
 def parse_for(seconds: float, parser: Parser, text: bytes, old: Tree | None) -> Tree | None:
-    """None if it took longer.
+    """None if it takes longer: unless it is reset, the parser continues there the next time.
 
     The binding (0.26.1) keeps for ever what it is given to read: what the parser got is emptied when it stops, and
     the nodes of its tree, which read their text later, get little, and the same object for the same text.

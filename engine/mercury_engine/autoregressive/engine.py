@@ -123,7 +123,7 @@ class AutoregressiveEngine:
         time for."""
         session = self._session(request)
         question = self._asking.question(with_line_feeds(request), 0)
-        with self._limit(session, question):
+        with self._reserved(session, question):
             yield from run_unbatched(self._decoder.runtime, self._read(session, question))
         for costs in self._measuring:
             self._decoder = replace(self._decoder, costs=costs)
@@ -185,7 +185,7 @@ class AutoregressiveEngine:
         """The greedy answer; with a seed, then another start, continued greedily: the likeliest one for the first seed,
         the next one for the second, and so on."""
         runners_up = min(seed, MOST_SEEDS) + RUNNERS_UP if seed else 0
-        with self._limit(session, question) as limit:
+        with self._reserved(session, question) as limit:
             greedy = Decoding(
                 self._decoder,
                 session,
@@ -201,8 +201,8 @@ class AutoregressiveEngine:
                 given = options[(seed - 1) % len(options)]
                 yield Decoding(self._decoder, session, question, limit, given=given, names=names)
 
-    def _limit(self, session: EngineSession, question: Question) -> AbstractContextManager[int]:
-        """The tokens that the answer may have."""
+    def _reserved(self, session: EngineSession, question: Question) -> AbstractContextManager[int]:
+        """Room for the question, and the tokens that the answer may have."""
         return self._room.reserved(len(question.ids), question.prompt.most_tokens, session.cache)
 
     def _sources(self, session: EngineSession, question: Question) -> list[DraftSource]:

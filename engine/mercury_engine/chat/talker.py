@@ -128,7 +128,7 @@ class _Answer:
             at_once=exact,
             remedy="ask at an effort below high" if exact else "",
         )
-        self._most, self._closes = 0, False
+        self._most = 0
         self._canvas = Canvas(model.runtime, model.manner, kept, exact=exact)
         self._written: list[Settled] = []
         self._revised: set[int] = set()
@@ -138,8 +138,12 @@ class _Answer:
 
     def run(self) -> Iterator[Said]:
         with self._room as self._most:
-            self._closes = self._ending is not None and len(self._ending) <= self._most
             yield from self._forwards()
+
+    @property
+    def _closes(self) -> bool:
+        """Whether the answer has room for what ends it."""
+        return self._ending is not None and len(self._ending) <= self._most
 
     def _forwards(self) -> Iterator[Said]:
         """Past its deadline it ends without another forward."""

@@ -5,7 +5,7 @@ import pytest
 
 from mercury_ls.cli.given import UsageError
 from mercury_ls.cli.parser import parser
-from mercury_ls.cli.serve import greeting, print_new_token, serve
+from mercury_ls.cli.serve import own_greeting, print_new_token, serve
 from mercury_ls.link.local import token_file
 from mercury_ls.serve.daemon import Options
 
@@ -33,10 +33,10 @@ from mercury_ls.serve.daemon import Options
 )
 def test_what_to_paste_into_other_programs(options, site, said, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a b"))
-    printed = greeting(options, site, "secret")
+    printed = own_greeting(options, site, "secret")
     for part in said:
         assert part.replace("FILE", str(token_file())) in printed + "\n"
-    assert "secret" not in greeting(options, site, "")
+    assert "secret" not in own_greeting(options, site, "")
     (zed,) = re.findall(r'"edit_predictions": (.*)', printed)
     assert json.loads(zed)["provider"] == "open_ai_compatible_api"
     assert token_file().parent.is_dir()
