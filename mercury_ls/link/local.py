@@ -102,7 +102,7 @@ def system_directory() -> Path:
     from platformdirs import user_runtime_path
 
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # it falls back to /tmp, which is fine
-        return user_runtime_path(APPLICATION)
+        return user_runtime_path(APPLICATION, appauthor=False)
 
 
 def check_private(path: Path) -> None:
@@ -217,7 +217,7 @@ def is_listed(directory: Path) -> bool:
 def token_file() -> Path:
     from platformdirs import user_state_path
 
-    return own_folder(user_state_path(APPLICATION)) / "http-token"
+    return own_folder(user_state_path(APPLICATION, appauthor=False)) / "http-token"
 
 
 def standing_token() -> tuple[str, Path]:
@@ -231,7 +231,7 @@ def standing_token() -> tuple[str, Path]:
 def log_file() -> Path:
     from platformdirs import user_log_path
 
-    return own_folder(user_log_path(APPLICATION)) / "serve.log"
+    return own_folder(user_log_path(APPLICATION, appauthor=False)) / "serve.log"
 
 
 def own_folder(wanted: Path) -> Path:
