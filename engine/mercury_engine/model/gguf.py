@@ -21,8 +21,9 @@ from mercury_engine.model.config import CONFIG_FILE, TOKENIZER_FILE, ModelError
 from mercury_engine.model.convert import Report
 from mercury_engine.model.stored import TensorWriter
 from mercury_engine.tokens.byte_level import byte_level
+from mercury_engine.tokens.sentencepiece import of_pieces
 
-__all__ = ["GgufFile", "GgufTensor", "dequantize", "describe", "read_gguf", "write_weights"]
+__all__ = ["GgufFile", "GgufTensor", "dequantize", "describe", "read_gguf", "tokenizer_of", "write_weights"]
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -297,7 +298,7 @@ def describe(path: Path, target: Path) -> int:
     file = read_gguf(path)
     config = _config_of(file)
     _check_fit(file, _names(file), config)
-    tokenizer = _tokenizer_of(file)
+    tokenizer = tokenizer_of(file)
     (target / CONFIG_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(config), indent=2))
     tokenizer.save(str(target / TOKENIZER_FILE))
     return sum(math.prod(tensor.shape) for tensor in file.tensors.values())
@@ -345,24 +346,33 @@ def _word(file: GgufFile, name: str, default: str = "not named") -> str:
     return found[:100] if isinstance(found, str) else reprlib.repr(found)
 
 
-def _tokenizer_of(file: GgufFile) -> Any:
+def tokenizer_of(file: GgufFile) -> Any:
     kind = _word(file, "tokenizer.ggml.model")
-    if kind != "gpt2":
+    if kind not in ("gpt2", "llama"):
         raise ModelError(
             f"{file.path}: its tokenizer is of the kind {kind}: add the model from its published checkpoint"
         )
     tokens, kinds = _strings(file, "tokens"), file.fields.get("tokenizer.ggml.token_type", [])
     if not isinstance(kinds, list) or len(kinds) not in (0, len(tokens)):
         raise ModelError(f"{file.path}: tokenizer.ggml.token_type does not say what each of the tokens is; {AGAIN}")
+    special = [token for token, kind in zip(tokens, kinds, strict=False) if kind in (CONTROL, USER_DEFINED)]
+    if kind == "llama":
+        return of_pieces(tokens, _scores(file, len(tokens)), special)
     merges = [tuple(merge.split(" ", 1)) for merge in _strings(file, "merges")]
     if any(len(merge) != 2 for merge in merges):
         raise ModelError(f"{file.path}: has a merge that is no pair of tokens; {AGAIN}")
-    special = [token for token, kind in zip(tokens, kinds, strict=False) if kind in (CONTROL, USER_DEFINED)]
     vocabulary = {token: number for number, token in enumerate(tokens)}
     try:
         return byte_level(vocabulary, merges, special, _word(file, "tokenizer.ggml.pre", "gpt-2"))
     except EngineError as error:
         raise ModelError(f"{file.path}: {error}; or add the model from its published checkpoint") from error
+
+
+def _scores(file: GgufFile, count: int) -> list[float]:
+    found = file.fields.get("tokenizer.ggml.scores")
+    if not isinstance(found, list) or len(found) != count or not all(isinstance(each, float) for each in found):
+        raise ModelError(f"{file.path}: tokenizer.ggml.scores does not score each of the tokens; {AGAIN}")
+    return found
 
 
 def _strings(file: GgufFile, name: str) -> list[str]:

@@ -18,10 +18,12 @@ HAN_AND_HANGUL = "[一-龥ࠀ-一가-퟿]+"
 SPLITS: Mapping[str, tuple[str, ...]] = {
     "qwen2": (rf"{CONTRACTIONS}|{WORDS}|\p{{N}}|{REST}",),
     "llama-bpe": (rf"{CONTRACTIONS}|{WORDS}|\p{{N}}{{1,3}}|{REST}",),
+    "seed-coder": (rf"{CONTRACTIONS}|{WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+|\s*[\r\n]+|\s+(?!\S)|\s+",),
     "deepseek-coder": (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", HAN_AND_HANGUL, r"\p{N}"),
     "starcoder": (r"\p{N}", ""),
     "refact": (r"\p{N}", ""),
     "gpt-2": ("",),
+    "mellum": ("",),
 }
 """How a text is split before pairs are merged, by the names that GGUF files have for it; "" is GPT-2's own way."""
 
@@ -36,7 +38,7 @@ def byte_level(
     unknown = next((pair for pair in merges if not {*pair, "".join(pair)} <= vocabulary.keys()), None)
     if unknown:  # at which the library would end the process
         raise EngineError(f"the tokenizer merges {unknown}, which is not in its vocabulary; get the model again")
-    tokenizer = Tokenizer(models.BPE(dict(vocabulary), list(merges)))
+    tokenizer = Tokenizer(models.BPE(dict(vocabulary), list(merges), ignore_merges=split == "llama-bpe"))
     if split == "qwen2":
         tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(list(map(_splitting, SPLITS[split])) + _ending(SPLITS[split]))

@@ -22,19 +22,17 @@ __all__ = ["PretrainedTokenizer"]
 CACHED_PARTS = 1 << 13
 LARGEST = 1 << 22
 
-BOUNDARIES = (
-    re.compile(r"(?<=[ \t\n])(?=[ \t][!-/:-~])|(?<=\S\n)(?=[!-.:-~])"),
-    re.compile(r"(?<=\n)(?=[^\n])"),
-)
+LINES = re.compile(r"(?<=\n)(?=[^\n])")
+BOUNDARIES = (re.compile(r"(?<=[ \t\n])(?=[ \t][!-/:-~])|(?<=\S\n)(?=[!-.:-~])"), LINES)
 """Where a text may be cut so that its parts are encoded as they are within the whole; the first that fits is used.
 
 Byte-level models split texts like GPT-2, cl100k or o200k: the last blank before a word or sign belongs to it or is a
-pre-token of its own, whatever blanks precede it. Vocabularies without such a split have no token that goes on behind a
-line end. What fits neither is encoded whole.
+pre-token of its own, whatever blanks precede it. Others, and vocabularies that are not split at all, have no token that
+goes on behind a line end. What fits neither is encoded whole.
 """
 
 BEFORE = ("a", "1", ");", "é", "a  ", "}\n", "a\n\n", ";\r\n", "a\n ", "a\n\t\t", "\n\n\n")
-BEHIND = ("a", "_x", "// a", "}", "'s", "1", "\n", " a", "  .b", "\ta", "    d = 1", "   1", "\t\t}", "é")
+BEHIND = ("a", "_x", "// a", "}", "'s", "1", "\n", " a", "  .b", "\ta", "    d = 1", "   1", "\t\t}", "  | a", "é")
 """Enough to tell how a tokenizer splits."""
 
 WORD = re.compile(r"(\s?\w+|\s?[^\w\s]+|\s)\Z")
@@ -109,11 +107,18 @@ class PretrainedTokenizer(Spelling):
 
     def _holds(self, boundary: re.Pattern[str]) -> bool:
         """Whether texts that are cut there are encoded alike."""
+        if not self._byte_level and boundary is not LINES:
+            return False
         for text in map("".join, product(BEFORE, BEHIND)):
-            parts = [token for part in boundary.split(text) for token in self._encode_part(part)]
-            if parts != list(self._encode_part(text)):
+            if [piece for part in boundary.split(text) for piece in self._pieces(part)] != self._pieces(text):
                 return False
         return True
+
+    def _pieces(self, text: str) -> list:
+        """What is encoded by itself, whatever stands beside it."""
+        if self._byte_level:
+            return [piece for piece, _ in self._rust.pre_tokenizer.pre_tokenize_str(text)]
+        return list(self._encode_part(text))
 
     def _encode_part(self, part: str) -> tuple[int, ...]:
         return tuple(self._rust.encode(valid(part), add_special_tokens=False).ids)

@@ -1,10 +1,12 @@
 """GGUF files become checkpoints with the same weights and the same tokenizer; damaged ones are refused."""
 
 import json
+import os
 import random
 import struct
 import zlib
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ from mercury_engine.api import EngineError
 from mercury_engine.model import gguf
 from mercury_engine.model.checkpoint import read_checkpoint
 from mercury_engine.model.config import ModelError
-from mercury_engine.model.gguf import BLOCKS, dequantize, describe, read_gguf, write_weights
+from mercury_engine.model.gguf import BLOCKS, dequantize, describe, read_gguf, tokenizer_of, write_weights
+from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
+VOCABULARIES = os.environ.get("MERCURY_LS_VOCABULARIES", "")
 WIDTH, HEADS, KV_HEADS, INNER = 32, 4, 2, 64
 LETTERS = ["a", "b", "Ġ", "ab", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "1", "2"]
 SUMS = {
@@ -47,6 +51,8 @@ def value(found):
             return struct.pack("<I", 8) + text(found)
         case [str(), *_]:
             return struct.pack("<IIQ", 9, 8, len(found)) + b"".join(map(text, found))
+        case [float(), *_]:
+            return struct.pack("<IIQ", 9, 6, len(found)) + struct.pack(f"<{len(found)}f", *found)
     return struct.pack("<IIQ", 9, 5, len(found)) + struct.pack(f"<{len(found)}i", *found)
 
 
@@ -133,6 +139,31 @@ def test_the_tokenizer_is_made_of_the_files_own_tokens(tmp_path):
     assert [token["content"] for token in added] == LETTERS[4:7]
 
 
+def test_a_tokenizer_of_scored_pieces(tmp_path):
+    own = {"tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": [-1.0] * len(LETTERS)}
+    (tmp_path / "a.gguf").write_bytes(file_of(fields(**own), list(tensors(weights(), "llama"))))
+    describe(tmp_path / "a.gguf", tmp_path)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert tokenizer.encode("ab<|fim_prefix|>1").tokens == ["ab", "<|fim_prefix|>", "1"]
+
+
+@pytest.mark.skipif(not VOCABULARIES, reason="MERCURY_LS_VOCABULARIES names no folder like llama.cpp's models/")
+@pytest.mark.parametrize("path", sorted(Path(VOCABULARIES).glob("*.gguf")), ids=lambda path: path.stem)
+def test_texts_are_encoded_as_by_llama_cpp(path, tmp_path):
+    """Beside each vocabulary lie texts and the tokens that llama.cpp makes of them."""
+    texts, tokens, file = path.with_name(f"{path.name}.inp"), path.with_name(f"{path.name}.out"), read_gguf(path)
+    if not texts.exists():
+        pytest.skip("no texts beside it")
+    try:
+        tokenizer_of(file).save(str(tmp_path / "tokenizer.json"))
+    except ModelError as error:
+        pytest.skip(str(error))
+    own = PretrainedTokenizer(tmp_path / "tokenizer.json")
+    blank = " " if file.fields["tokenizer.ggml.model"] == "llama" else ""
+    found = [own.encode(text and blank + text) for text in texts.read_text().split("\n__ggml_vocab_test__\n")]
+    assert found == [[*map(int, line.split())] for line in tokens.read_text().split("\n")]
+
+
 def check_refused(tmp_path, data, said):
     (tmp_path / "a.gguf").write_bytes(data)
     with pytest.raises(ModelError, match=said):
@@ -144,7 +175,9 @@ def check_refused(tmp_path, data, said):
     [
         ({"general.architecture": "mamba"}, "the architecture is mamba"),
         ({"llama.rope.scaling.type": "yarn"}, "stretches its positions"),
-        ({"tokenizer.ggml.model": "llama"}, "its tokenizer is of the kind llama"),
+        ({"tokenizer.ggml.model": "bert"}, "its tokenizer is of the kind bert"),
+        ({"tokenizer.ggml.model": "llama"}, "does not score each of the tokens"),
+        ({"tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": [1.0]}, "does not score each of the tokens"),
         ({"tokenizer.ggml.tokens": [1]}, "has no tokens of a tokenizer"),
         ({"tokenizer.ggml.merges": ["ab"]}, "no pair of tokens"),
         ({"general.alignment": 3}, "not a power of two"),

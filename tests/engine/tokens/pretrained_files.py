@@ -66,6 +66,11 @@ SPLITTERS = {
         pre_tokenizers.Digits(individual_digits=True),
         BYTES,
     ],
+    "deepseek-coder": [
+        *split(r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", r"[一-龥ࠀ-一가-퟿]+"),
+        pre_tokenizers.Digits(individual_digits=True),
+        BYTES,
+    ],
 }
 
 
@@ -85,12 +90,13 @@ def byte_level(name):
 def llama():
     """Llama 2's: no pre-tokens, `▁` for a blank and before every text, bytes for what is not in the vocabulary."""
     words = ["▁", "a", "b", "s", "e", "l", "f", "r", "t", "u", "n", ".", "(", ")", ":", "=", "▁▁", "▁▁▁▁", "▁s"]
-    words += ["se", "lf", "self", "▁self", "re", "ret", "▁a"]
+    words += ["se", "lf", "self", "▁self", "re", "ret", "_", "/", "}", "'", "|", "d", "]", "])"]
+    words += (joined := [f"▁{letter}" for letter in "ad_/}'.=|"])
     vocab = {
         name: token
         for token, name in enumerate(["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), *words])
     }
-    merges = ["▁ ▁", "▁▁ ▁▁", "s e", "l f", "se lf", "▁ self", "r e", "re t", "▁ a", "▁ s"]
+    merges = ["] )", *map(" ".join, joined), "▁ ▁", "▁▁ ▁▁", "s e", "l f", "se lf", "▁ self", "r e", "re t", "▁ s"]
     return {
         "version": "1.0",
         "added_tokens": [

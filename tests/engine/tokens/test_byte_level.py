@@ -22,6 +22,8 @@ def pieces(split, text):
         ("qwen2", "x = 123\n\n  it's", ["x", "Ġ=", "Ġ", "1", "2", "3", "ĊĊ", "Ġ", "Ġit", "'s"]),
         ("llama-bpe", "x=12345", ["x", "=", "123", "45"]),
         ("starcoder", "if x12: y", ["if", "Ġx", "1", "2", ":", "Ġy"]),
+        ("seed-coder", "if (a) {\n  12", ["if", "Ġ(", "a", ")", "Ġ{", "Ċ", "Ġ", "Ġ", "1", "2"]),
+        ("mellum", "a 12  b", ["a", "Ġ12", "Ġ", "Ġb"]),
         ("deepseek-coder", "a b,\n12", ["a", "Ġb", ",", "Ċ", "1", "2"]),
         ("gpt-2", "a 12  b", ["a", "Ġ12", "Ġ", "Ġb"]),
     ],
@@ -36,6 +38,14 @@ def test_nothing_is_lost(split):
     tokenizer = byte_level(LETTERS, [], ["<|end|>"], split)
     assert tokenizer.decode(tokenizer.encode(text).ids) == text
     assert tokenizer.encode("a<|end|>").ids[-1] == len(LETTERS)
+
+
+@pytest.mark.parametrize(("split", "expected"), [("llama-bpe", ["abc"]), ("qwen2", ["ab", "c"])])
+def test_a_whole_word_needs_no_merges_in_llama_3(split, expected):
+    tokenizer = byte_level(
+        LETTERS | {"ab": 300, "bc": 301, "abc": 302}, [("a", "b"), ("b", "c"), ("a", "bc")], [], split
+    )
+    assert tokenizer.encode("abc").tokens == expected
 
 
 def test_an_unknown_split_is_refused():

@@ -19,7 +19,26 @@ texts = st.one_of(
     st.text(max_size=40),
     st.lists(
         st.sampled_from(
-            ["self", "a", "1", "é", "\n", "\n\n", "\r\n", "    ", " ", "\t", ");", "//", "'s", ".", "_", *FIM[:2]]
+            [
+                "self",
+                "a",
+                "1",
+                "é",
+                "\n",
+                "\n\n",
+                "\r\n",
+                "    ",
+                " ",
+                "\t",
+                ");",
+                "])",
+                "//",
+                "=",
+                "'s",
+                ".",
+                "_",
+                *FIM[:2],
+            ]
         )
     ).map("".join),
 )
@@ -45,7 +64,7 @@ def test_parts_are_encoded_as_within_the_whole(layout, text):
 def test_every_layout_is_cut_somewhere():
     code = "def f(a):\n    return a\n\ndef g():\n    pass\n"
     cuts = {name: len(tokenizer(name)._boundary.split(code)) for name in LAYOUTS}
-    assert cuts == dict.fromkeys(LAYOUTS, 3) | {"llama": 4}
+    assert cuts == dict.fromkeys(LAYOUTS, 3) | dict.fromkeys(("deepseek-coder", "llama"), 4)
 
 
 @each_layout
@@ -60,7 +79,7 @@ def test_a_split_text_is_whole(layout, head):
 @each_layout
 @pytest.mark.parametrize(
     ("head", "part"),
-    [("return self.wid", "wid"), ("x = se", " se"), ("x = ", " "), ("    ", " "), ("", ""), ("a" * 40, "a" * 32)],
+    [("return self.wid", "wid"), ("x = se", " se"), ("f(a, ", " "), ("    ", " "), ("", ""), ("a" * 40, "a" * 32)],
 )
 def test_the_last_pre_token_is_taken_back(layout, head, part):
     assert tokenizer(layout).split(head)[1].lstrip(".") == part

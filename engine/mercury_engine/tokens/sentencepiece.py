@@ -1,0 +1,34 @@
+"""SentencePiece's BPE tokenizer from its pieces and their scores, for models without a `tokenizer.json`."""
+
+from collections.abc import Collection, Sequence
+
+from tokenizers import AddedToken, Tokenizer, models, normalizers
+
+__all__ = ["of_pieces"]
+
+UNKNOWN = "<unk>"
+LONGEST = 64
+"""Characters of a piece that is made of two others."""
+
+
+def of_pieces(pieces: Sequence[str], scores: Sequence[float], special: Collection[str]) -> Tokenizer:
+    """The pair whose whole has the highest score is merged first. What no piece spells falls back on bytes."""
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    merges = [
+        (score, piece[:cut], piece[cut:])
+        for piece, score in zip(pieces, scores, strict=True)
+        for cut in range(1, min(len(piece), LONGEST))
+        if piece[:cut] in vocabulary and piece[cut:] in vocabulary
+    ]
+    merges.sort(key=lambda merge: -merge[0])
+    model = models.BPE(
+        vocabulary,
+        [(left, right) for _, left, right in merges],
+        unk_token=UNKNOWN if UNKNOWN in vocabulary else None,
+        fuse_unk=True,
+        byte_fallback=True,
+    )
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
+    return tokenizer
