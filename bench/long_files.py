@@ -22,8 +22,7 @@ from random import Random
 
 from msgspec import Struct
 
-from bench.harness.measures import machine
-from bench.rename_latency import spread
+from bench.harness.measures import machine, percentile
 from mercury_engine.api import Draft, Filled, InfillRequest
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.link.wire import Status
@@ -109,7 +108,8 @@ async def measured(lines: Sequence[int], rounds: int, edits: int, shapes: Mappin
 
 
 def told(name: str, costs: Sequence[Cost]) -> dict[str, float]:
-    times = spread([each.total for each in costs])
+    totals = sorted(each.total for each in costs)
+    times = {f"p{share}_ms": round(percentile(totals, share), 2) for share in (10, 50, 90)}
     first, stretch = costs[0].total, max(each.stretch for each in costs)
     shown = sum(each.shown for each in costs)
     print(f"{name:24}" + "".join(f"{time:8.1f}" for time in times.values()), end="")

@@ -1,8 +1,7 @@
-"""Whether JSON under a schema is always valid, what it costs in passes, and how two ways to keep to a grammar compare.
+"""Whether JSON under a schema is always valid.
 
 `python -m bench.structured --schemas 2000`: random schemas, budgets and efforts; the engine's own decoding, with logits
-drawn at random over the shipped vocabulary in place of a model, so that nothing is valid by luck. The passes are those
-of random logits, where nothing is ever sure.
+drawn at random over the shipped vocabulary in place of a model, so that nothing is valid by luck.
 """
 
 import argparse
@@ -21,12 +20,9 @@ import numpy as np
 from bench.harness.measures import machine
 from mercury_engine.api import ChatRequest, Effort, Message, RequestError
 from mercury_engine.chat.calls import Dialogue, dialogue_of
-from mercury_engine.chat.drafting import PACES, Settled, walk
-from mercury_engine.chat.grammar import MatcherGuide
 from mercury_engine.chat.reading import Manner
 from mercury_engine.chat.talker import Talker
 from mercury_engine.chat.template import ChatTemplate, Source
-from mercury_engine.chat.vocabulary import Chooser
 from mercury_engine.model.room import Room
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from mercury_ls.settings.models import resolve
@@ -40,10 +36,6 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 ROWS = 509
-PRICED = 30
-WIDTHS = (2, 4, 8)
-ENDED, GROWN = -1, -2
-"""In place of the next token of a state that has ended, and of one that grew by what was forced."""
 NAMES = ("id", "name", "path", "Größe", "a b", 'quo"te', "items", "x", "kind", "next")
 PATTERNS = ("^[a-z]{2,5}$", "^[A-Z][a-z]+( [A-Z][a-z]+)*$", r"^\d{3}-\d{4}$", "^(ab|cd)+e?$", "^#[0-9a-f]{6}$")
 FORMATS = ("date", "date-time", "time", "email", "uuid", "ipv4", "hostname")
@@ -179,11 +171,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         talker = talker_of(Path(folder))
-        found = {
-            "validity": validity(talker, options.schemas),
-            "passes": prices(talker),
-            "ways": ways(talker, min(60, options.schemas)),
-        }
+        found = validity(talker, options.schemas)
     print(json.dumps({"machine": machine()} | found))
 
 
@@ -224,11 +212,11 @@ def validity(talker: Talker, schemas: int) -> dict[str, Any]:
     return counts | {"wrong": wrong, "no_room": too_small, "refused": refused}
 
 
-def asked(schema: Any, effort: Effort, budget: int, seed: int, temperature: float = 0.0) -> ChatRequest:
+def asked(schema: Any, effort: Effort, budget: int, seed: int, temperature: float) -> ChatRequest:
     return ChatRequest(
         session="bench",
         messages=(Message("user", f"schema {seed}"),),
-        schema=json.dumps(schema) if schema is not None else "",
+        schema=json.dumps(schema),
         most_tokens=budget,
         effort=effort,
         seed=seed,
@@ -239,91 +227,6 @@ def asked(schema: Any, effort: Effort, budget: int, seed: int, temperature: floa
 def shortest(talker: Talker, request: ChatRequest) -> list[int]:
     guide = talker.grammars.guide(request, talker.dialogue.calls)
     return (guide.closing() if guide else None) or []
-
-
-def prices(talker: Talker) -> dict[str, dict[str, float]]:
-    """Passes for a token of an answer of 128 tokens, without a grammar and with one."""
-    found = {}
-    for effort in EFFORTS:
-        free = [passes(talker, asked(None, effort, 128, seed)) for seed in range(PRICED // 5)]
-        kept = [passes(talker, asked(random_schema(seed), effort, 128, seed)) for seed in range(PRICED)]
-        found[effort] = {"free": pooled(free), "schema": pooled(kept)}
-        print(f"{effort:8} passes a token: {pooled(free):.3f} without a grammar, {pooled(kept):.3f} under a schema")
-    return found
-
-
-def passes(talker: Talker, request: ChatRequest) -> tuple[int, int]:
-    talker.runtime.salt = request.seed
-    *_, last = talker.chat(request)
-    return last.step, last.answer_tokens
-
-
-def pooled(counts: Sequence[tuple[int, int]]) -> float:
-    return round(sum(steps for steps, _ in counts) / max(1, sum(tokens for _, tokens in counts)), 3)
-
-
-def ways(talker: Talker, schemas: int) -> dict[str, dict[str, float]]:
-    """From the same marginals: the left-biased walk, and the best string of a beam of matcher states. The mean log
-    probability of a chosen token under the marginals, and milliseconds."""
-    pace, found = PACES["instant"], {}
-    rows = SimpleNamespace(wanted=range(32), positions_R=range(32))
-    logits = talker.runtime.forward(rows, None).logits_WV
-    chooser = Chooser(talker.vocabulary, 0.0, 0)
-    for sharpness in (1.0, 4.0):
-        logits_SV = logits * sharpness
-        chooser.choose(logits_SV)  # takes the tokens away that are never said
-        logs_SV = logits_SV - np.log(np.exp(logits_SV - logits_SV.max(1, keepdims=True)).sum(1, keepdims=True))
-        logs_SV -= logits_SV.max(1, keepdims=True)
-        scores: dict[str, list[tuple[float, float]]] = {}
-        for seed in range(schemas):
-            request = asked(random_schema(seed), "instant", 64, seed)
-            for name, width in (("left", 0), *((f"beam {width}", width) for width in WIDTHS)):
-                guide = talker.grammars.guide(request, talker.dialogue.calls)
-                started = time.perf_counter()
-                if width:
-                    tokens = beam(guide, logs_SV, talker.vocabulary.ends, width, pace.least(32))
-                else:
-                    tokens = walk(guide, logits_SV, chooser, talker.vocabulary.ends, pace, 64).tokens[:16]
-                ms = (time.perf_counter() - started) * 1000
-                chosen = [logs_SV[at, token] for at, (token, sure) in enumerate(tokens) if sure != 1.0 and at < 32]
-                scores.setdefault(name, []).append((float(np.mean(chosen)) if chosen else 0.0, ms))
-        for name, pairs in scores.items():
-            mean, ms = (statistics.mean(each) for each in zip(*pairs, strict=True))
-            found[f"{name}, sharpness {sharpness:g}"] = {"log_probability": round(mean, 3), "ms": round(ms, 2)}
-            print(f"sharpness {sharpness:g}: {name:6} mean log probability of a choice {mean:7.3f}, {ms:6.2f} ms")
-    return found
-
-
-def beam(guide: MatcherGuide, logs_SV: np.ndarray, ends: frozenset[int], width: int, count: int) -> list[Settled]:
-    """The likeliest valid beginning of so many tokens: dynamic programming over the slots, with at most `width` states
-    of the grammar kept for each."""
-    states: list[tuple[float, MatcherGuide, list[Settled], bool]] = [(0.0, guide, [], False)]
-    while any(not over and len(tokens) < count for _, _, tokens, over in states):
-        found: list[tuple[float, MatcherGuide, list[Settled], int]] = []
-        for score, state, tokens, over in states:
-            if over or len(tokens) >= count:
-                found.append((score, state, tokens, ENDED))
-                continue
-            if forced := state.forced():
-                grown = state.copy()
-                taken = [token for token in forced if grown.take(token)]
-                found.append((score, grown, [*tokens, *((token, 1.0) for token in taken)], GROWN))
-                continue
-            allowed = state.allowed()
-            logs = logs_SV[len(tokens), allowed]
-            for at in np.argpartition(-logs, min(width, len(logs) - 1))[:width]:
-                found.append((score + float(logs[at]), state, tokens, int(allowed[at])))
-        states = []
-        for score, state, tokens, token in sorted(found, key=lambda each: -each[0])[:width]:
-            if token in (ENDED, GROWN):
-                states.append((score, state, tokens, token == ENDED))
-            elif token in ends:
-                states.append((score, state, tokens, True))
-            else:
-                grown = state.copy()
-                grown.take(token)
-                states.append((score, grown, [*tokens, (token, 0.5)], False))
-    return max(states, key=lambda each: each[0])[2]
 
 
 if __name__ == "__main__":

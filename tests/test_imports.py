@@ -53,10 +53,10 @@ ORDER = {
         *("evaluate", "fit", "tune", "adapt", "calibrate"),
     ),
     "bench": (
-        *("harness", "next_edit", "replay", "load_http", "decode", "kernels", "models", "quality", "report", "abuse"),
-        *("agreement", "demo", "documents", "edit_candidates", "effort", "engine_call", "load"),
-        *("own_rows", "ratchet", "renames", "rename_latency", "long_files", "member_rows", "names_cost", "server"),
-        *("silence", "structured", "team", "typing_reads"),
+        *("harness", "next_edit", "replay", "decode", "kernels", "models", "quality", "report", "abuse"),
+        *("demo", "documents", "edit_candidates", "effort", "engine_call", "load"),
+        *("own_rows", "ratchet", "renames", "long_files", "names_cost", "server"),
+        *("structured", "team"),
     ),
 }
 """Modules and sub-packages of a package: each imports only from itself and from those to its left."""

@@ -1,20 +1,16 @@
 """Whether the fast path agrees with the slow one: OpenVINO with torch, verified answers with plain autoregression.
 
-    python -m bench.agreement [--model FOLDER] [--set bench/sets/fim.jsonl] [--limit N]
-
 On rows of real code, how often the int8 weights as they run and dequantised to float32 find the same token likeliest;
 and how many tokens of plain autoregression's answers the policy's answers begin with, if everything is drafted that
 can be.
 """
 
-import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from bench.decode.trained import read, request
+from bench.decode.trained import request
 from mercury_engine.api import InfillRequest
 from mercury_engine.decode.canvas import fuse
 from mercury_engine.decode.costs import Costs
@@ -33,15 +29,6 @@ SHIPPED = resolve("auto")
 ROWS = Path(__file__).parents[1] / "sets/fim.jsonl"
 DRAFTING = Costs((1, 64), (1.0, 1.0))
 """Rows that cost nothing, so that canvases and drafts always pay, whatever else this machine does."""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, default=SHIPPED)
-    parser.add_argument("--set", type=Path, default=ROWS)
-    parser.add_argument("--limit", type=int, default=60)
-    options = parser.parse_args()
-    print(json.dumps({"model": options.model.name, **agreement(options.model, read(options.set, options.limit))}))
 
 
 def agreement(folder: Path, rows: Sequence[dict]) -> dict[str, object]:

@@ -11,21 +11,23 @@ memory in MiB beside that of the server at rest, `counted` what the engine count
 import argparse
 import asyncio
 import json
+import os
 import statistics
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from bench.harness.client import COMMAND, free_port
 from bench.harness.measures import machine
 from bench.harness.usage import peak_mb, processor_seconds, resident_mb
-from bench.load_http import server
 from bench.models.shapes import qwen, write_checkpoint
+from bench.replay.play import engine_server
 from mercury_engine.model.config import TOKENIZER_FILE
 from mercury_engine.model.decoder import open_decoder
 from mercury_engine.model.room import reading_bytes
@@ -56,6 +58,7 @@ PLACES = {"seconds": 2, "processor": 2, "again": 2, "again_processor": 2}
 WIDTH = 16
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *dialect_named("qwen").tokens)
 OTHERS = 20
+STARTING_SECONDS = 120.0
 WATCHED_SECONDS = 3.0
 MEBI = 1 << 20
 
@@ -175,9 +178,33 @@ async def post(address: Address, path: str, body: dict[str, Any]) -> float:
 @contextmanager
 def serving(model: Path, memory: int) -> Iterator[tuple[Address, int]]:
     settings = (f"engine.memory_mb={memory}", f"context.budget_tokens={CONTEXT}", "context.analysed_names=false")
-    with server(str(model), *(word for setting in settings for word in ("--set", setting))) as (site, pid):
-        parts = urlsplit(site)
-        yield Address(host=parts.hostname or "", port=parts.port or 80), pid
+    address = Address(host="127.0.0.1", port=free_port())
+    with engine_server(str(model)) as (_, environment):
+        command = [*COMMAND[:3], "serve", "--http", f"{address.host}:{address.port}", "--without-token"]
+        command += [word for setting in settings for word in ("--set", setting)]
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.DEVNULL)
+        try:
+            asyncio.run(ready(address))
+            yield address, process.pid
+        finally:
+            process.terminate()
+            process.wait()
+
+
+async def ready(address: Address) -> None:
+    async with asyncio.timeout(STARTING_SECONDS):
+        while True:
+            try:
+                connection = await connect(address)
+                health = json.loads(await connection.read(await connection.send("GET", "/health", {})))
+                connection.close()
+                if health["status"] == "ok":
+                    return
+                if health["status"] == "error":
+                    raise SystemExit("the engine could not be loaded: its log says why")
+            except OSError:
+                pass
+            await asyncio.sleep(0.05)
 
 
 def counted(model: Path, length: int) -> int:

@@ -1,7 +1,7 @@
 """How good next edits are: shown when one is due, quiet when none is, in the right place, with the right text.
 
-python -m bench.next_edit FILE [--engine fake|none|shipped|FOLDER] [--parts] [--bar P] [--limit N] [--every K]
-                          [--mirrors FOLDER] [--rows OUT.jsonl]
+python -m bench.next_edit FILE [--engine fake|none|shipped|FOLDER] [--parts] [--limit N] [--every K]
+                          [--mirrors FOLDER]
 
 FILE holds rows of git history with whole files (.jsonl) or the edit rows of a corpus (.jsonl.xz). An answer is exact
 when its edits are some of those that were still to come, and nothing else. deltaChrF compares with those of them that
@@ -22,7 +22,6 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -94,7 +93,6 @@ class Outcome(Struct, frozen=True):
     delta_chrf: float
     p_accept: float
     milliseconds: float
-    label: str = ""
     silence: str = ""
     lost: str = ""
     forwards: int = 0
@@ -109,18 +107,13 @@ def main() -> None:
     arguments.add_argument("--limit", type=int)
     arguments.add_argument("--every", type=int, default=1, help="take each K-th row only")
     arguments.add_argument("--mirrors", type=Path, help="the repositories that a corpus' rows come from")
-    arguments.add_argument("--bar", type=float, default=SuggestSettings().minimum_probability)
-    arguments.add_argument("--rows", type=Path, help="write the outcome of each row there")
     given = arguments.parse_args()
-    engine = engine_of(given.engine)
+    engine, bar = engine_of(given.engine), SuggestSettings().minimum_probability
     rows = itertools.islice(cases(given.file, given.mirrors, given.every), given.limit)
     if given.parts:
-        report_parts(asyncio.run(measure_parts(rows, engine, given.bar)), given.engine)
+        report_parts(asyncio.run(measure_parts(rows, engine, bar)), given.engine)
         return
-    outcomes = asyncio.run(measure(rows, engine, given.bar))
-    if given.rows:
-        given.rows.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in outcomes))
-    report(outcomes, given.engine)
+    report(asyncio.run(measure(rows, engine, bar)), given.engine)
 
 
 def engine_of(name: str) -> Local | None:
@@ -175,8 +168,8 @@ async def outcome(case: Case, engine: Local | None, bar: float, part: str = "bot
     answer = await last_of(answers_of(question, engine, part))
     elapsed = (time.perf_counter() - began) * 1000
     due = (*case.expected, *case.also_ok)
-    label, p_accept = (answer.offer.label, answer.offer.p_accept) if answer.offer else ("", 0.0)
-    known = {"rank": rank(question, due), "label": label, "silence": answer.silence}
+    p_accept = answer.offer.p_accept if answer.offer else 0.0
+    known = {"rank": rank(question, due), "silence": answer.silence}
     found = assessed(case, answer.edits, p_accept, elapsed, lost=lost(case, question, answer.edits, due), **known)
     if engine is None:
         return found
@@ -191,7 +184,6 @@ def assessed(
     milliseconds: float,
     *,
     rank: int = 0,
-    label: str = "",
     silence: str = "",
     lost: str = "",
 ) -> Outcome:
@@ -205,7 +197,6 @@ def assessed(
         likeness(case, changes) if due else 100.0 * (not changes),
         p_accept,
         milliseconds,
-        label,
         silence,
         lost,
     )

@@ -36,7 +36,7 @@ def main() -> None:
     print(json.dumps(found))
 
 
-PEERS = "ar, ar+copy, nameless, shapeless, llama, transformers, copy, ngram, or added models; separated by commas"
+PEERS = "ar, ar+copy, llama, transformers, copy, ngram, or added models; separated by commas"
 
 
 def work_of(given: argparse.Namespace) -> QualityRun:

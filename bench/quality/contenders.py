@@ -5,8 +5,6 @@
 | `fake`, `local`, a folder | an engine of this process: without a model, with the configured one, with this one |
 | `http://…`, `https://…` | an engine server of ours (`mercury-ls serve --http`); without its times |
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
-| `peer:nameless` | our engine, which is not told the names that exist |
-| `peer:shapeless` | our engine, to which no shapes are proposed |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
 | `peer:transformers` | the same weights in plain `generate`, bfloat16, no hints, no copy bias |
@@ -16,18 +14,16 @@
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from msgspec.structs import replace
-
 from bench.decode.peers import LlamaPeer, write_gguf
 from bench.quality.editor import NO_FILE, Contender, Metered
 from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
-from mercury_engine.api import Draft, Engine, EngineError, EngineInfo, InfillRequest
-from mercury_engine.engine import MercuryEngine, open_engine
+from mercury_engine.api import Engine, EngineError
+from mercury_engine.engine import open_engine
 from mercury_ls.link.client import EngineClient
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import open_model
@@ -111,23 +107,6 @@ def added(folder: Path | None, *, network: bool) -> Engine:
     return open_model(folder, EngineSettings(), lambda share, what: None, network=network)
 
 
-class Without:
-    """An engine that is not told one thing of a request."""
-
-    def __init__(self, engine: MercuryEngine, field: str) -> None:
-        self.told = engine
-        self._nothing = {field: ()}
-
-    def infill(self, request: InfillRequest) -> Iterator[Draft]:
-        return self.told.infill(replace(request, **self._nothing))
-
-    def warm(self, request: InfillRequest) -> Iterator[None]:
-        return self.told.warm(request)
-
-    def info(self) -> EngineInfo:
-        return self.told.info()
-
-
 def llama(folder: Path, stack: ExitStack) -> Engine:
     config, weights = dense_weights(folder)
     path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / f"{PRECISION}.gguf"
@@ -139,8 +118,6 @@ def llama(folder: Path, stack: ExitStack) -> Engine:
 WITH_OUR_WEIGHTS: dict[str, Callable[[Path, ExitStack], Engine]] = {
     "ar": lambda folder, stack: open_engine(folder, decode="ar"),
     "ar+copy": lambda folder, stack: open_engine(folder, decode="ar+copy"),
-    "nameless": lambda folder, stack: Without(open_engine(folder), "members"),
-    "shapeless": lambda folder, stack: Without(open_engine(folder), "proposals"),
     "llama": llama,
     "transformers": lambda folder, stack: Generate(Layout(folder), qwen3(folder), "bfloat16"),
 }

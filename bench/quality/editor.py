@@ -100,7 +100,6 @@ class WorkDone(Struct, frozen=True):
 
 def work(engine: Engine) -> WorkDone | None:
     """None for an engine that does not report it: the number of its last draft is that of its passes."""
-    engine = getattr(engine, "told", engine)
     return WorkDone(engine.report.forwards, engine.report.settled) if isinstance(engine, MercuryEngine) else None
 
 
@@ -128,7 +127,6 @@ class NextEditAnswer(Struct, frozen=True):
     changes: tuple[TextEdit, ...]
     p_accept: float
     milliseconds: float
-    label: str = ""
     silence: str = ""
 
 
@@ -167,7 +165,7 @@ async def next_edit(contender: Contender, case: Case) -> NextEditAnswer:
     elapsed = (time.perf_counter() - began) * 1000
     if proposed.offer is None:
         return NextEditAnswer((), 0.0, elapsed, silence=proposed.silence)
-    return NextEditAnswer(proposed.offer.edits, proposed.offer.p_accept, elapsed, proposed.offer.label)
+    return NextEditAnswer(proposed.offer.edits, proposed.offer.p_accept, elapsed)
 
 
 def opened(

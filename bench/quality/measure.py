@@ -125,4 +125,4 @@ async def next_edit_set(path: Path, contender: Contender, limit: int | None, usa
 
 async def outcome(contender: Contender, case: Case) -> Outcome:
     made = await editor.next_edit(contender, case)
-    return assessed(case, made.changes, made.p_accept, made.milliseconds, label=made.label, silence=made.silence)
+    return assessed(case, made.changes, made.p_accept, made.milliseconds, silence=made.silence)

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from bench.next_edit.cases import Case, cases, of_row
 from bench.next_edit.measure import Local, Outcome, cost_of, is_exact, likeness, measure_parts, parted, score, touched
 from bench.next_edit.measure import outcome as outcome_of
-from bench.rename_latency import renaming, spread, timed
 from mercury_engine.api import Edit
 from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document
@@ -198,18 +197,6 @@ async def test_each_part_answers_alone_and_both_together():
 async def test_a_row_says_where_its_edit_was_lost(expected, stage):
     case = msgspec.structs.replace(drawn_case(), expected=(expected,))
     assert (await outcome_of(case, None, 0.99)).lost == stage
-
-
-async def test_a_rename_over_two_files_is_one_answer():
-    assert await timed(renaming(20), None, is_warm=True) > 0
-    engine = Local(FakeEngine())
-    assert await timed(renaming(20, "always", "round 1"), engine, is_warm=False) > 0
-    assert engine.requests > 0
-    assert engine.forwards >= engine.requests
-
-
-def test_a_spread_is_the_middle_and_what_a_tenth_is_below_and_above():
-    assert spread([float(n) for n in range(100)]) == {"p10_ms": 10.0, "p50_ms": 50.0, "p90_ms": 90.0}
 
 
 def test_what_a_model_costs_is_counted_where_nothing_is_shown():
