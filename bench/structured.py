@@ -27,7 +27,7 @@ from mercury_engine.model.room import Room
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 from mercury_ls.settings.models import resolve
 
-__all__ = ["RandomRuntime", "main", "random_schema", "talker_of"]
+__all__ = ["main", "random_schema", "talker_of", "validity"]
 
 EFFORTS: tuple[Effort, ...] = ("instant", "low", "medium", "high")
 BUDGETS = (16, 32, 64, 128, 256)
@@ -139,6 +139,9 @@ class Counting:
     """A cache that knows its length only."""
 
     length = bytes = 0
+
+    def bytes_for(self, rows: int) -> int:
+        return 0
 
     def append(self, forward: Any, rows: Sequence[int]) -> None:
         self.length += len(rows)

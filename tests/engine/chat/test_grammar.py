@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import jsonschema
 import pytest
 
-from bench.structured import random_schema, talker_of
+from bench.structured import random_schema, talker_of, validity
 from mercury_engine.api import ChatRequest, Message, RequestError, Tool
 
 ADD = Tool(
@@ -152,3 +152,9 @@ def test_a_call_that_was_taken_back_leaves_text(talker):
     guide.back(len(tokens) - 1)
     assert guide.allowed() is None
     assert guide.closing() == []
+
+
+def test_answers_under_random_schemas_are_valid_or_cut(talker):
+    found = validity(talker, 8)
+    assert found["wrong"] == []
+    assert found["valid"] > 0
