@@ -2,7 +2,6 @@
 
     python -m bench.load SESSION… [--clients N…] [--client NAME] [--pause-cap SECONDS] [--model NAME]
     python -m bench.load SESSION… --clients 4 --minutes 30      soak test: memory must not grow over time
-    python -m bench.load SESSION… --clients 16 64 --gpu         the engine on a GPU, which batches their forwards
 
 Every editor has its own language server and plays the sessions in its own order, at the speed at which they were
 typed; with --minutes, again and again until the time is up. It fails if a request was lost, a text was wrong or an
@@ -66,12 +65,11 @@ def main() -> None:
     parser.add_argument("--pause-cap", type=float, default=1.0, help="no pause is longer, in seconds")
     parser.add_argument("--model", default=CONFIGURED, help=MODELS)
     parser.add_argument("--minutes", type=float, default=0.0, help="a soak: go on for so long")
-    parser.add_argument("--gpu", action="store_true", help="the engine runs on a GPU, or not at all")
     given = parser.parse_args()
     sessions, habits = [read(path) for path in given.sessions], CLIENTS[given.client]
     crowds = []
     for number in given.clients:
-        crowds.append(crowded(number, sessions, habits, given.pause_cap * 1000, given.minutes, given.model, given.gpu))
+        crowds.append(crowded(number, sessions, habits, given.pause_cap * 1000, given.minutes, given.model))
         print(table(crowds[-1]), flush=True)
     print(json.dumps({"client": habits.name, "model": Path(given.model).name, "machine": machine(), **summary(crowds)}))
     growth_mb = GROWTH_MB if given.minutes else math.inf
@@ -86,11 +84,9 @@ def crowded(
     cap_ms: float,
     minutes: float,
     model: str,
-    gpu: bool = False,
 ) -> Crowd:
     """Each crowd has its own engine server, so that none profits from another's caches."""
     with engine_server(model) as (runtime, environment):
-        environment |= {"MERCURY_ENGINE_DEVICE": "gpu"} if gpu else {}
         return asyncio.run(together(number, sessions, habits, cap_ms, minutes, runtime, environment))
 
 

@@ -84,12 +84,7 @@ def main() -> None:
     options = arguments()
     with tempfile.TemporaryDirectory() as directory:
         folder = options.folder or Path(directory)
-        contestants = [
-            one
-            for one in prepared(options.shape, folder, options.peers)
-            if not options.only or one.name in options.only
-        ]
-        found = measured(contestants, options.threads, options.rounds)
+        found = measured(prepared(options.shape, folder, options.peers), options.threads, options.rounds)
     told = f"{options.threads} threads, {PROMPT} tokens + {TOKENS}, {options.rounds} rounds"
     print(f"\n{options.shape}, {machine()}, {told}")
     print(table(found))
@@ -103,7 +98,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="where the models are kept")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", nargs="*", metavar="NAME", help="only these contestants")
     return parser.parse_args()
 
 

@@ -1,6 +1,6 @@
 """The quality of suggestions as users get them: rows answered through the language server's own sessions.
 
-    python -m bench.quality --fim FILE … --next-edit FILE … [--engine local|fake|FOLDER|URL|peer:NAME]
+    python -m bench.quality --fim FILE … --next-edit FILE … [--engine local|fake|FOLDER|peer:NAME]
                             [--peers ar,llama,…] [--limit N] [--projects MIRRORS]
 
 Each row is typed up to its place and asked for twice: as after a keystroke, under the default bar, and on explicit
@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fim", type=Path, nargs="+", default=[], metavar="FILE", help="rows without their middle")
     parser.add_argument("--next-edit", type=Path, nargs="+", default=[], metavar="FILE", help="rows of git history")
-    parser.add_argument("--engine", default="local", help="local, fake, a model's folder, a server's URL, or peer:NAME")
+    parser.add_argument("--engine", default="local", help="local, fake, a model's folder, or peer:NAME")
     parser.add_argument("--peers", default="", help="asked beside it: " + PEERS)
     parser.add_argument("--limit", type=int, help="rows of each file, drawn at random, always the same")
     parser.add_argument(

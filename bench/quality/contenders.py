@@ -3,7 +3,6 @@
 | name | |
 |---|---|
 | `fake`, `local`, a folder | an engine of this process: without a model, with the configured one, with this one |
-| `http://…`, `https://…` | an engine server of ours (`mercury-ls serve --http`); without its times |
 | `peer:ar`, `peer:ar+copy` | the same model, token by token, without and with copies as drafts |
 | `peer:copy`, `peer:ngram` | without a model: the longest match, or n-grams |
 | `peer:llama` | llama.cpp with the same weights as q8_0, no hints, no copy bias, with its prompt cache |
@@ -11,20 +10,17 @@
 | `peer:` and the name or folder of an added model | that model; a server gets the code of the rows |
 """
 
-import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from bench.decode.peers import LlamaPeer, write_gguf
 from bench.quality.editor import NO_FILE, Contender, Metered
 from bench.quality.left_to_right import Generate, Layout, LeftToRight, dense_weights, qwen3
 from mercury_engine.api import Engine, EngineError
 from mercury_engine.engine import open_engine
-from mercury_ls.link.client import EngineClient
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.serve.models import open_model
 from mercury_ls.session.wiring import Wiring
@@ -35,29 +31,18 @@ from mercury_training.evaluate.baselines import BASELINES
 __all__ = ["model_folder", "opened"]
 
 PRECISION = "q8_0"
-LOADING_SECONDS = 60.0
 
 
 def model_folder(engine: str) -> Path | None:
     """The folder of the model that `local` or a path names; None if none is installed or no model is wanted."""
     if engine == "local":
         return models.resolve(Wiring(user_file=NO_FILE).load().engine.model)
-    return models.resolve(engine) if engine != models.FAKE and not is_address(engine) else None
+    return models.resolve(engine) if engine != models.FAKE else None
 
 
 @asynccontextmanager
 async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
     """`engine` has the weights that some peers decode in other ways."""
-    if is_address(name):
-        changed = asyncio.Event()
-        client = EngineClient(EngineSettings(address=name), on_status=lambda status: changed.set())
-        try:
-            await client.start()
-            await until_ready(client, changed)
-            yield Contender(name, client)
-        finally:
-            await client.close()
-        return
     with ExitStack() as stack:
         meter = Metered(engine_of(stack, name, engine))
         client = InProcessClient(meter)
@@ -68,21 +53,8 @@ async def opened(name: str, engine: str = "local") -> AsyncIterator[Contender]:
             await client.close()
 
 
-async def until_ready(client: EngineClient, changed: asyncio.Event) -> None:
-    async with asyncio.timeout(LOADING_SECONDS):
-        while client.status.state in ("starting", "loading"):
-            changed.clear()
-            await changed.wait()
-    if client.status.state != "ready":
-        raise EngineError(f"the engine server is {client.status.state}: {client.status.detail}; is it running there?")
-
-
 def short(name: str) -> str:
     return Path(name.removeprefix("peer:")).name
-
-
-def is_address(name: str) -> bool:
-    return urlsplit(name).scheme in ("http", "https")
 
 
 def engine_of(stack: ExitStack, name: str, engine: str) -> Engine:

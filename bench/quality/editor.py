@@ -104,11 +104,11 @@ def work(engine: Engine) -> WorkDone | None:
 
 
 class Contender(Struct, frozen=True):
-    """A contender: `client` for a session, `meter` if the engine runs in this process."""
+    """A contender: `client` for a session, and the meter of its engine."""
 
     name: str
     client: Any
-    meter: Metered | None = None
+    meter: Metered
 
 
 class RowAnswer(Struct, frozen=True, kw_only=True):
@@ -139,10 +139,9 @@ async def complete(contender: Contender, row: FimRow, project: CheckedOutProject
     names.look_ahead(session.files.documents[uri].snapshot(), place.offset)
     await names.settled()
     typed = await last_answer(session, place)
-    cost = contender.meter.taken() if contender.meter else None
+    cost = contender.meter.taken()
     outright = await last_answer(session, replace(place, invoked=True))
-    if contender.meter:
-        contender.meter.taken()
+    contender.meter.taken()
     best = outright.offer
     return RowAnswer(
         shown=filled(row, typed.offer.edit) if typed.offer else None,

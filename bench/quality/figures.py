@@ -22,16 +22,13 @@ PERCENTILES = range(0, 101, 5)
 
 class AnsweredRow(Struct, frozen=True, kw_only=True):
     """One contender's answers to one row. `result` scores the answer to the explicit request; `right` is the event of
-    its P(accept): that the true text begins with it. `shown_exact`
-    and `shown_begins` are None if nothing was shown; `next_right` and `shown_next` are about the first identifier;
+    its P(accept): that the true text begins with it. `shown_exact` and `shown_begins` are None if nothing was shown;
     `curve`: the similarity of the draft after each pass."""
 
     result: Result
     right: bool
     shown_exact: bool | None
     shown_begins: bool | None
-    next_right: bool
-    shown_next: bool | None
     silence: str
     cost: AnswerCost | None
     curve: tuple[float, ...]
@@ -64,7 +61,6 @@ def shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
     close the answers are; `parses` is among those given."""
     results = [each.result for each in found]
     shown = [each.shown_exact for each in found if each.shown_exact is not None]
-    following = [each.shown_next for each in found if each.shown_next is not None]
     begins = [each.shown_begins for each in found if each.shown_begins is not None]
     given = [r.exact for r in results if r.suggestion.text]
     parsed = [r.parses for r in results if r.suggestion.text and r.parses is not None]
@@ -74,8 +70,6 @@ def shares(found: Sequence[AnsweredRow]) -> dict[str, Any]:
         "shown": share(len(shown), len(found)),
         "right_when_shown": share(sum(shown), len(shown)),
         "begins_when_shown": share(sum(begins), len(begins)),
-        "next_when_shown": share(sum(following), len(following)),
-        "next": share(sum(each.next_right for each in found), len(found)),
         "given": share(len(given), len(found)),
         "right_when_given": share(sum(given), len(given)),
         "exact": share(sum(r.exact for r in results), len(results)),

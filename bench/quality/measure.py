@@ -1,7 +1,6 @@
 """Rows answered through the language server's own sessions, by our engine and its peers in turn."""
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -29,8 +28,6 @@ from mercury_training.rows.fim_rows import FimRow, read_rows, sample
 __all__ = ["QualityRun", "answered", "fim_set", "measure"]
 
 PASSES = 16
-
-FIRST = re.compile(r"\W*\w*")
 
 
 class QualityRun(Struct, frozen=True, kw_only=True):
@@ -101,17 +98,10 @@ def answered(name: str, by: str, row: FimRow, asked: RowAnswer, passed: bool | N
         right=row.middle.startswith(asked.answer.rstrip()),
         shown_exact=None if asked.shown is None else exact(asked.shown, row.middle),
         shown_begins=None if asked.shown is None else row.middle.startswith(asked.shown.rstrip()),
-        next_right=begins_alike(asked.answer, row.middle),
-        shown_next=None if asked.shown is None else begins_alike(asked.shown, row.middle),
         silence=asked.silence,
         cost=cost,
         curve=tuple(curve),
     )
-
-
-def begins_alike(answer: str, truth: str) -> bool:
-    """Whether the first identifier is right, and what stands before it."""
-    return FIRST.match(answer)[0] == FIRST.match(truth)[0]
 
 
 async def next_edit_set(path: Path, contender: Contender, limit: int | None, usage: Usage) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def tables(found: dict[str, Any]) -> Iterator[str]:
 def fim_table(name: str, contenders: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield (
-        f"{name:26}{'n':>5}  {'shown':>6} {'right':>14} {'begins':>6} {'next':>6}  {'given':>6} {'right':>6}"
+        f"{name:26}{'n':>5}  {'shown':>6} {'right':>14} {'begins':>6}  {'given':>6} {'right':>6}"
         f"  {'exact':16} {'line 1':>6} {'sim.':>5} {'chrF':>5} {'parses':>6} {'pass@1':>6} {'ms':>7} {'passes':>6}"
     )
     for by, given in contenders.items():
@@ -35,7 +35,7 @@ def fim_table(name: str, contenders: dict[str, Any]) -> Iterator[str]:
 def fim_line(label: str, given: dict[str, Any]) -> str:
     return (
         f"{label:26}{given['n']:5}  {percent(given['shown'])} {spread(given['right_when_shown']):>14}"
-        f" {percent(given['begins_when_shown'])} {percent(given['next'])}"
+        f" {percent(given['begins_when_shown'])}"
         f"  {percent(given['given'])} {percent(given['right_when_given'])}  {spread(given['exact']):16}"
         f" {percent(given['first_line'])} {given['similarity'][0]:5.2f} {given['chrf'][0]:5.1f}"
         f" {percent(given['parses'])} {percent(given['pass_at_1'])}"

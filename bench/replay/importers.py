@@ -1,17 +1,14 @@
-"""From public recordings to sessions: VS Code workspace recordings, editing traces, and commits typed by a model.
+"""Sessions from VS Code workspace recordings, and from commits typed by a model.
 
 python -m bench.replay.importers vscode RECORDING.json OUT.jsonl
-python -m bench.replay.importers trace TRACE.json[.gz] OUT.jsonl [--path NAME]
 python -m bench.replay.importers git REPOSITORY OUT [--name NAME] [--licence ID] [--limit N] [--since REVISION]
                               [--paths GLOB…]
 """
 
 import argparse
-import gzip
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -41,11 +38,9 @@ from mercury_ls.code.edits import difference
 from mercury_training.corpus.history import CommitHunk, hunks_between, in_plausible_order
 from mercury_training.corpus.sources import blobs, git
 
-__all__ = ["commits", "of_commit", "of_recording", "of_trace"]
+__all__ = ["commits", "of_commit", "of_recording"]
 
 UNIT = "utf-16"
-TRACE_PAUSE_MS = 120
-"""Milliseconds between two transactions of a trace without times, or with several in one second."""
 MOST_FILES = 3
 MOST_HUNKS = 16
 MOST_TYPED = 1600
@@ -188,35 +183,6 @@ def expect(desk: Desk, named: dict[int, str], following: dict[str, Any]) -> None
     desk.events.append(Expected(t=desk.now, d=d, edits=found))
 
 
-# Editing traces
-
-
-def of_trace(trace: dict[str, Any], path: str, name: str) -> RecordedSession:
-    """A sequential editing trace; its positions count code points, its patches apply one after the other."""
-    if trace.get("kind", "sequential") != "sequential":
-        raise SessionError(f"{name}: a {trace['kind']} trace has several authors: take its flattened copy")
-    desk, times = Desk(), times_of(trace["txns"])
-    desk.open(0, trace["startContent"], path)
-    for transaction, desk.now in zip(trace["txns"], times, strict=True):
-        for position, deleted, text in transaction["patches"]:
-            edits = [(position, position + deleted, text)]
-            desk.change(0, edits, why_of(edits, ""))
-    if desk.text(0) != trace["endContent"]:
-        raise SessionError(f"{name}: the patches do not come to endContent: download the trace again")
-    return ended(Header(v=1, id=name, source="editing-trace", pos=UNIT, docs=[document(0, path)]), desk.events, name)
-
-
-def times_of(transactions: Sequence[dict[str, Any]]) -> Iterator[int]:
-    """Milliseconds since the first; the clocks of traces stand still for a second, so what falls into one is spread."""
-    first, now = None, -TRACE_PAUSE_MS
-    for transaction in transactions:
-        stamp = transaction.get("time") or transaction.get("timestamp")
-        moment = round(datetime.fromisoformat(stamp).timestamp() * 1000) if stamp else 0
-        first = moment if first is None else first
-        now = max(now + TRACE_PAUSE_MS, moment - first)
-        yield now
-
-
 # Commits, typed by a model
 
 
@@ -354,10 +320,9 @@ def keystrokes(text: str) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["vscode", "trace", "git"])
+    parser.add_argument("kind", choices=["vscode", "git"])
     parser.add_argument("source", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--path", default="trace.txt", help="what a trace's document is called")
     parser.add_argument("--limit", type=int, default=20, help="the newest so many small commits")
     parser.add_argument("--name", default="", help="what the repository is called")
     parser.add_argument("--licence", help="the repository's")
@@ -379,10 +344,7 @@ def sessions_of(given: argparse.Namespace) -> Iterator[tuple[RecordedSession, Pa
         ]
         yield from ((session, given.out / f"{session.name}.jsonl") for session in found)
         return
-    data = given.source.read_bytes()
-    content = msgspec.json.decode(gzip.decompress(data) if given.source.suffix == ".gz" else data)
-    name = given.out.stem
-    yield (of_recording(content, name) if given.kind == "vscode" else of_trace(content, given.path, name)), given.out
+    yield of_recording(msgspec.json.decode(given.source.read_bytes()), given.out.stem), given.out
 
 
 if __name__ == "__main__":

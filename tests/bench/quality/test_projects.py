@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bench.quality.editor import Contender, complete
+from bench.quality.editor import Contender, Metered, complete
 from bench.quality.projects import Projects
 from mercury_engine.fake import FakeEngine
 from mercury_ls.serve.in_process import InProcessClient
@@ -34,7 +34,7 @@ def test_a_row_is_asked_among_the_files_of_its_commit_as_they_were(row, tmp_path
     async def asked():
         client = InProcessClient(engine)
         await client.start()
-        found = await complete(Contender("us", client), row, projects.of(row))
+        found = await complete(Contender("us", client, Metered(engine)), row, projects.of(row))
         await client.close()
         return found
 

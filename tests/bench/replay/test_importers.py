@@ -1,9 +1,8 @@
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.replay.importers import commits, keystrokes, of_commit, of_recording, of_trace
-from bench.replay.session import Changed, Expected, Focused, Marked, Saved, SessionError, Texts, check
+from bench.replay.importers import commits, keystrokes, of_commit, of_recording
+from bench.replay.session import Changed, Expected, Focused, Marked, Saved, Texts, check
 from bench.replay.typing_model import load
 from tests.repositories import committed
 
@@ -72,30 +71,6 @@ def test_a_second_content_of_a_document_is_a_change_and_a_stored_one_comes_back(
         [[0, 4, 0, 5, "23"]],
         [[0, 4, 0, 6, "1"]],
     ]
-
-
-def trace(**more) -> dict:
-    transactions = [
-        {"time": "2021-04-19T06:06:58.000Z", "patches": [[0, 0, "h😀"]]},
-        {"timestamp": "2021-04-19T06:06:58.000Z", "patches": [[2, 0, "llo"], [1, 1, "e"]]},
-        {"time": "2021-04-19T06:07:00.000Z", "patches": [[5, 0, "!"]]},
-    ]
-    return {"startContent": "", "endContent": "hello!", "txns": transactions, **more}
-
-
-def test_an_editing_trace_counts_in_code_points_and_goes_patch_by_patch():
-    session = of_trace(trace(), "a.rs", "trace")
-    check(session)
-    assert final_text(session) == "hello!"
-    assert session.header.docs[0].lang == "rust"
-    assert [event.t for event in session.events if isinstance(event, Changed)] == [0, 120, 120, 2000]
-
-
-def test_a_trace_that_does_not_come_to_its_end_or_has_two_authors_is_refused():
-    with pytest.raises(SessionError, match="do not come to endContent"):
-        of_trace(trace(endContent="other"), "a.rs", "trace")
-    with pytest.raises(SessionError, match="several authors"):
-        of_trace(trace(kind="concurrent"), "a.rs", "trace")
 
 
 def commit(**files: tuple[str, str]):
