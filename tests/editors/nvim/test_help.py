@@ -75,9 +75,3 @@ def links() -> list[str]:
 
 def test_lines_fit():
     assert [line for line in HELP.splitlines() if len(line) > 80] == []
-
-
-def test_the_readme_names_every_file():
-    listed = set(re.findall(r"^((?:plugin|lsp|lua|doc)/\S*)", README, re.MULTILINE))
-    files = [path.relative_to(PLUGIN).as_posix() for path in PLUGIN.rglob("*.*") if path.suffix in (".lua", ".txt")]
-    assert [file for file in files if file not in listed and not file.startswith("lsp/")] == []
