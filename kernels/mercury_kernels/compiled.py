@@ -37,6 +37,9 @@ REGISTERS = 65_536
 SPILLED = 32
 """Bytes of a thread's stack that cost nothing measurable."""
 
+CONTEXT = 1024
+"""Rows in the cache of the pass that is compiled."""
+
 
 class Shape(NamedTuple):
     width: int
@@ -90,9 +93,9 @@ class Compiled(NamedTuple):
         return f"{self.stack} bytes of registers spilled" if self.stack > SPILLED else ""
 
 
-def launches(shape: Shape, rows: int, context: int = 1024) -> list[Launch]:
+def launches(shape: Shape, rows: int) -> list[Launch]:
     """Every kernel of one layer and of the head, in bfloat16."""
-    batch, columns = 1, context + rows
+    batch, columns = 1, CONTEXT + rows
 
     def empty(*size: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
         return torch.empty(size, dtype=dtype, device="meta")
@@ -109,7 +112,7 @@ def launches(shape: Shape, rows: int, context: int = 1024) -> list[Launch]:
     outer = (shape.heads + 2 * shape.key_heads) * shape.head_width
     bias = empty(outer) if shape.bias else None
     norms = (empty(shape.head_width), empty(shape.head_width)) if shape.head_norm else None
-    turned = (empty(context, shape.head_width // 2, dtype=torch.float32),) * 2
+    turned = (empty(CONTEXT, shape.head_width // 2, dtype=torch.float32),) * 2
     pages = -(-columns // PAGE)
     k = v = empty(pages * PAGE, shape.key_heads, shape.head_width)
     queries = shape.heads * shape.head_width

@@ -232,7 +232,8 @@ def unpack_debian(folder: Path, suite: str, packages: Sequence[str]) -> None:
         shutil.rmtree(folder / name)
 
 
-def own_suite(release: Path = Path("/etc/os-release")) -> str:
+def own_suite() -> str:
+    release = Path("/etc/os-release")
     if found := re.search(r"^VERSION_CODENAME=(\S+)$", release.read_text(encoding="utf-8"), re.MULTILINE):
         return found[1]
     raise UnreachableError(f"{release}: names no VERSION_CODENAME; this needs a stable Debian")

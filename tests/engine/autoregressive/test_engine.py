@@ -132,11 +132,11 @@ def test_warming_leaves_one_token_to_read():
     assert read > 200
 
 
-def check_typing(typed, most, record=FIM, middle=MIDDLE):
+def check_typing(typed, most):
     """The rows of the first forward after each key, which reads what changed; the lines below stay read."""
     text, below = "import math\n\n" * 12 + "class Shape:\n    def area(self):\n        return ", "\n\nx = 1\n" * 9
-    runtime = Scripted("nothing", middle=middle)
-    answering = engine(runtime, record, drafting=False)
+    runtime = Scripted("nothing", middle=MIDDLE)
+    answering = engine(runtime, FIM, drafting=False)
     read = []
     for end in range(len(typed) + 1):
         before = len(runtime.reads)

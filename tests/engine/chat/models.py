@@ -76,7 +76,7 @@ def opened(folder, family, template="tools", seed=0):
     return open_family(folder, record, Resources(device="cpu"))
 
 
-def opened_left_to_right(folder, template="tools"):
-    name = write(folder, "open-dcoder", template)
+def opened_left_to_right(folder):
+    name = write(folder, "open-dcoder", "tools")
     record = ModelRecord(name=name, kind="fim", prompt="qwen", context=CONTEXT)
     return open_autoregressive(folder, record, Resources(device="cpu"))

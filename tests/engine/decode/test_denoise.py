@@ -207,8 +207,8 @@ def test_whoever_cancels_waits_for_one_forward_at_most(asked, effort, seed):
         assert runtime.forwards_run - before <= 1
 
 
-def long_document(lines=40):
-    return "".join(f"value_{i} = {i}\n" for i in range(lines)) + "total = $0\n"
+def long_document():
+    return "".join(f"value_{i} = {i}\n" for i in range(40)) + "total = $0\n"
 
 
 def test_context_is_read_in_chunks_with_a_pause_after_each():

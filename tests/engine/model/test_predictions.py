@@ -13,18 +13,18 @@ CHOOSER = Chooser(TOKENIZER, VOCABULARY)
 LOGITS = np.random.default_rng(0).normal(0, 3, (4, VOCABULARY)).astype(np.float32)
 
 
-def predicted(logits=LOGITS, *, broken=False):
-    """Predictions of these logits, and how often they were fetched."""
+def predicted(*, broken=False):
+    """Predictions, and how often their logits were fetched."""
     fetched = []
 
     def fetch():
         fetched.append(1)
-        return logits
+        return LOGITS
 
-    ids, probabilities = CHOOSER.slots(logits, b"")
+    ids, probabilities = CHOOSER.slots(LOGITS, b"")
     if broken:
         ids = np.full_like(ids, -1)
-    return Predictions(fetch, Choices(ids, probabilities, ids, ids), np.arange(len(logits))), fetched
+    return Predictions(fetch, Choices(ids, probabilities, ids, ids), np.arange(len(LOGITS))), fetched
 
 
 def test_the_best_token_needs_no_logits():

@@ -32,9 +32,9 @@ def stream(marked, answer, **fields):
     return np.array([*row.ids[: anchor + 1], *answer_ids(TOKENIZER, row.holes[0], answer)], np.int32), anchor
 
 
-def longest_hint(marked, answer="", **fields):
+def longest_hint(marked, **fields):
     """The anchor's hint from its longest match, as text."""
-    ids, anchor = stream(marked, answer, **fields)
+    ids, anchor = stream(marked, "", **fields)
     hints = look_up(ids, locate(ids, anchor, SPELLED))[anchor]
     found = [token for token in hints.tolist() if token != PAD]
     return TOKENIZER.decode(found[-1:])

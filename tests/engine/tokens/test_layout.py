@@ -242,9 +242,9 @@ def test_canvases_drafted_together_see_their_own_past_and_each_other():
     assert seen[8:, second].all()
 
 
-def long_request(typed=""):
+def long_request():
     before = "".join(f"x{i} = {i}\n" for i in range(600))
-    return request(f"{before}y = {typed}$0\n" + "z = 1\n" * 400)
+    return request(f"{before}y = $0\n" + "z = 1\n" * 400)
 
 
 def test_the_head_of_the_lines_before_is_dropped_in_quanta():

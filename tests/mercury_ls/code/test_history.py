@@ -33,11 +33,11 @@ class Editor:
             self.change(at + n, at + n, character, pause)
         return self
 
-    def erase(self, before: str, count: int, pause: float = 0.1) -> "Editor":
+    def erase(self, before: str, count: int) -> "Editor":
         """That many backspaces, behind `before`."""
         at = self.text.index(before) + len(before)
         for n in range(count):
-            self.change(at - n - 1, at - n, "", pause)
+            self.change(at - n - 1, at - n, "", 0.1)
         return self
 
     def paste(self, after: str, text: str, pause: float = 10.0) -> "Editor":

@@ -8,9 +8,9 @@ def opened(path: str, text: str):
     return Document(f"file://{path}", path, "python", 1, text).snapshot()
 
 
-def related_paths(drawn: str, others=(), definitions=lambda names, near: [], budget=None) -> list[str]:
+def related_paths(drawn: str, others=(), definitions=lambda names, near: []) -> list[str]:
     snapshot, offset = marked(drawn)
-    return [s.path for s in relate(snapshot, offset, others, definitions, budget or Budget(), 0.0).snippets]
+    return [s.path for s in relate(snapshot, offset, others, definitions, Budget(), 0.0).snippets]
 
 
 def test_a_small_file_is_its_own_window():

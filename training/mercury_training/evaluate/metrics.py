@@ -23,6 +23,7 @@ __all__ = [
 
 ORDERS = range(1, 7)
 BETA = 2
+DRAWS = 1000
 Z = 1.959964
 """Of the normal distribution: intervals are 95 % confidence intervals."""
 
@@ -86,33 +87,32 @@ def bootstrap(
     values: Sequence[float],
     statistic: Callable[[Sequence[float]], float],
     *,
-    draws: int = 1000,
     seed: int = 0,
 ) -> Interval:
     """A statistic of the values, with its percentile bootstrap interval."""
     if not values:
         return Interval(math.nan, math.nan, math.nan)
     draw = random.Random(seed)
-    found = sorted(statistic(draw.choices(values, k=len(values))) for _ in range(draws))
-    return Interval(statistic(values), found[int(0.025 * draws)], found[min(draws - 1, int(0.975 * draws))])
+    found = sorted(statistic(draw.choices(values, k=len(values))) for _ in range(DRAWS))
+    return Interval(statistic(values), found[int(0.025 * DRAWS)], found[int(0.975 * DRAWS)])
 
 
-def reliability(confidences: Sequence[float], right: Sequence[bool], bins: int = 10) -> list[Bin]:
-    """Bins of equal width, the empty ones left out."""
+def reliability(confidences: Sequence[float], right: Sequence[bool]) -> list[Bin]:
+    """Ten bins of equal width, the empty ones left out."""
     members: dict[int, list[tuple[float, bool]]] = {}
     for confidence, correct in zip(confidences, right, strict=True):
-        members.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, correct))
+        members.setdefault(min(int(confidence * 10), 9), []).append((confidence, correct))
     return [
         Bin(len(found), sum(c for c, _ in found) / len(found), sum(r for _, r in found) / len(found))
         for _, found in sorted(members.items())
     ]
 
 
-def ece(confidences: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
+def ece(confidences: Sequence[float], right: Sequence[bool]) -> float:
     """Expected calibration error: the mean difference of confidence and accuracy over all predictions."""
     if not confidences:
         return math.nan
-    apart = sum(b.count * abs(b.confidence - b.accuracy) for b in reliability(confidences, right, bins))
+    apart = sum(b.count * abs(b.confidence - b.accuracy) for b in reliability(confidences, right))
     return apart / len(confidences)
 
 

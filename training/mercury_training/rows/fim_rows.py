@@ -41,7 +41,6 @@ class FimRow(Struct, frozen=True, kw_only=True):
     language: str
     kind: Kind
     sub: str = ""
-    recent: bool = False
     copy: bool = False
     exec: dict[str, Any] | None = None
     prefix: str
