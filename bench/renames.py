@@ -1,12 +1,12 @@
 """Whether a rename that is offered is right and whole: against the references that jedi finds in Python projects.
 
-python -m bench.renames CHECKOUT... [--symbols 40] [--seed 0] [--names NAME[=NEW],...] [--wrong] [--missed]
+python -m bench.renames CHECKOUT... [--symbols 40] [--seed 0]
 
 Of every checkout it takes so many functions, classes, methods, constants and variables at their definitions, gives
 each another name there, takes the offer, and asks again. An edit is right if jedi says that what stands there is what
 was renamed; all of them have to be. `found` is the share of jedi's references outside the definition that were
 offered, `whole` the share of renames that had all of them. `after` counts edits that a second offer would wrongly
-make. Milliseconds are of one answer, with the project indexed and its other files closed.
+make. Every wrong edit is printed. Milliseconds are of one answer, with the project indexed and its other files closed.
 """
 
 import argparse
@@ -84,29 +84,21 @@ def main() -> None:
     arguments.add_argument("checkouts", type=Path, nargs="+")
     arguments.add_argument("--symbols", type=int, default=40, help="of each kind and checkout")
     arguments.add_argument("--seed", type=int, default=0)
-    arguments.add_argument("--names", default="", help="these symbols only")
-    arguments.add_argument("--wrong", action="store_true", help="print every wrong edit")
-    arguments.add_argument("--missed", action="store_true", help="print every reference that was not offered")
     given = arguments.parse_args()
     proposals.SETTLING_SECONDS = 0.0
     figures: dict[str, Any] = {}
     for checkout in given.checkouts:
         found = asyncio.run(measured(checkout.resolve(), given))
-        figures[checkout.name] = report(checkout.name, found, given)
+        figures[checkout.name] = report(checkout.name, found)
     print(json.dumps(figures))
 
 
 async def measured(checkout: Path, given: argparse.Namespace) -> list[Renamed]:
     workspace = indexed(checkout)
     found = list(symbols(checkout, workspace))
-    if given.names:
-        names = dict((*each.split("="), "")[:2] for each in given.names.split(","))
-        chosen = (each for each in found if each.name in names)
-        wanted = [replace(each, anew=names[each.name] or each.anew) for each in chosen]
-    else:
-        dice = random.Random(given.seed)
-        kinds = ([each for each in found if each.kind == kind] for kind in KINDS)
-        wanted = [each for some in kinds for each in dice.sample(some, min(given.symbols, len(some)))]
+    dice = random.Random(given.seed)
+    kinds = ([each for each in found if each.kind == kind] for kind in KINDS)
+    wanted = [each for some in kinds for each in dice.sample(some, min(given.symbols, len(some)))]
     truth = Truth(checkout)
     return [await renamed(each, checkout, workspace, truth) for each in wanted]
 
@@ -248,7 +240,7 @@ def take(session: Session, offer: Offer) -> None:
     session.accepted(offer.id)
 
 
-def report(name: str, found: Sequence[Renamed], given: argparse.Namespace) -> dict[str, Any]:
+def report(name: str, found: Sequence[Renamed]) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     print(f"{name:14} {'kind':9} {'renames':>7} {'offered':>8} {'edits':>6} {'wrong':>6} {'after':>6} found  whole")
     for kind in (*KINDS, "all"):
@@ -275,9 +267,7 @@ def report(name: str, found: Sequence[Renamed], given: argparse.Namespace) -> di
         tail = f"{row['found']:.3f}  {row['whole']:.3f}  p50 {row['p50_ms']} p90 {row['p90_ms']} ms"
         print(f"{head} {row['after']:6} {tail}")
     for each in found:
-        listed = (("WRONG", each.wrong), ("AFTER", each.after)) if given.wrong else ()
-        listed = (*listed, ("MISSED", each.due - each.offered)) if given.missed else listed
-        for label, spots in listed:
+        for label, spots in (("WRONG", each.wrong), ("AFTER", each.after)):
             for path, line, column in sorted(spots):
                 text = Path(path).read_text().split("\n")[line - 1].strip() if Path(path).exists() else ""
                 what = f"{each.symbol.kind} {each.symbol.name} ({Path(each.symbol.path).name})"

@@ -28,6 +28,7 @@ from mercury_engine.tokens.tokenizer import Tokenizer
 __all__ = ["main"]
 
 EDITS = ROWS.with_name("next_edit.jsonl")
+"""Answered beside the rows of the set."""
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
             figures["growth"] = growth(runtime, options.plot, options.rounds)
         figures["line_move_tokens"] = moved_tokens(Tokenizer.load(SHIPPED / TOKENIZER_FILE), runtime.config.context)
         if options.set:
-            figures["matched"] = compare(folder, options.set, options.edits, options.limit)
+            figures["matched"] = compare(folder, options.set, EDITS, options.limit)
             figures["agreement"] = agreement(folder, read(options.set, options.limit))
     about = {
         "machine": machine(),
@@ -66,7 +67,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--preset", choices=sorted(PRESETS), default="quicksilver")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--set", type=Path)
-    parser.add_argument("--edits", type=Path, default=EDITS, help="rows of edits, answered beside those of the set")
     parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--plot", type=Path, help="draw how cost grows into this folder")
