@@ -1,4 +1,4 @@
-"""The fuzzer: sessions out of their mind with real processes, and whether each was survived as it has to be."""
+"""The fuzzer: malformed sessions with real processes, and whether each was survived as it has to be."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A session of an editor out of its mind: valid LSP mixed with everything that is none, from a seed."""
+"""A session of the fuzzer: valid LSP mixed with everything that is not, from a seed."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What the texts have to be after these messages: the editor's side of document synchronization, written on its own."""
+"""What the texts have to be after these messages: the editor's side of document synchronization, on its own."""
 
 import hashlib
 import json

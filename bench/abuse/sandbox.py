@@ -1,4 +1,4 @@
-"""Where it happens: a home, a runtime folder and projects of their own; whoever was started there is ended there."""
+"""Where it happens: a home, a runtime folder and projects of its own; every process started there is ended there."""
 
 import os
 import secrets

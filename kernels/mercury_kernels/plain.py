@@ -1,4 +1,4 @@
-"""The launchers once more in plain torch, for what a GPU does faster so, and to measure the kernels against.
+"""The launchers once more in plain torch, for what a GPU does faster that way, and to measure the kernels against.
 
 Shapes: as in `linear` and `attention`.
 """

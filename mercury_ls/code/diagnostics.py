@@ -1,4 +1,4 @@
-"""What language servers of the editor complain of."""
+"""What the editor's other language servers complain about."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""Where a rule is not followed: what one edit makes no habit, and words that mean nothing in another function."""
+"""Where a rule is not followed: what is no habit when done once, and words that mean nothing in another function."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Answers without an editor: the text comes with the request, and goes the way of one that is open in an editor."""
+"""Answers without an editor: the text comes with the request, and is treated like one that is open in an editor."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Align: blanks within lines changed, so that a column stands straight; other tables of the kind may follow."""
+"""Align: blanks within lines were changed to line up a column; other tables like it may follow."""
 
 import re
 from collections.abc import Iterator

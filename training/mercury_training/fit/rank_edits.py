@@ -1,4 +1,4 @@
-"""Fit the ranking of next edits: P(the author makes this edit) from its features, by logistic regression.
+"""Fits the ranking of next edits: P(the author makes this edit) from its features, by logistic regression.
 
 python -m bench.edit_candidates CORPUS/edits.jsonl.xz windows.jsonl --balanced --every 16
 python -m bench.edit_candidates CORPUS/edits.jsonl.xz files.jsonl --balanced --every 97 --mirrors MIRRORS

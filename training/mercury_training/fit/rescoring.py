@@ -1,4 +1,4 @@
-"""Fit how much a model's opinion on edits counts, and write that beside its weights.
+"""Fits how much a model's opinion on edits counts, and writes that beside its weights.
 
 python -m mercury_training.fit.rescoring OPINIONS.jsonl --model FOLDER [--ranking mercury_ls/next_edit/ranking.json]
 

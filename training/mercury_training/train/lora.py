@@ -1,4 +1,4 @@
-"""LoRA: every matrix stays as it is, and the product of two low-rank factors beside it learns (Hu et al. 2021).
+"""LoRA: every matrix stays as it is, and the product of two low-rank factors beside it learns (Hu and others, 2021).
 
 model = lora.attach(model, rank=8, seed=0)      # only the factors need gradients
 lora.factors(model)                             # the factors, by the names of the weights: the contents of an adapter
