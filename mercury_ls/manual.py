@@ -69,12 +69,13 @@ def codes_table() -> str:
 
 def section(command: argparse.ArgumentParser) -> str:
     about = f"## `{command.prog}`\n\n{command.description}\n\n```\n{command.epilog}\n```\n"
-    return f"{about}\n{options_table(command)}"
+    options = options_table(command)
+    return f"{about}\n{options}" if options else about
 
 
 def options_table(command: argparse.ArgumentParser) -> str:
-    rows = [row(action) for action in command._actions if is_own(command, action)]
-    return f"| argument | meaning |\n|---|---|\n{''.join(rows)}"
+    rows = "".join(row(action) for action in command._actions if is_own(command, action))
+    return f"| argument | meaning |\n|---|---|\n{rows}" if rows else ""
 
 
 def is_own(command: argparse.ArgumentParser, action: argparse.Action) -> bool:

@@ -271,7 +271,7 @@ def add_record(commands: Any) -> None:
         "mercury-ls record status",
         _1="recording could not be switched, or `record.enabled` keeps it on",
     )
-    record.add_argument("switch", choices=("on", "off", "status"))
+    record.add_argument("switch", choices=("on", "off", "status"), help="turn it on or off, or say whether it is on")
 
 
 def add_tune(commands: Any) -> None:
