@@ -257,11 +257,6 @@ class Workspace:
             return "the project is still being indexed"
         return f"{self._left_out} of its files are not in the index" if self._left_out else ""
 
-    @property
-    def names_bytes(self) -> int:
-        """The memory for the checksums of all names."""
-        return 4 * self._words
-
     def read(self, path: str) -> str | None:
         """Any small text file of the workspace that is not hidden, such as go.mod."""
         if not self._is_ours(path) or self._privacy.why_hidden(path):

@@ -447,7 +447,6 @@ def test_files_are_found_by_the_names_that_stand_in_them_without_being_read_agai
     assert [os.path.relpath(path, folder) for path in found] == ["a.py", "c.py"]
     assert tree.index.mentioning([], near) == []
     assert tree.opened == []
-    assert tree.index.names_bytes == 4 * (2 + 3 + 1 + 1)
 
 
 def test_what_is_not_in_the_index_is_counted(put, monkeypatch):
