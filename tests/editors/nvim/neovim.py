@@ -218,6 +218,18 @@ class Neovim:
         return self.lua(code)
 
     @property
+    def last_screen_line(self) -> str:
+        """Where Neovim shows messages, and the mode."""
+        code = """
+            local cells = {}
+            for column = 1, vim.o.columns do
+              cells[column] = vim.fn.screenstring(vim.o.lines, column)
+            end
+            return table.concat(cells)
+        """
+        return self.lua(code)
+
+    @property
     def cursor(self) -> list[int]:
         return self.rpc("nvim_win_get_cursor", 0)
 

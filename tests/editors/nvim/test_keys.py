@@ -183,6 +183,18 @@ def test_the_first_suggestion_ever_comes_with_its_key_and_no_other_does(bare, ma
     assert len(bare.notes) == 1
 
 
+@pytest.mark.parametrize("left", ["<Esc>", "<C-c>"])
+def test_a_message_in_insert_mode_is_on_the_screen_until_that_mode_is_left(bare, left):
+    bare.press("i", "i")
+    bare.lua("require('mercury.welcome').explain()")
+    bare.says("accepts the grey text")
+    bare.type("ab")
+    assert "accepts the grey text" in bare.last_screen_line
+    bare.press(left, "n")
+    bare.press("a", "i")
+    bare.until(lambda: bare.last_screen_line.startswith("-- INSERT --"), "the mode")
+
+
 def test_an_unknown_action_is_named(bare):
     with pytest.raises(RuntimeError, match=r'or_key\("jump"\): no such action'):
         bare.lua("require('mercury').or_key('jump', '<Tab>')")

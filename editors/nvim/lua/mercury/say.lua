@@ -33,6 +33,21 @@ local function fitting(text, texts)
   return beginning(text:match("^[^\n]*"), room - vim.fn.strdisplaywidth(MORE)) .. MORE
 end
 
+-- In insert mode Neovim draws the mode over any message at once; it does not while 'showmode' is off.
+local function uncover()
+  if not vim.o.showmode or not vim.api.nvim_get_mode().mode:match("^[iR]") then
+    return
+  end
+  vim.o.showmode = false
+  vim.api.nvim_create_autocmd("ModeChanged", {
+    pattern = "*:n*", -- CTRL-C triggers no InsertLeave
+    once = true,
+    callback = function()
+      vim.o.showmode = true
+    end,
+  })
+end
+
 -- Messages of one moment share a line, the gravest first: two lines would be one too many.
 local function tell()
   table.sort(waiting, function(one, other)
@@ -45,6 +60,7 @@ local function tell()
     end
   end
   waiting = {}
+  uncover()
   vim.notify(fitting("mercury: " .. table.concat(texts, "; "), texts), level)
 end
 
