@@ -260,7 +260,7 @@ class Session:
 
     def decision_line(self, decision: Decision) -> str:
         where = readable(decision.uri, self.roots)
-        return f"{where}:{decision.line + 1} {decision.outcome} ({decision.milliseconds:.1f} ms)"
+        return f"{where}:{decision.line + 1}: {decision.outcome} ({decision.milliseconds:.1f} ms)"
 
     async def why(self, uri: str, offset: int) -> str:
         """Why nothing is suggested here: asked once more as if the user had just typed, and nothing remembered."""

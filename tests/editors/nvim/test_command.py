@@ -1,11 +1,14 @@
 """`:Mercury`, `:checkhealth mercury`, options, and two of our clients in one editor."""
 
+import json
 import re
+import sys
 
 import pytest
 
 from tests.e2e.environment import COMMAND
 from tests.editors.nvim.test_ghost import reach, replaced, status, suggested
+from tests.editors.nvim.test_next_edit import SERVER
 from tests.editors.scenes import BLOCK, SHOP
 
 pytestmark = [pytest.mark.editor, pytest.mark.slow]
@@ -44,6 +47,19 @@ def test_status_tells_engine_and_decisions(served, command):
     state = "ready · fake · copies what is already written · cpu" if served.copies else "ready · mercury · "
     assert state in served.page
     assert re.search(r"^\* python, inline: [1-9]\d* shown", served.page, re.MULTILINE), served.page
+
+
+def test_status_has_the_newest_decision_first_and_needs_no_parser(bare):
+    bare.lua("vim.treesitter.start = function() error('no parser') end; vim.cmd('filetype plugin on')")
+    bare.start([sys.executable, SERVER, str(bare.folder)])
+    bare.open("aera", "area.py")
+    bare.attached()
+    status = {"state": "ready", "version": "1", "documents": 1, "accepted": 0, "rejected": 0, "problems": []}
+    replies = {"mercury/status": {**status, "decisions": ["older", "newer"]}}
+    (bare.folder / "replies.json").write_text(json.dumps(replies), encoding="utf-8")
+    bare.command("Mercury status")
+    assert bare.page.endswith("* newer\n* older")
+    assert not bare.waits_for_enter, bare.told()
 
 
 def test_stats_shows_the_servers_page(served):

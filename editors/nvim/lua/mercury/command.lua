@@ -77,7 +77,7 @@ local function described(status)
   end
   section(lines, "Today", vim.tbl_map(counted, status.today or {}))
   section(lines, "Problems", bullets(status.problems))
-  section(lines, "Last decisions", bullets(status.decisions))
+  section(lines, "Last decisions, newest first", bullets(vim.iter(status.decisions):rev():totable()))
   return lines
 end
 

@@ -30,16 +30,16 @@ local function layout(title, lines)
 end
 
 -- Opens a page and goes there; returns its buffer. Leaving its window closes it.
-function M.open(title, lines, filetype)
+function M.open(title, lines, language)
   local buf = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].bufhidden = "wipe"
   vim.bo[buf].modifiable = false
   local win = vim.api.nvim_open_win(buf, true, layout(title, lines))
   vim.wo[win].linebreak = true
-  pcall(function() -- its highlighting may need a parser that this Neovim lacks
-    vim.bo[buf].filetype = filetype or ""
-  end)
+  if language then
+    pcall(vim.treesitter.start, buf, language) -- this Neovim may lack the parser
+  end
   local function close()
     if vim.api.nvim_win_is_valid(win) then
       vim.api.nvim_win_close(win, true)
