@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.e2e.environment import COMMAND
-from tests.editors.nvim.test_ghost import reach, replaced, status, suggested
+from tests.editors.nvim.test_ghost import kill_server, reach, replaced, status, suggested
 from tests.editors.nvim.test_next_edit import SERVER
 from tests.editors.scenes import BLOCK, SHOP
 
@@ -150,6 +150,16 @@ def test_restart_starts_another_server(served):
     replaced(served, lambda: served.command("Mercury restart"))
     served.press("A", "i")
     served.suggestion()
+
+
+def test_restart_starts_a_server_that_died(bare):
+    bare.start([sys.executable, SERVER, str(bare.folder)], restart=False)
+    bare.open("aera", "area.py")
+    bare.attached()
+    kill_server(bare)
+    bare.says("run `:Mercury restart`")
+    bare.command("Mercury restart")
+    bare.attached()
 
 
 def test_a_server_that_keeps_dying_is_left_alone(bare):

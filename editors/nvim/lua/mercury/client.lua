@@ -183,12 +183,10 @@ function M.exited(name, code, signal, id)
   end)
 end
 
--- Stops our clients and starts them again, with the configuration as it is now.
+-- Stops our clients and starts them again, those that died too, with the configuration as it is now.
 function M.restart()
   crashes = {}
-  local names = {}
   for _, client in ipairs(M.all()) do
-    names[client.name] = true
     leaving[client.id] = true
     client:stop(true)
   end
@@ -196,7 +194,7 @@ function M.restart()
   timer:start(0, 20, vim.schedule_wrap(function()
     if #M.all() == 0 and not timer:is_closing() then
       timer:close()
-      vim.tbl_map(start, vim.tbl_keys(names))
+      vim.tbl_map(start, M.names)
     end
   end))
 end
