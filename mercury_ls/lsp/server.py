@@ -22,7 +22,7 @@ from mercury_ls.lsp.protocol import PlaceParams, Position, Protocol
 from mercury_ls.names.known import Ask
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring, needs_new_engine
-from mercury_ls.wording import remarks
+from mercury_ls.wording import abbreviated, remarks
 
 __all__ = ["COPILOT_ACCEPT", "Server", "path_of", "status_fields"]
 
@@ -311,7 +311,7 @@ class Server(LanguageServer):
         for problem in self.wiring.problems:
             if problem not in self._reported:
                 log.warning("configuration: %s", problem)
-                self.show(lsp.MessageType.Warning, str(problem))
+                self.show(lsp.MessageType.Warning, abbreviated(str(problem)))
         self._reported = self.wiring.problems
 
     def show(self, kind: lsp.MessageType, message: str) -> None:

@@ -10,12 +10,13 @@ from mercury_ls import __version__
 from mercury_ls.lsp.protocol import PlaceParams, Position, SnoozeParams, StatsParams, StatusParams
 from mercury_ls.lsp.server import Server, status_fields
 from mercury_ls.session.stats import markdown, recent
-from mercury_ls.wording import remarks
+from mercury_ls.wording import abbreviated, remarks
 
 __all__ = ["snooze", "snooze_command", "stats", "status", "status_command", "why", "why_command"]
 
 
 async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
+    ls.follow_user_file()
     session = ls.started
     documents = session.files.documents
     digests = {"digests": {uri: digest(d.text) for uri, d in documents.items()}} if params.digests else {}
@@ -31,7 +32,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "snoozed": session.clock() < session.questions.snoozed_until,
         "bar": session.gate.bar(session.clock()),
         "pendingWork": ls.pending_work,
-        "problems": [str(problem) for problem in ls.wiring.problems],
+        "problems": [abbreviated(str(problem)) for problem in ls.wiring.problems],
         "decisions": [session.decision_line(decision) for decision in session.decisions],
     }
 
@@ -55,6 +56,7 @@ def stats(ls: Server, params: StatsParams) -> dict[str, Any]:
 
 
 async def why(ls: Server, params: PlaceParams) -> dict[str, str]:
+    ls.follow_user_file()
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position)
     reasons = {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.next_edits.why(uri, offset)}

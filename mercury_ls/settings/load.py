@@ -124,7 +124,7 @@ def file_source(path: Path, kind: str) -> Source:
     except FileNotFoundError:
         return Source(origin=origin)
     except toml.UnreadableError as error:
-        return Source(origin=origin, problems=(Problem(error.where, "", error.remedy, origin),))
+        return Source(origin=origin, problems=(Problem(error.where, "", error.remedy, kind),))
     return Source(origin=origin, values=tuple(flatten(table)), is_project=kind == "project file")
 
 

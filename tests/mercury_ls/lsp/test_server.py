@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,20 @@ async def test_whatever_the_project_file_holds_the_server_starts_and_says_so(cli
     )
     assert told("is not valid TOML")
     assert client.server.session.settings.suggest.in_comments
+
+
+async def test_status_and_why_know_the_users_file_as_it_is(client):
+    await client.initialize(INLINE)
+    uri = client.open("a.py", TEXT)
+    file = client.root / "none"
+    file.write_text("[suggest]\nenabled = 1", encoding="utf-8")
+    reply = await client.request("mercury/status", {})
+    assert "suggest.enabled" in reply["result"]["problems"][0]
+    file.write_text("[suggest]\nenabled = false", encoding="utf-8")
+    os.utime(file, (0, 0))
+    reply = await client.request("mercury/why", place(uri, 2, 8))
+    assert "suggest.enabled" in reply["result"]["reason"]
+    assert not (await client.request("mercury/status", {}))["result"]["problems"]
 
 
 async def test_a_document_whose_change_was_too_large_is_left_alone(client):

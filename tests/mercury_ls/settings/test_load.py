@@ -243,7 +243,7 @@ def test_a_file_that_is_not_toml_is_named_with_its_line(write):
     user = write("config.toml", "[engine]\nthreads = 2\nmodel = \n")
     loaded = load(user, options={"engine": {"threads": 3}})
     check(loaded, [f"{user}:3: is not valid TOML"], engine__threads=3, engine__model="auto")
-    assert loaded.problems[0].origin == f"user file {user}"
+    assert str(loaded.problems[0]).startswith(f"user file: {user}:3: is not valid TOML")
 
 
 def test_files_that_cannot_be_read_are_named(write, tmp_path):
