@@ -112,6 +112,14 @@ def test_the_sample_is_a_file_to_try_that_is_never_written(served):
     assert served.lua("return #vim.api.nvim_list_tabpages()") == 1
 
 
+def test_why_is_asked_where_insert_mode_was_left(served):
+    served.start()
+    suggested(served)
+    served.press("<Esc>", "n")
+    served.command("Mercury why")
+    assert "inline: a suggestion is ready here" in served.page
+
+
 def test_why_tells_the_reason(served):
     served.start()
     served.open("# nothing here\n")

@@ -132,10 +132,21 @@ end
 
 commands.toggle = M.toggle
 
+-- The cursor's place; on leaving insert mode the cursor goes back by one character, so then where it was typing.
+local function place(encoding)
+  local params = vim.lsp.util.make_position_params(0, encoding)
+  local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+  local typed_row, typed_col = unpack(vim.api.nvim_buf_get_mark(0, "^"))
+  local between = typed_row == row and vim.api.nvim_get_current_line():sub(col + 1, typed_col)
+  if between and vim.fn.strchars(between) == 1 and vim.api.nvim_get_mode().mode == "n" then
+    params.position.character = params.position.character + vim.str_utfindex(between, encoding)
+  end
+  return params
+end
+
 function commands.why()
   local client = server()
-  local encoding = client and client.offset_encoding or "utf-16"
-  ask("mercury/why", vim.lsp.util.make_position_params(0, encoding), function(answer)
+  ask("mercury/why", place(client and client.offset_encoding or "utf-16"), function(answer)
     local here = quiet.reason(vim.api.nvim_get_current_buf())
     local lines = {
       "inline: " .. (here or answer.reason),
