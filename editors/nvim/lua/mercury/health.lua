@@ -58,7 +58,7 @@ end
 
 local function not_found(program)
   local remedies = {
-    "install it: `uv tool install mercury-ls`, or `pip install .` in a clone",
+    "install it in a clone: `uv tool install .`, or `pip install .`",
     "or name it: `vim.lsp.config('mercury', { cmd = { '/path/to/mercury-ls', '--stdio' } })`",
   }
   for _, path in ipairs(elsewhere(program)) do
