@@ -110,10 +110,10 @@ class NextEdits:
             return f"on offer: {described(offer, uri)}"
         if reason := self._reason_to_wait(invoked=False):
             return reason
-        answer, _ = await self._found(uri, offset, invoked=False)
+        answer, note = await self._found(uri, offset, invoked=False)
         if answer.offer:
             return with_sent(f"a next edit is ready: {described(answer.offer, uri)}", answer)
-        return with_sent(answer.silence or NOTHING_FOLLOWS, answer)
+        return with_sent(self._silence(answer, note), answer)
 
     def diagnosed(self, uri: str, version: int, found: tuple[Diagnostic, ...]) -> None:
         """What the editor's language servers say about this version of a document."""
@@ -149,8 +149,7 @@ class NextEdits:
         answer, note = await self._found(uri, offset, invoked)
         if answer.offer is None:
             self._offer = None
-            reasons = (note,) if self._renamer and note else (answer.silence or NOTHING_FOLLOWS, note)
-            return replace(answer, silence="; ".join(filter(None, reasons)))
+            return replace(answer, silence=self._silence(answer, note))
         self._known, self._is_passed_over = mark, True
         self._has_gap = bool(note and files.workspace.gap())
         offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=note if answer.offer.kind == "rename" else "")
@@ -162,6 +161,10 @@ class NextEdits:
         if offer := self.current():
             return replace(answer, offers=(offer,))
         return Answer(silence=CHANGED, final=True)
+
+    def _silence(self, answer: Answer, note: str) -> str:
+        reasons = (note,) if self._renamer and note else (answer.silence or NOTHING_FOLLOWS, note)
+        return "; ".join(filter(None, reasons))
 
     @property
     def _edits(self) -> tuple[Edit, ...]:

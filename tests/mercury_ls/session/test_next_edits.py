@@ -351,6 +351,7 @@ async def test_a_rename_that_is_all_elsewhere_is_left_to_a_server_that_can_renam
     found = await session.next_edits.ask(uri, 13, invoked=True, renamer="pyright")
     assert found.offer is None
     assert found.silence == "pyright can rename this in the whole project: undo your edit and use its rename"
+    assert await session.next_edits.why(uri, 13) == found.silence
 
 
 async def test_a_client_that_can_show_the_parts_of_an_edit_asks_about_other_files(session, tmp_path):
