@@ -189,11 +189,17 @@ def site(options: Options, bound: socket.socket) -> str:
     return f"{'https' if options.certificate else 'http'}://{name}:{bound.getsockname()[1]}"
 
 
+def tls_context(certificate: str, key: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key or None)
+    return context
+
+
 def check_certificate(options: Options) -> None:
     if not options.certificate:
         return
     try:
-        ssl.create_default_context().load_cert_chain(options.certificate, options.key or None)
+        tls_context(options.certificate, options.key)
     except OSError as error:
         raise ValueError(
             f"cannot use certificate {options.certificate!r} and key {options.key!r} ({error}): give two PEM files"
@@ -259,12 +265,14 @@ def with_face(engine: "Handler", face: "Handler", activity: "Activity") -> "Hand
 def web_server(endpoint: Endpoint, handler: "Handler") -> "Server":
     import uvicorn
 
-    from mercury_ls.serve.limits import HEAD_BYTES, LimitedConnection
+    from mercury_ls.serve.limits import HEAD_BYTES, LimitedConnection, secured
 
+    is_encrypted = bool(endpoint.certificate)
+    connection = secured(tls_context(endpoint.certificate, endpoint.key)) if is_encrypted else LimitedConnection
     server = uvicorn.Server(
         uvicorn.Config(
             handler,
-            http=LimitedConnection,
+            http=connection,
             h11_max_incomplete_event_size=HEAD_BYTES,
             interface="asgi3",
             ws="none",
@@ -274,8 +282,6 @@ def web_server(endpoint: Endpoint, handler: "Handler") -> "Server":
             proxy_headers=False,
             server_header=False,
             date_header=False,
-            ssl_certfile=endpoint.certificate or None,
-            ssl_keyfile=endpoint.key or None,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )

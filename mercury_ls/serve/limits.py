@@ -1,25 +1,84 @@
 """The engine server's connection limits: how many connections, and how long they may take to send a request."""
 
 import asyncio
+import ssl
 import sys
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["HEAD_BYTES", "LimitedConnection"]
+__all__ = ["HEAD_BYTES", "LimitedConnection", "secured"]
 
 MAX_CONNECTIONS = 256
 """Far below the number of files that a process may have open."""
 HEAD_SECONDS = 10.0
+READ_SECONDS = 30.0
+"""How long a client that is sent more than buffers hold may read none of it: it has hung, or vanished."""
 HEAD_BYTES = 16 << 10
 TOO_LARGE = f"the head of the request is larger than {HEAD_BYTES} bytes\n"
 
 
+def secured(context: ssl.SSLContext) -> Callable[..., asyncio.Protocol]:
+    """Limited connections that begin with a TLS handshake."""
+    waiting: dict[asyncio.Transport, None] = {}
+    return lambda **given: Handshake(LimitedConnection(**given), context, waiting)
+
+
+class Handshake(asyncio.Protocol):
+    """A connection until its TLS handshake is over, which has the time of a request's head. If too many are `waiting`
+    for theirs, each with buffers of 300 KiB, a new one replaces the oldest. asyncio itself limits neither."""
+
+    def __init__(
+        self, connection: "LimitedConnection", context: ssl.SSLContext, waiting: dict[asyncio.Transport, None]
+    ) -> None:
+        self._connection = connection
+        self._context = context
+        self._waiting = waiting
+        self._early = b""
+        self._is_lost = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        transport.pause_reading()
+        self._waiting[transport] = None
+        if len(self._waiting) > MAX_CONNECTIONS:
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            oldest.abort()
+        self._task = asyncio.create_task(self._secure(transport))
+
+    def data_received(self, data: bytes) -> None:
+        self._early += data
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+
+    async def _secure(self, transport: asyncio.Transport) -> None:
+        if transport.is_closing():
+            return
+        loop, connection = asyncio.get_running_loop(), self._connection
+        try:
+            encrypted = await loop.start_tls(
+                transport, self, self._context, server_side=True, ssl_handshake_timeout=HEAD_SECONDS
+            )
+        except OSError:  # they left, speak something else, or took too long
+            return
+        finally:
+            self._waiting.pop(transport, None)
+        if encrypted is None or self._is_lost:
+            return
+        encrypted.set_protocol(connection)
+        connection.connection_made(encrypted)  # type: ignore[arg-type]
+        if self._early:
+            connection.data_received(self._early)
+
+
 class LimitedConnection(H11Protocol):
-    """Closes a connection that does not send its first request in time. If there are too many connections, a new one
-    replaces the oldest without a request, or else the oldest idle one."""
+    """Closes a connection whose client does not send its first request, or read its answer, in time. If there are too
+    many connections, a new one replaces the oldest without a request, or else the oldest idle one, or else the oldest
+    that waits for its client to send a body or to read: nobody keeps others out by being slow."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -48,6 +107,15 @@ class LimitedConnection(H11Protocol):
         self.transport.writelines([self.conn.send(event) or b"" for event in events])
         self.transport.close()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._timeout.cancel()
+        self._timeout = self.loop.call_later(READ_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._timeout.cancel()
+        super().resume_writing()
+
     def connection_lost(self, exc: Any) -> None:
         self._timeout.cancel()
         super().connection_lost(exc)
@@ -56,4 +124,5 @@ class LimitedConnection(H11Protocol):
         others = [one for one in self.connections if one is not self and not one.transport.is_closing()]
         silent = [one for one in others if one.cycle is None]
         idle = [one for one in others if one.cycle is not None and one.cycle.response_complete]
-        return min(silent or idle or [self], key=lambda one: one._since)
+        slow = [one for one in others if one.cycle is not None and (one.cycle.more_body or one.flow.write_paused)]
+        return min(silent or idle or slow or [self], key=lambda one: one._since)

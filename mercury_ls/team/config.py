@@ -53,7 +53,7 @@ def read_config(path: Path) -> TeamConfig:
         raise TeamError(f"{path}: cannot be read ({error.strerror or error})") from error
     except ImportError as error:
         raise TeamError("a team's server needs the extra `serve`: pip install 'mercury-ls[serve]'") from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # of dates and numbers that cannot be, too
         said = " ".join(str(error).split()).replace('in "<byte string>", ', "at ")
         raise TeamError(f"{path}: {said}; docs/TEAM.md has an example") from error
     if not config.users:

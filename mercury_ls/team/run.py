@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ async def renew(
         try:
             config = read_config(path)
         except TeamError as error:
-            log.error("nothing was changed: %s", error)
+            log.error("%s; until it can be read and SIGHUP is sent again, %s", error, kept(users))
             continue
         users.clear()
         users.update(by_digest(config))
@@ -129,6 +129,14 @@ async def renew(
             log.warning("%s was read again: %s; the engines are being replaced", path, asking)
         except Exception as error:
             log.error("%s was read again: %s; the engines stay as they are: %s", path, asking, error)
+
+
+def kept(users: Mapping[str, str]) -> str:
+    """What a file that cannot be used leaves as it is, above all that it shuts nobody out."""
+    names = ", ".join(sorted(users.values()))
+    return (
+        f"NOBODY IS SHUT OUT, and nothing else was changed: {counted(len(users), 'user')} may still ask: {names[:500]}"
+    )
 
 
 def unrenewed(before: TeamConfig, now: TeamConfig) -> list[str]:

@@ -64,7 +64,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 class Crowd:
-    """How many are being answered, of all clients, and of each user that has a name."""
+    """How many are being read and answered, of all clients, and of each user that has a name."""
 
     def __init__(self, most: int | None = None, per_user: int | None = None) -> None:
         self.most = MOST_AT_ONCE if most is None else most
@@ -109,9 +109,8 @@ class Answering:
             if self._decode is None:
                 await self._answered(self._call(scope, None), scope, receive, send)
                 return
-            body = await read(Request(scope, receive))
             with self.crowd.one_more(user_of(scope)):
-                call = self._call(scope, self._decode(body))
+                call = self._call(scope, self._decode(await read(Request(scope, receive))))
                 await until_disconnected(receive, self._answered(call, scope, receive, send))
         except ClientDisconnect:
             return

@@ -1,13 +1,15 @@
 """Who says nothing is sent away, and nobody who has something to say is kept out for it."""
 
 import asyncio
+import socket
+import ssl
 from contextlib import suppress
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link import local
 from mercury_ls.link.connection import Address, connect
 from mercury_ls.serve import daemon, limits
-from tests.mercury_ls.link.test_client import connected, everything, free_address, request, serving
+from tests.mercury_ls.link.test_client import CERTIFICATE, connected, everything, free_address, request, serving
 
 
 async def silent(directory):
@@ -63,3 +65,78 @@ async def test_who_has_no_token_keeps_no_connection(directory, monkeypatch):
             await friend.read(await friend.send("GET", "/engine/v1/info", {}))
             assert friend.usable
         friend.close()
+
+
+def encrypted(directory):
+    return daemon.Options(
+        directory=directory,
+        http=free_address(),
+        token="secret",
+        certificate=str(CERTIFICATE / "localhost.pem"),
+        key=str(CERTIFICATE / "key.pem"),
+    )
+
+
+async def test_who_begins_no_handshake_costs_a_place_among_few(directory, monkeypatch):
+    """6,000 of them took 2 GB."""
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
+    options = encrypted(directory)
+    host, port = daemon.split_address(options.http)
+    async with serving(FakeEngine(), directory, options):
+        strangers = [await asyncio.open_connection(host, port) for _ in range(9)]
+        await asyncio.gather(*(ended(reader) for reader, _ in strangers[:5]))
+        trusting = ssl.create_default_context(cafile=options.certificate)
+        reader, writer = await asyncio.open_connection(host, port, ssl=trusting, server_hostname="localhost")
+        writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"200"
+        for each in (writer, *(writer for _, writer in strangers)):
+            each.close()
+
+
+async def test_a_handshake_has_to_be_over_in_time(directory, monkeypatch):
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.05)
+    options = encrypted(directory)
+    async with serving(FakeEngine(), directory, options):
+        for said in (b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"):
+            reader, writer = await asyncio.open_connection(*daemon.split_address(options.http))
+            writer.write(said)
+            await ended(reader)
+            writer.close()
+
+
+async def reading_nothing(address):
+    """A client that asks for more than buffers hold."""
+    opened = socket.socket()
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+    opened.connect(daemon.split_address(address))
+    reader, writer = await asyncio.open_connection(sock=opened, limit=1024)
+    writer.transport.pause_reading()
+    writer.write(b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 200)
+    return reader, writer
+
+
+async def test_who_reads_nothing_keeps_nobody_out(directory, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
+    options = daemon.Options(directory=directory, http=free_address(), token="secret")
+    async with serving(FakeEngine({"x": "answer"}), directory, options):
+        strangers = [await reading_nothing(options.http) for _ in range(4)]
+        for _, writer in strangers:
+            await writer.drain()
+        reader, writer = await asyncio.open_connection(*daemon.split_address(options.http))
+        writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"200"
+        for each in (writer, *(writer for _, writer in strangers)):
+            each.close()
+
+
+async def test_who_stops_reading_is_sent_away(directory, monkeypatch):
+    monkeypatch.setattr(limits, "READ_SECONDS", 0.05)
+    options = daemon.Options(directory=directory, http=free_address(), token="secret")
+    async with serving(FakeEngine(), directory, options):
+        _, writer = await reading_nothing(options.http)
+        with suppress(ConnectionResetError):
+            while not writer.is_closing():
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0)
+        writer.transport.abort()

@@ -30,6 +30,8 @@ def test_what_is_not_written_has_a_default(tmp_path):
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: 0}}", "replicas.least"),
         (f"users: {{ada: a{DIGEST[1:]}}}\nreplica: 3", "`replica`"),
         (f"users: {{ada: a{DIGEST[1:]}, bob: a{DIGEST[1:]}}}", "two have the same token.*--new-token"),
+        (f"users: {{ada: a{DIGEST[1:]}}}\nlisten: 2024-99-99", "month must be in 1..12"),
+        (f"users: {{ada: a{DIGEST[1:]}}}\nreplicas: {{least: {'9' * 5000}}}", "integer string conversion"),
         ("users:\n  ada: [", "at line 3, column 1; docs/TEAM.md has an example"),
         ("!!python/object/apply:os.system ['true']", "could not determine a constructor.* at line 1, column 1; "),
     ],

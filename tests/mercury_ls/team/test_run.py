@@ -50,7 +50,9 @@ async def test_who_was_removed_may_ask_no_more_even_where_the_new_engines_find_n
 
 async def test_a_file_that_cannot_be_used_changes_nothing(tmp_path, caplog):
     assert await renewed(tmp_path, "users: {}", None) == []
-    assert caplog.messages[0].startswith(f"nothing was changed: {tmp_path / 'team.yaml'}: users is empty")
+    said = caplog.messages[0]
+    assert said.startswith(f"{tmp_path / 'team.yaml'}: users is empty")
+    assert said.endswith("NOBODY IS SHUT OUT, and nothing else was changed: 1 user may still ask: ada")
 
 
 async def renewed(tmp_path, text, error):

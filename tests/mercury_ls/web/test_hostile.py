@@ -185,6 +185,20 @@ async def test_too_many_at_once_are_told_to_come_back(monkeypatch):
         assert (await first)[0] == 200
 
 
+async def test_a_body_that_is_still_being_sent_has_a_place_too(monkeypatch):
+    """300 bodies of 2 MB, sent but for their end, took 600 MB and shut everybody out."""
+    monkeypatch.setattr(endpoints, "MOST_AT_ONCE", 1)
+    async with listening() as (service, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(post(length=1000))
+        while not service.metrics.registry.get_sample_value("mercury_http_running"):
+            await asyncio.sleep(0)
+        assert (await answered(port, post()))[0] == 429
+        writer.close()
+        await none_running(service)
+        assert (await answered(port, post()))[0] == 200
+
+
 async def test_health_and_figures_are_answered_while_all_places_are_taken(monkeypatch):
     monkeypatch.setattr(endpoints, "MOST_AT_ONCE", 0)
     async with served() as (_, app), client(app) as asking:
