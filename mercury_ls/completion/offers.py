@@ -17,7 +17,8 @@ class Offer(Struct, frozen=True):
     """Edits of the texts in `base`, by the id that accepting them names.
 
     A next edit also has a `kind`, a `label` that says what it does, and a `note` on what it leaves undone. `p_model` is
-    what the model itself said of it, before that was corrected, and 0 if others had a part in it.
+    what the model itself said of it, before that was corrected, and 0 if others had a part in it. `tokens` are those
+    of the draft that it was made of.
     """
 
     edits: tuple[TextEdit, ...]
@@ -28,6 +29,7 @@ class Offer(Struct, frozen=True):
     label: str = ""
     note: str = ""
     p_model: float = 0.0
+    tokens: int = 0
 
     @property
     def edit(self) -> TextEdit:

@@ -162,7 +162,8 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     saved = p_accept * len(edit.text.strip())
     if not (question.invoked or filled.complete) and saved < MIN_EXPECTED_SAVING * question.bar:
         return Answer(silence=f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average", **known)
-    offer = Offer((edit,), p_accept, {edit.uri: question.snapshot}, p_model=filled.p_accept)
+    base = {edit.uri: question.snapshot}
+    offer = Offer((edit,), p_accept, base, p_model=filled.p_accept, tokens=len(filled.confidence))
     return Answer((offer,), **known)
 
 

@@ -1,5 +1,6 @@
 """The protocol between an engine server and its clients: length-prefixed msgpack frames of frozen structs."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Generic, Literal, TypeVar, overload
 
@@ -174,9 +175,11 @@ def check_chat(request: ChatRequest) -> None:
         raise RequestError("messages is empty: send at least one")
     if request.most_tokens < 1:
         raise RequestError(f"most_tokens is {request.most_tokens}: allow at least 1")
-    names = [tool.name for tool in request.tools]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    names = Counter(tool.name for tool in request.tools)
+    if twice := next((name for name, count in names.items() if count > 1), None):
         raise RequestError(f"tools has {twice!r} twice: give every tool a name of its own")
+    if taken := next((name for name in CHOICES if name in names), None):
+        raise RequestError(f"tools has {taken!r}, which tool_choice uses for itself: give the tool another name")
     if request.tool_choice not in (*CHOICES, *names):
         raise RequestError(
             f"tool_choice is {request.tool_choice!r}: use {', '.join(CHOICES)}, or the name of one of the tools"

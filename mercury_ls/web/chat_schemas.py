@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from mercury_engine.api import Effort, Slot
-from mercury_ls.web.schemas import Tokens, Usage
+from mercury_ls.web.schemas import Stops, Tokens, Usage
 
 __all__ = [
     "CallDelta",
@@ -26,7 +26,7 @@ __all__ = [
     "ToolCallBody",
 ]
 
-Name = Annotated[str, Meta(pattern="^[a-zA-Z0-9_.-]{1,64}$")]
+Name = Annotated[str, Meta(pattern="^[a-zA-Z0-9_.-]{1,64}$(?!\\n)")]
 Finish = Literal["stop", "length", "tool_calls"]
 
 
@@ -111,7 +111,7 @@ class ChatBody(Struct, frozen=True, kw_only=True):
     max_tokens: Tokens | None = None
     max_completion_tokens: Tokens | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    stop: str | list[str] | None = None
+    stop: Stops | None = None
     seed: Annotated[float, Meta(multiple_of=1)] | None = None
     n: Annotated[float, Meta(multiple_of=1, ge=1, le=1)] | None = None
     tools: list[ToolBody] | None = None

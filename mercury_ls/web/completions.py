@@ -10,7 +10,7 @@ from itertools import zip_longest
 from msgspec.structs import replace
 
 from mercury_engine.prompts.received import Region, received
-from mercury_ls.completion.offers import Answer
+from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.web.endpoints import Call
 from mercury_ls.web.errors import ApiError
 from mercury_ls.web.schemas import MOST_CHOICES, Choice, CompletionRequest, CompletionResponse, Detail, Usage
@@ -94,9 +94,13 @@ def wish_of(body: CompletionRequest, id: str) -> Wish:
         alternatives=most_choices(body),
         effort=body.reasoning_effort,
         deadline_ms=body.deadline_ms,
-        most_tokens=int(min(body.max_tokens or MOST_TOKENS, MOST_TOKENS)),
+        most_tokens=most_tokens(body),
         slots=bool(body.stream and body.diffusing),
     )
+
+
+def most_tokens(body: CompletionRequest) -> int:
+    return int(min(body.max_tokens or MOST_TOKENS, MOST_TOKENS))
 
 
 def new_id() -> str:
@@ -109,14 +113,22 @@ def choices(text: Text, answer: Answer, body: CompletionRequest) -> list[Choice]
     nothing = detail_of(answer) if not answer.offers else Detail(silence=NO_OTHER)
     offers = zip_longest(range(most_choices(body)), answer.offers[: most_choices(body)])
     return [
-        Choice(
-            index=index,
-            text=cut(inserted_text(offer, text), stops) if offer else "",
-            finish_reason="stop",
-            mercury=replace(detail_of(answer), p_accept=round(offer.p_accept, 4)) if offer else nothing,
-        )
+        said(index, inserted_text(offer, text), stops, offer, answer, most_tokens(body))
+        if offer
+        else Choice(index=index, text="", finish_reason="stop", mercury=nothing)
         for index, offer in offers
     ]
+
+
+def said(index: int, written: str, stops: Sequence[str], offer: Offer, answer: Answer, most: int) -> Choice:
+    """It was cut short by its length if it has all the tokens that it may have, and no stop."""
+    shown = cut(written, stops)
+    return Choice(
+        index=index,
+        text=shown,
+        finish_reason="length" if offer.tokens >= most and shown == written else "stop",
+        mercury=replace(detail_of(answer), p_accept=round(offer.p_accept, 4)),
+    )
 
 
 def detail_of(answer: Answer) -> Detail:

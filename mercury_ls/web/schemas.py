@@ -25,6 +25,7 @@ __all__ = [
     "ModelCard",
     "ModelList",
     "Rewritten",
+    "Stops",
     "Tokens",
     "Usage",
 ]
@@ -33,6 +34,10 @@ MOST_CHOICES = 8
 
 Tokens = Annotated[float, Meta(multiple_of=1, ge=1)]
 """Counts are floats without a fraction: some clients write 128.0, which is an integer to JSON schema."""
+
+Stop = Annotated[str, Meta(max_length=1024)]
+Stops = Stop | Annotated[list[Stop], Meta(max_length=16)]
+"""Four are what OpenAI's API takes; Continue sends twice as many."""
 
 Milliseconds = Annotated[float, Meta(ge=1, le=60_000)]
 
@@ -66,7 +71,7 @@ class CompletionRequest(Struct, frozen=True):
     suffix: Annotated[str | None, Meta(description="The text after the cursor.")] = None
     model: Annotated[str, Meta(description="Any name: one engine answers.")] = ""
     max_tokens: Tokens | None = None
-    stop: str | list[str] | None = None
+    stop: Stops | None = None
     n: Annotated[float, Meta(multiple_of=1, ge=1, le=MOST_CHOICES)] | None = None
     stream: bool | None = None
     diffusing: Annotated[bool, Meta(description="Each chunk of a stream is the whole draft.")] = False
@@ -156,7 +161,7 @@ class InfillBody(Struct, frozen=True, kw_only=True):
     n_predict: Annotated[float, Meta(multiple_of=1, ge=-1, description="0 only reads ahead.")] = -1
     n_cmpl: Annotated[float, Meta(multiple_of=1, ge=1, le=MOST_CHOICES)] = 1
     t_max_predict_ms: Annotated[float, Meta(ge=0, le=60_000)] = 0
-    stop: list[str] = []
+    stop: Annotated[list[Stop], Meta(max_length=16)] = []
     response_fields: list[str] | None = None
     path: Annotated[str, Meta(max_length=4096)] = ""
     language: Annotated[str, Meta(max_length=64)] = ""

@@ -1,6 +1,7 @@
 """Grammars that answers keep to, walked token by token: JSON of a schema, and calls of tools, by llguidance."""
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -20,6 +21,10 @@ AS_PYTHON = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible
 MOST_CALLS = 8
 KNOWN = 32
 """Grammars that stay compiled, which takes some milliseconds each."""
+
+MOST_SYMBOLS = 30_000
+"""Of a grammar: 300 tools of 10 arguments each. Compiling takes a second then, in which nobody is answered, and from
+there on its time grows with the square."""
 
 CLOSING_BYTES = 8192
 """The longest ending that is searched for."""
@@ -94,10 +99,13 @@ class Grammars:
         text = "\n".join(rules)
         if text not in self._known:
             grammar = llguidance.LLMatcher.grammar_from_lark(text)
-            matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0)
+            limits = llguidance.LLParserLimits(max_grammar_size=MOST_SYMBOLS)
+            matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0, limits=limits)
             if matcher.is_error():
                 raise RequestError(f"this schema cannot be kept to: {_reason(matcher.get_error())}")
-            spelled = llguidance.LLMatcher(self._bytes, grammar, log_level=0)
+            spelled = llguidance.LLMatcher(self._bytes, grammar, log_level=0, limits=limits)
+            if not any(spelled.compute_bitmask()[: END // 8]):
+                raise RequestError("this schema cannot be kept to: it refers to itself, and nothing satisfies it")
             self._known[text] = MatcherGuide(self._vocabulary, matcher, spelled)
         self._known.move_to_end(text)
         while len(self._known) > KNOWN:
@@ -131,7 +139,7 @@ class MatcherGuide:
         bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
         allowed = np.flatnonzero(np.unpackbits(bits, bitorder="little"))
         if self._matcher.is_error():
-            raise EngineError(f"the grammar of the answer failed: {_reason(self._matcher.get_error())}")
+            raise RequestError(f"this schema cannot be kept to: {_reason(self._matcher.get_error())}")
         return allowed[allowed < self._vocabulary.size]
 
     def forced(self) -> list[int]:
@@ -222,8 +230,8 @@ def _ending(matcher: Any) -> bytes | None:
     while not matcher.is_accepting():
         if len(written) >= CLOSING_BYTES:
             return None
-        step = matcher.compute_ff_bytes() or bytes([_closest(matcher, last)])
-        if matcher.try_consume_tokens([*step]) != len(step):
+        step = matcher.compute_ff_bytes() or _closest(matcher, last)
+        if not step or matcher.try_consume_tokens([*step]) != len(step):
             return None
         written += step
         for at, byte in enumerate(step):
@@ -231,14 +239,15 @@ def _ending(matcher: Any) -> bytes | None:
     return bytes(written)
 
 
-def _closest(matcher: Any, last: Sequence[int]) -> int:
+def _closest(matcher: Any, last: Sequence[int]) -> bytes:
+    """The byte to take, if any may come."""
     bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
     allowed = [byte for byte in np.flatnonzero(bits).tolist() if byte < END]
     closers = CLOSERS if STRUCTURE.issuperset(allowed) else CLOSERS[:1]
     closer = next((byte for byte in closers if byte in allowed), None)
     if closer is not None:
-        return closer
-    return min(allowed, key=lambda byte: (byte in OPENERS, last[byte], NEW_ORDER.find(byte) % 256, byte))
+        return bytes([closer])
+    return bytes(sorted(allowed, key=lambda byte: (byte in OPENERS, last[byte], NEW_ORDER.find(byte) % 256, byte))[:1])
 
 
 def _callable(request: ChatRequest) -> Sequence[Tool]:
@@ -264,17 +273,23 @@ def _schema(text: str, whose: str) -> str:
     """A schema with white space as `json.dumps` writes it."""
     try:
         schema = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        if schema is True:
+            schema = {}
+        if not isinstance(schema, dict):
+            raise RequestError(f"{whose} is {text[:40]}, no JSON schema: it must be an object")
+        return json.dumps({**schema, "x-guidance": AS_PYTHON})
+    except RecursionError as error:
+        raise RequestError(f"{whose} is nested too deeply: flatten it, or use $defs") from error
+    except ValueError as error:
         raise RequestError(f"{whose} is not JSON ({error})") from error
-    if schema is True:
-        schema = {}
-    if not isinstance(schema, dict):
-        raise RequestError(f"{whose} is {text[:40]}, no JSON schema: it must be an object")
-    return json.dumps({**schema, "x-guidance": AS_PYTHON})
 
 
 def _reason(error: str) -> str:
-    return error.partition("\n")[0].removeprefix("failed to compile JSON schema: ")[:300]
+    """Its first line, without what only the compiler knows: where in our rules it is."""
+    return WHERE.sub("", error.partition("\n")[0])[:300]
+
+
+WHERE = re.compile(r"^(at \d+\(\d+\): )?(failed to compile JSON schema: )?")
 
 
 def _library() -> Any:

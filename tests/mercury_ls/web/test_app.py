@@ -59,6 +59,8 @@ async def test_who_may_ask(asking, headers, status, code):
         (b'{"prompt": "", "max_tokens": "16"}', "max_tokens: Expected a number or null, got a string"),
         (b'{"prompt": "", "max_tokens": 16.5}', "max_tokens: Expected a whole number"),
         (b'{"prompt": "", "n": 0}', "n: Expected a number >= 1.0"),
+        (b'{"prompt": "", "stop": ["a"%s]}' % (b', "a"' * 16), "stop: Expected an array of length <= 16"),
+        (b'{"prompt": "", "stop": "%s"}' % (b"a" * 1025), "stop: Expected a string of length <= 1024"),
         (b'{"prompt": "", "stop": 1}', "stop: Expected a string or an array or null, got a number"),
         (b'{"prompt": "", "stream": "yes"}', "stream: Expected true or false or null, got a string"),
         (b'{"suffix": ""}', "Object missing required field `prompt`"),

@@ -50,6 +50,20 @@ async def test_other_files_are_context():
     assert choice["text"] == "return w * h * d"
 
 
+@pytest.mark.parametrize(
+    ("body", "text", "finish"),
+    [
+        ({"max_tokens": 8}, "return w * h", "stop"),
+        ({"max_tokens": 7}, "return w * h", "length"),
+        ({"max_tokens": 7, "stop": " w"}, "return", "stop"),
+        ({"prompt": "nothing known\n", "max_tokens": 1}, "", "stop"),
+    ],
+)
+async def test_an_answer_that_used_up_its_tokens_says_so(body, text, finish):
+    (choice,) = await said(**body, invoked=True)
+    assert (choice["text"], choice["finish_reason"]) == (text, finish)
+
+
 async def test_stops_cut_and_choices_differ():
     (choice,) = await said(stop=" *")
     assert choice["text"] == "return w"
