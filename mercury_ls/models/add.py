@@ -158,7 +158,7 @@ def looked(id: str, revision: str) -> hub.Repository:
 
 
 def from_folder(folder: Path, place: Path) -> Supply:
-    files = sorted(folder.glob("*.safetensors"))
+    files = [path for path in sorted(folder.glob("*.safetensors")) if path.is_file()]
     if not files:
         raise EngineError(f"{folder} has no .safetensors file, and no others are read: convert or download them")
     parameters = added.weigh(files)

@@ -148,6 +148,8 @@ def added_tokens(folder: Path, room: Any) -> frozenset[str]:
 
 def small_file(path: Path) -> dict[str, Any]:
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no file")  # a pipe would keep whoever reads it waiting
         found = json.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise EngineError(

@@ -167,7 +167,7 @@ class Worker:
             engine = self._load_engine(self._report)
             self._publish(Status("ready", info=engine.info()))
         except Exception as error:
-            log.exception("the engine could not be loaded")
+            log.error("the engine could not be loaded: %s", error, exc_info=not isinstance(error, EngineError))
             self._publish(Status("unavailable", describe(error)))
             return
         batch = engine.info().batch

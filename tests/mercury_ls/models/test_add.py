@@ -1,6 +1,7 @@
 """A model is added as a whole, or nothing of it is visible; and what it is, is known before its weights are loaded."""
 
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -283,6 +284,33 @@ def test_a_model_is_removed_with_what_was_measured_of_it(home, tmp_path):
     assert library.measurements()["tiny"].warm_ms == 1.0
     assert library.remove("tiny") > 10_000
     assert (models.added(), library.measurements()) == ({}, {})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right that most users lack")
+def test_of_a_model_that_is_a_link_only_the_link_is_removed(home, tmp_path):
+    made(checkpoint(tmp_path / "tiny"))
+    elsewhere = (home / "tiny").rename(tmp_path / "elsewhere")
+    (home / "tiny").symlink_to(elsewhere)
+    assert library.remove("tiny") == 0
+    assert (models.added(), [*home.glob(".tiny*")]) == ({}, [])
+    assert (elsewhere / "weights.safetensors").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("model.safetensors", "has no .safetensors file"),
+        ("tokenizer.json", "tokenizer.json: cannot be read (it is no file)"),
+        ("config.json", "config.json: cannot be read (it is no file)"),
+    ],
+)
+def test_a_pipe_in_a_model_keeps_nobody_waiting(home, tmp_path, name, said):
+    folder = checkpoint(tmp_path / "tiny")
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    check_refused(said, folder)
+    assert left() == []
 
 
 def test_measurements_that_cannot_be_read_are_none(home, tmp_path):
