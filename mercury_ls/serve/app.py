@@ -266,21 +266,23 @@ def framed(answer: Draft | Said | Failure) -> Answer:
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:
     if int(header(scope, "content-length") or "0") > BODY_LIMIT:
-        raise TOO_LARGE
+        raise too_large()
     body = b""
     more = True
     while more:
         message = await receive()
         body += message.get("body", b"")
         if len(body) > BODY_LIMIT:
-            raise TOO_LARGE
+            raise too_large()
         more = message.get("more_body", False)
     return body
 
 
-TOO_LARGE = RefusedError(
-    413, f"the body is larger than {BODY_LIMIT} bytes", "send the text around the spans, not whole files"
-)
+def too_large() -> RefusedError:
+    """A new one each time: an error that is raised again keeps the frames, and so the bodies, of every time before."""
+    return RefusedError(
+        413, f"the body is larger than {BODY_LIMIT} bytes", "send the text around the spans, not whole files"
+    )
 
 
 @asynccontextmanager

@@ -179,22 +179,24 @@ async def read(request: Request) -> bytes:
     """The body, if it is of a size, and comes in a time, that a client needs."""
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > MOST_BODY:
-        raise TOO_LARGE
+        raise too_large()
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.stream():
                 body += piece
                 if len(body) > MOST_BODY:
-                    raise TOO_LARGE
+                    raise too_large()
     except TimeoutError as error:
         raise ApiError(408, f"the body took longer than {BODY_SECONDS:.0f} s: send it at once", code="slow") from error
     return bytes(body)
 
 
-TOO_LARGE = ApiError(
-    413, f"the body is larger than {MOST_BODY} bytes: send the text around the cursor", code="too_large"
-)
+def too_large() -> ApiError:
+    """A new one each time: an error that is raised again keeps the frames, and so the bodies, of every time before."""
+    return ApiError(
+        413, f"the body is larger than {MOST_BODY} bytes: send the text around the cursor", code="too_large"
+    )
 
 
 def client_of(scope: Scope) -> Client:
