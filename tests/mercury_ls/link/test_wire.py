@@ -99,6 +99,7 @@ def test_a_body_that_is_no_conversation_is_named():
         ({"messages": ()}, "messages is empty"),
         ({"most_tokens": 0}, "most_tokens is 0"),
         ({"tools": (Tool("add"), Tool("add"))}, "tools has 'add' twice"),
+        ({"tools": (Tool("none"),), "tool_choice": "none"}, "tools has 'none', which tool_choice uses for itself"),
         ({"tool_choice": "add"}, "tool_choice is 'add': use auto, none, required"),
         ({"tool_choice": "required"}, "there are no tools"),
     ],
