@@ -64,7 +64,7 @@ class Mercury implements vscode.Disposable {
         return found;
       },
     });
-    this.ghost = new Ghost(() => this.connection);
+    this.ghost = new Ghost(() => this.connection, () => this.nextEdits.ghostChanged());
     this.nextEdits = new NextEdits({
       connection: () => this.connection,
       silence: (document) => this.silence(document),

@@ -17,9 +17,11 @@ export class Ghost {
   private asked: { version: number; position: vscode.Position } | undefined;
   private told = false;
   private readonly connection: () => Connection;
+  private readonly changed: () => void;
 
-  constructor(connection: () => Connection) {
+  constructor(connection: () => Connection, changed: () => void) {
     this.connection = connection;
+    this.changed = changed;
   }
 
   /** What the newest answer offered; the context key lets our keys act only while it may be on the screen. */
@@ -48,6 +50,7 @@ export class Ghost {
       this.told = suggested;
       void vscode.commands.executeCommand('setContext', 'mercury-ls.suggested', suggested);
     }
+    this.changed();
   }
 
   /**

@@ -167,6 +167,12 @@ export class NextEdits implements vscode.Disposable {
     }
   }
 
+  ghostChanged(): void {
+    if (this.offer !== undefined) {
+      this.show();
+    }
+  }
+
   private show(): void {
     const editor = vscode.window.activeTextEditor;
     const offer = this.offer;
@@ -209,6 +215,9 @@ export class NextEdits implements vscode.Disposable {
     const line = editor.selection.active.line;
     const { edits, note } = this.offer!;
     if (edits.every(isInSight) && !note && !this.menuIsOpen) {
+      return undefined;
+    }
+    if (this.around.hasGhost(editor.document.uri.toString(), line)) {
       return undefined;
     }
     const byTab = !this.menuIsOpen && (!indents(editor) || this.hasArrived(editor));

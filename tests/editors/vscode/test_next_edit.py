@@ -339,6 +339,38 @@ def test_when_the_menu_is_closed_tab_makes_it(menu):
     assert menu.text.splitlines()[3] == "heigh"
 
 
+@pytest.fixture
+def suggest(window):
+    """Has ghost text suggested from now on, at one place."""
+    path = window.folder / "inline.json"
+
+    def at(line: int, character: int, text: str) -> None:
+        place = {"line": line, "character": character}
+        command = {"title": "", "command": "mercury.didAccept", "arguments": ["text"]}
+        item = {"insertText": text, "range": {"start": place, "end": place}, "command": command}
+        path.write_text(json.dumps({"items": [item]}), encoding="utf-8")
+
+    yield at
+    path.unlink()
+
+
+def test_as_long_as_ghost_text_has_the_tab_key_the_hint_does_not_claim_it(window, suggest):
+    hint = "↓ next edit: line 126 (Tab)"
+    far = edit(125, 6, 10, "area")
+    offered(window, far, text=TEXT.replace("print", SPACES + "print"))
+    shows(window, hint)
+    suggest(0, len("# shapes.."), " and solids")
+    answer(window, far, id="two")
+    window.type(".")
+    window.shows(" and solids")
+    told = "textDocument/didShowInlineEdit"
+    window.until(lambda: heard(window, told)["item"]["command"]["arguments"] == ["two"], "the offer")
+    shows(window)
+    window.press("Escape")
+    window.shows("")
+    shows(window, hint)
+
+
 def test_a_key_of_its_own_works_where_tab_means_something_else(window):
     offered(window, FIRST)
     shows(window, "hight", "height")
