@@ -12,16 +12,19 @@ import { type Engine, type Metrics, type State, type Why, face, page } from './s
 const OURS = ['mercury', 'mercury-ls', 'github.copilot', 'chat.disableAIFeatures'];
 const PAGES = 'mercury-ls';
 
-const SAMPLE = `def area(width, height):
-    return width * height
+/** Its next lines are what the model that ships suggests. */
+const SAMPLE = `class Rectangle:
+    def __init__(self, width, height):
+        self.width = width
+        self.height = height
+
+    def area(self):
+        return self.width * self.height
 
 
-def volume(width, height, depth):
-    return area(width, height) * depth
-
-
-def surface(width, height):
-`;
+class Box:
+    def __init__(self, width, height, depth):
+        `;
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
   const mercury = new Mercury(context);

@@ -1,0 +1,41 @@
+"""The sample file that VS Code opens for newcomers: the model that ships suggests in it."""
+
+import re
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from pytest_lsp import make_test_lsp_client
+
+from tests.e2e.conftest import Editor
+from tests.e2e.environment import COMMAND, home, stop_engine
+from tests.editors.models import SHIPPED, named
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
+
+EXTENSION = Path(__file__).parents[2] / "editors/vscode/src/extension.ts"
+
+
+@pytest_asyncio.fixture
+async def newcomer(tmp_path_factory, tmp_path):
+    environment = home(tmp_path_factory.mktemp("h"), MERCURY_ENGINE_MODEL=named(SHIPPED))
+    client = make_test_lsp_client()
+    await client.start_io(*COMMAND, "--stdio", env=environment)
+    editor = Editor(client, tmp_path)
+    await editor.initialize()
+    await editor.ready()
+    yield editor
+    await client.shutdown_session()
+    await client.stop()
+    stop_engine(environment)
+
+
+async def test_a_line_is_suggested_before_its_first_letter_is_typed(newcomer):
+    (text,) = re.findall(r"^const SAMPLE = `(.*?)`;$", EXTENSION.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    uri = newcomer.open("untitled:Untitled-1", text)
+    row, column = text.count("\n"), len(text.rpartition("\n")[2])
+    newcomer.type(uri, row, column, "s")
+    (first,) = await newcomer.inline(uri, row, column + 1)
+    newcomer.type(uri, row, column + 1, first.insert_text + "\n" + " " * column)
+    (second,) = await newcomer.inline(uri, row + 1, column)
+    assert ["s" + first.insert_text, second.insert_text] == ["self.width = width", "self.height = height"]
