@@ -1,4 +1,4 @@
-"""The sample file that VS Code opens for newcomers: the model that ships suggests in it."""
+"""The sample file that the editors open for newcomers: the model that ships suggests in it."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,11 @@ from tests.editors.models import SHIPPED, named
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio]
 
-EXTENSION = Path(__file__).parents[2] / "editors/vscode/src/extension.ts"
+EDITORS = Path(__file__).parents[2] / "editors"
+SAMPLES = {
+    "vscode/src/extension.ts": r"^const SAMPLE = `(.*?)`;$",
+    "nvim/lua/mercury/welcome.lua": r"^local SAMPLE = \[\[\n(.*?)\]\]$",
+}
 
 
 @pytest_asyncio.fixture
@@ -30,8 +34,9 @@ async def newcomer(tmp_path_factory, tmp_path):
     stop_engine(environment)
 
 
-async def test_a_line_is_suggested_before_its_first_letter_is_typed(newcomer):
-    (text,) = re.findall(r"^const SAMPLE = `(.*?)`;$", EXTENSION.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+@pytest.mark.parametrize("file", SAMPLES)
+async def test_the_next_lines_are_suggested(newcomer, file):
+    (text,) = re.findall(SAMPLES[file], (EDITORS / file).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     uri = newcomer.open("untitled:Untitled-1", text)
     row, column = text.count("\n"), len(text.rpartition("\n")[2])
     newcomer.type(uri, row, column, "s")

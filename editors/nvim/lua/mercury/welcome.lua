@@ -1,17 +1,20 @@
 -- For those who are new: which key takes ghost text, said once in the life of an installation, and a sample to try.
 local M = {}
 
+-- Its next lines are what the model that ships suggests.
 local SAMPLE = [[
-def area(width, height):
-    return width * height
+class Rectangle:
+    def __init__(self, width, height):
+        self.width = width
+        self.height = height
+
+    def area(self):
+        return self.width * self.height
 
 
-def volume(width, height, depth):
-    return area(width, height) * depth
-
-
-def surface(width, height):
-    ]]
+class Box:
+    def __init__(self, width, height, depth):
+        ]]
 
 local explained = false
 
@@ -52,7 +55,7 @@ function M.sample()
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(SAMPLE, "\n"))
   vim.bo[buf].undolevels, vim.bo[buf].modified = vim.go.undolevels, false
   vim.bo[buf].bufhidden = "wipe"
-  vim.api.nvim_create_autocmd("BufModifiedSet", {
+  vim.api.nvim_create_autocmd({ "BufModifiedSet", "BufWriteCmd" }, {
     buffer = buf,
     callback = function()
       vim.bo[buf].modified = false
