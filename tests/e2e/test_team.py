@@ -113,7 +113,7 @@ async def until_engines(team: Team, before: set[int]) -> set[int]:
 
 
 class Load:
-    """Clients that ask one request after the other until they have asked so many more."""
+    """Clients that ask one request after the other, each about a new text, until they have asked so many more."""
 
     def __init__(self, team: Team) -> None:
         self.team = team
@@ -132,7 +132,8 @@ class Load:
         async with self.team.client("ada" if number % 2 else "grace", f"program {number}") as client:
             while self.left is None or asked_after < self.left:
                 asked_after += self.left is not None
-                answer = await client.post("/v1/completions", json=ASKED | {"path": f"shapes{number}.py"})
+                text = f"# {number}, {len(self.statuses)}\n{TEXT}"
+                answer = await client.post("/v1/completions", json=ASKED | {"prompt": text})
                 self.statuses.append(answer.status_code)
                 if answer.status_code == 200:
                     assert answer.json()["choices"][0]["text"] == "return width * height"

