@@ -42,6 +42,7 @@ READING_SECONDS = 0.5
 """How long a rename soon after the start waits for the rest of the project to be read."""
 MOST_CLOSED = 4
 NOTHING_FOLLOWS = "nothing follows from the last edits"
+ELSEWHERE = "the next edits are in other files"
 CHANGED = "the text changed while the answer was being made"
 TRIES = 3
 """While other texts change: an editor may report an accepted edit file by file, and ask in between."""
@@ -64,6 +65,8 @@ class NextEdits:
         self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._refused: deque[tuple[str, str, str]] = deque(maxlen=MOST_REFUSED)
         self._offer: Offer | None = None
+        self._origin = ""
+        """The file of the edit that the offer followed."""
         self._answered_at = 0
         self._has_gap = False
         """Whether the offer might name more files once the project has been read."""
@@ -91,14 +94,14 @@ class NextEdits:
         if self._ahead is not None:
             await asyncio.wait([self._ahead])
         if (offer := self.current()) and not self.is_outdated and self._is_showable(offer):
-            return Answer((offer,), final=True)
+            return self._shown(Answer((offer,), final=True), uri, invoked)
         if reason := self._questions.unavailable(uri, invoked) or self._reason_to_wait(invoked):
             return Answer(silence=reason, final=True)
         if not invoked:
             await asyncio.sleep(SETTLING_SECONDS * self._patience.at(self._clock()))
         for _ in range(TRIES):
             answer, mark = await self._answered(uri, offset, invoked), self._files.history.mark
-            if answer.offer is not None or self._answered_at == mark:
+            if self._offer is not None or self._answered_at == mark:
                 break
         return answer
 
@@ -155,12 +158,19 @@ class NextEdits:
         offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=note if answer.offer.kind == "rename" else "")
         if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
             self._offer = offer
+            self._origin = self._edits[-1].path if self._edits else ""
             self._tally.offered(offer.id, language, "nextEdit", self._questions.learn("nextEdit", offer.p_model))
         else:
             self._offer = replace(standing, note=offer.note)
         if offer := self.current():
-            return replace(answer, offers=(offer,))
+            return self._shown(replace(answer, offers=(offer,)), uri, invoked)
         return Answer(silence=CHANGED, final=True)
+
+    def _shown(self, answer: Answer, uri: str, invoked: bool) -> Answer:
+        """In the files that it changes, and in the one whose edit it follows. Elsewhere it would be in the way."""
+        if invoked or path_of(uri) == self._origin or any(edit.uri == uri for edit in answer.offer.edits):
+            return answer
+        return Answer(silence=f"{ELSEWHERE}: {described(answer.offer, uri)}", final=True)
 
     def _silence(self, answer: Answer, note: str) -> str:
         reasons = (note,) if self._renamer and note else (answer.silence or NOTHING_FOLLOWS, note)

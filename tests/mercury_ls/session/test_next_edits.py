@@ -222,6 +222,21 @@ async def test_a_change_while_the_model_answers_is_not_taken_for_known(session, 
     assert [(edit.uri, edit.text) for edit in offer.edits] == [(shapes, "square"), (shapes, "square")]
 
 
+async def test_an_offer_keeps_to_its_files_unless_it_is_asked_for(session, tmp_path):
+    uri = await renamed(session, tmp_path)
+    notes = opened(session, tmp_path / "notes.py", "x = 1\n")
+    offer = (await session.next_edits.ask(uri, 13)).offer
+    (other,) = {edit.uri for edit in offer.edits} - {uri}
+    elsewhere = await session.next_edits.ask(notes, 0)
+    assert (elsewhere.offer, elsewhere.silence) == (
+        None,
+        "the next edits are in other files: rename `fetch_rows` → `load_rows` (4 in 2 files)",
+    )
+    assert (await session.next_edits.ask(other, 0)).offer.id == offer.id
+    assert (await session.next_edits.ask(notes, 0, invoked=True)).offer.id == offer.id
+    assert (await session.next_edits.ask(uri, 13)).offer.id == offer.id
+
+
 async def test_a_file_that_became_private_has_no_next_edit(session, tmp_path):
     (tmp_path / ".git").mkdir()
     uri = await renamed(session, tmp_path)
