@@ -104,9 +104,10 @@ def test_the_sample_is_a_file_to_try_that_is_never_written(served):
     served.command("Mercury sample")
     served.ready()
     served.until(lambda: served.mode == "i", "insert mode")
-    served.type("return wid")
+    served.type("s")
     served.suggestion()
     served.press("<Esc>", "n")
+    served.command("write")
     assert served.lua("return { vim.bo.modified, vim.fn.filereadable(vim.fn.expand('%')) }") == [False, 0]
     served.command("quit")
     assert served.lua("return #vim.api.nvim_list_tabpages()") == 1
