@@ -168,7 +168,9 @@ class NextEdits:
 
     def _shown(self, answer: Answer, uri: str, invoked: bool) -> Answer:
         """In the files that it changes, and in the one whose edit it follows. Elsewhere it would be in the way."""
-        if invoked or path_of(uri) == self._origin or any(edit.uri == uri for edit in answer.offer.edits):
+        document = self._files.documents.get(uri)
+        follows = document is not None and document.path == self._origin
+        if invoked or follows or any(edit.uri == uri for edit in answer.offer.edits):
             return answer
         return Answer(silence=f"{ELSEWHERE}: {described(answer.offer, uri)}", final=True)
 

@@ -237,6 +237,15 @@ async def test_an_offer_keeps_to_its_files_unless_it_is_asked_for(session, tmp_p
     assert (await session.next_edits.ask(uri, 13)).offer.id == offer.id
 
 
+async def test_an_offer_is_shown_in_the_file_whose_edit_it_follows(session, tmp_path):
+    (tmp_path / "other.py").write_text(USED)
+    uri = opened(session, tmp_path / "here.py", DEFINED.partition("first")[0])
+    index(session)
+    session.change(uri, 2, [((0, 4, 0, 14), "load_rows")], "utf-16")
+    offer = (await session.next_edits.ask(uri, 13)).offer
+    assert {edit.uri for edit in offer.edits} == {(tmp_path / "other.py").as_uri()}
+
+
 async def test_a_file_that_became_private_has_no_next_edit(session, tmp_path):
     (tmp_path / ".git").mkdir()
     uri = await renamed(session, tmp_path)
