@@ -102,11 +102,11 @@ def remove(name: str) -> int:
     """The bytes that this frees. The record goes first: what is half removed is no model. Of a link only the link goes:
     what it leads to is not ours."""
     folder = models.added()[name]
-    freed = size(folder)
     if folder.is_symlink():
-        folder.unlink()
         freed = 0
+        folder.unlink()
     else:
+        freed = size(folder)
         gone = folder.with_name(f".{name}.removed")
         shutil.rmtree(gone, ignore_errors=True)
         folder.rename(gone)

@@ -244,10 +244,12 @@ def _closest(matcher: Any, last: Sequence[int]) -> bytes:
     bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), np.uint8), bitorder="little")
     allowed = [byte for byte in np.flatnonzero(bits).tolist() if byte < END]
     closers = CLOSERS if STRUCTURE.issuperset(allowed) else CLOSERS[:1]
-    closer = next((byte for byte in closers if byte in allowed), None)
-    if closer is not None:
-        return bytes([closer])
-    return bytes(sorted(allowed, key=lambda byte: (byte in OPENERS, last[byte], NEW_ORDER.find(byte) % 256, byte))[:1])
+    found = next((byte for byte in closers if byte in allowed), None)
+    if found is None:
+        found = min(
+            allowed, key=lambda byte: (byte in OPENERS, last[byte], NEW_ORDER.find(byte) % 256, byte), default=None
+        )
+    return b"" if found is None else bytes([found])
 
 
 def _callable(request: ChatRequest) -> Sequence[Tool]:

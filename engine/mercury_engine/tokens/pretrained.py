@@ -59,7 +59,8 @@ class PretrainedTokenizer(Spelling):
         self._byte_level = _is_byte_level(spec)
         super().__init__(_spellings(spec, self._special, path))
         self.added = frozenset(self._special)
-        self._boundary = next((boundary for boundary in BOUNDARIES if self._holds(boundary)), None)
+        boundaries = BOUNDARIES if self._byte_level else (LINES,)
+        self._boundary = next((boundary for boundary in boundaries if self._holds(boundary)), None)
         self._part = lru_cache(CACHED_PARTS)(self._encode_part)
 
     def encode(self, text: str) -> list[int]:
@@ -107,8 +108,6 @@ class PretrainedTokenizer(Spelling):
 
     def _holds(self, boundary: re.Pattern[str]) -> bool:
         """Whether texts that are cut there are encoded alike."""
-        if not self._byte_level and boundary is not LINES:
-            return False
         for text in map("".join, product(BEFORE, BEHIND)):
             if [piece for part in boundary.split(text) for piece in self._pieces(part)] != self._pieces(text):
                 return False

@@ -77,6 +77,15 @@ def encrypted(directory):
     )
 
 
+async def check_served(strangers, host, port, **secured):
+    """A new client is answered beside the strangers, who then leave."""
+    reader, writer = await asyncio.open_connection(host, port, **secured)
+    writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert (await reader.readline()).split()[1] == b"200"
+    for each in (writer, *(writer for _, writer in strangers)):
+        each.close()
+
+
 async def test_who_begins_no_handshake_costs_a_place_among_few(directory, monkeypatch):
     """6,000 of them took 2 GB."""
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 4)
@@ -86,11 +95,7 @@ async def test_who_begins_no_handshake_costs_a_place_among_few(directory, monkey
         strangers = [await asyncio.open_connection(host, port) for _ in range(9)]
         await asyncio.gather(*(ended(reader) for reader, _ in strangers[:5]))
         trusting = ssl.create_default_context(cafile=options.certificate)
-        reader, writer = await asyncio.open_connection(host, port, ssl=trusting, server_hostname="localhost")
-        writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert (await reader.readline()).split()[1] == b"200"
-        for each in (writer, *(writer for _, writer in strangers)):
-            each.close()
+        await check_served(strangers, host, port, ssl=trusting, server_hostname="localhost")
 
 
 async def test_a_handshake_has_to_be_over_in_time(directory, monkeypatch):
@@ -122,11 +127,7 @@ async def test_who_reads_nothing_keeps_nobody_out(directory, monkeypatch):
         strangers = [await reading_nothing(options.http) for _ in range(4)]
         for _, writer in strangers:
             await writer.drain()
-        reader, writer = await asyncio.open_connection(*daemon.split_address(options.http))
-        writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        assert (await reader.readline()).split()[1] == b"200"
-        for each in (writer, *(writer for _, writer in strangers)):
-            each.close()
+        await check_served(strangers, *daemon.split_address(options.http))
 
 
 async def test_who_stops_reading_is_sent_away(directory, monkeypatch):
