@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = ["TextEdit", "applied", "difference", "inserted", "is_word", "rebase", "same_result", "widened"]
+__all__ = ["TextEdit", "applied", "difference", "inserted", "is_word", "may_become", "rebase", "same_result", "widened"]
 
 PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "`": "`", "<": ">"}
+CLOSERS = frozenset(PAIRS.values())
 
 
 class TextEdit(Struct, frozen=True):
@@ -97,6 +98,21 @@ def rest_of(edit: TextEdit, before: str, after: str, cursor: int) -> list[TextEd
         return None
     rest = completed[cursor:]
     return [replace(edit, start=cursor, end=end, text=rest)] if rest else []
+
+
+def may_become(edit: TextEdit, before: str, after: str, cursor: int) -> bool:
+    """Whether typing may be on the way to an edit of which only the beginning, `edit.text`, is known so far.
+
+    A cursor that is only guessed may stand behind brackets that the editor has closed by itself.
+    """
+    for guess in (cursor, cursor - 1) if after[cursor - 1 : cursor] in CLOSERS else (cursor,):
+        end = len(after) - (len(before) - edit.end)
+        typed, behind = after[edit.start : guess], after[guess : max(end, guess)]
+        if edit.text.startswith(typed) or typed.startswith(edit.text):
+            longest = max(edit.text, typed, key=len)
+            if rest_of(replace(edit, text=longest + behind), before, after, guess) is not None:
+                return True
+    return False
 
 
 def not_yet_made(edits: Sequence[TextEdit], before: str, after: str) -> list[TextEdit] | None:

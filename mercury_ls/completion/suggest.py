@@ -1,6 +1,7 @@
 """The straight path of an inline completion: from a text and a cursor to offers, or to the reason for none."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from itertools import count
 from typing import Protocol
@@ -20,10 +21,22 @@ from mercury_ls.completion.polish import polish
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 
-__all__ = ["EVERYTHING", "NO_DRAFT", "Infill", "Question", "asked_modes", "request", "suggest", "where"]
+__all__ = [
+    "EVERYTHING",
+    "NO_DRAFT",
+    "Infill",
+    "Question",
+    "asked_modes",
+    "joined",
+    "request",
+    "suggest",
+    "where",
+    "with_alternatives",
+]
 
 NO_DRAFT = Answer(silence="the engine returned no draft")
-LATE = Answer(silence="the deadline passed before there was a draft: the engine was busy, or the deadline is too short")
+LATE = "late: the deadline passed before there was a draft, since the engine was busy, or needs more time"
+EMPTY = "empty: the model adds nothing here"
 
 EVERYTHING: tuple[SpanMode, ...] = ("line", "block", "edit")
 """What a model of this project answers."""
@@ -47,7 +60,8 @@ class Infill(Protocol):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `slots` is for those who
+    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `grows` says that its
+    drafts only ever get longer, `slots` is for those who
     watch the draft, `correction` is how the engine's probabilities are corrected, `most_tokens` how long a suggestion
     may become."""
 
@@ -61,12 +75,13 @@ class Question(Struct, frozen=True, kw_only=True):
     session: str
     bar: float
     invoked: bool = False
-    alternatives: int = 1
+    seed: int = 0
     effort: Effort = "low"
     deadline_ms: float | None = None
     members: tuple[Members, ...] = ()
     proposals: tuple[Proposed, ...] = ()
     modes: tuple[SpanMode, ...] = EVERYTHING
+    grows: bool = False
     slots: bool = False
     correction: Correction = AS_GIVEN
     most_tokens: int = 64
@@ -81,32 +96,57 @@ def asked_modes(info: EngineInfo | None) -> tuple[SpanMode, ...]:
     return tuple(mode for mode in info.answers if mode != "edit" or is_judge)
 
 
-async def suggest(question: Question, engine: Infill) -> AsyncGenerator[Answer]:
-    """Answers as the drafts improve; the last one is final, and the only one that an editor needs."""
-    span = where(question)
-    if isinstance(span, Silence):
-        yield Answer(silence=span.reason, final=True)
-        return
-    answer, deadline = NO_DRAFT, Deadline(question.deadline_ms)
-    found: list[Offer] = []
-    for seed in count():
-        wanted = seed < question.alternatives or goes_on(question, answer, found, seed)
-        if not wanted or (seed and not deadline.left):
-            break
-        asked = deadline.limited(request(question, span, seed))
-        async with aclosing(engine.infill(asked)) as drafts:
+async def suggest(
+    question: Question, target: Target, engine: Infill, deadline: Deadline | None = None
+) -> AsyncGenerator[Answer]:
+    """Answers as the drafts improve; the last one is final, and the only one that most editors need."""
+    answer, deadline = NO_DRAFT, deadline or Deadline(question.deadline_ms)
+    for seed in count(question.seed):
+        async with aclosing(engine.infill(deadline.limited(request(question, target, seed)))) as drafts:
             async for draft in drafts:
-                answer = answered(question, span, draft)
-                if seed == 0 and not draft.final:
+                answer = answered(question, target, draft)
+                if not draft.final:
                     yield answer
-        found += [each for each in answer.offers if each.edits not in [other.edits for other in found]]
-    yield best(answer, found)
+        if not (goes_on(question, answer, seed - question.seed) and deadline.left):
+            break
+    yield replace(answer, final=True)
 
 
-def goes_on(question: Question, answer: Answer, found: list[Offer], seed: int) -> bool:
+async def with_alternatives(question: Question, target: Target, engine: Infill, number: int) -> AsyncGenerator[Answer]:
+    """As `suggest`, and the last answer has the offers of others too, which are asked for together. None of these
+    takes anything from the first: what fails or comes too late is left out."""
+    first, deadline = NO_DRAFT, Deadline(question.deadline_ms)
+    async with aclosing(suggest(question, target, engine, deadline)) as answers:
+        async for first in answers:
+            if not first.final:
+                yield first
+
+    async def last(seed: int) -> Answer:
+        async with aclosing(suggest(replace(question, seed=seed), target, engine, deadline)) as answers:
+            return [answer async for answer in answers][-1]
+
+    seeds = range(question.seed + 1, question.seed + number) if deadline.left else ()
+    others = await asyncio.gather(*map(last, seeds), return_exceptions=True)
+    yield joined([first, *(other for other in others if isinstance(other, Answer))])
+
+
+def standing(text: str) -> str:
+    """The lines of an unfinished answer to which nothing will be added."""
+    return text[: max(text.rfind("\n"), 0)]
+
+
+def joined(answers: Sequence[Answer]) -> Answer:
+    """The first answer with the offers of all, each once, the first one's first and the others by probability."""
+    first = answers[0]
+    offers = {offer.edits: offer for answer in reversed(answers) for offer in answer.offers}
+    kept = sorted(offers.values(), key=lambda offer: (offer not in first.offers, -offer.p_accept))
+    return replace(first, offers=tuple(kept), silence="" if kept else first.silence)
+
+
+def goes_on(question: Question, answer: Answer, tried: int) -> bool:
     """Whether another answer is tried: at effort *high*, while what the model is sure enough of cannot be shown."""
     is_held_back = answer.step > 0 and not answer.silence.startswith(UNSURE)
-    return question.effort == "high" and not found and is_held_back and seed <= SEARCHED
+    return question.effort == "high" and not answer.offers and is_held_back and tried < SEARCHED
 
 
 def where(question: Question) -> Target | Silence:
@@ -146,28 +186,32 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
 
 def answered(question: Question, span: Target, draft: Draft) -> Answer:
     """The gate comes first, since it is cheap; what passes is polished."""
-    if not (draft.step or draft.sent):
-        return replace(LATE, final=draft.final)
     filled = draft.spans[0]
+    answer = Answer(
+        step=draft.step,
+        draft=filled.text,
+        tokens=len(filled.confidence),
+        final=draft.final,
+        sent=draft.sent,
+        slots=filled.slots,
+    )
+    if not draft.step:
+        return replace(answer, silence=LATE)
+    if question.grows and not draft.final:
+        filled = replace(filled, text=standing(filled.text), complete=False)
+    if not filled.text.strip():
+        return replace(answer, silence=EMPTY)
     p_accept = question.correction(filled.p_accept)
-    known = {"step": draft.step, "draft": filled.text, "tokens": len(filled.confidence), "final": draft.final}
-    known |= {"sent": draft.sent, "slots": filled.slots}
     if not question.invoked and p_accept < question.bar:
-        return Answer(
-            silence=f"{UNSURE}: {p_accept:.0%} likely to be accepted, under the bar of {question.bar:.0%}", **known
-        )
+        bar = f"under the bar of {question.bar:.0%}"
+        return replace(answer, silence=f"{UNSURE}: {p_accept:.0%} likely to be accepted, {bar}")
     edit = polish(question.snapshot, span, filled.text, question.history, complete=filled.complete)
     if isinstance(edit, Silence):
-        return Answer(silence=edit.reason, **known)
+        return replace(answer, silence=edit.reason)
     saved = p_accept * len(edit.text.strip())
     if not (question.invoked or filled.complete) and saved < MIN_EXPECTED_SAVING * question.bar:
-        return Answer(silence=f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average", **known)
+        silence = f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average"
+        return replace(answer, silence=silence)
     base = {edit.uri: question.snapshot}
     offer = Offer((edit,), p_accept, base, p_model=filled.p_accept, tokens=len(filled.confidence))
-    return Answer((offer,), **known)
-
-
-def best(last: Answer, found: list[Offer]) -> Answer:
-    offers = tuple(sorted(found, key=lambda offer: -offer.p_accept))
-    silence = "" if offers else last.silence
-    return replace(last, offers=offers, silence=silence, final=True)
+    return replace(answer, offers=(offer,))

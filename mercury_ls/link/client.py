@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -23,7 +23,7 @@ from mercury_ls.settings import models
 if TYPE_CHECKING:
     from mercury_ls.settings.schema import EngineSettings
 
-__all__ = ["Backoff", "BusyError", "EngineClient", "EngineUnavailable", "Status"]
+__all__ = ["Backoff", "BusyError", "EngineClient", "EngineLink", "EngineUnavailable", "Status"]
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,18 @@ class Process(Protocol):
     """The server process that the client started: `poll` is its exit code, None while it runs."""
 
     def poll(self) -> int | None: ...
+
+
+class EngineLink(Protocol):
+    """The way to an engine, near or far, as a session uses it. Closing a generator cancels its request."""
+
+    status: Status
+    roots: Sequence[str]
+
+    async def start(self) -> None: ...
+    async def close(self) -> None: ...
+    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]: ...
+    async def warm(self, request: InfillRequest) -> None: ...
 
 
 class Backoff:

@@ -1,6 +1,7 @@
 """Inline completions as LSP has them, or as an entry of the completion menu, and what became of a suggestion."""
 
 import contextlib
+from functools import partial
 from typing import Any
 
 from lsprotocol import types as lsp
@@ -20,8 +21,9 @@ SUPERSEDED = Answer(silence="a newer request took its place")
 
 async def inline_completion(ls: Server, params: SuggestParams) -> lsp.InlineCompletionList:
     request = request_of(ls, params)
-    work = final_answer(ls, request, params.partial_result_token)
-    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, work, SUPERSEDED)
+    work = partial(final_answer, ls, request, params.partial_result_token)
+    shown = ls.showing_work(work) if request.invoked else work()
+    answer = await ls.newest(lsp.TEXT_DOCUMENT_INLINE_COMPLETION, request.uri, shown, SUPERSEDED)
     return lsp.InlineCompletionList(items=[inline_item(ls, offer) for offer in answer.offers])
 
 

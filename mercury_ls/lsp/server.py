@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,7 @@ from pygls.uris import to_fs_path
 from mercury_ls import __version__
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
+from mercury_ls.completion.offers import Answer
 from mercury_ls.link.wire import Status
 from mercury_ls.lsp.names import EditorAnalyser
 from mercury_ls.lsp.protocol import PlaceParams, Position, Protocol
@@ -31,6 +33,7 @@ log = logging.getLogger(__name__)
 NOTEBOOKS = lsp.NotebookDocumentSyncOptions(notebook_selector=[lsp.NotebookDocumentFilterWithNotebook(notebook="*")])
 COPILOT_ACCEPT = "github.copilot.didAcceptCompletionItem"
 LOADING = "mercury-loading"
+WORK_SHOWN_SECONDS = 0.3
 
 
 class Server(LanguageServer):
@@ -66,6 +69,7 @@ class Server(LanguageServer):
             self.wiring.analysers = (EditorAnalyser(self.protocol.ask, self.place_of),)
         self.session = self.wiring.session(roots_of(params), options, self.engine_changed)
         self.session.idle.follow_settings = self.follow_user_file
+        self.session.on_growth = self.tell_growth
         self.dialect = dialect_of(options)
         if self.dialect == "copilot":
             self.accept_command = COPILOT_ACCEPT
@@ -251,6 +255,30 @@ class Server(LanguageServer):
         """What the client says of itself that is not in LSP."""
         experimental = self.protocol.client_capabilities.experimental
         return experimental.get("mercury") if isinstance(experimental, dict) else None
+
+    def tell_growth(self, uri: str) -> None:
+        """A client that asks again gets more of what it shows."""
+        if isinstance(self.of_mercury, dict) and self.of_mercury.get("grows") is True:
+            self.protocol.notify("mercury/didGrow", {"uri": uri})
+
+    async def showing_work(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Does the work, and lets the client show that something is done if it takes longer than a moment."""
+        window = self.protocol.client_capabilities.window
+        task = asyncio.ensure_future(work())
+        token = uuid.uuid4().hex
+        try:
+            await asyncio.wait([task], timeout=WORK_SHOWN_SECONDS)
+            if not task.done() and window and window.work_done_progress:
+                await self.work_done_progress.create_async(token)
+                info = self.started.engine.status.info
+                title = f"mercury: asking {info.model}" if info else "mercury: waiting for the engine"
+                self.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title=title))
+            return await task
+        finally:
+            task.cancel()
+            if token in self.work_done_progress.tokens:
+                self.work_done_progress.end(token, lsp.WorkDoneProgressEnd())
+                del self.work_done_progress.tokens[token]
 
     def explain(self, status: Status) -> None:
         """Once, what a client that knows of no engine would not show: that there is none, or not the one wanted."""

@@ -31,6 +31,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "sent": session.questions.sent,
         "snoozed": session.clock() < session.questions.snoozed_until,
         "bar": session.gate.bar(session.clock()),
+        "pace": str(session.questions.pace),
         "pendingWork": ls.pending_work,
         "problems": [abbreviated(str(problem)) for problem in ls.wiring.problems],
         "decisions": [session.decision_line(decision) for decision in session.decisions],

@@ -32,6 +32,30 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     fresh: int = 0
     refused: frozenset[tuple[str, str, str]] = frozenset()
 
+    @classmethod
+    def of(
+        cls,
+        question: Question,
+        *,
+        others: tuple[Snapshot, ...] = (),
+        diagnostics: tuple[Diagnostic, ...] = (),
+        project: Project | None = None,
+        rescoring: RescoringWeights | None = None,
+        fresh: int = 0,
+        refused: frozenset[tuple[str, str, str]] = frozenset(),
+    ) -> "NextQuestion":
+        """The question about a place, with what a next edit also depends on."""
+        shared = {name: getattr(question, name) for name in Question.__struct_fields__}
+        return cls(
+            **shared,
+            others=others,
+            diagnostics=diagnostics,
+            project=project,
+            rescoring=rescoring or RescoringWeights(),
+            fresh=fresh,
+            refused=refused,
+        )
+
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The user's own, without what accepted offers did."""

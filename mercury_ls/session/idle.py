@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from mercury_engine.api import EngineError
-from mercury_ls.completion.suggest import Question, request
+from mercury_ls.completion.suggest import request
 from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit import region
@@ -24,12 +24,13 @@ IDLE_SECONDS = 0.3
 class Idle:
     """Waits until nothing has been `active` for a moment, then does the chores one after the other."""
 
-    def __init__(self, questions: Questions, stats: Stats):
+    def __init__(self, questions: Questions, stats: Stats, is_writing: Callable[[], bool]):
         self.active = asyncio.Event()
         self.follow_settings: Callable[[], None] = lambda: None
         self._questions = questions
         self._files = questions.files
         self._stats = stats
+        self._is_writing = is_writing
 
     async def tend(self) -> None:
         clock = self._questions.clock
@@ -74,12 +75,12 @@ class Idle:
     async def warm(self) -> None:
         """Let the engine encode what the next request in the document in use will need."""
         files, uri = self._files, self._files.current
-        if uri is None or self._questions.unavailable(uri, invoked=False):
+        if uri is None or self._is_writing() or self._questions.unavailable(uri, invoked=False):
             return
         if files.documents[uri].is_new:
             await files.parsed(uri)
         offset = files.cursor(uri)
-        question = self._questions.about(Question, files.documents[uri].snapshot(), offset, bar=0.0)
+        question = self._questions.about(files.documents[uri].snapshot(), offset, bar=0.0)
         if "line" in question.modes or "block" in question.modes:
             ahead = request(question, Target(offset, offset, "line"))
         else:

@@ -14,7 +14,7 @@ from urllib.request import url2pathname
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, EngineError, RescoringWeights
+from mercury_engine.api import Edit, EngineError
 from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, widened
@@ -190,9 +190,10 @@ class NextEdits:
         await asyncio.sleep(0)
         engine = self._questions.engine if self._questions.engine.status.state == "ready" else None
         try:
-            async with aclosing(self._questions.telling(next_edits(question, engine))) as answers:
+            async with aclosing(next_edits(question, engine)) as answers:
                 async for latest in answers:
                     answer = latest
+                    self._questions.tell(answer)
         except (EngineUnavailable, EngineError) as error:
             log.info("the engine had no part in a next edit: %s", error)
         return answer, note
@@ -203,21 +204,17 @@ class NextEdits:
         others, note = self._others(snapshot)
         info = self._questions.engine.status.info
         version, said = self._diagnosed.get(uri, (snapshot.version, ()))
-        question = self._questions.about(
-            NextQuestion,
-            snapshot,
-            offset,
-            self._gate.bar(self._clock()),
-            invoked=invoked,
-            correction=self._questions.correction("nextEdit"),
+        question = self._questions.about(snapshot, offset, self._gate.bar(self._clock()), invoked=invoked)
+        asked = NextQuestion.of(
+            replace(question, correction=self._questions.correction("nextEdit")),
             refused=frozenset(self._refused),
             fresh=files.history.since(self._known) if self._is_passed_over else 0,
             others=others,
             project=Project((), files.workspace.read, files.workspace.exists, self._where),
             diagnostics=said if version == snapshot.version else (),
-            rescoring=(info and info.rescoring) or RescoringWeights(),
+            rescoring=info.rescoring if info else None,
         )
-        return question, note
+        return asked, note
 
     def _others(self, snapshot: Snapshot) -> tuple[tuple[Snapshot, ...], str]:
         """The other open files, closed ones that mention what was just changed, and what a rename leaves."""

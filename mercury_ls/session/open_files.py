@@ -6,23 +6,35 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Protocol
 
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.code.history import History
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session.record import NoRecorder
 
-__all__ = ["LARGEST_DOCUMENT", "NEIGHBOURS", "PARSE_SECONDS", "OpenFiles"]
+__all__ = ["LARGEST_DOCUMENT", "NEIGHBOURS", "PARSE_SECONDS", "OpenFiles", "PrivacyRules"]
 
 LARGEST_DOCUMENT = 1 << 20
 PARSE_SECONDS = 0.008
 NEIGHBOURS = 8
 
 
+class PrivacyRules(Protocol):
+    def why_hidden(self, path: str, is_folder: bool = False) -> str | None: ...
+
+
 class OpenFiles:
     """Owns the documents and their history. What privacy rules hide is never kept, but for the reason."""
 
-    def __init__(self, privacy: Any, workspace: Any, recorder: Any, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        privacy: PrivacyRules,
+        workspace: Workspace,
+        recorder: NoRecorder,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self.privacy = privacy
         self.workspace = workspace
         self.recorder = recorder
@@ -39,7 +51,7 @@ class OpenFiles:
         self._lost: dict[str, str] = {}
         self._recent: OrderedDict[str, Snapshot] = OrderedDict()
 
-    def adopt(self, privacy: Any = None, workspace: Any = None) -> None:
+    def adopt(self, privacy: PrivacyRules | None = None, workspace: Workspace | None = None) -> None:
         """Other rules and folders, if there are any."""
         self.privacy = self.privacy if privacy is None else privacy
         self.workspace = self.workspace if workspace is None else workspace

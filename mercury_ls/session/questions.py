@@ -3,21 +3,23 @@
 import logging
 import math
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from mercury_engine.api import Proposed
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.completion import context, shapes
+from mercury_ls.completion.budgets import Budgets, Pace, budgets_for
 from mercury_ls.completion.calibration import AS_GIVEN, Correction
-from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.context import Related
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.shapes import Elsewhere
 from mercury_ls.completion.suggest import Question, asked_modes
+from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import KnownNames
 from mercury_ls.session.open_files import OpenFiles, unfit
 from mercury_ls.session.outcomes import Outcomes
@@ -33,7 +35,8 @@ MOST_DEFINING = 2
 """Files that are read for the definition of one name."""
 LONGEST_SNOOZE_MINUTES = 60.0 * 24 * 365
 
-Asked = TypeVar("Asked", bound=Question)
+EXPLICIT_MS = 5000.0
+"""How long somebody who asked by hand waits at least."""
 
 
 class Questions:
@@ -43,7 +46,7 @@ class Questions:
     def __init__(
         self,
         settings: Settings,
-        engine: Any,
+        engine: EngineLink,
         files: OpenFiles,
         clock: Callable[[], float],
         outcomes: Outcomes | None = None,
@@ -56,6 +59,7 @@ class Questions:
         self.outcomes = outcomes or Outcomes()
         self.outcomes.enabled = settings.record.counts
         self.names = KnownNames()
+        self.pace = Pace()
         self.snoozed_until = 0.0
         self.sent = ""
         """What went to another program last, and where."""
@@ -79,24 +83,46 @@ class Questions:
             return f"snoozed for another {counted(math.ceil((self.snoozed_until - self.clock()) / 60), 'minute')}"
         if not settings.suggests_in(document.language):
             return f"off for {document.language} (suggest.languages)"
+        if not invoked and (setting := settings.waits_in(document.language)):
+            return f"suggestions come on request only (suggest.{setting})"
         return unfit(document.text)
 
-    def about(self, kind: type[Asked], snapshot: Snapshot, offset: int, bar: float, **more: Any) -> Asked:
-        settings = self.settings
-        return kind(
+    @property
+    def budgets(self) -> Budgets:
+        info = self.engine.status.info
+        self.pace.follow(info)
+        return budgets_for(info, self.pace, self.settings)
+
+    def about(self, snapshot: Snapshot, offset: int, bar: float, *, invoked: bool = False) -> Question:
+        """What any question to the engine about this place tells it."""
+        settings, info, budgets = self.settings, self.engine.status.info, self.budgets
+        return Question(
             snapshot=snapshot,
             offset=offset,
             history=self.files.history,
             related=self.related(snapshot, offset),
             settings=settings.suggest,
-            budget=self.budget,
+            budget=budgets.context,
             session=self.session,
             bar=bar,
+            invoked=invoked,
             effort=settings.engine.effort,
-            deadline_ms=settings.engine.deadline_ms,
+            deadline_ms=budgets.deadline_ms,
             recent_edits=settings.context.recent_edits,
-            modes=asked_modes(self.engine.status.info),
-            **more,
+            modes=asked_modes(info),
+            grows=info is not None and info.grows,
+            most_tokens=budgets.tokens,
+        )
+
+    def completion(self, snapshot: Snapshot, offset: int, bar: float, *, invoked: bool = False) -> Question:
+        """The question for what belongs at the cursor: what is known of the names there goes along."""
+        question = self.about(snapshot, offset, bar, invoked=invoked)
+        return replace(
+            question,
+            deadline_ms=max(self.budgets.deadline_ms, EXPLICIT_MS if invoked else 0.0),
+            members=self.names.about(snapshot, offset),
+            proposals=self.proposals(snapshot, offset),
+            correction=self.correction("inline"),
         )
 
     def adopt(self, settings: Settings) -> None:
@@ -119,24 +145,11 @@ class Questions:
         info = self.engine.status.info
         return info.model if info and not info.calibrated else ""
 
-    async def telling(self, answers: AsyncGenerator[Answer]) -> AsyncGenerator[Answer]:
-        """These answers; what they sent to another program is logged as soon as the first of them says so."""
-        told = ""
-        async with aclosing(answers):
-            async for answer in answers:
-                if answer.sent and answer.sent != told:
-                    told = self.sent = answer.sent
-                    log.info("sent %s", told)
-                yield answer
-
-    @property
-    def budget(self) -> Budget:
-        info = self.engine.status.info
-        limit = self.settings.context
-        if info is None:
-            return Budget(tokens=limit.budget_tokens, snippets=limit.snippets)
-        tokens = min(limit.budget_tokens, info.context_tokens or limit.budget_tokens)
-        return Budget(tokens, info.characters_per_token, limit.snippets)
+    def tell(self, answer: Answer) -> None:
+        """Logs once what an answer sent to another program."""
+        if answer.sent and answer.sent != self.sent:
+            self.sent = answer.sent
+            log.info("sent %s", answer.sent)
 
     def proposals(self, snapshot: Snapshot, offset: int) -> tuple[Proposed, ...]:
         """What the code around the cursor says may follow, for the model to verify."""
@@ -159,6 +172,7 @@ class Questions:
         known = self._related if self._forgotten == files.forgotten else None
         if known is None or not known.still_fits(snapshot, offset, now):
             others = files.around(snapshot) if self.settings.context.snippets else []
-            known = context.relate(snapshot, offset, others, files.workspace.definitions, self.budget, now)
+            budget = self.budgets.context
+            known = context.relate(snapshot, offset, others, files.workspace.definitions, budget, now)
             self._related, self._forgotten = known, files.forgotten
         return known

@@ -3,29 +3,29 @@
 import asyncio
 import logging
 import time
-import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
-from typing import Any
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import EngineError
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.gate import Gate
 from mercury_ls.completion.offers import Answer, Offer, with_sent
-from mercury_ls.completion.polish import is_scrap
-from mercury_ls.completion.suggest import NO_DRAFT, Question, suggest
-from mercury_ls.link.client import EngineUnavailable
+from mercury_ls.completion.suggest import Question, joined, where
+from mercury_ls.completion.target import Silence, Target
+from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import KnownNames
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session.generations import CHANGED, Generation, Generations, is_worth_showing
 from mercury_ls.session.idle import Idle
 from mercury_ls.session.next_edits import NextEdits
-from mercury_ls.session.open_files import OpenFiles
+from mercury_ls.session.open_files import OpenFiles, PrivacyRules
 from mercury_ls.session.outcomes import Outcomes
-from mercury_ls.session.questions import Questions
+from mercury_ls.session.questions import EXPLICIT_MS, Questions
+from mercury_ls.session.record import NoRecorder
 from mercury_ls.session.stats import Stats, Tally
 from mercury_ls.settings.schema import Settings
 from mercury_ls.wording import readable
@@ -34,7 +34,10 @@ __all__ = ["Decision", "InlineRequest", "Session"]
 
 log = logging.getLogger(__name__)
 
-CHANGED = "the text changed while the model was answering"
+ALTERNATIVES_SECONDS = 0.15
+"""How long the first answer to an explicit request waits for alternatives: quick engines have them by then."""
+AHEAD_SECONDS = 0.15
+"""How long a suggestion stands before what follows it is asked for."""
 
 
 class InlineRequest(Struct, frozen=True, kw_only=True):
@@ -64,10 +67,10 @@ class Session:
     def __init__(
         self,
         settings: Settings,
-        engine: Any,
-        privacy: Any,
-        workspace: Any,
-        recorder: Any,
+        engine: EngineLink,
+        privacy: PrivacyRules,
+        workspace: Workspace,
+        recorder: NoRecorder,
         clock: Callable[[], float] = time.monotonic,
         stats: Stats | None = None,
         outcomes: Outcomes | None = None,
@@ -79,25 +82,31 @@ class Session:
         self.stats = stats or Stats()
         self.stats.enabled = settings.record.counts
         self.tally = Tally(self.stats)
-        self.idle = Idle(self.questions, self.stats)
         self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
+        self.generations = Generations()
+        self.idle = Idle(self.questions, self.stats, lambda: self.generations.are_running)
         self.next_edits = NextEdits(self.files, self.questions, self.tally)
         self.decisions: deque[Decision] = deque(maxlen=64)
         self.roots: Sequence[str] = ()
         self.accepted_count = self.rejected_count = 0
         self._last_change = ("", 0)
-        self._pending: Offer | None = None
-        """The suggestion on the screen, for the text in which it was first shown."""
+        self.on_growth: Callable[[str], None] = lambda uri: None
+        """Called when there is more than the client of this document was told."""
+        self._on_screen: Generation | None = None
+        self._following: asyncio.Future[None] | None = None
+        self._forgotten = 0
 
     @property
     def settings(self) -> Settings:
         return self.questions.settings
 
     @property
-    def engine(self) -> Any:
+    def engine(self) -> EngineLink:
         return self.questions.engine
 
-    def adopt(self, settings: Settings, privacy: Any = None, workspace: Any = None) -> None:
+    def adopt(
+        self, settings: Settings, privacy: PrivacyRules | None = None, workspace: Workspace | None = None
+    ) -> None:
         """New settings, replaced whole, and other rules and folders if there are any; the documents stay, and so does
         what was learned about the user."""
         chosen = settings.suggest.minimum_probability, settings.suggest.adapt
@@ -105,6 +114,7 @@ class Session:
             self.gate = Gate(chosen[0], adapts=chosen[1])
             self.next_edits.choose(settings.suggest)
         self.questions.adopt(settings)
+        self.generations.clear()
         self.stats.enabled = settings.record.counts
         self.files.adopt(privacy, workspace)
         self.questions.names.forget()
@@ -115,6 +125,9 @@ class Session:
         before.leave()
 
     async def end(self) -> None:
+        self.generations.clear()
+        if self._following is not None:
+            self._following.cancel()
         self.next_edits.end()
         await self.questions.names.close()
         self.recorder.close()
@@ -133,13 +146,15 @@ class Session:
         typed = self.files.change(uri, version, changes, encoding, self.next_edits.makes)
         if typed is not None:
             self._last_change = uri, typed
+            self.generations.follow(self.files.documents[uri].snapshot(), self.files.cursor(uri))
 
     def close(self, uri: str) -> None:
         self.idle.active.set()
         self.files.close(uri)
         self.questions.names.forget(uri)
-        if self._pending and uri in self._pending.base:
-            self._pending = None
+        self.generations.leave(uri)
+        if self._on_screen and self._on_screen.question.snapshot.uri == uri:
+            self._on_screen = None
 
     def lose(self, uri: str, reason: str) -> None:
         self.close(uri)
@@ -147,106 +162,167 @@ class Session:
 
     def branch_switched(self) -> None:
         self.files.branch_switched()
-        self._pending = None
+        self.generations.clear()
+        self._on_screen = None
         self.next_edits.forget()
 
     # Suggestions
 
-    async def inline(self, request: InlineRequest) -> AsyncGenerator[Answer, None]:
-        """Answers as the drafts improve; the last is final, and fits the document as it is by then."""
+    async def inline(self, request: InlineRequest) -> AsyncGenerator[Answer]:
+        """Drafts while nothing can be shown yet, then the answer, which fits the document as it is by then."""
         began = self.clock()
         self.idle.active.set()
         if request.uri in self.files.documents:
             self.files.cursors[request.uri] = request.offset
-        async with aclosing(self._inline(request)) as answers:
-            async for answer in answers:
-                if answer.final:
-                    self._decided(request, answer, began)
-                yield answer
-
-    async def _inline(self, request: InlineRequest) -> AsyncGenerator[Answer, None]:
-        if reason := self.questions.unavailable(request.uri, request.invoked):
-            yield Answer(silence=reason, final=True)
+        if reason := await self._refusal(request):
+            yield self._decided(request, Answer(silence=reason, final=True), began)
             return
+        place = Place.of(request, self.files.documents[request.uri])
+        self.questions.names.want(place.snapshot, place.offset)
+        self._follow_shown(place.snapshot, place.offset)
+        generation, source = self.generations.fitting(place.snapshot, place.offset, request.invoked), "type-through"
+        answer = None
+        while answer is None:
+            if generation is None:
+                generation, source = await self._begun(place, request.invoked), "model"
+            if isinstance(generation, Silence):
+                answer = Answer(silence=generation.reason)
+                break
+            with generation.awaited():
+                while (answer := self._answer_of(generation, place)) is None and not generation.is_over:
+                    latest = generation.answer
+                    if latest.step:
+                        self.questions.tell(latest)
+                        yield latest
+                    await generation.news(latest)
+            if answer is None:  # it was for less text than there is by now
+                generation = None
+            elif answer.offers and request.invoked:
+                answer = await self._with_alternatives(generation, place, answer)
+            if answer and answer.offers and request.selected is None:
+                self._show(generation)
+        yield self._decided(request, replace(answer, source=source, final=True), began)
+
+    async def _refusal(self, request: InlineRequest) -> str:
+        """Why this request gets no answer; empty if it may have one."""
+        if reason := self.questions.unavailable(request.uri, request.invoked):
+            return reason
         document = self.files.documents[request.uri]
         if document.is_new:
             await self.files.parsed(request.uri)
         if request.version not in (None, document.version):
-            yield Answer(silence="the text changed before the request had its turn", final=True)
-            return
-        snapshot, offset = with_selected(document.snapshot(), request)
-        self.questions.names.want(snapshot, offset)
-        if not request.invoked and request.selected is None and (rest := self._typed_through(snapshot, offset)):
-            yield Answer((rest,), source="type-through", final=True)
-            return
-        delay_ms = self.settings.suggest.delay_ms
-        if not request.invoked and delay_ms:
-            await asyncio.sleep(delay_ms / 1000)
-        async with aclosing(self._answers(snapshot, offset, request)) as answers:
-            async for answer in answers:
-                yield self._offered(document, snapshot, offset, request, answer) if answer.final else answer
+            return "the text changed before the request had its turn"
+        if self._forgotten != self.files.forgotten:
+            self._forgotten = self.files.forgotten
+            self.generations.clear()
+        return ""
 
-    async def _answers(self, snapshot: Snapshot, offset: int, request: InlineRequest) -> AsyncGenerator[Answer, None]:
-        """What the straight path says; an engine that cannot answer is a reason like any other."""
-        bar, alternatives = self.gate.bar(self.clock()), self.settings.suggest.alternatives if request.invoked else 1
-        members = self.questions.names.about(snapshot, offset)
-        question = self.questions.about(
-            Question,
-            snapshot,
-            offset,
-            bar,
-            invoked=request.invoked,
-            alternatives=alternatives,
-            members=members,
-            proposals=self.questions.proposals(snapshot, offset),
-            correction=self.questions.correction("inline"),
-        )
-        try:
-            async with aclosing(self.questions.telling(suggest(question, self.engine))) as answers:
-                async for answer in answers:
-                    yield answer
-        except EngineUnavailable as error:
-            yield Answer(silence=f"the engine is not available: {error}", final=True)
-        except EngineError as error:
-            log.warning("the engine could not answer: %s", error)
-            yield Answer(silence=f"the engine could not answer: {error}", final=True)
+    async def _begun(self, place: "Place", invoked: bool) -> Generation | Silence:
+        budgets = self.questions.budgets
+        if budgets.pause_ms and not invoked:
+            await asyncio.sleep(budgets.pause_ms / 1000)
+        self.generations.follow(place.snapshot, place.offset)
+        return self._begin(place.snapshot, place.offset, invoked)
 
-    def _typed_through(self, snapshot: Snapshot, offset: int) -> Offer | None:
-        """What is left of the suggestion on the screen, if the user is typing it."""
-        pending = self._pending
-        if pending is None or snapshot.uri not in pending.base:
+    def _begin(self, snapshot: Snapshot, offset: int, invoked: bool) -> Generation | Silence:
+        question = self.questions.completion(snapshot, offset, self.gate.bar(self.clock()), invoked=invoked)
+        target = where(question)
+        return target if isinstance(target, Silence) else self.generations.add(self._generation(question, target))
+
+    def _generation(self, question: Question, target: Target) -> Generation:
+        return Generation(question, target, self.engine, self.questions.pace)
+
+    def _answer_of(self, generation: Generation, place: "Place") -> Answer | None:
+        """What the generation has for a place by now, or why it has nothing; None while it is to be waited for, or if
+        another should be begun."""
+        now, cursor = place.now
+        if self.files.documents.get(now.uri) is not place.document:
+            return Answer(silence="the document was closed")
+        rest = generation.rest(now, cursor)
+        if rest is not None and is_worth_showing(rest, now, cursor):
+            return self._offered(generation, rest, place)
+        if not generation.is_over:
+            if not generation.agrees(now, cursor):
+                generation.close()
             return None
-        rest = pending.on({snapshot.uri: snapshot}, offset)
-        if rest is not None and rest.edits:
-            return rest
-        self._pending = None
-        if rest is not None:
-            self.tally.typed_through(pending.id)
-        elif self.tally.passed_over(pending.id):
-            self.gate.rejected(self.clock(), weight=0.3)
-        return None
+        if place.is_current and not generation.is_about(place.snapshot, place.offset):
+            return None
+        return replace(generation.answer, offers=(), silence=generation.answer.silence or CHANGED)
 
-    def _offered(
-        self, document: Document, snapshot: Snapshot, offset: int, request: InlineRequest, answer: Answer
-    ) -> Answer:
-        """The final answer with ids, for the text as it is by now: what still fits moves along, the rest is dropped."""
-        if not answer.offers:
-            return answer
-        offers = [replace(offer, id=uuid.uuid4().hex[:16]) for offer in answer.offers]
-        for offer in offers:
-            self.tally.offered(offer.id, snapshot.language, "inline", self.questions.learn("inline", offer.p_model))
-        shown, now = offers, document.snapshot()
-        is_current = now.version == snapshot.version
-        if request.selected is not None:
-            shown = [after_selected(offer, now, request.selected) for offer in offers if is_current]
-        elif not is_current:
-            cursor = offset + len(now.text) - len(snapshot.text)
-            shown = [rest for offer in offers if (rest := rest_of(offer, now, cursor))]
-        if shown and request.selected is None:
-            self._pending = next(offer for offer in offers if offer.id == shown[0].id)
-        return replace(answer, offers=tuple(shown), silence="" if shown else CHANGED)
+    def _offered(self, generation: Generation, rest: Offer, place: "Place") -> Answer:
+        """The answer with what is left of its offer."""
+        if not self.tally.knows(rest.id):
+            language = place.document.language
+            self.tally.offered(rest.id, language, "inline", self.questions.learn("inline", rest.p_model))
+        if place.selected is not None:
+            if not place.is_current:
+                return replace(generation.answer, offers=(), silence=CHANGED)
+            rest = after_selected(rest, place.seen, place.selected)
+        return replace(generation.answer, offers=(rest,), silence="")
 
-    def _decided(self, request: InlineRequest, answer: Answer, began: float) -> None:
+    async def _with_alternatives(self, generation: Generation, place: "Place", answer: Answer) -> Answer:
+        """Other answers are asked for together once there is a first one, which hardly waits for them. Who asks again
+        at the same place gets all of them."""
+        seconds = EXPLICIT_MS / 1000
+        if not generation.alternatives:
+            seconds = ALTERNATIVES_SECONDS
+            question, number = generation.question, self.settings.suggest.alternatives
+            asked = (replace(question, seed=question.seed + other) for other in range(1, number))
+            generation.alternatives = [self._generation(one, generation.target) for one in asked]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
+        others = [self._answer_of(other, place) for other in generation.alternatives if other.is_over]
+        return joined([answer, *(other for other in others if other is not None)])
+
+    async def _follow_written(self, generation: Generation) -> None:
+        """While the user reads the beginning of an answer it goes on, and the client hears when there is more. Then
+        what may follow it is asked for, so that it is there when the user takes this one."""
+        uri = generation.question.snapshot.uri
+        with generation.awaited():
+            while not generation.is_over:
+                latest = generation.answer
+                await generation.news(latest)
+                if generation is self._on_screen and latest.offers != generation.answer.offers:
+                    self.on_growth(uri)
+        if any(not alternative.is_over for alternative in generation.alternatives):
+            await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
+            self.on_growth(uri)
+        await asyncio.sleep(AHEAD_SECONDS)
+        offer = generation.answer.offer
+        if generation is self._on_screen and offer and self.questions.budgets.writes_ahead:
+            base, edit = generation.question.snapshot, offer.edit
+            taken, offset = base.changed(edit), edit.start + len(edit.text)
+            if self.generations.fitting(taken, offset, invoked=False) is None:
+                ahead = self._begin(taken, offset, invoked=False)
+                if isinstance(ahead, Generation):
+                    ahead.is_ahead = True
+                    await ahead.end()
+
+    def _show(self, generation: Generation) -> None:
+        """It is what the user sees from now on."""
+        if self._following is not None:
+            self._following.cancel()
+        self._on_screen = generation
+        self._following = asyncio.ensure_future(self._follow_written(generation))
+
+    def _follow_shown(self, snapshot: Snapshot, offset: int) -> None:
+        """What became of the suggestion on the screen, if the user has typed something else or all of it."""
+        generation = self._on_screen
+        if generation is None or generation.question.snapshot.uri != snapshot.uri:
+            return
+        rest = generation.rest(snapshot, offset)
+        if rest is None:
+            self._on_screen = None
+            if self.tally.passed_over(generation.id):
+                self.gate.rejected(self.clock(), weight=0.3)
+        elif not rest.edits and generation.is_over:
+            self._on_screen = None
+            self.tally.typed_through(generation.id)
+
+    def _decided(self, request: InlineRequest, answer: Answer, began: float) -> Answer:
+        answer = replace(answer, final=True)
+        self.questions.tell(answer)
         outcome = answer.silence or f"{len(answer.offers)} shown ({answer.source})"
         document = self.files.documents.get(request.uri)
         line = document.snapshot().line_of(min(request.offset, len(document.text))) if document else 0
@@ -257,6 +333,7 @@ class Session:
         self.recorder.answered(request, answer, milliseconds)
         if answer.offer:
             self.tally.answered(answer.offer.id)
+        return answer
 
     def decision_line(self, decision: Decision) -> str:
         where = readable(decision.uri, self.roots)
@@ -268,14 +345,19 @@ class Session:
             return reason
         if self.files.documents[uri].is_new:
             await self.files.parsed(uri)
-        request, latest = InlineRequest(uri=uri, offset=offset), NO_DRAFT
-        async with aclosing(self._answers(self.files.documents[uri].snapshot(), offset, request)) as answers:
-            async for answer in answers:
-                latest = answer
-        reason = latest.silence
-        if latest.offer:
-            reason = f"a suggestion is ready here ({latest.offer.p_accept:.0%} likely to be accepted)"
-        return with_sent(reason, latest)
+        snapshot = self.files.documents[uri].snapshot()
+        question = self.questions.completion(snapshot, offset, self.gate.bar(self.clock()))
+        target = where(question)
+        if isinstance(target, Silence):
+            return target.reason
+        generation = self._generation(question, target)
+        await generation.end()
+        answer = generation.answer
+        self.questions.tell(answer)
+        reason = answer.silence
+        if answer.offer:
+            reason = f"a suggestion is ready here ({answer.offer.p_accept:.0%} likely to be accepted)"
+        return with_sent(reason, answer)
 
     # What became of them
 
@@ -304,25 +386,53 @@ class Session:
 
     def _just_inserted(self, id: str) -> int:
         """How many characters accepting a suggestion has just inserted: what the user typed of it does not count."""
-        pending = self._pending
-        if pending is None or pending.id != id:
-            return self._last_change[1]
-        (uri, typed), edit = self._last_change, pending.edit
-        is_made = uri == edit.uri and self.files.documents[uri].text != pending.base[uri].text
-        return min(typed, len(edit.text)) if is_made else len(edit.text)
+        generation, (uri, typed) = self._on_screen, self._last_change
+        offer = generation.answer.offer if generation and generation.id == id else None
+        if offer is None:
+            return typed
+        is_made = uri == offer.edit.uri and self.files.documents[uri].text != offer.base[uri].text
+        return min(typed, len(offer.edit.text)) if is_made else len(offer.edit.text)
 
     def rejected(self, id: str) -> None:
         if not self.next_edits.rejected(id):
             if not self.tally.rejected(id):
                 return
             self.gate.rejected(self.clock())
+            self.generations.refuse(id)
             self._drop(id)
         self.rejected_count += 1
         self.recorder.rejected(id)
 
     def _drop(self, id: str) -> None:
-        if self._pending and self._pending.id == id:
-            self._pending = None
+        if self._on_screen and self._on_screen.id == id:
+            self._on_screen = None
+
+
+class Place(Struct, frozen=True):
+    """Where a request asks: `snapshot` is the text as the client saw it, with the entry of its menu accepted if one is
+    `selected`."""
+
+    document: Document
+    seen: Snapshot
+    snapshot: Snapshot
+    offset: int
+    selected: tuple[int, int, str] | None
+
+    @classmethod
+    def of(cls, request: InlineRequest, document: Document) -> "Place":
+        seen = document.snapshot()
+        return cls(document, seen, *with_selected(seen, request), request.selected)
+
+    @property
+    def is_current(self) -> bool:
+        return self.document.text == self.seen.text
+
+    @property
+    def now(self) -> tuple[Snapshot, int]:
+        """The text as it is by now, and where the cursor is if the user has typed on."""
+        if self.is_current or self.selected is not None:
+            return self.snapshot, self.offset
+        return self.document.snapshot(), self.offset + len(self.document.text) - len(self.seen.text)
 
 
 def with_selected(snapshot: Snapshot, request: InlineRequest) -> tuple[Snapshot, int]:
@@ -337,9 +447,3 @@ def after_selected(offer: Offer, now: Snapshot, selected: tuple[int, int, str]) 
     """The offer as the protocol wants it: it begins with the selected entry and replaces that entry's range."""
     start, end, text = selected
     return replace(offer, edits=(TextEdit(start, end, text + offer.edit.text, now.uri),), base={now.uri: now})
-
-
-def rest_of(offer: Offer, now: Snapshot, cursor: int) -> Offer | None:
-    """What is left of an offer that the user has typed into meanwhile, if that is worth showing."""
-    rest = offer.on({now.uri: now}, cursor)
-    return rest if rest and rest.edits and not is_scrap(rest.edit.text, now.text[:cursor]) else None

@@ -182,6 +182,10 @@ class Tally:
         while len(self._offers) > self._most:
             self._offers.popitem(last=False)
 
+    def knows(self, id: str) -> bool:
+        """Whether the offer is one whose fate is followed."""
+        return id in self._offers
+
     def answered(self, id: str) -> None:
         """The client has received it. If a client never reports what it shows, everything it received counts."""
         offer = self._offers.get(id)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -54,8 +54,13 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = "low"
     deadline_ms: Annotated[
         int,
-        Meta(description="Time limit in milliseconds, after which the best draft so far is used.", ge=20, le=60_000),
-    ] = 1000
+        Meta(
+            description="Time limit in milliseconds, after which the best draft so far is used; 0 for one that follows "
+            "the engine: a second for a small model, five or more for others.",
+            ge=0,
+            le=60_000,
+        ),
+    ] = 0
     device: Annotated[
         Literal["auto", "cpu", "gpu"],
         Meta(
@@ -86,14 +91,44 @@ class EngineSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 30
 
 
+Switch = bool | Literal["request"]
+
+
 class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to suggest, and when."""
 
-    enabled: Annotated[bool, Meta(description="Suggest while typing.")] = True
+    enabled: Annotated[bool, Meta(description="Suggest at all, while you type or on request.")] = True
+    trigger: Annotated[
+        Literal["typing", "request"],
+        Meta(description="Suggest while you type, or only on request: then no model runs while you type."),
+    ] = "typing"
     delay_ms: Annotated[
         int,
-        Meta(description="Delay after a keystroke in milliseconds, in addition to the editor's own.", ge=0, le=5000),
+        Meta(
+            description="Delay after a keystroke in milliseconds, in addition to the editor's own; -1 for none, or "
+            "150 where each answer of a server may cost money.",
+            ge=-1,
+            le=5000,
+        ),
+    ] = -1
+    max_tokens: Annotated[
+        int,
+        Meta(
+            description="Most tokens of a suggestion; 0 for as many as the engine writes within 2.5 seconds, from 64 "
+            "to 256.",
+            ge=0,
+            le=1024,
+        ),
+        PERSONAL,
     ] = 0
+    ahead: Annotated[
+        Literal["auto", "on", "off"],
+        Meta(
+            description="Ask for what follows a suggestion before you take it: unless each answer may cost money, "
+            "always, or never."
+        ),
+        PERSONAL,
+    ] = "auto"
     minimum_probability: Annotated[
         float, Meta(description="Show only suggestions that are at least this likely to be accepted.", ge=0.0, le=1.0)
     ] = 0.25
@@ -108,10 +143,10 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         int, Meta(description="Number of alternatives to cycle through when you request a suggestion.", ge=1, le=8)
     ] = 3
     languages: Annotated[
-        dict[str, bool],
+        dict[str, Switch],
         Meta(
-            description="Turn languages on or off by LSP language id: `markdown = false`. "
-            'The name `"*"` stands for all others.'
+            description="Turn languages on or off by LSP language id, or on for requests alone: "
+            '`markdown = "request"`. The name `"*"` stands for all others.'
         ),
     ] = {}
     completion_fallback: Annotated[
@@ -123,6 +158,13 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = "auto"
 
     def suggests_in(self, language: str) -> bool:
+        return bool(self._switch(language))
+
+    def waits_in(self, language: str) -> str:
+        """The setting by which nothing is suggested there until the user asks; empty if there is none."""
+        return "trigger" if self.trigger == "request" else "languages" if self._switch(language) == "request" else ""
+
+    def _switch(self, language: str) -> Switch:
         return self.languages.get(language, self.languages.get("*", True))
 
 
@@ -130,8 +172,14 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What the model reads besides the text around the cursor. Hidden files are never read."""
 
     budget_tokens: Annotated[
-        int, Meta(description="Total number of tokens given to the model.", ge=256, le=131_072)
-    ] = 2048
+        int,
+        Meta(
+            description="Total number of tokens given to the model; 0 for 2048, or up to 8192 for a server that reads "
+            "them quickly.",
+            ge=0,
+            le=131_072,
+        ),
+    ] = 0
     snippets: Annotated[
         int,
         Meta(description="Maximum number of snippets from other files, most similar first; 0 for none.", ge=0, le=64),
@@ -275,12 +323,13 @@ def find(path: str) -> Setting | None:
     table = settings().get(".".join(path.split(".")[:2]))
     if table is None or table.kind is not dict:
         return None
-    return msgspec.structs.replace(table, path=path, annotation=Annotated[bool, Meta()], default=None)
+    return msgspec.structs.replace(table, path=path, annotation=Annotated[Switch, Meta()], default=None)
 
 
-TYPE_NAMES = {
+TYPE_NAMES: dict[object, str] = {
     bool: "true or false",
-    dict: "a table of names with true or false",
+    Union: 'true, false or "request"',
+    dict: 'a table of names with true, false or "request"',
     float: "a number",
     int: "a whole number",
     str: "a string",

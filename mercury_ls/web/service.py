@@ -7,17 +7,17 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mercury_engine.api import ChatRequest, Draft, Effort, InfillRequest, RescoringWeights, Said, Snippet
+from mercury_engine.api import ChatRequest, Draft, Effort, InfillRequest, Said, Snippet
 from mercury_ls.code import languages
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.gate import Gate
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.suggest import Question, request, suggest, where
+from mercury_ls.completion.suggest import Question, request, where, with_alternatives
 from mercury_ls.completion.target import Silence
 from mercury_ls.link import local
 from mercury_ls.link.wire import Status
@@ -40,8 +40,6 @@ __all__ = ["Client", "ServedEngine", "Service", "Wish", "inserted_text"]
 BETWEEN_SCANS_SECONDS = 5.0
 REMEMBERED_OFFERS = 1024
 """Of all clients: what is said of an older one is no longer heard."""
-
-Asked = TypeVar("Asked", bound=Question)
 
 
 class ServedEngine(Protocol):
@@ -174,8 +172,13 @@ class Service:
             yield Answer(silence=reason, final=True)
             return
         question = self._gap(place, wish)
-        async with aclosing(questions.telling(suggest(question, questions.engine))) as answers:
+        target = where(question)
+        if isinstance(target, Silence):
+            yield Answer(silence=target.reason, final=True)
+            return
+        async with aclosing(with_alternatives(question, target, questions.engine, wish.alternatives)) as answers:
             async for answer in answers:
+                questions.tell(answer)
                 yield answer
 
     async def _next_edit(self, place: Place, wish: Wish) -> Answer:
@@ -184,13 +187,12 @@ class Service:
         if reason := questions.unavailable(place.uri, wish.invoked):
             return Answer(silence=reason, final=True)
         info = questions.engine.status.info
-        rescoring = (info and info.rescoring) or RescoringWeights()
-        question = self._question(NextQuestion, place, wish, "nextEdit", rescoring=rescoring)
+        question = NextQuestion.of(self._question(place, wish, "nextEdit"), rescoring=info.rescoring if info else None)
         engine = questions.engine if questions.engine.status.state == "ready" else None
         latest = Answer(silence="no answer", final=True)
-        async with aclosing(questions.telling(next_edits(question, engine))) as answers:
-            async for answer in answers:
-                latest = answer
+        async with aclosing(next_edits(question, engine)) as answers:
+            async for latest in answers:
+                questions.tell(latest)
         return latest
 
     def accepted(self, id: str, characters: int | None = None) -> bool:
@@ -257,23 +259,19 @@ class Service:
     def _gap(self, place: Place, wish: Wish) -> Question:
         snapshot = place.questions.files.documents[place.uri].snapshot()
         proposals = place.questions.proposals(snapshot, place.text.cursor)
-        return self._question(Question, place, wish, "inline", slots=wish.slots, proposals=proposals)
+        return replace(self._question(place, wish, "inline"), slots=wish.slots, proposals=proposals)
 
-    def _question(self, kind: type[Asked], place: Place, wish: Wish, of: Kind, **more: Any) -> Asked:
+    def _question(self, place: Place, wish: Wish, kind: Kind) -> Question:
         questions = place.questions
-        question = questions.about(
-            kind,
-            questions.files.documents[place.uri].snapshot(),
-            place.text.cursor,
-            self.gate.bar(self.clock()),
-            invoked=wish.invoked,
-            alternatives=wish.alternatives,
-            correction=questions.correction(of),
-            most_tokens=wish.most_tokens,
-            **more,
+        snapshot = questions.files.documents[place.uri].snapshot()
+        question = questions.about(snapshot, place.text.cursor, self.gate.bar(self.clock()), invoked=wish.invoked)
+        return replace(
+            question,
+            correction=questions.correction(kind),
+            most_tokens=wish.most_tokens or question.most_tokens,
+            effort=wish.effort or question.effort,
+            deadline_ms=question.deadline_ms if wish.deadline_ms is None else wish.deadline_ms,
         )
-        deadline = question.deadline_ms if wish.deadline_ms is None else wish.deadline_ms
-        return replace(question, effort=wish.effort or question.effort, deadline_ms=deadline)
 
     def _offered(self, answer: Answer, id: str, place: Place, kind: Kind) -> Answer:
         """With ids, under which clients say what became of the offers: the first has that of its answer."""

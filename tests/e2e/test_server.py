@@ -121,7 +121,7 @@ async def test_settings_change_without_restart(editor):
 
 
 async def test_bad_settings_are_told_and_the_rest_applies(editor):
-    options = {"mercury": {"suggest": {"delayMs": -1, "minimumProbability": 0.2}, "sugest": {}}}
+    options = {"mercury": {"suggest": {"delayMs": -2, "minimumProbability": 0.2}, "sugest": {}}}
     editor.client.workspace_did_change_configuration(lsp.DidChangeConfigurationParams(options))
     problems = (await editor.request("mercury/status")).problems
     assert any("suggest.delay_ms" in problem for problem in problems)

@@ -22,6 +22,7 @@ const PATIENCE = 10_000;
 export interface Hearing {
   engineChanged(engine: Engine): void;
   runs(state: 'starting' | 'running' | 'stopped'): void;
+  grown(uri: string): void;
   readonly inline: NonNullable<Middleware['provideInlineCompletionItems']>;
 }
 
@@ -109,7 +110,7 @@ export class Connection implements vscode.Disposable {
     const server = { command: program, args: [...rest, '--stdio'] };
     const client = new LanguageClient('mercury-ls', 'Mercury', server, this.options());
     client.registerFeature({
-      fillClientCapabilities: (capabilities) => void (capabilities.experimental = { mercury: { names: true } }),
+      fillClientCapabilities: (capabilities) => void (capabilities.experimental = { mercury: { names: true, grows: true } }),
       initialize: () => undefined,
       getState: () => ({ kind: 'static' }),
       clear: () => undefined,
@@ -124,6 +125,7 @@ export class Connection implements vscode.Disposable {
       told = true;
       this.hearing.engineChanged(engine);
     });
+    client.onNotification('mercury/didGrow', ({ uri }: { uri: string }) => this.hearing.grown(uri));
     client.onRequest('mercury/names', (asked: Asked) => answer(client, asked));
     await client.start();
     const engine = await client.sendRequest<Engine | null>('mercury/status', {}).catch(() => null);

@@ -53,13 +53,14 @@ class Mercury implements vscode.Disposable {
     this.connection = new Connection(context.extension, this.log, {
       engineChanged: (engine: Engine) => this.become({ engine }),
       runs: (server) => this.runs(server),
+      grown: (uri) => this.ghost.grown(uri),
       inline: async (document, position, asked, token, next) => {
         this.nextEdits.menu(asked.selectedCompletionInfo !== undefined);
         if (this.silence(document) || hasSeveralCursors(document)) {
           this.ghost.forget();
           return [];
         }
-        const found = await next(document, position, asked, token);
+        const found = await next(document, position, this.ghost.asking(asked), token);
         const items = Array.isArray(found) ? found : (found?.items ?? []);
         if (!token.isCancellationRequested) {
           this.ghost.remember(document, position, items);

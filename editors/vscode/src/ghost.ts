@@ -16,12 +16,30 @@ export class Ghost {
   private offered: Offered[] = [];
   private asked: { version: number; position: vscode.Position } | undefined;
   private told = false;
+  private kind = vscode.InlineCompletionTriggerKind.Automatic;
+  private grows = false;
   private readonly connection: () => Connection;
   private readonly changed: () => void;
 
   constructor(connection: () => Connection, changed: () => void) {
     this.connection = connection;
     this.changed = changed;
+  }
+
+  /** There is more of what is on the screen: the editor asks again, and keeps it there meanwhile. */
+  grown(uri: string): void {
+    const editor = vscode.window.activeTextEditor;
+    if (editor?.document.uri.toString() === uri && this.isAt(uri, editor.selection.active.line)) {
+      this.grows = true;
+      void vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+    }
+  }
+
+  /** What the editor asks; by our own command it only repeats what it asked before. */
+  asking(context: vscode.InlineCompletionContext): vscode.InlineCompletionContext {
+    this.kind = this.grows ? this.kind : context.triggerKind;
+    this.grows = false;
+    return { ...context, triggerKind: this.kind };
   }
 
   /** What the newest answer offered; the context key lets our keys act only while it may be on the screen. */

@@ -146,6 +146,7 @@ class AutoregressiveEngine:
             answers=self._asking.answers,
             calibrated=self._calibrated,
             chats=self._talker is not None,
+            grows=True,
         )
 
     def _answer(self, request: InfillRequest, session: EngineSession) -> Steps[Draft]:

@@ -40,7 +40,7 @@ FIRST_LOOK_SECONDS = 1.0
 LONGEST_SECONDS = 120.0
 """Of an answer that never ends, for requests without a deadline."""
 
-PROMPT_TOKENS = 4096
+PROMPT_TOKENS = 8192
 """More costs a server on this machine seconds before its first token, and adds little."""
 
 REWRITE_TOKENS = 8192
@@ -146,6 +146,8 @@ class RemoteEngine:
             answers=tuple(self._ways),
             calibrated=False,
             address=record.address,
+            grows=True,
+            metered=bool(self._key) and not self._client.site.is_loopback,
         )
 
     def look(self, seconds: float) -> None:

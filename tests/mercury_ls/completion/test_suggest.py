@@ -4,8 +4,9 @@ from mercury_engine.api import Draft, Filled
 from mercury_ls.code.history import History
 from mercury_ls.completion.calibration import Correction
 from mercury_ls.completion.context import Budget, Related
-from mercury_ls.completion.suggest import Question, request, suggest
-from mercury_ls.completion.target import Target
+from mercury_ls.completion.offers import Answer
+from mercury_ls.completion.suggest import Question, request, where, with_alternatives
+from mercury_ls.completion.target import Silence, Target
 from mercury_ls.settings.schema import SuggestSettings
 from tests.marked import marked
 
@@ -24,14 +25,21 @@ def question_of(drawn: str, **known) -> Question:
     return Question(snapshot=snapshot, offset=offset, history=History(), related=Related(snapshot.uri, 1, 0.0), **given)
 
 
+async def last(question: Question, engine: "Says | SaysInTurn", alternatives: int = 1) -> Answer:
+    target = where(question)
+    if isinstance(target, Silence):
+        return Answer(silence=target.reason)
+    return [answer async for answer in with_alternatives(question, target, engine, alternatives)][-1]
+
+
 async def check(text: str, expected: str, p: float = 0.5, *, complete: bool = False, step: int = 1, **known) -> None:
     """`expected` is what is shown, or "-" and the beginning of the reason for silence."""
     question = question_of("def f(x):\n    $0\n", **known)
-    *_, last = [answer async for answer in suggest(question, Says(Filled(text, (p,), p, complete), step))]
-    shown = [offer.edit.text for offer in last.offers]
+    answer = await last(question, Says(Filled(text, (p,), p, complete), step))
+    shown = [offer.edit.text for offer in answer.offers]
     if expected.startswith("- "):
         assert not shown, shown
-        assert last.silence.startswith(expected[2:])
+        assert answer.silence.startswith(expected[2:])
     else:
         assert shown == [expected]
 
@@ -66,8 +74,8 @@ async def test_a_model_that_is_not_calibrated_is_corrected_before_the_bar():
 
 
 async def test_what_no_forward_ended_in_time_for_is_said_to_be_late():
-    await check("", "- the deadline passed before there was a draft", 0.0, step=0)
-    await check("", "- the deadline passed before there was a draft", 0.0, step=0, invoked=True)
+    await check("", "- late: the deadline passed before there was a draft", 0.0, step=0)
+    await check("", "- late: the deadline passed before there was a draft", 0.0, step=0, invoked=True)
 
 
 def test_the_request_names_the_span_within_its_window():
@@ -96,11 +104,11 @@ class SaysInTurn:
         yield Draft(self._step, (Filled(self._texts[request.seed], (self._p,), self._p, True),), final=True)
 
 
-async def check_search(engine: SaysInTurn, expected: str, asked: int, **known) -> None:
+async def check_search(engine: SaysInTurn, expected: str, asked: int, alternatives: int = 1, **known) -> None:
     """`expected` is what is shown, or "" for nothing, after so many requests."""
     question = question_of("def f(x):\n    $0\n", **known)
-    *_, last = [answer async for answer in suggest(question, engine)]
-    assert ([offer.edit.text for offer in last.offers] or [""]) == [expected]
+    answer = await last(question, engine, alternatives)
+    assert ([offer.edit.text for offer in answer.offers] or [""]) == [expected]
     assert engine.asked == asked
 
 

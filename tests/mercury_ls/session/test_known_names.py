@@ -67,8 +67,8 @@ async def test_the_first_request_at_a_place_goes_without_and_the_next_has_them(s
     await ask(session, "x = path.")
     assert engine.request.members == ()
     await session.questions.names.settled()
-    await ask(session, "x = path.j")
-    assert engine.request.members[0] == Members("", ("join",), (0,))
+    await ask(session, "x = path.s")
+    assert engine.request.members[0] == Members("", ("split",), (0,))
 
 
 @pytest.mark.parametrize("invoked", [False, True])

@@ -8,7 +8,7 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.serve.in_process import InProcessClient
 from mercury_ls.session.record import Recorder
 from mercury_ls.session.wiring import Wiring, needs_new_engine, serve_arguments
-from mercury_ls.settings.schema import EngineSettings, PrivacySettings, Settings
+from mercury_ls.settings.schema import EngineSettings, PrivacySettings, Settings, SuggestSettings
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_the_projects_file_is_followed(wiring, tmp_path):
     assert session.settings.suggest.delay_ms == 70
     file.unlink()
     wiring.files_changed(session, [str(file)], [str(file)])
-    assert session.settings.suggest.delay_ms == 0
+    assert session.settings.suggest.delay_ms == SuggestSettings().delay_ms
 
 
 def test_the_editors_settings_win_over_files(wiring, tmp_path):

@@ -98,7 +98,7 @@ def test_unknown_names_are_reported_with_what_was_meant(write):
         ("suggest.minimum_probability", 1.5, "a number from 0.0 to 1.0"),
         ("suggest.minimum_probability", float("nan"), "a number"),
         ("suggest.enabled", 1, "true or false"),
-        ("suggest.languages.python", "no", "true or false"),
+        ("suggest.languages.python", "no", 'true, false or "request"'),
         ("suggest.languages", [], "a table"),
         ("privacy.ignore", "*.sql", "a list of strings"),
         ("privacy.ignore", [1], "a list of strings"),
@@ -145,7 +145,7 @@ def test_the_environment_speaks_in_texts():
     problems = [
         "engine.speed: is not a setting",
         "sugest.delay_ms: suggest.delay_ms?",
-        "suggest.languages.go: true or false",
+        'suggest.languages.go: true, false or "request"',
     ]
     check(
         loaded,
@@ -160,7 +160,7 @@ def test_the_environment_speaks_in_texts():
 
 
 def test_a_star_stands_for_the_languages_not_named():
-    suggest = load(options={"suggest": {"languages": {"*": False, "go": True}}}).settings.suggest
+    suggest = load(options={"suggest": {"languages": {"*": False, "go": True, "sql": "request"}}}).settings.suggest
     assert (suggest.suggests_in("go"), suggest.suggests_in("c")) == (True, False)
     assert load().settings.suggest.suggests_in("c")
 
@@ -184,6 +184,7 @@ SPECIAL = {
     "engine.device": "'gpu'",
     "engine.memory_mb": "512",
     "engine.model": "'fake'",
+    "suggest.ahead": "'on'",
 }
 
 

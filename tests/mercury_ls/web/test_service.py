@@ -24,7 +24,7 @@ async def said(engine=None, settings=None, **body):
         ({"prompt": "# a comm", "suffix": ""}, "inside a comment (suggest.in_comments is off)"),
         ({"prompt": "def area(w, h):\n    re", "suffix": "turn w * h\n"}, "the cursor is inside a word"),
         ({"prompt": "\0" + AREA["prompt"]}, "the file is binary"),
-        ({"prompt": "nothing known\n"}, "unsure: 2% likely to be accepted, under the bar of 25%"),
+        ({"prompt": "nothing known\n"}, "empty: the model adds nothing here"),
     ],
 )
 async def test_silence_has_its_reason(body, silence):

@@ -8,7 +8,7 @@ function M.named(name, init_options)
     init_options = init_options,
     capabilities = {
       textDocument = { inlineCompletion = { dynamicRegistration = false } },
-      experimental = { mercury = { names = true } },
+      experimental = { mercury = { names = true, grows = true } },
     },
     before_init = function()
       require("mercury.client").hush(name)
@@ -20,6 +20,9 @@ function M.named(name, init_options)
       end,
       ["mercury/didChangeStatus"] = function(_, params, context)
         require("mercury.status").changed(context.client_id, params)
+      end,
+      ["mercury/didGrow"] = function(_, params)
+        require("mercury.ghost").grown(params.uri)
       end,
       ["mercury/names"] = function(...)
         return require("mercury.names").answer(...)

@@ -13,6 +13,7 @@ local space = vim.api.nvim_create_namespace("mercury.ghost")
 
 local offered = {} ---@type mercury.Suggestion[] what the newest answer offered
 local chosen = 1
+local asked_for = AUTOMATIC
 
 local function virtual_lines(text)
   local lines = {}
@@ -117,6 +118,7 @@ local function ask(buf, kind, index)
   if not client or quiet.reason(buf) then
     return
   end
+  asked_for = kind
   local asked = suggestion.place(buf)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
@@ -139,6 +141,14 @@ function M.refresh(buf)
       ask(buf, AUTOMATIC, 1)
     end
   end)
+end
+
+-- There is more of what is on the screen: it is asked for again, and stays there meanwhile.
+function M.grown(uri)
+  local buf = vim.api.nvim_get_current_buf()
+  if M.current() and vim.uri_from_bufnr(buf) == uri and in_insert_mode() then
+    ask(buf, asked_for, chosen)
+  end
 end
 
 -- Ask now, and for alternatives too.

@@ -1,0 +1,124 @@
+"""How long to wait, how much to ask for and how much to read along: what follows from the engine's measured pace."""
+
+from collections import deque
+from statistics import median
+
+from msgspec import Struct
+
+from mercury_engine.api import EngineInfo
+from mercury_ls.completion.context import Budget
+from mercury_ls.settings.schema import Settings
+
+MEASURED = 16
+"""The last answers from which the pace is taken."""
+WEAK_DEADLINE_MS, LEAST_DEADLINE_MS, LONGEST_DEADLINE_MS = 1000.0, 5000.0, 15_000.0
+SLOWEST_ANSWERS = 4
+"""How many times its usual time an answer may take."""
+WRITING_SECONDS = 2.5
+"""What is written later than that is rarely still of use."""
+LEAST_TOKENS, USUAL_TOKENS, MOST_TOKENS = 64, 128, 256
+METERED_PAUSE_MS = 150.0
+"""The usual time between two keys: who types on does not pay for an answer in between."""
+READ_BY_FIRST_TOKEN_MS = ((250.0, 8192), (600.0, 4096))
+"""How many tokens of context to read where the first token comes within so many milliseconds."""
+USUAL_CONTEXT = 2048
+
+
+class Pace:
+    """How quickly one engine has answered lately, as this client saw it. A median is not moved by one slow answer."""
+
+    def __init__(self) -> None:
+        self._model = ""
+        self._first_ms: deque[float] = deque(maxlen=MEASURED)
+        self._per_second: deque[float] = deque(maxlen=MEASURED)
+
+    def follow(self, info: EngineInfo | None) -> None:
+        """Forgets what another engine did."""
+        model = f"{info.model} {info.device}" if info else ""
+        if model != self._model:
+            self._model = model
+            self._first_ms.clear()
+            self._per_second.clear()
+            if info and info.first_token_ms:
+                self._first_ms.append(info.first_token_ms)
+            if info and info.tokens_per_second:
+                self._per_second.append(info.tokens_per_second)
+
+    def measured(self, first_ms: float, tokens: float, seconds: float) -> None:
+        """An answer whose first draft came after `first_ms`, and the rest of its `tokens` within `seconds` of that."""
+        self._first_ms.append(first_ms)
+        if tokens > 1 and seconds > 0:
+            self._per_second.append((tokens - 1) / seconds)
+
+    @property
+    def first_token_ms(self) -> float:
+        """0 where it is not known yet."""
+        return median(self._first_ms) if self._first_ms else 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """0 where it is not known yet."""
+        return median(self._per_second) if self._per_second else 0.0
+
+    def __str__(self) -> str:
+        if not self._first_ms:
+            return "no answer has been timed yet"
+        speed = f", {self.tokens_per_second:.0f} tokens/s after it" if self._per_second else ""
+        return f"first token after {self.first_token_ms:.0f} ms{speed} (median of the last {len(self._first_ms)})"
+
+
+class Budgets(Struct, frozen=True):
+    """`writes_ahead`: whether to ask for what follows a suggestion before it is taken."""
+
+    deadline_ms: float
+    pause_ms: float
+    tokens: int
+    context: Budget
+    writes_ahead: bool
+
+
+def budgets_for(info: EngineInfo | None, pace: Pace, settings: Settings) -> Budgets:
+    """What the settings say, and what they leave open by the engine's pace. A small model gets little of everything:
+    what it says later, or with more context, is hardly ever better."""
+    is_weak = info is None or info.small
+    tokens = tokens_for(is_weak, pace)
+    pause_ms = METERED_PAUSE_MS if info and info.metered else 0.0
+    suggest, engine = settings.suggest, settings.engine
+    return Budgets(
+        deadline_ms=engine.deadline_ms or deadline_for(is_weak, pace, tokens),
+        pause_ms=suggest.delay_ms if suggest.delay_ms >= 0 else pause_ms,
+        tokens=suggest.max_tokens or tokens,
+        context=context_for(info, pace, settings),
+        writes_ahead=suggest.ahead == "on" or (suggest.ahead == "auto" and info is not None and not info.metered),
+    )
+
+
+def deadline_for(is_weak: bool, pace: Pace, tokens: int) -> float:
+    if is_weak:
+        return WEAK_DEADLINE_MS
+    speed = pace.tokens_per_second
+    usual = pace.first_token_ms + (1000 * tokens / speed if speed else 0.0)
+    return min(max(SLOWEST_ANSWERS * usual, LEAST_DEADLINE_MS), LONGEST_DEADLINE_MS)
+
+
+def tokens_for(is_weak: bool, pace: Pace) -> int:
+    if is_weak:
+        return LEAST_TOKENS
+    speed = pace.tokens_per_second
+    return min(max(int(WRITING_SECONDS * speed), LEAST_TOKENS), MOST_TOKENS) if speed else USUAL_TOKENS
+
+
+def context_for(info: EngineInfo | None, pace: Pace, settings: Settings) -> Budget:
+    limit = settings.context
+    tokens = limit.budget_tokens or usual_context(info, pace)
+    if info is None:
+        return Budget(tokens=tokens, snippets=limit.snippets)
+    return Budget(min(tokens, info.context_tokens or tokens), info.characters_per_token, limit.snippets)
+
+
+def usual_context(info: EngineInfo | None, pace: Pace) -> int:
+    """More only for a server that is known to read it quickly: a model on this machine's CPU does not."""
+    first_ms = pace.first_token_ms
+    if info is None or info.engine != "server" or not first_ms:
+        return USUAL_CONTEXT
+    return next((tokens for most_ms, tokens in READ_BY_FIRST_TOKEN_MS if first_ms <= most_ms), USUAL_CONTEXT)

@@ -1,0 +1,217 @@
+"""What an engine is writing, and has written, for the places where the user types: it outlives the requests for it."""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+
+from msgspec.structs import replace
+
+from mercury_engine.api import EngineError
+from mercury_ls.code.documents import Snapshot
+from mercury_ls.code.edits import TextEdit, difference, may_become
+from mercury_ls.completion.budgets import Pace
+from mercury_ls.completion.offers import Answer, Offer
+from mercury_ls.completion.polish import in_the_files_style, is_scrap
+from mercury_ls.completion.suggest import Infill, Question, suggest
+from mercury_ls.completion.target import Target
+from mercury_ls.link.client import EngineUnavailable
+
+log = logging.getLogger(__name__)
+
+LINGER_SECONDS = 1.0
+"""An engine that nobody waits for writes on for so long: most clients cancel at each key, and ask again at once."""
+MOST_KEPT = 16
+CHANGED = "the text changed while the model was answering"
+
+
+class Generation:
+    """One answer of the engine, from its beginning to its end, to a contradiction, or until nobody waits for it.
+
+    Its offers are edits of the snapshot in its question. What stands on offer only grows until the last draft: a
+    suggestion that changes while it is read is worse than a late one.
+    """
+
+    def __init__(self, question: Question, target: Target, engine: Infill, pace: Pace) -> None:
+        self.id = uuid.uuid4().hex[:16]
+        self.question = question
+        self.target = target
+        self.answer = Answer()
+        self.alternatives: Sequence[Generation] = ()
+        self.is_ahead = False
+        """Whether it is for the text as it will be once the suggestion on the screen is taken."""
+        self._waiting = 0
+        self._news = asyncio.Event()
+        self._writing = asyncio.ensure_future(self._write(engine, pace))
+
+    @property
+    def is_over(self) -> bool:
+        return self.answer.final
+
+    @property
+    def stands(self) -> bool:
+        """Whether something of it may be shown, although more may follow."""
+        return bool(self.answer.offers) and (self.is_over or self.question.grows)
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        """The engine writes on while somebody waits, and for a moment afterwards."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not (self._waiting or self.is_over):
+                asyncio.get_running_loop().call_later(LINGER_SECONDS, self._leave)
+
+    async def news(self, latest: Answer) -> None:
+        """Returns once the answer is another than the `latest` that the caller has seen."""
+        while self.answer is latest and not self.is_over:
+            await self._news.wait()
+
+    async def end(self) -> None:
+        with self.awaited():
+            while not self.is_over:
+                await self._news.wait()
+
+    def agrees(self, now: Snapshot, cursor: int) -> bool:
+        """Whether it may still be what the user is typing: what was typed since it began and what it has written are
+        the same as far as both go."""
+        base, written = self.question.snapshot, self.answer.draft if self.question.grows or self.is_over else ""
+        if cursor < self.question.offset:
+            return self.is_ahead and base.uri == now.uri and base.text.startswith(now.text[:cursor])
+        edit = TextEdit(self.target.start, self.target.end, in_the_files_style(written, base))
+        return base.uri == now.uri and may_become(edit, base.text, now.text, cursor)
+
+    def rest(self, now: Snapshot, cursor: int) -> Offer | None:
+        """What is left of its offer in this text, None where the text conflicts with it or nothing is on offer."""
+        offer = self.answer.offer if self.stands else None
+        return offer.on({now.uri: now}, cursor) if offer and now.uri in offer.base else None
+
+    def is_about(self, now: Snapshot, cursor: int) -> bool:
+        """Whether it was asked for exactly this place of this text."""
+        question = self.question
+        return cursor == question.offset and now.uri == question.snapshot.uri and now.text == question.snapshot.text
+
+    def is_useful(self, now: Snapshot, cursor: int) -> bool:
+        """Whether some of it is left here, or a few keys on the cursor's line, or the one above, lead to its text."""
+        base = self.question.snapshot
+        if base.uri != now.uri:
+            return False
+        if self.rest(now, cursor):
+            return True
+        start = now.line_start(max(now.line_of(min(cursor, len(now.text))) - 1, 0))
+        return difference(now.text, base.text).start >= start
+
+    def close(self) -> None:
+        """Stops the engine within one pass."""
+        for alternative in self.alternatives:
+            alternative.close()
+        if not self.is_over:
+            self._writing.cancel()
+            self._update(Answer(silence=CHANGED, final=True))
+
+    def _leave(self) -> None:
+        if not self._waiting:
+            self.close()
+
+    async def _write(self, engine: Infill, pace: Pace) -> None:
+        began = first = time.monotonic()
+        try:
+            async with aclosing(suggest(self.question, self.target, engine)) as answers:
+                async for answer in answers:
+                    first = time.monotonic() if first == began and answer.draft.strip() else first
+                    self._update(grown(self.answer, answer) if self.question.grows else answer)
+            if first > began:
+                tokens = self.answer.tokens or len(self.answer.draft) / self.question.budget.characters_per_token
+                pace.measured((first - began) * 1000, tokens, time.monotonic() - first)
+        except EngineUnavailable as error:
+            self._fail(f"the engine is not available: {error}")
+        except EngineError as error:
+            log.warning("the engine could not answer: %s", error)
+            self._fail(f"the engine could not answer: {error}")
+        except Exception as error:
+            log.exception("the engine's answer could not be used")
+            self._fail(f"the engine's answer could not be used ({type(error).__name__})")
+
+    def _fail(self, reason: str) -> None:
+        """What stands already stays on offer."""
+        self._update(replace(self.answer, silence="" if self.stands else reason, step=0, final=True))
+
+    def _update(self, answer: Answer) -> None:
+        if self.is_over:
+            return
+        self.answer = replace(answer, offers=tuple(replace(offer, id=self.id) for offer in answer.offers))
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+
+def grown(before: Answer, after: Answer) -> Answer:
+    """The later answer; but where it offers less and is not the last word, with what stood on offer before."""
+    if before.offer is None or (after.offer and after.offer.edit.text.startswith(before.offer.edit.text)):
+        return after
+    return after if after.final and after.offer else replace(after, offers=before.offers, silence="")
+
+
+class Generations:
+    """Owns the generations of one client: what is being written, and what was written near the cursor."""
+
+    def __init__(self) -> None:
+        self._recent: list[Generation] = []
+
+    @property
+    def are_running(self) -> bool:
+        return any(not generation.is_over for generation in self._recent)
+
+    def add(self, generation: Generation) -> Generation:
+        self._recent.append(generation)
+        for oldest in self._recent[:-MOST_KEPT]:
+            oldest.close()
+        del self._recent[:-MOST_KEPT]
+        return generation
+
+    def fitting(self, now: Snapshot, cursor: int, invoked: bool) -> Generation | None:
+        """The newest from which a request at this place can be answered, at once if there is one, else later."""
+        fitting = [generation for generation in self._recent if answers(generation, now, cursor, invoked)]
+        return max(fitting, key=lambda generation: (generation.is_over, self._recent.index(generation)), default=None)
+
+    def follow(self, now: Snapshot, cursor: int) -> None:
+        """The text has changed: what contradicts it is stopped, and what is far from it is forgotten."""
+        self._drop(lambda one: not (one.is_useful if one.is_over else one.agrees)(now, cursor))
+
+    def clear(self) -> None:
+        while self._recent:
+            self._recent.pop().close()
+
+    def leave(self, uri: str) -> None:
+        """The document is closed."""
+        self._drop(lambda generation: generation.question.snapshot.uri == uri)
+
+    def refuse(self, id: str) -> None:
+        """The user does not want it."""
+        self._drop(lambda generation: generation.id == id)
+
+    def _drop(self, is_dropped: Callable[[Generation], bool]) -> None:
+        for generation in list(filter(is_dropped, self._recent)):
+            generation.close()
+            self._recent.remove(generation)
+
+
+def answers(generation: Generation, now: Snapshot, cursor: int, invoked: bool) -> bool:
+    """Whether a request at this place can be answered from the generation. One that was silent at this very place is an
+    answer too, unless it was late, or the user insists."""
+    if generation.is_ahead and cursor < generation.question.offset:
+        return False
+    if not generation.is_over:
+        return generation.agrees(now, cursor)
+    if rest := generation.rest(now, cursor):
+        return is_worth_showing(rest, now, cursor)
+    insists = invoked and not generation.question.invoked
+    is_silent = generation.answer.step > 0 and not generation.answer.offers
+    return is_silent and not insists and generation.is_about(now, cursor)
+
+
+def is_worth_showing(rest: Offer, now: Snapshot, cursor: int) -> bool:
+    return bool(rest.edits) and not is_scrap(rest.edit.text, now.text[:cursor])

@@ -1,0 +1,359 @@
+"""What becomes of an answer that is being written while requests come and go."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import pytest
+from msgspec.structs import replace
+
+from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, InfillRequest
+from mercury_ls.completion.offers import Answer
+from mercury_ls.link.wire import Status
+from mercury_ls.project.privacy import Privacy
+from mercury_ls.project.workspace import Workspace
+from mercury_ls.session import generations
+from mercury_ls.session import session as session_module
+from mercury_ls.session.record import NoRecorder
+from mercury_ls.session.session import InlineRequest, Session
+from mercury_ls.settings.schema import Settings, SuggestSettings
+from tests.mercury_ls.clock import Clock
+
+URI = "file:///project/file.py"
+STRONG = EngineInfo(engine="server", model="strong", device="http", context_tokens=4096, grows=True, calibrated=False)
+
+
+class Pen:
+    """One request that the test answers, piece by piece."""
+
+    def __init__(self, request: InfillRequest) -> None:
+        self.request = request
+        self.is_closed = False
+        self._drafts: asyncio.Queue[Draft | Exception] = asyncio.Queue()
+        self._step = 0
+
+    def write(self, text: str, *, final: bool = False, p: float = 0.9) -> None:
+        self._step += 1
+        self._drafts.put_nowait(Draft(self._step, (Filled(text, (p,) * 4, p, final),), final=final))
+
+    def fail(self) -> None:
+        self._drafts.put_nowait(EngineError("no memory"))
+
+    async def drafts(self) -> AsyncGenerator[Draft]:
+        try:
+            while True:
+                draft = await self._drafts.get()
+                if isinstance(draft, Exception):
+                    raise draft
+                yield draft
+                if draft.final:
+                    return
+        finally:
+            self.is_closed = True
+
+
+class Desk:
+    """An engine link whose answers the test writes."""
+
+    def __init__(self, info: EngineInfo = STRONG) -> None:
+        self.status = Status("ready", info=info)
+        self.roots = ()
+        self.pens: list[Pen] = []
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def warm(self, request: InfillRequest) -> None: ...
+
+    def infill(self, request: InfillRequest) -> AsyncGenerator[Draft]:
+        self.pens.append(pen := Pen(request))
+        return pen.drafts()
+
+
+class Typist:
+    """A client that types into one document, and asks at each key as VS Code does."""
+
+    def __init__(self, desk: Desk, suggest: SuggestSettings) -> None:
+        settings = Settings(suggest=suggest)
+        privacy = Privacy(settings.privacy, ())
+        workspace = Workspace((), privacy, settings.context)
+        self.desk = desk
+        self.session = Session(settings, desk, privacy, workspace, NoRecorder(), Clock())
+        self.grew: list[str] = []
+        self.session.on_growth = self.grew.append
+        self._asked: asyncio.Task[Answer] | None = None
+
+    def open(self, drawn: str) -> None:
+        self.session.open(URI, "/project/file.py", "python", 1, drawn.replace("$0", ""))
+        self.cursor = drawn.index("$0")
+
+    def type(self, text: str, *, back: int = 0) -> None:
+        snapshot = self.session.files.documents[URI].snapshot()
+        start = snapshot.position(self.cursor - back, "utf-16")
+        end = snapshot.position(self.cursor, "utf-16")
+        version = self.session.files.documents[URI].version + 1
+        self.session.change(URI, version, [((*start, *end), text)], "utf-16")
+        self.cursor += len(text) - back
+
+    async def ask(self, *, invoked: bool = False) -> "asyncio.Task[Answer]":
+        """The request, once it waits; the one before is cancelled."""
+        if self._asked is not None:
+            self._asked.cancel()
+        self._asked = asyncio.ensure_future(self._last(invoked))
+        await settled()
+        return self._asked
+
+    async def _last(self, invoked: bool) -> Answer:
+        request = InlineRequest(uri=URI, offset=self.cursor, invoked=invoked)
+        return [answer async for answer in self.session.inline(request)][-1]
+
+    def accept(self, answer: Answer) -> None:
+        """As editors do: the text first, then the command."""
+        (offer, *_) = answer.offers
+        assert offer.edit.start == self.cursor
+        self.type(offer.edit.text)
+        self.session.accepted(offer.id)
+
+
+async def settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def texts(asked: "asyncio.Task[Answer]") -> list[str]:
+    return [offer.edit.text for offer in asked.result().offers]
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+async def typist(desk, monkeypatch):
+    monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
+    made = Typist(desk, SuggestSettings(ahead="off"))
+    yield made
+    await made.session.end()
+
+
+async def test_a_generation_outlives_requests_that_are_cancelled_at_each_key(desk, typist):
+    typist.open("x = $0\n")
+    for key in "comp":
+        asked = await typist.ask()
+        typist.type(key)
+    asked = await typist.ask()
+    (pen,) = desk.pens
+    assert not asked.done()
+    pen.write("compute(y)", final=True)
+    await settled()
+    assert texts(asked) == ["ute(y)"]
+
+
+async def test_the_first_key_that_contradicts_it_stops_the_engine(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write("compute")
+    await settled()
+    typist.type("t")
+    await settled()
+    assert desk.pens[0].is_closed
+    asked = await typist.ask()
+    desk.pens[1].write("otal(y)", final=True)
+    await settled()
+    assert texts(asked) == ["otal(y)"]
+
+
+async def test_a_draft_that_contradicts_what_was_typed_meanwhile_is_followed_by_another_request(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    typist.type("t")
+    asked = await typist.ask()
+    desk.pens[0].write("compute")
+    await settled()
+    assert desk.pens[0].is_closed
+    desk.pens[1].write("otal(y)", final=True)
+    await settled()
+    assert texts(asked) == ["otal(y)"]
+
+
+async def test_an_answer_that_the_client_no_longer_asks_about_moves_along_with_its_text(desk, typist):
+    typist.open("x = $0\n")
+    asked = await typist.ask()
+    typist.type("com")
+    desk.pens[0].write("compute(y)", final=True)
+    await settled()
+    assert texts(asked) == ["pute(y)"]
+
+
+async def test_an_answer_that_nobody_waits_for_is_stopped(desk, typist, monkeypatch):
+    monkeypatch.setattr(generations, "LINGER_SECONDS", 0.0)
+    typist.open("x = $0\n")
+    asked = await typist.ask()
+    asked.cancel()
+    await settled()
+    assert desk.pens[0].is_closed
+
+
+async def test_a_client_that_cancels_and_asks_again_keeps_its_answer(desk, typist, monkeypatch):
+    monkeypatch.setattr(generations, "LINGER_SECONDS", 0.0)
+    typist.open("x = $0\n")
+    (await typist.ask()).cancel()
+    asked = asyncio.ensure_future(typist._last(False))
+    await settled()
+    desk.pens[0].write("1 + 1", final=True)
+    await settled()
+    assert texts(asked) == ["1 + 1"]
+
+
+async def test_going_back_over_a_typo_asks_nobody(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write("compute(y)", final=True)
+    await settled()
+    typist.type("d")
+    await typist.ask()
+    typist.type("", back=1)
+    asked = await typist.ask()
+    assert texts(asked) == ["compute(y)"]
+    assert [pen.is_closed for pen in desk.pens] == [True, True]
+
+
+async def test_silence_at_the_same_place_asks_nobody_unless_the_user_insists(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write("compute(y)", final=True, p=0.01)
+    await settled()
+    again = await typist.ask()
+    assert "unsure" in again.result().silence
+    assert len(desk.pens) == 1
+    await typist.ask(invoked=True)
+    assert len(desk.pens) == 2
+
+
+async def test_an_answer_for_less_text_that_is_too_unlikely_is_asked_for_again(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    typist.type("c")
+    asked = await typist.ask()
+    desk.pens[0].write("compute(y)", final=True, p=0.01)
+    await settled()
+    desk.pens[1].write("ompute(y)", final=True)
+    await settled()
+    assert texts(asked) == ["ompute(y)"]
+
+
+BLOCK = "total = 0\n    for item in items:\n        total += item\n    return total"
+
+
+async def test_the_first_line_is_shown_as_soon_as_it_stands_and_the_rest_after_it_is_taken(desk, typist):
+    typist.open("def f(items):\n    $0\n")
+    asked = await typist.ask()
+    desk.pens[0].write("total = 0\n    for it")
+    await settled()
+    assert texts(asked) == ["total = 0"]
+    desk.pens[0].write(BLOCK, final=True)
+    await settled()
+    assert typist.grew == [URI]
+    typist.accept(asked.result())
+    asked = await typist.ask()
+    assert texts(asked) == [BLOCK.removeprefix("total = 0")]
+    assert len(desk.pens) == 1
+
+
+async def test_a_client_that_hears_of_growth_gets_all_by_asking_again(desk, typist):
+    typist.open("def f(items):\n    $0\n")
+    await typist.ask()
+    for end in range(1, len(BLOCK)):
+        desk.pens[0].write(BLOCK[:end])
+        await settled()
+    seen = ""
+    for _ in typist.grew:
+        (text,) = texts(await typist.ask())
+        assert text.startswith(seen)
+        seen = text
+    desk.pens[0].write(BLOCK, final=True)
+    await settled()
+    assert texts(await typist.ask()) == [BLOCK]
+
+
+async def test_an_engine_that_fails_takes_nothing_from_what_stands(desk, typist):
+    typist.open("def f(items):\n    $0\n")
+    asked = await typist.ask()
+    desk.pens[0].write("total = 0\n    for it")
+    desk.pens[0].fail()
+    await settled()
+    assert texts(asked) == ["total = 0"]
+    assert texts(await typist.ask()) == ["total = 0"]
+
+
+async def test_an_explicit_request_shows_its_first_answer_and_has_the_others_when_asked_again(
+    desk, typist, monkeypatch
+):
+    monkeypatch.setattr(session_module, "ALTERNATIVES_SECONDS", 0.0)
+    typist.open("x = $0\n")
+    asked = await typist.ask(invoked=True)
+    desk.pens[0].write("compute(y)", final=True)
+    await asyncio.wait([asked])
+    assert texts(asked) == ["compute(y)"]
+    assert [pen.request.seed for pen in desk.pens] == [0, 1, 2]
+    desk.pens[1].fail()
+    desk.pens[2].write("other(y)", final=True, p=0.95)
+    await settled()
+    assert typist.grew == [URI]
+    assert texts(await typist.ask(invoked=True)) == ["compute(y)", "other(y)"]
+    assert len(desk.pens) == 3
+
+
+async def test_an_explicit_request_takes_what_is_being_written_already(desk, typist):
+    typist.open("x = $0\n")
+    await typist.ask()
+    asked = await typist.ask(invoked=True)
+    desk.pens[0].write("compute(y)", final=True)
+    await asyncio.wait([asked])
+    assert texts(asked) == ["compute(y)"]
+
+
+async def test_what_follows_a_suggestion_is_there_when_it_is_taken(desk, monkeypatch):
+    monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
+    typist = Typist(desk, SuggestSettings(multi_line="always"))
+    typist.open("x = $0\n")
+    asked = await typist.ask()
+    desk.pens[0].write("compute(y)", final=True)
+    await settled()
+    desk.pens[1].write("\nprint(x)", final=True)
+    await settled()
+    typist.type("com")
+    asked = await typist.ask()
+    assert texts(asked) == ["pute(y)"]
+    typist.accept(asked.result())
+    asked = await typist.ask()
+    assert texts(asked) == ["\nprint(x)"]
+    await typist.session.end()
+
+
+async def test_nothing_is_asked_ahead_where_answers_cost_money(monkeypatch):
+    monkeypatch.setattr(session_module, "AHEAD_SECONDS", 0.0)
+    desk = Desk(replace(STRONG, metered=True))
+    typist = Typist(desk, SuggestSettings(delay_ms=0))
+    typist.open("x = $0\n")
+    await typist.ask()
+    desk.pens[0].write("compute(y)", final=True)
+    await settled()
+    assert len(desk.pens) == 1
+    await typist.session.end()
+
+
+@pytest.mark.parametrize("suggest", [SuggestSettings(trigger="request"), SuggestSettings(languages={"*": "request"})])
+async def test_on_request_only_no_model_runs_while_typing(desk, suggest):
+    typist = Typist(desk, suggest)
+    typist.open("x = $0\n")
+    asked = await typist.ask()
+    assert asked.result().silence.startswith("suggestions come on request only (suggest.")
+    await typist.session.idle.warm()
+    assert desk.pens == []
+    asked = await typist.ask(invoked=True)
+    desk.pens[0].write("compute(y)", final=True)
+    await asyncio.wait([asked])
+    assert texts(asked) == ["compute(y)"]
+    await typist.session.end()
