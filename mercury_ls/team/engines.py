@@ -29,8 +29,13 @@ __all__ = ["EngineReplica", "Place", "ReplicatedEngine", "deployed", "joined", "
 
 NAME = "mercury-ls"
 NAMESPACE = "mercury-ls"
+Method = Literal["infill", "chat"]
+
 TRIES = 5
-"""How often a request is sent, each time to an engine that lives as far as anybody knows."""
+"""How often a request is sent while engines are busy or being replaced."""
+MOST_LOST: dict[Method, int] = {"infill": 2, "chat": 1}
+"""How many engines may die of a request. A conversation brings along schemas and templates, which may have been the
+cause: it is not tried on another."""
 BETWEEN_TRIES_SECONDS = 0.2
 STATUS_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0
@@ -39,7 +44,6 @@ NO_ROOM = (
 )
 GRACE_SECONDS = 20.0
 
-Method = Literal["infill", "chat"]
 REQUESTS = {"infill": InfillRequest, "chat": ChatRequest}
 
 log = logging.getLogger(__name__)
@@ -169,8 +173,8 @@ class ReplicatedEngine:
 
     async def _answers(self, method: Method, request: InfillRequest | ChatRequest) -> AsyncGenerator[Any]:
         """A draft replaces the one before, so that another engine may begin anew where one was lost."""
-        sent, lost = msgspec.msgpack.encode(request), None
-        for _ in range(TRIES):
+        sent, died = msgspec.msgpack.encode(request), 0
+        for left in reversed(range(TRIES)):
             answers = self._handle(request.session, stream=True).answer.remote(method, self._name, sent)
             try:
                 async for payload in answers:
@@ -180,7 +184,9 @@ class ReplicatedEngine:
                     yield answer
                 return
             except LOST as error:
-                lost = error
+                died += isinstance(error, RayActorError)
+                if died == MOST_LOST[method] or not left:
+                    raise EngineUnavailable(f"the engine was lost while it answered: {first_line(error)}") from error
                 log.warning("an engine was lost, another is asked: %s", first_line(error))
             except RayTaskError as error:
                 raise EngineUnavailable(f"the engine failed: {first_line(error)}") from error
@@ -188,7 +194,6 @@ class ReplicatedEngine:
                 with suppress(*LOST):
                     answers.cancel()
             await asyncio.sleep(BETWEEN_TRIES_SECONDS)
-        raise EngineUnavailable(f"{TRIES} engines were lost, one after the other: {first_line(lost)}")
 
 
 def first_line(error: BaseException | None) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from mercury_engine.api import InfillRequest, Span, Window
+from mercury_engine.api import ChatRequest, InfillRequest, Message, Span, Window
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.team.config import TeamConfig, TeamError, new_token
 from tests.e2e.environment import COMMAND, home
@@ -237,11 +237,13 @@ class NoReplicas:
     def __init__(self, error):
         self.error = error
         self.answer = self
+        self.asked = 0
 
     def options(self, **_):
         return self
 
     def remote(self, *_):
+        self.asked += 1
         return self
 
     def __aiter__(self):
@@ -255,17 +257,27 @@ class NoReplicas:
 
 
 @pytest.mark.filterwarnings("ignore")
-async def test_without_engines_a_request_is_told_so(monkeypatch):
+@pytest.mark.parametrize(
+    ("method", "is_lost", "tries"), [("infill", False, 5), ("infill", True, 2), ("chat", False, 5), ("chat", True, 1)]
+)
+async def test_a_request_that_lost_its_engine_is_hardly_tried_on_others(monkeypatch, method, is_lost, tries):
+    from ray.exceptions import ActorDiedError
     from ray.serve.exceptions import DeploymentUnavailableError
 
     from mercury_ls.team import engines
 
     monkeypatch.setattr(engines, "BETWEEN_TRIES_SECONDS", 0)
-    place = engines.Place(NoReplicas(DeploymentUnavailableError("engine")))
-    request = InfillRequest(session="", windows=(Window("a.py", "python", "x = "),), spans=(Span(0, 4, 4, "line"),))
-    with pytest.raises(EngineUnavailable, match="5 engines were lost"):
-        async for _ in engines.ReplicatedEngine(place).infill(request):
+    replicas = NoReplicas(ActorDiedError() if is_lost else DeploymentUnavailableError("engine"))
+    engine = engines.ReplicatedEngine(engines.Place(replicas))
+    window, span = Window("a.py", "python", "x = "), Span(0, 4, 4, "line")
+    asked = {
+        "infill": InfillRequest(session="", windows=(window,), spans=(span,)),
+        "chat": ChatRequest(session="", messages=(Message("user", "x"),)),
+    }
+    with pytest.raises(EngineUnavailable, match="the engine was lost while it answered"):
+        async for _ in getattr(engine, method)(asked[method]):
             pass
+    assert replicas.asked == tries
 
 
 @pytest.mark.parametrize(("cluster", "said"), [("", "started"), ("10.0.0.1:6379", "reached")])

@@ -4,15 +4,17 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from mercury_engine.api import ChatRequest, EngineError, RequestError, Tool
 from mercury_engine.chat.calls import CallFormat
+from mercury_engine.chat.schemas import Trial, check_depth
 from mercury_engine.chat.vocabulary import AnswerVocabulary
 
-__all__ = ["Grammars", "Guide", "MatcherGuide"]
+__all__ = ["Grammars", "Guide", "MatcherGuide", "byte_matcher"]
 
 EXTRA = "JSON schemas and tools need the extra `chat`: `pip install 'mercury-ls[chat]'`"
 AS_PYTHON = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
@@ -72,7 +74,7 @@ class Grammars:
     def __init__(self, vocabulary: AnswerVocabulary) -> None:
         self._vocabulary = vocabulary
         self._tokens: Any = None
-        self._bytes: Any = None
+        self._trial = Trial()
         self._known: OrderedDict[str, MatcherGuide] = OrderedDict()
 
     def guide(self, request: ChatRequest, form: CallFormat) -> Guide | None:
@@ -95,15 +97,17 @@ class Grammars:
     def _compiled(self, rules: Sequence[str]) -> "MatcherGuide":
         llguidance = _library()
         if self._tokens is None:
-            self._tokens, self._bytes = _tokens_of(self._vocabulary), _bytes()
+            self._tokens = _tokens_of(self._vocabulary)
         text = "\n".join(rules)
         if text not in self._known:
+            if reason := self._trial.survives(text, MOST_SYMBOLS):
+                raise RequestError(f"this schema cannot be kept to: {reason}; make it simpler")
             grammar = llguidance.LLMatcher.grammar_from_lark(text)
             limits = llguidance.LLParserLimits(max_grammar_size=MOST_SYMBOLS)
             matcher = llguidance.LLMatcher(self._tokens, grammar, log_level=0, limits=limits)
             if matcher.is_error():
                 raise RequestError(f"this schema cannot be kept to: {_reason(matcher.get_error())}")
-            spelled = llguidance.LLMatcher(self._bytes, grammar, log_level=0, limits=limits)
+            spelled = byte_matcher(text, MOST_SYMBOLS)
             if not any(spelled.compute_bitmask()[: END // 8]):
                 raise RequestError("this schema cannot be kept to: it refers to itself, and nothing satisfies it")
             self._known[text] = MatcherGuide(self._vocabulary, matcher, spelled)
@@ -279,6 +283,7 @@ def _schema(text: str, whose: str) -> str:
             schema = {}
         if not isinstance(schema, dict):
             raise RequestError(f"{whose} is {text[:40]}, no JSON schema: it must be an object")
+        check_depth(schema, whose)
         return json.dumps({**schema, "x-guidance": AS_PYTHON})
     except RecursionError as error:
         raise RequestError(f"{whose} is nested too deeply: flatten it, or use $defs") from error
@@ -331,6 +336,14 @@ def _tokens_of(vocabulary: AnswerVocabulary) -> Any:
     return LLTokenizer(TokenizerWrapper(_Tokens(named, ends, encode)), n_vocab=vocabulary.size, eos_token=ends)
 
 
+def byte_matcher(grammar: str, most_symbols: int) -> Any:
+    """A matcher of bytes for a grammar in lark's syntax."""
+    llguidance = _library()
+    limits = llguidance.LLParserLimits(max_grammar_size=most_symbols)
+    return llguidance.LLMatcher(_bytes(), llguidance.LLMatcher.grammar_from_lark(grammar), log_level=0, limits=limits)
+
+
+@cache
 def _bytes() -> Any:
     from llguidance import LLTokenizer, TokenizerWrapper
 

@@ -9,6 +9,7 @@ import pytest
 
 from bench.structured import random_schema, talker_of, validity
 from mercury_engine.api import ChatRequest, Message, RequestError, Tool
+from mercury_engine.chat import schemas
 
 ADD = Tool(
     "add",
@@ -189,3 +190,26 @@ def test_answers_under_random_schemas_are_valid_or_cut(talker):
     found = validity(talker, 8)
     assert found["wrong"] == []
     assert found["valid"] > 0
+
+
+def chain(length):
+    steps = {f"d{number}": {"$ref": f"#/$defs/d{number + 1}"} for number in range(length)}
+    return {"$ref": "#/$defs/d0", "$defs": {**steps, f"d{length}": {"type": "integer"}}}
+
+
+def test_a_long_chain_of_references_is_refused_before_it_is_compiled(talker):
+    with pytest.raises(RequestError, match=r"the schema is too deep: .* 5,00\d levels together, and 2,000 are allowed"):
+        guide_of(talker, chain(5000))
+    assert guide_of(talker, chain(50)) is not None
+
+
+def test_a_schema_that_crashes_the_compiler_costs_nobody_else_anything(talker, monkeypatch):
+    monkeypatch.setattr(schemas, "MOST_DEPTH", 10**9)
+    with pytest.raises(RequestError, match="the compiler took more than 10 s, or crashed; make it simpler"):
+        guide_of(talker, chain(6000))
+    assert guide_of(talker, {"const": "after a crash"}) is not None
+
+
+def test_a_very_long_pattern_is_refused(talker):
+    with pytest.raises(RequestError, match="a pattern of 20,000 characters: 10,000 are allowed"):
+        guide_of(talker, {"type": "string", "pattern": "a" * 20_000})
