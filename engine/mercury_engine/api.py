@@ -268,9 +268,9 @@ class EngineInfo(Struct, frozen=True):
     the remedy. `bytes`: the memory of weights and caches. `rescoring`: None where the model has none fitted. `answers`:
     the spans that it can answer. `calibrated`: whether `p_accept` was fitted to what users accept. `address`: of the
     program that prompts are sent to, "" if they stay in this process. `small`: whether a larger model would be of use.
-    `chats`: whether it answers a `ChatRequest`. `grows`: whether a draft only adds to the one before, so that what
-    stands can be shown. `metered`: whether an answer may cost money. `first_token_ms` and `tokens_per_second` are what
-    was measured when the model was added, 0 where nothing was.
+    `chats`: whether it answers a `ChatRequest`. `strong`: whether it is asked for as much as it likes to say. `grows`:
+    whether a draft only adds to the one before, so that what stands can be shown. `metered`: whether an answer may cost
+    money. `first_token_ms` and `tokens_per_second` are what was measured when the model was added, 0 where nothing was.
     """
 
     engine: str
@@ -288,6 +288,7 @@ class EngineInfo(Struct, frozen=True):
     address: str = ""
     small: bool = False
     chats: bool = False
+    strong: bool = False
     grows: bool = False
     metered: bool = False
     first_token_ms: float = 0.0

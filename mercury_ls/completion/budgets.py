@@ -80,7 +80,7 @@ class Budgets(Struct, frozen=True):
 def budgets_for(info: EngineInfo | None, pace: Pace, settings: Settings) -> Budgets:
     """What the settings say, and what they leave open by the engine's pace. A small model gets little of everything:
     what it says later, or with more context, is hardly ever better."""
-    is_weak = info is None or info.small
+    is_weak = info is None or not info.strong
     tokens = tokens_for(is_weak, pace)
     pause_ms = METERED_PAUSE_MS if info and info.metered else 0.0
     suggest, engine = settings.suggest, settings.engine

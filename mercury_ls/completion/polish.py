@@ -83,7 +83,7 @@ def in_the_files_style(text: str, snapshot: Snapshot) -> str:
         return text
     first, *lines = text.split("\n")
     unit = indentation_unit(snapshot.text)
-    indented = [reindented(line, unit) for line in lines]
+    indented = [reindented(line, unit) for line in lines] if unit else lines
     return line_break(snapshot.text).join([first, *indented])
 
 
@@ -103,17 +103,19 @@ def columns(head: str) -> int:
 
 @lru_cache(maxsize=8)
 def indentation_unit(text: str) -> str:
-    """What the file indents by: a tab, or the narrowest run of spaces at the start of a line."""
+    """What the file indents by: a tab, or the narrowest run of spaces at the start of a line; "" if by nothing yet."""
     tabs = text.count("\n\t")
     spaces = re.findall(r"\n( +)\S", text[:20_000])
     if tabs > len(spaces):
         return "\t"
-    return " " * min((len(run) for run in spaces if len(run) > 1), default=4)
+    return " " * min((len(run) for run in spaces if len(run) > 1), default=0)
 
 
 def within_target(text: str, snapshot: Snapshot, target: Target) -> str:
     if target.mode == "line":
         return re.split(r"\r?\n", text, maxsplit=1)[0]
+    if target.free:
+        return text
     base = columns(indentation(snapshot.line(snapshot.line_of(target.start))))
     kept: list[str] = []
     for piece in text.splitlines(keepends=True):
@@ -241,8 +243,11 @@ def neighbours(snapshot: Snapshot, line: int, step: int, count: int) -> list[str
 
 
 def parses_worse(snapshot: Snapshot, target: Target, text: str) -> bool:
+    """Whether there are more syntax errors than before. Brackets that the text leaves open, for lines to come, are
+    closed for it."""
     tree = snapshot.tree
     if tree is None:
         return False
-    before = syntax.problems(tree)
-    return syntax.problems_after(snapshot, target.start, target.end, text) > before
+    code = skeleton(text)
+    closed = text + "".join(PAIRS[code[at]] for at in reversed(unclosed(code)))
+    return syntax.problems_after(snapshot, target.start, target.end, closed) > syntax.problems(tree)

@@ -60,10 +60,11 @@ class Infill(Protocol):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `grows` says that its
-    drafts only ever get longer, `slots` is for those who
+    """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `strong` says that it is
+    asked for several lines wherever they fit, `grows` that its drafts only ever get longer; `slots` is for those who
     watch the draft, `correction` is how the engine's probabilities are corrected, `most_tokens` how long a suggestion
-    may become."""
+    may become.
+    """
 
     snapshot: Snapshot
     offset: int
@@ -81,6 +82,7 @@ class Question(Struct, frozen=True, kw_only=True):
     members: tuple[Members, ...] = ()
     proposals: tuple[Proposed, ...] = ()
     modes: tuple[SpanMode, ...] = EVERYTHING
+    strong: bool = False
     grows: bool = False
     slots: bool = False
     correction: Correction = AS_GIVEN
@@ -130,9 +132,11 @@ async def with_alternatives(question: Question, target: Target, engine: Infill, 
     yield joined([first, *(other for other in others if isinstance(other, Answer))])
 
 
-def standing(text: str) -> str:
-    """The lines of an unfinished answer to which nothing will be added."""
-    return text[: max(text.rfind("\n"), 0)]
+def beginning(text: str, *, stands: bool) -> str:
+    """The whole lines of an unfinished answer; if none is whole, what there is of the first, unless only that to which
+    nothing will be added is wanted."""
+    lines, feed, _ = text.rpartition("\n")
+    return lines if lines.strip() else "" if stands or feed else text
 
 
 def joined(answers: Sequence[Answer]) -> Answer:
@@ -160,6 +164,7 @@ def where(question: Question) -> Target | Silence:
         in_comments=settings.in_comments,
         in_strings=settings.in_strings,
         multi_line=settings.multi_line,
+        strong=question.strong,
     )
     if isinstance(found, Target) and found.mode not in modes:
         return Silence(f"the model only completes {'blocks' if 'block' in modes else 'lines'}")
@@ -197,8 +202,10 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     )
     if not draft.step:
         return replace(answer, silence=LATE)
-    if question.grows and not draft.final:
-        filled = replace(filled, text=standing(filled.text), complete=False)
+    if not filled.complete and span.mode == "block":
+        filled = replace(filled, text=beginning(filled.text, stands=question.grows and not draft.final))
+    elif question.grows and not draft.final:
+        return replace(answer, silence=EMPTY)
     if not filled.text.strip():
         return replace(answer, silence=EMPTY)
     p_accept = question.correction(filled.p_accept)

@@ -16,11 +16,13 @@ CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
 
 
 class Target(Struct, frozen=True):
-    """A range of the document that a suggestion replaces."""
+    """A range of the document that a suggestion replaces. What is written there may leave the block of its first line
+    if it is `free`."""
 
     start: int
     end: int
     mode: Literal["line", "block", "edit"]
+    free: bool = False
 
 
 class Silence(Struct, frozen=True):
@@ -37,13 +39,17 @@ def at_cursor(
     in_comments: bool = False,
     in_strings: bool = False,
     multi_line: Literal["auto", "always", "never"] = "auto",
+    strong: bool = False,
 ) -> Target | Silence:
-    """The span of an inline completion. An explicit request is answered even where mere typing is not interrupted."""
+    """The span of an inline completion. An explicit request is answered even where mere typing is not interrupted. A
+    strong model is asked for several lines wherever no code follows on the line."""
     line = snapshot.line_of(offset)
     tail = snapshot.text[offset : snapshot.line_end(line)]
     if not invoked and (reason := unwelcome(snapshot, offset, tail, in_comments, in_strings)):
         return Silence(reason)
     end = snapshot.line_end(line) if not tail.strip() else offset
+    if strong and multi_line != "never" and CLOSERS.match(tail):
+        return Target(offset, end, "block", free=True)
     return Target(offset, end, "block" if wants_block(snapshot, offset, tail, multi_line) else "line")
 
 

@@ -110,6 +110,7 @@ class Questions:
             deadline_ms=budgets.deadline_ms,
             recent_edits=settings.context.recent_edits,
             modes=asked_modes(info),
+            strong=info is not None and info.strong,
             grows=info is not None and info.grows,
             most_tokens=budgets.tokens,
         )

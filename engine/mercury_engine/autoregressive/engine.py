@@ -146,6 +146,7 @@ class AutoregressiveEngine:
             answers=self._asking.answers,
             calibrated=self._calibrated,
             chats=self._talker is not None,
+            strong=True,
             grows=True,
         )
 

@@ -151,6 +151,7 @@ class FamilyEngine:
             answers=family.answers,
             calibrated=self._calibrated,
             chats=self._talker is not None,
+            strong=True,
         )
 
     def _answer(self, request: InfillRequest, span: Span, started: float) -> Iterator[Filled]:

@@ -40,7 +40,8 @@ def cut(before: str, answer: str, after: str, *, language: str, mode: SpanMode, 
     """The part of an answer to show between `before` and `after`, and whether it is all that there will be: then
     nothing needs to be generated any more. `finished` says that the model has ended the answer by itself.
 
-    Without the tail that repeats the head of `after`. Of an answer that was stopped in the middle, whole lines.
+    Without the tail that repeats the head of `after`. Of an answer that was stopped in the middle, whole lines, with
+    the line feed that ends the last of them, or what there is of the first.
     """
     if mode == "region":
         return answer, finished
@@ -50,8 +51,7 @@ def cut(before: str, answer: str, after: str, *, language: str, mode: SpanMode, 
         line, ended, _ = answer.partition("\n")
         complete = finished or bool(ended)
         return (_without_overlap(before, line, after) if complete else line), complete
-    text, ended = _statement(before, answer, after, language, finished)
-    complete = finished or ended
+    text, complete = (_before_after(answer, after), True) if finished else _statement(before, answer, after, language)
     return (_without_overlap(before, text, after) if complete else text), complete
 
 
@@ -128,18 +128,18 @@ class _Block(Struct):
         return was_quoted or self.is_quoted
 
 
-def _statement(before: str, answer: str, after: str, language: str, finished: bool) -> tuple[str, bool]:
+def _statement(before: str, answer: str, after: str, language: str) -> tuple[str, bool]:
     """The first statement of the answer with the block that it opens, or the first paragraph of an empty block; and
     whether something else follows it."""
     head = before[before.rfind("\n") + 1 :]
     lines = (head + answer).split("\n")
-    whole = len(lines) if finished else len(lines) - 1
+    whole = len(lines) - 1
     first = _first_line(lines, head)
     if first is None:
         return "", False
     following = _next_line(after)
     base = _indent(lines[first])
-    block = _Block(base, language, _is_empty_body(before, head, base, following))
+    block = _Block(base, language, _ends_body(before, head, base, following))
     block.add(lines[first])
     block.is_preamble = block.is_preamble and not head.strip()
     for number in range(first + 1, len(lines)):
@@ -151,7 +151,19 @@ def _statement(before: str, answer: str, after: str, language: str, finished: bo
         if not blank and (repeats or not block.continues_with(line)):
             return _joined(lines[:number], head), True
         block.add(line)
-    return _joined(lines[:whole] if whole > first else lines, head), False
+    if whole > first:
+        return "".join(f"{line}\n" for line in lines[:whole])[len(head) :], False
+    return _joined(lines, head), False
+
+
+def _before_after(answer: str, after: str) -> str:
+    """The answer without the lines in which it repeats what follows, and without all behind these."""
+    lines, following = answer.split("\n"), after.partition("\n")[2].lstrip("\n").split("\n")
+    for number in range(1, len(lines)):
+        pairs = list(zip(lines[number:], following, strict=False))
+        if re.search(r"\w", lines[number]) and all(line.rstrip() == other.rstrip() for line, other in pairs):
+            return "\n".join(lines[:number]).rstrip("\n")
+    return answer
 
 
 def _first_line(lines: Sequence[str], head: str) -> int | None:
@@ -164,11 +176,11 @@ def _first_line(lines: Sequence[str], head: str) -> int | None:
     return found
 
 
-def _is_empty_body(before: str, head: str, base: int, following: str) -> bool:
-    """Whether the cursor is on a blank line below one that is indented less, and nothing else is indented so far."""
+def _ends_body(before: str, head: str, base: int, following: str) -> bool:
+    """Whether the cursor is on a blank line, and nothing below it belongs to the same block."""
     above = next((line for line in reversed(before.split("\n")[:-1]) if line.strip()), "")
     ends = not following or _indent(following) < base
-    return not head.strip() and bool(above) and _indent(above) < base and ends
+    return not head.strip() and bool(above) and base > 0 and ends
 
 
 def _next_line(after: str) -> str:
@@ -196,7 +208,12 @@ def _without_overlap(before: str, answer: str, after: str) -> str:
 def _tail_on_line(answer: str, rest: str) -> str:
     if not rest.strip():
         return ""
-    return next((rest[:size] for size in range(len(rest), 0, -1) if answer.endswith(rest[:size])), "")
+    sizes = (size for size in range(len(rest), 0, -1) if answer.endswith(rest[:size]))
+    return next((rest[:size] for size in sizes if not _parts_word(rest, size)), "")
+
+
+def _parts_word(text: str, at: int) -> bool:
+    return bool(re.match(r"\w\w", text[at - 1 : at + 1]))
 
 
 def _tail_of_lines(answer: str, below: str) -> str:

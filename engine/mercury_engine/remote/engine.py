@@ -146,6 +146,7 @@ class RemoteEngine:
             answers=tuple(self._ways),
             calibrated=False,
             address=record.address,
+            strong=True,
             grows=True,
             metered=bool(self._key) and not self._client.site.is_loopback,
         )

@@ -45,7 +45,8 @@ def test_a_begun_word_is_spelled_again_and_not_repeated():
 
 
 def test_a_block_ends_where_its_statement_does():
-    check("def area(self):$0\n", "\n    return self.width\n\ndef other", "\n    return self.width", mode="block")
+    rest = "\n\nself.height\n" * 3
+    check("def area(self):$0\n" + rest, "\n    return self.width" + rest, "\n    return self.width", mode="block")
 
 
 def test_the_budget_ends_an_answer_unfinished():

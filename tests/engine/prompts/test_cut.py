@@ -38,7 +38,8 @@ def test_what_the_model_has_not_ended_is_not_complete():
 
 PYTHON = [
     ("$0\n", "x = 1\ny = 2\n", "x = 1"),
-    ("if a:\n    b()\n    $0\n", "c()\n    d()\n", "c()"),
+    ("if a:\n    b()\n    $0\n", "c()\n    d()\n\ne()\n", "c()\n    d()"),
+    ("if a:\n    b()\n    $0\n    e()\n", "c()\n    d()\n", "c()"),
     (
         "def mean(xs):\n    $0\n",
         "total = sum(xs)\n    return total\n\n    x\ndef f",
@@ -109,12 +110,12 @@ def test_a_block_is_one_statement_with_what_it_opens(language, text, answer, sho
 @pytest.mark.parametrize(
     ("text", "answer", "shown", "complete"),
     [
-        ("$0\n", "x = 1\ny", "x = 1", False),
+        ("$0\n", "x = 1\ny", "x = 1\n", False),
         ("$0\n", "x = 1\ny ", "x = 1", True),
-        ("$0\n", "if a:\n    b()\nel", "if a:\n    b()", False),
-        ("$0\n", "if a:\n    b()\nelse:", "if a:\n    b()", False),
+        ("$0\n", "if a:\n    b()\nel", "if a:\n    b()\n", False),
+        ("$0\n", "if a:\n    b()\nelse:", "if a:\n    b()\n", False),
         ("$0\n", "x = fo", "x = fo", False),
-        ("$0\n", "if a:\n    b(", "if a:", False),
+        ("$0\n", "if a:\n    b(", "if a:\n", False),
         ("if a:\n    $0\n", "b()\nc", "b()", True),
         ("$0\n", "", "", False),
         ("$0\n", "\n\n", "", False),
