@@ -65,15 +65,17 @@ def from_files(folder: Path) -> Tokenizer:
         vocabulary = msgspec.json.decode(small_bytes(folder / "vocab.json"), type=dict[str, int])
         lines = small_bytes(folder / "merges.txt").decode().splitlines()
         added = _added_in(folder)
-    except (OSError, ValueError) as error:
+        merges = [
+            (left, right) for line in lines if not line.startswith("#version") for left, right in [_pair(line)] if right
+        ]
+        special = [token for token, _ in sorted(added.items(), key=lambda item: item[1])]
+        return byte_level(vocabulary | added, merges, special, "qwen2")
+    except EngineError:
+        raise
+    except Exception as error:  # entries of any kind; and the binding raises plain Exception
         raise EngineError(
             f"{folder}: no tokenizer.json, and none can be made of vocab.json and merges.txt ({error})"
         ) from error
-    merges = [
-        (left, right) for line in lines if not line.startswith("#version") for left, right in [_pair(line)] if right
-    ]
-    special = [token for token, _ in sorted(added.items(), key=lambda item: item[1])]
-    return byte_level(vocabulary | added, merges, special, "qwen2")
 
 
 def _pair(line: str) -> tuple[str, str]:
