@@ -27,7 +27,7 @@ from mercury_ls.settings import load as config
 from mercury_ls.settings import models
 from mercury_ls.settings.load import Loaded
 from mercury_ls.settings.schema import EngineSettings
-from mercury_ls.wording import STRONGER, abbreviated, counted, remarks
+from mercury_ls.wording import STRONGER, abbreviated, counted, one_line, remarks
 
 __all__ = ["Finding", "examine", "report"]
 
@@ -63,9 +63,9 @@ def report(findings: list[Finding]) -> str:
     lines = []
     for finding in findings:
         mark = "✗" if finding.remedy else "✓"
-        lines.append(f"{mark} {finding.part:{width}}  {abbreviated(finding.found)}")
+        lines.append(f"{mark} {finding.part:{width}}  {one_line(abbreviated(finding.found))}")
         if finding.remedy:
-            lines.append(f"  {'':{width}}  → {finding.remedy}")
+            lines.append(f"  {'':{width}}  → {one_line(finding.remedy)}")
     wrong = sum(bool(finding.remedy) for finding in findings)
     lines.append(f"\n{counted(wrong, 'problem')} found" if wrong else "\nno problems found")
     return "\n".join(lines)

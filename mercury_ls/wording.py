@@ -9,7 +9,18 @@ from urllib.parse import unquote, urlsplit
 
 from mercury_engine.api import EngineInfo
 
-__all__ = ["STRONGER", "abbreviated", "counted", "decoded", "harmless", "millions", "readable", "remarks"]
+__all__ = [
+    "STRONGER",
+    "abbreviated",
+    "counted",
+    "decoded",
+    "harmless",
+    "lines",
+    "millions",
+    "one_line",
+    "readable",
+    "remarks",
+]
 
 STRONGER = "the model is small and mostly copies: `mercury-ls model recommend` names stronger ones for this machine"
 
@@ -24,13 +35,34 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}"
 
 
-def harmless(text: str) -> str:
-    """The text without control characters, with which a terminal could be told to do things.
+COMMANDS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
+DIRECTIONS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+INVISIBLE = r"\u2028\u2029\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff"
+HARMFUL = re.compile(f"[{COMMANDS}{DIRECTIONS}{INVISIBLE}]")
 
-    >>> harmless("a\\x1b[31mb\\tc\\nd\\x9be")
-    'a\\\\x1b[31mb\\tc\\nd\\\\x9be'
+
+def harmless(text: str) -> str:
+    """The text without the characters with which a terminal is told to do things, and a reader shown what is not there.
+    All foreign text is printed and logged through this.
+
+    >>> harmless("a\\x1b[31mb\\tc\\nd\\x9be\\u202ef")
+    'a\\\\x1b[31mb\\tc\\nd\\\\x9be\\\\u202ef'
     """
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", escaped, text)
+    return HARMFUL.sub(escaped, text)
+
+
+def one_line(text: str) -> str:
+    """The same of a name or a sentence, which cannot feign lines of ours.
+
+    >>> one_line("mit\\n  privacy  all of it stays here")
+    'mit\\\\n  privacy  all of it stays here'
+    """
+    return re.sub(r"[\t\n]", escaped, harmless(text))
+
+
+def lines(texts: Iterable[str]) -> str:
+    """One line for each, whatever is in it."""
+    return "\n".join(map(one_line, texts))
 
 
 def escaped(found: re.Match[str]) -> str:

@@ -26,7 +26,7 @@ from mercury_ls.cli.given import (
 from mercury_ls.session.stats import Stats, default_file, recent, table
 from mercury_ls.session.wiring import recording_switch, recordings
 from mercury_ls.settings.load import Effective, Loaded, effective, user_file
-from mercury_ls.wording import abbreviated, harmless, readable
+from mercury_ls.wording import abbreviated, harmless, one_line, readable
 
 __all__ = ["complete", "config", "doctor", "record", "stats"]
 
@@ -48,7 +48,7 @@ def complete(options: argparse.Namespace) -> int:
     elif reply["items"]:
         print(harmless(reply["items"][0]["text"]))
     else:
-        sys.stderr.write(f"nothing to suggest: {harmless(reply['silence'])}\n")
+        sys.stderr.write(f"nothing to suggest: {one_line(reply['silence'])}\n")
     return 0 if reply["items"] else 1
 
 

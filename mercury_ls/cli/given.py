@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mercury_ls.settings.load import Loaded, Problem, load, project_files, user_file
 from mercury_ls.settings.schema import Settings
-from mercury_ls.wording import harmless
+from mercury_ls.wording import harmless, one_line
 
 __all__ = [
     "UsageError",
@@ -75,7 +75,7 @@ def report(problems: Iterable[Any]) -> None:
 
 def failed(options: argparse.Namespace, error: Exception | str) -> int:
     """Reports the error; gives the exit code for it."""
-    sys.stderr.write(f"{options.command}: {harmless(str(error))}\n")
+    sys.stderr.write(f"{options.command}: {one_line(str(error))}\n")
     return 1
 
 
@@ -101,13 +101,21 @@ def assigned(options: argparse.Namespace) -> dict[str, str]:
 def start_log(options: argparse.Namespace) -> None:
     """Log to the chosen file, else to standard error, where editors show it."""
     loaded = load_settings(options)
-    logging.basicConfig(
-        handlers=[log_handler(loaded.settings.log.file)],
-        level=log_level(loaded).upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    handler = log_handler(loaded.settings.log.file)
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=log_level(loaded).upper())
     logging.getLogger("pygls").setLevel(max(logging.getLogger().level, logging.WARNING))
     logging.getLogger("pygls.protocol.json_rpc").addFilter(is_worth_logging)
+
+
+class LogFormatter(logging.Formatter):
+    """A record is one line, and its traceback is behind it: what a server or a hub says feigns no other."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's own name
+        return one_line(super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        return harmless(super().format(record))
 
 
 def is_worth_logging(record: logging.LogRecord) -> bool:

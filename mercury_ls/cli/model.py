@@ -18,7 +18,7 @@ from mercury_ls.models.add import add as add_model
 from mercury_ls.models.hub import megabytes
 from mercury_ls.settings import models, toml
 from mercury_ls.settings.load import user_file
-from mercury_ls.wording import abbreviated, harmless
+from mercury_ls.wording import abbreviated, lines, one_line
 
 __all__ = ["add", "list", "recommend", "remove", "test", "use"]
 
@@ -30,7 +30,7 @@ def list(options: argparse.Namespace) -> int:  # noqa: A001  the verb
     if options.json:
         print(msgspec.json.encode({"models": rows}).decode())
     else:
-        print(harmless(overview.table(rows)))
+        print(overview.table(rows))
     return 0
 
 
@@ -72,7 +72,7 @@ def add(options: argparse.Namespace) -> int:
 def agreement(yes: bool, progress: "Progress") -> Callable[[Plan], bool]:
     def agreed(plan: Plan) -> bool:
         progress.end()
-        print(harmless("\n".join(described(plan))), flush=True)
+        print(lines(described(plan)), flush=True)
         if yes:
             return True
         if not sys.stdin.isatty():
@@ -95,7 +95,7 @@ class Progress:
         percent = int(done * 100) if self.terminal else int(done * 4) * 25
         step = (about.partition(" ")[0], percent)
         if step != self.shown:
-            self.shown = step
+            self.shown, about = step, one_line(about)
             sys.stderr.write(f"\r\033[K{about} {percent:3}%" if self.terminal else f"{about} {percent:3}%\n")
             sys.stderr.flush()
 
@@ -122,8 +122,8 @@ def chosen(options: argparse.Namespace, name: str) -> int:
         progress.end()
     file = chosen_file(options) or user_file()
     choose.write(name, file)
-    print(f"engine.model = {json.dumps(name)} in {abbreviated(str(file))}: {info.model} on {info.device}")
-    sys.stderr.writelines(f"{note}\n" for note in info.notes)
+    print(one_line(f"engine.model = {json.dumps(name)} in {abbreviated(str(file))}: {info.model} on {info.device}"))
+    sys.stderr.writelines(f"{one_line(note)}\n" for note in info.notes)
     loaded = load_settings(options)
     if loaded.settings.engine.address:
         return report_other(
@@ -140,7 +140,7 @@ def chosen(options: argparse.Namespace, name: str) -> int:
 
 
 def report_other(message: str) -> int:
-    sys.stderr.write(f"{message}\n")
+    sys.stderr.write(f"{one_line(message)}\n")
     return 1
 
 
@@ -180,7 +180,7 @@ def test(options: argparse.Namespace) -> int:
         progress.end()
         return failed(options, error)
     progress.end()
-    print(harmless("\n".join(measure.described(result))))
+    print(lines(measure.described(result)))
     return 0 if any(answer.text.strip() for answer in result.answers) else 1
 
 
@@ -189,5 +189,5 @@ def recommend(options: argparse.Namespace) -> int:
     if options.json:
         print(msgspec.json.encode(found).decode())
     else:
-        print("\n".join(recommended.described(found)))
+        print(lines(recommended.described(found)))
     return 0

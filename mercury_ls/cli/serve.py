@@ -17,7 +17,7 @@ from mercury_ls.link.wire import Status, WireError
 from mercury_ls.serve import daemon
 from mercury_ls.serve.models import loader
 from mercury_ls.settings.schema import Settings
-from mercury_ls.wording import readable
+from mercury_ls.wording import one_line, readable
 
 if TYPE_CHECKING:
     from mercury_ls.serve.app import Handler
@@ -139,5 +139,5 @@ def print_engine_status(status: Status | None) -> int:
         print(f"no engine server is running; editors start one when they need it; {TEAM}")
         return 3
     about = f": engine {status.info.engine}, model {status.info.model}, on {status.info.device}" if status.info else ""
-    print(f"{status.state}{about} {status.detail}".rstrip())
+    print(one_line(f"{status.state}{about} {status.detail}".rstrip()))
     return 0

@@ -24,7 +24,7 @@ from mercury_ls.lsp.protocol import PlaceParams, Position, Protocol
 from mercury_ls.names.known import Ask
 from mercury_ls.session.session import Session
 from mercury_ls.session.wiring import Wiring, needs_new_engine
-from mercury_ls.wording import abbreviated, remarks
+from mercury_ls.wording import abbreviated, harmless, one_line, remarks
 
 __all__ = ["COPILOT_ACCEPT", "Server", "path_of", "status_fields"]
 
@@ -343,7 +343,7 @@ class Server(LanguageServer):
         self._reported = self.wiring.problems
 
     def show(self, kind: lsp.MessageType, message: str) -> None:
-        self.window_show_message(lsp.ShowMessageParams(type=kind, message=f"mercury: {message}"))
+        self.window_show_message(lsp.ShowMessageParams(type=kind, message=f"mercury: {harmless(message)}"))
 
     async def watch_files(self) -> None:
         """Ask to be told about changed files: definitions, ignore rules, settings and branches follow them."""
@@ -362,10 +362,10 @@ def status_fields(status: Status) -> dict[str, Any]:
     info = status.info
     return {
         "state": status.state,
-        "detail": status.detail,
+        "detail": harmless(status.detail),
         "progress": status.progress,
         "engine": info.engine if info else "",
-        "model": info.model if info else "",
+        "model": one_line(info.model) if info else "",
         "device": info.device if info else "",
         "address": info.address if info else "",
         "remarks": remarks(info) if info else (),
@@ -374,7 +374,7 @@ def status_fields(status: Status) -> dict[str, Any]:
 
 def copilot_status(status: Status) -> dict[str, Any]:
     busy, kind = status.state in ("starting", "loading"), "Warning" if status.state == "unavailable" else "Normal"
-    return {"busy": busy, "message": status.detail, "kind": kind}
+    return {"busy": busy, "message": harmless(status.detail), "kind": kind}
 
 
 def dialect_of(options: Any) -> str:

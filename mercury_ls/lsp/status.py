@@ -10,7 +10,7 @@ from mercury_ls import __version__
 from mercury_ls.lsp.protocol import PlaceParams, Position, SnoozeParams, StatsParams, StatusParams
 from mercury_ls.lsp.server import Server, status_fields
 from mercury_ls.session.stats import markdown, recent
-from mercury_ls.wording import abbreviated, remarks
+from mercury_ls.wording import abbreviated, one_line, remarks
 
 __all__ = ["snooze", "snooze_command", "stats", "status", "status_command", "why", "why_command"]
 
@@ -34,7 +34,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "pace": str(session.questions.pace),
         "pendingWork": ls.pending_work,
         "problems": [abbreviated(str(problem)) for problem in ls.wiring.problems],
-        "decisions": [session.decision_line(decision) for decision in session.decisions],
+        "decisions": [one_line(session.decision_line(decision)) for decision in session.decisions],
     }
 
 
@@ -61,7 +61,7 @@ async def why(ls: Server, params: PlaceParams) -> dict[str, str]:
     uri = params.text_document.uri
     offset = ls.offset(uri, params.position)
     reasons = {"reason": await ls.started.why(uri, offset), "nextEdit": await ls.started.next_edits.why(uri, offset)}
-    return {**reasons, "model": about_model(ls)}
+    return {name: one_line(text) for name, text in {**reasons, "model": about_model(ls)}.items()}
 
 
 def about_model(ls: Server) -> str:
@@ -80,6 +80,7 @@ async def why_command(ls: Server, uri: str = "", line: int = 0, character: int =
         reason = f"{await session.why(*place)}; next edits: {await session.next_edits.why(*place)}"
         if model := about_model(ls):
             reason = f"{reason}; {model}"
+    reason = one_line(reason)
     ls.show(lsp.MessageType.Info, reason)
     return reason
 

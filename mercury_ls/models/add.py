@@ -2,7 +2,9 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from msgspec import Struct
@@ -11,7 +13,7 @@ from mercury_engine.addresses import is_here, why_not
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_ls.link import local
-from mercury_ls.models import hub, library
+from mercury_ls.models import hub, library, places
 from mercury_ls.models.hub import megabytes
 from mercury_ls.models.sources import File, Folder, Hub, Server, Source, checked_name, parse
 from mercury_ls.serve import added
@@ -58,12 +60,13 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class Supply(Struct, frozen=True):
-    """A source whose config and tokenizer are in `folder`; `weights` brings the rest there. `loads` are bytes of the
-    network, `writes` all bytes that it adds to the disk."""
+    """A source whose config and tokenizer are in `folder`; `gather` brings all of it together, in the folder that it
+    returns, and writes only into the one that it is given. `loads` are bytes of the network, `writes` all bytes that it
+    adds to the disk."""
 
     folder: Path
     source: str
-    weights: Callable[[Report], None]
+    gather: Callable[[Path, Report], Path]
     parameters: int
     revision: str = ""
     licence: str = ""
@@ -74,71 +77,87 @@ class Supply(Struct, frozen=True):
 
 
 def add(order: Order, *, network: bool, agreed: Callable[[Plan], bool], report: Report) -> ModelRecord | None:
-    """None if the user did not agree. `network`: whether prompts may go to other machines."""
+    """None if the user did not agree. `network`: whether prompts may go to other machines.
+
+    What describes the model is read in a draft, a temporary folder; nothing is written anywhere else before the user
+    agrees.
+    """
     source, usual = parse(order.source)
-    name = checked_name(order.name or usual, {*models.installed()})
+    name = checked_name(order.name or usual, models.installed())
     if isinstance(source, Server):
         return add_server(source, name, order, network, agreed)
     if order.model or order.key or order.local:
         raise EngineError(f"--model, --key and --local are for servers, and {order.source} is none: leave them out")
-    with library.workplace(name, f"{order.source} {order.revision}") as place:
-        supply = described_supply(source, order, place, report)
+    with drafted(order.source) as draft:
+        mark = f"{order.source} {order.revision}"
+        supply = described_supply(source, order, draft, library.left(name, mark), report)
         plan = planned(name, supply, order)
-        check_room(plan, supply, place)
+        check_room(plan, supply)
         if not agreed(plan):
-            shutil.rmtree(place)
             return None
-        supply.weights(report)
-        made = place / library.MADE
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir()
-        added.convert(supply.folder, made, plan.record, report)
-        library.finish(plan.record, made, place)
-        return plan.record
+        with library.workplace(name, mark) as place:
+            folder = supply.gather(place, report)
+            made = places.empty(place, library.MADE)
+            added.convert(folder, made, plan.record, report)
+            library.finish(plan.record, made, place)
+            return plan.record
 
 
-def described_supply(source: Source, order: Order, place: Path, report: Report) -> Supply:
+@contextmanager
+def drafted(source: str) -> Iterator[Path]:
+    """What is wrong with a file there is reported as the source's: the draft is gone then."""
+    with TemporaryDirectory(prefix="mercury-ls-") as draft:
+        try:
+            yield Path(draft)
+        except EngineError as error:
+            raise EngineError(str(error).replace(draft, source)) from error
+
+
+def described_supply(source: Source, order: Order, draft: Path, left: Path | None, report: Report) -> Supply:
+    """`left` is what an earlier attempt has loaded."""
     if order.revision and not isinstance(source, Hub):
         raise EngineError(f"--revision is for models on the hub, and {order.source} is none: leave it out")
     match source:
         case Hub():
-            return from_hub(source, order.revision, place, report)
+            return from_hub(source, order.revision, draft, left, report)
         case Folder():
-            return from_folder(source.path, place)
+            return from_folder(source.path, draft)
         case File():
-            return from_gguf(source.path, place)
+            return from_gguf(source.path, draft)
     raise AssertionError(source)
 
 
-def from_hub(source: Hub, revision: str, place: Path, report: Report) -> Supply:
+def from_hub(source: Hub, revision: str, draft: Path, left: Path | None, report: Report) -> Supply:
     repository = looked(source.id, revision)
     if repository.folder:
-        found = from_folder(repository.folder, place)
-        return Supply(found.folder, repository.id, found.weights, found.parameters, repository.revision)
+        found = from_folder(repository.folder, draft)
+        return Supply(found.folder, repository.id, found.gather, found.parameters, repository.revision)
     if not repository.weights:
         raise EngineError(
             f"{repository.id} has no .safetensors weights, and others are not read: look for another version of the "
             "model, or load a .gguf file and give its path"
         )
-    folder = place / repository.revision
-    folder.mkdir(exist_ok=True)
+    before = left and places.inside(left, repository.revision)
     for file in repository.small:
-        hub.fetch(repository, file, folder, report)
-    added.complete_tokenizer(folder)
-    missing = [file for file in repository.weights if not (folder / file.name).exists()]
-    loads = sum(file.size - hub.present(folder / f"{file.name}.part") for file in missing)
+        hub.fetch(repository, file, draft, report, before and places.inside(before, file.name))
+    added.complete_tokenizer(draft)
+    missing = [file for file in repository.weights if not before or not places.inside(before, file.name).exists()]
+    here = sum(hub.present(places.inside(before, f"{file.name}.part")) for file in missing) if before else 0
+    loads = sum(file.size for file in missing) - here
     renamed = () if repository.id.lower() == source.id.lower() else (f"{source.id} is now called {repository.id}",)
     gated = ("its makers ask for your agreement to their terms",) if repository.gated else ()
 
-    def weights(report: Report) -> None:
+    def gather(place: Path, report: Report) -> Path:
+        folder = copied(draft, places.folder(place, repository.revision))
         for file in repository.weights:
             hub.fetch(repository, file, folder, report)
+        return folder
 
     return Supply(
-        folder=folder,
+        folder=draft,
         source=repository.id,
-        weights=weights,
-        parameters=repository.parameters or sum(file.size for file in repository.weights) // 2,
+        gather=gather,
+        parameters=counted_parameters(repository),
         revision=repository.revision,
         licence=repository.licence,
         files=len(missing),
@@ -146,6 +165,18 @@ def from_hub(source: Hub, revision: str, place: Path, report: Report) -> Supply:
         writes=loads,
         notes=(*renamed, *gated),
     )
+
+
+def counted_parameters(repository: hub.Repository) -> int:
+    """As the hub says, if its files can hold as many, in one to four bytes; else as many as they hold in two."""
+    size = sum(file.size for file in repository.weights)
+    return repository.parameters if size / 4 <= repository.parameters <= size else size // 2
+
+
+def copied(draft: Path, folder: Path) -> Path:
+    for path in draft.iterdir():
+        shutil.copyfile(path, places.inside(folder, path.name))
+    return folder
 
 
 def looked(id: str, revision: str) -> hub.Repository:
@@ -157,35 +188,33 @@ def looked(id: str, revision: str) -> hub.Repository:
         raise EngineError(f"{error}; for the folder that is here write ./{id}") from error
 
 
-def from_folder(folder: Path, place: Path) -> Supply:
+def from_folder(folder: Path, draft: Path) -> Supply:
     files = [path for path in sorted(folder.glob("*.safetensors")) if path.is_file()]
     if not files:
         raise EngineError(f"{folder} has no .safetensors file, and no others are read: convert or download them")
     parameters = added.weigh(files)
     if not (folder / "tokenizer.json").exists() and (folder / "merges.txt").exists():
-        folder = linked(folder, place / "linked")
+        folder = linked(folder, draft)
         added.complete_tokenizer(folder)
-    return Supply(folder, str(files[0].parent), lambda report: None, parameters)
+    return Supply(folder, str(files[0].parent), lambda place, report: folder, parameters)
 
 
-def linked(folder: Path, target: Path) -> Path:
+def linked(folder: Path, draft: Path) -> Path:
     """A folder of our own with the same files, to which one can be added."""
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir()
     for path in folder.iterdir():
-        (target / path.name).symlink_to(path)
-    return target
+        (draft / path.name).symlink_to(path)
+    return draft
 
 
-def from_gguf(file: Path, place: Path) -> Supply:
-    folder = place / "gguf"
-    folder.mkdir(exist_ok=True)
-    parameters = added.describe_gguf(file, folder)
+def from_gguf(file: Path, draft: Path) -> Supply:
+    parameters = added.describe_gguf(file, draft)
 
-    def weights(report: Report) -> None:
+    def gather(place: Path, report: Report) -> Path:
+        folder = copied(draft, places.empty(place, "gguf"))
         added.write_gguf(file, folder, report)
+        return folder
 
-    return Supply(folder, str(file), weights, parameters, writes=2 * parameters)
+    return Supply(draft, str(file), gather, parameters, writes=2 * parameters)
 
 
 def planned(name: str, supply: Supply, order: Order) -> Plan:
@@ -218,11 +247,13 @@ def bytes_of(parameters: int, precision: str) -> int:
     return int(parameters * BITS[precision] / 8)
 
 
-def check_room(plan: Plan, supply: Supply, place: Path) -> None:
-    needs, has = supply.writes + plan.keeps + SPARE_DISK, shutil.disk_usage(place).free
+def check_room(plan: Plan, supply: Supply) -> None:
+    home = models.added_home()
+    there = next(folder for folder in (home, *home.parents) if folder.exists())
+    needs, has = supply.writes + plan.keeps + SPARE_DISK, shutil.disk_usage(there).free
     if needs > has:
         raise EngineError(
-            f"{readable(place.parent)}: adding {plan.record.name} needs {megabytes(needs)} of disk, and "
+            f"{readable(home)}: adding {plan.record.name} needs {megabytes(needs)} of disk, and "
             f"{megabytes(has)} are free: free {megabytes(needs - has)}, or choose a smaller model"
         )
     total = local.memory()
@@ -269,9 +300,7 @@ def add_server(
     if not agreed(Plan(record=record, answers="what its model can")):
         return None
     with library.workplace(name, order.source) as place:
-        made = place / library.MADE
-        made.mkdir(exist_ok=True)
-        library.finish(record, made, place)
+        library.finish(record, places.empty(place, library.MADE), place)
     return record
 
 

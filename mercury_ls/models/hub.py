@@ -1,27 +1,52 @@
 """The model hub: what a repository holds, and its files, which arrive whole and checked or not at all.
 
-A download that was interrupted is resumed. The hub's own library downloads a file again from its start.
+A download that was interrupted is resumed. The hub's own library downloads a file again from its start. The hub, or who
+answers in its place, may be hostile: what it says is checked in form before it is used or shown, and what it sends is
+no longer than it announced.
 """
 
 import errno
 import hashlib
+import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
+from mercury_engine.addresses import is_here
 from mercury_engine.api import EngineError
+from mercury_engine.bounds import LARGEST
+from mercury_ls.models import places
 from mercury_ls.serve.models import Report
+
+if TYPE_CHECKING:
+    from httpx2 import Request, Response
 
 __all__ = ["Repository", "RepositoryFile", "fetch", "look", "megabytes", "present"]
 
-SMALL = (".json", "merges.txt", "chat_template.jinja")
-"""What describes a model. Nothing else is loaded but weights: no code, no pickles, no second formats."""
+WEIGHTS = ".safetensors"
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
+LONGEST_ANSWER = 16 << 20
+MOST_FILES = 1000
+MOST_REDIRECTS = 5
+WINDOW_SECONDS = 60.0
+SLOWEST_BYTES = 1 << 16
+"""That must arrive within such a window."""
+SHOWN = 80
+AGAIN = "try again later, or choose another model"
+
+HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+LICENCE = re.compile(r"[\w .,;:+()/-]{1,100}", re.ASCII)
+
+Clock = Callable[[], float]
+Size = Annotated[int, Meta(ge=0, le=1 << 50)]
 
 
 class RepositoryFile(Struct, frozen=True):
@@ -45,13 +70,40 @@ class Repository(Struct, frozen=True):
 
     @property
     def small(self) -> tuple[RepositoryFile, ...]:
-        return tuple(file for file in self.files if file.name.endswith(SMALL))
+        return tuple(file for file in self.files if file.name in LARGEST)
 
     @property
     def weights(self) -> tuple[RepositoryFile, ...]:
         """`model*.safetensors` if there are any: some repositories have the same weights in two layouts."""
-        found = [file for file in self.files if file.name.endswith(".safetensors")]
+        found = [file for file in self.files if file.name.endswith(WEIGHTS)]
         return tuple([file for file in found if file.name.startswith("model")] or found)
+
+
+class _Large(Struct, frozen=True):
+    sha256: str
+
+
+class _Sibling(Struct, frozen=True, rename="camel"):
+    rfilename: str
+    size: Size | None = None
+    blob_id: str | None = None
+    lfs: _Large | None = None
+
+
+class _Totals(Struct, frozen=True):
+    total: Size
+
+
+class _Answer(Struct, frozen=True, rename="camel"):
+    """What the hub says of a repository, as far as it is used. Its card is what the model's makers wrote."""
+
+    id: str
+    sha: str
+    siblings: tuple[_Sibling, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    card_data: object = None
+    gated: bool | str | None = None
+    safetensors: _Totals | None = None
 
 
 def library() -> Any:
@@ -65,38 +117,83 @@ def library() -> Any:
     return huggingface_hub
 
 
-def look(id: str, revision: str = "") -> Repository:
+def look(id: str, revision: str = "", clock: Clock = time.monotonic) -> Repository:
     """What the repository holds, pinned to the full hash of its revision."""
     hub = library()
     if hub.is_offline_mode():
         return cached(id, revision)
-    with explained(id, revision):
-        info = hub.HfApi().model_info(id, revision=revision or None, files_metadata=True)
-    card = info.card_data.to_dict() if info.card_data else {}
+    with explained(id):
+        hub.utils.validate_repo_id(id)
+        path = f"api/models/{id}" + (f"/revision/{quote(revision, safe='')}" if revision else "")
+        with opened(f"{path}?blobs=true", id, revision) as response:
+            data = bytearray()
+            for piece in pieces(response, id, Pace(f"{id}: its description", clock)):
+                data += piece
+                if len(data) > LONGEST_ANSWER:
+                    raise EngineError(
+                        f"{id}: the hub's description of it has more than {LONGEST_ANSWER:,} bytes; {AGAIN}"
+                    )
+        return described(bytes(data), id, revision)
+
+
+def described(data: bytes, id: str, revision: str) -> Repository:
+    """The hub's answer, if every word of it that will be used has its form."""
+    try:
+        answer = msgspec.json.decode(data, type=_Answer)
+    except (ValueError, RecursionError) as error:
+        raise EngineError(f"{id}: the hub's description of it is none ({shown(error)}); {AGAIN}") from error
+    formed(HASH, answer.sha, id, "its revision")
+    formed(ID, answer.id, id, "its name")
+    library().utils.validate_repo_id(answer.id)
+    if HASH.fullmatch(revision) and answer.sha != revision:
+        raise EngineError(f"{id}: revision {revision} was asked for, and the hub has {answer.sha} for it; {AGAIN}")
+    files = tuple(file_of(sibling, id) for sibling in answer.siblings or () if is_wanted(sibling.rfilename))
+    places.check(file.name for file in files)
+    if len(files) > MOST_FILES:
+        raise EngineError(f"{id}: has {len(files):,} files, and {MOST_FILES:,} are the most; choose another model")
     return Repository(
-        id=info.id,
-        revision=info.sha,
-        files=tuple(file_of(found) for found in info.siblings or () if is_wanted(found.rfilename)),
-        licence=licence_of(card, info.tags or ()),
-        gated=bool(info.gated),
-        parameters=info.safetensors.total if info.safetensors else 0,
+        id=answer.id,
+        revision=answer.sha,
+        files=files,
+        licence=licence_of(answer.card_data if isinstance(answer.card_data, dict) else {}, answer.tags or ()),
+        gated=bool(answer.gated),
+        parameters=answer.safetensors.total if answer.safetensors else 0,
     )
 
 
+def formed(form: re.Pattern[str], text: str, id: str, what: str) -> str:
+    if not form.fullmatch(text):
+        raise EngineError(f"{id}: the hub says that {what} is {shown(text)}, which cannot be one; {AGAIN}")
+    return text
+
+
+def shown(foreign: object) -> str:
+    """A stranger's words in a message: on one line, and not many."""
+    text = repr(foreign) if isinstance(foreign, str) else str(foreign)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
 def is_wanted(name: str) -> bool:
-    """Folders hold other formats; and a name of the hub's must not lead out of our folder."""
-    return name.endswith((*SMALL, ".safetensors")) and not name.startswith(".") and Path(name).name == name
+    """What is read of a model: no code, no pickles, and no folders, which hold other formats."""
+    return name in LARGEST or (name.endswith(WEIGHTS) and "/" not in name and not name.startswith("."))
 
 
-def file_of(found: Any) -> RepositoryFile:
-    return RepositoryFile(found.rfilename, found.size or 0, found.lfs.sha256 if found.lfs else found.blob_id or "")
+def file_of(sibling: _Sibling, id: str) -> RepositoryFile:
+    name, size = sibling.rfilename, sibling.size
+    if size is None:
+        raise EngineError(f"{id}: the hub does not say how large {shown(name)} is, so it is not loaded; {AGAIN}")
+    if size > (most := LARGEST.get(name, size)):
+        raise EngineError(f"{id}: {name} has {size:,} bytes, and {most:,} are read at most; choose another model")
+    digest = sibling.lfs.sha256 if sibling.lfs else sibling.blob_id or ""
+    return RepositoryFile(name, size, digest and formed(HASH, digest, id, f"the checksum of {shown(name)}"))
 
 
-def licence_of(card: dict[str, Any], tags: Any) -> str:
-    """As the model's card states it, or "" if it does not."""
+def licence_of(card: Mapping[object, object], tags: Iterable[str]) -> str:
+    """As the model's card states it, or "" if it does not, or not in the words of a licence's name."""
     licence = card.get("license_name") if card.get("license") in (None, "other") else card.get("license")
     tagged = next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), "")
-    return str(licence or card.get("license") or tagged)
+    stated = licence or card.get("license") or tagged
+    return stated if isinstance(stated, str) and LICENCE.fullmatch(stated) else ""
 
 
 def cached(id: str, revision: str) -> Repository:
@@ -114,65 +211,152 @@ def cached(id: str, revision: str) -> Repository:
     return Repository(id, folder.name, files, folder=folder)
 
 
-def fetch(repository: Repository, file: RepositoryFile, folder: Path, report: Report) -> Path:
-    """The file in the folder. It has its name only once it is whole and its checksum is right."""
-    target = folder / file.name
+def fetch(
+    repository: Repository,
+    file: RepositoryFile,
+    folder: Path,
+    report: Report,
+    copy: Path | None = None,
+    clock: Clock = time.monotonic,
+) -> Path:
+    """The file in the folder. It has its name only once it is whole and its checksum is right. `copy` is one that
+    may be on this machine, and is checked like what is loaded."""
+    target, part = places.inside(folder, file.name), places.inside(folder, f"{file.name}.part")
     if target.exists():
         return target
-    part = target.with_name(f"{file.name}.part")
-    if not part.exists() and (known := in_cache(repository, file)):
-        shutil.copyfile(known, part)
-    with explained(repository.id, repository.revision):
-        while present(part) < file.size and transfer(repository, file, part, report):
+    if not part.exists() and (copy := near(repository, file, copy)):
+        shutil.copyfile(copy, part)
+    with explained(repository.id):
+        pace = Pace(f"{repository.id}: {file.name}", clock)
+        while present(part) < file.size and transfer(repository, file, part, pace, report):
             pass
     if present(part) != file.size or (file.digest and digest(part, len(file.digest)) != file.digest):
         part.unlink(missing_ok=True)
         raise EngineError(
-            f"{file.name} of {repository.id} arrived damaged: it is not {file.digest[:12]}…, as the hub says, so it "
-            "was removed: run the command again"
+            f"{file.name} of {repository.id} arrived damaged: it is not the {file.size:,} bytes ({file.digest[:12]}…) "
+            "that the hub announced, so it was removed: run the command again"
         )
+    part.touch()  # an empty file
     return part.replace(target)
 
 
-def in_cache(repository: Repository, file: RepositoryFile) -> str | None:
+def near(repository: Repository, file: RepositoryFile, copy: Path | None) -> Path | None:
     known = library().try_to_load_from_cache(repository.id, file.name, revision=repository.revision)
-    return known if isinstance(known, str) else None
+    candidates = (copy, Path(known) if isinstance(known, str) else None)
+    return next((path for path in candidates if path and path.is_file() and path.stat().st_size == file.size), None)
 
 
-def transfer(repository: Repository, file: RepositoryFile, part: Path, report: Report) -> bool:
-    """Adds to the part until the connection ends; whether it has become longer."""
-    hub = library()
-    url = f"{hub.constants.ENDPOINT}/{repository.id}/resolve/{repository.revision}/{quote(file.name)}"
-    headers = {**hub.utils.build_hf_headers(), "Accept-Encoding": "identity"}
+class Pace:
+    """Ends a transfer that hardly moves, over however many connections."""
+
+    def __init__(self, about: str, clock: Clock) -> None:
+        self._about = about
+        self._clock = clock
+        self._since = clock()
+        self._bytes = 0
+
+    def add(self, count: int) -> None:
+        self._bytes += count
+        if (now := self._clock()) - self._since < WINDOW_SECONDS:
+            return
+        if self._bytes < SLOWEST_BYTES:
+            raise EngineError(
+                f"{self._about} hardly arrives: {self._bytes:,} bytes in {now - self._since:.0f} s: check the "
+                "connection, and run the command again"
+            )
+        self._since, self._bytes = now, 0
+
+
+def transfer(repository: Repository, file: RepositoryFile, part: Path, pace: Pace, report: Report) -> bool:
+    """Adds to the part until the connection ends or has brought too much; whether it has become longer."""
+    path = f"{repository.id}/resolve/{repository.revision}/{quote(file.name)}"
     with part.open("ab") as written:
         start = done = written.tell()
-        if done:
-            headers["Range"] = f"bytes={done}-"
         try:
-            timeout = hub.constants.HF_HUB_DOWNLOAD_TIMEOUT
-            with hub.get_session().stream("GET", url, headers=headers, timeout=timeout) as response:
+            with opened(path, repository.id, repository.revision, done) as response:
                 if response.status_code == 416:  # all that the hub has is here
                     return False
-                if response.status_code >= 400:
-                    response.read()
-                hub.utils.hf_raise_for_status(response)
                 if done and response.status_code != 206:
                     done = written.truncate(0)
-                for piece in response.iter_bytes():
+                for piece in pieces(response, repository.id, pace):
                     written.write(piece)
                     done += len(piece)
-                    report(done / max(file.size, 1), file.name)
-        except hub.errors.HfHubHTTPError:
-            raise
+                    report(min(done / max(file.size, 1), 1.0), file.name)
+                    if done > file.size:
+                        break
         except OSError as error:
             raise full_disk(error, part, file.size - done) from error
-        except hub.errors.HTTPError as error:
+        except library().errors.HTTPError as error:
             if done <= start:
                 raise EngineError(
                     f"{repository.id}: {file.name} was interrupted after {megabytes(done)} of {megabytes(file.size)} "
-                    f"({error}): run the command again, it resumes there"
+                    f"({shown(error)}): run the command again, it resumes there"
                 ) from error
     return done > start
+
+
+@contextmanager
+def opened(path: str, id: str, revision: str, resume: int = 0) -> "Iterator[Response]":
+    """The hub's answer from the byte `resume` on, wherever it leads for it, before its body is read."""
+    hub = library()
+    ranged = {"Range": f"bytes={resume}-"} if resume else {}
+    client = hub.get_session()
+    request = client.build_request(
+        "GET",
+        f"{hub.constants.ENDPOINT}/{path}",
+        headers={**hub.utils.build_hf_headers(), **ranged, "Accept-Encoding": "identity"},
+        timeout=hub.constants.HF_HUB_DOWNLOAD_TIMEOUT,
+    )
+    for _ in range(MOST_REDIRECTS):
+        response = client.send(request, stream=True, follow_redirects=False)
+        try:
+            if response.next_request is None:
+                check_status(response, id, revision)
+                yield response
+                return
+            request = response.next_request
+            check_target(request, id)
+        finally:
+            response.close()
+    raise EngineError(f"{id}: the hub leads from address to address, more than {MOST_REDIRECTS} times; {AGAIN}")
+
+
+def check_target(request: "Request", id: str) -> None:
+    """A hub may keep its files elsewhere, but not on this machine, nor where others can change them on their way."""
+    hub, target = str(library().constants.ENDPOINT), str(request.url)
+    place = f"{request.url.scheme}://{request.url.host}"
+    if not target.startswith("https:") and hub.startswith("https:"):
+        raise EngineError(f"{id}: the hub leads to {shown(place)}, which is not encrypted; {AGAIN}")
+    if is_here(target) and not is_here(hub):
+        raise EngineError(f"{id}: the hub leads to this machine ({shown(place)}); {AGAIN}")
+
+
+def check_status(response: "Response", id: str, revision: str) -> None:
+    """The hub's refusals in sentences, with what to do about them. What else it writes about them is not read."""
+    status, code = response.status_code, response.headers.get("X-Error-Code", "")
+    if status < 400 or status == 416:
+        return
+    if code == "GatedRepo":
+        raise EngineError(
+            f"{id} asks you to accept its terms first: do so at https://huggingface.co/{id}, create a token at "
+            f"{TOKENS_PAGE}, set HF_TOKEN to it, and run the command again"
+        )
+    if code == "RevisionNotFound":
+        raise EngineError(f"{id} has no revision {revision}: leave out --revision for its newest")
+    if code == "RepoNotFound" or status == 401:
+        raise EngineError(
+            f"the hub has no {id}, or it is private: look at https://huggingface.co/models, or set HF_TOKEN"
+        )
+    raise EngineError(f"the hub refuses {id} (HTTP {status}): try again later")
+
+
+def pieces(response: "Response", id: str, pace: Pace) -> Iterator[bytes]:
+    """The body as it is sent: what is packed could be a thousand times as long."""
+    if (coding := response.headers.get("Content-Encoding", "identity")) != "identity":
+        raise EngineError(f"{id}: the hub sends it packed ({shown(coding)}), which was not asked for; {AGAIN}")
+    for piece in response.iter_raw():
+        yield piece
+        pace.add(len(piece))
 
 
 def present(part: Path) -> int:
@@ -190,37 +374,23 @@ def full_disk(error: OSError, part: Path, missing: int) -> Exception:
 
 def digest(path: Path, length: int) -> str:
     """SHA-256 if that long, else git's hash of a file."""
+    header = b"blob %d\0" % path.stat().st_size
+    begun = hashlib.sha256 if length == 64 else lambda: hashlib.sha1(header, usedforsecurity=False)
     with path.open("rb") as file:
-        if length == 64:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-        return hashlib.sha1(b"blob %d\0" % path.stat().st_size + file.read(), usedforsecurity=False).hexdigest()
+        return hashlib.file_digest(file, begun).hexdigest()
 
 
 @contextmanager
-def explained(id: str, revision: str) -> Iterator[None]:
-    """The hub's refusals in sentences, with what to do about them."""
+def explained(id: str) -> Iterator[None]:
+    """What prevents to ask the hub, in sentences."""
     errors = library().errors
     try:
         yield
-    except errors.GatedRepoError as error:
-        raise EngineError(
-            f"{id} asks you to accept its terms first: do so at https://huggingface.co/{id}, create a token at "
-            f"{TOKENS_PAGE}, set HF_TOKEN to it, and run the command again"
-        ) from error
-    except errors.RevisionNotFoundError as error:
-        raise EngineError(f"{id} has no revision {revision}: leave out --revision for its newest") from error
-    except errors.RepositoryNotFoundError as error:
-        raise EngineError(
-            f"the hub has no {id}, or it is private: look at https://huggingface.co/models, or set HF_TOKEN"
-        ) from error
-    except errors.HfHubHTTPError as error:
-        status = error.response.status_code if error.response is not None else "no status"
-        raise EngineError(f"the hub refuses {id} (HTTP {status}): try again later") from error
     except ValueError as error:
         raise EngineError(f"{id} cannot be asked for: {str(error).splitlines()[0]}") from error
     except errors.HTTPError as error:
         raise EngineError(
-            f"the hub cannot be reached ({error}): check the connection, or give a folder that has the model"
+            f"the hub cannot be reached ({shown(error)}): check the connection, or give a folder that has the model"
         ) from error
 
 

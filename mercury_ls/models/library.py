@@ -11,6 +11,7 @@ from msgspec import Struct
 from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord, read_record, write_record
 from mercury_ls.link import local
+from mercury_ls.models import places
 from mercury_ls.settings import models
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "discard",
     "finish",
     "forget",
+    "left",
     "measurements",
     "note",
     "records",
@@ -29,6 +31,8 @@ __all__ = [
 
 MADE = "model"
 """Where in its hidden folder a model is made."""
+MARK = "source"
+"""The file there that says of what."""
 
 
 class Measured(Struct, frozen=True):
@@ -55,15 +59,11 @@ def records() -> dict[str, ModelRecord]:
 
 @contextmanager
 def workplace(name: str, source: str) -> Iterator[Path]:
-    """The hidden folder in which a model is made, one at a time. What an earlier attempt left of the same source is
-    there, and what this one leaves stays if weights have begun to arrive."""
-    folder = unfinished(name)
-    with locked():
-        mark = folder / "source"
-        if not mark.exists() or mark.read_text(encoding="utf-8") != source:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            mark.write_text(source, encoding="utf-8")
+    """The hidden folder in which a model is made, one at a time, once the user has agreed. What an earlier attempt left
+    of the same source is there, and what this one leaves stays if weights have begun to arrive."""
+    with locked() as home:
+        folder = places.folder(home, hidden(name)) if left(name, source) else places.empty(home, hidden(name))
+        (folder / MARK).write_text(source, encoding="utf-8")
         try:
             yield folder
         finally:
@@ -71,16 +71,24 @@ def workplace(name: str, source: str) -> Iterator[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def left(name: str, source: str) -> Path | None:
+    """What an earlier attempt left of the same source, to read from."""
+    folder = places.inside(models.added_home(), hidden(name))
+    mark = folder / MARK
+    return folder if mark.is_file() and mark.read_text(encoding="utf-8") == source else None
+
+
 @contextmanager
-def locked() -> Iterator[None]:
+def locked() -> Iterator[Path]:
+    """The folder of the models, for one process at a time."""
     home = models.added_home()
     home.mkdir(parents=True, exist_ok=True)
-    with (home / ".lock").open("a") as lock:
+    with places.inside(home, ".lock").open("a") as lock:
         try:
             local.lock_file(lock)
         except OSError as error:
             raise EngineError("another process is adding a model: wait for it, or end it") from error
-        yield
+        yield home
 
 
 def has_weights(folder: Path) -> bool:
@@ -90,8 +98,10 @@ def has_weights(folder: Path) -> bool:
 
 def finish(record: ModelRecord, made: Path, place: Path) -> Path:
     """Give the model that was made its name: from here on it is there."""
+    target = places.inside(models.added_home(), record.name)
+    if target.exists():
+        raise EngineError(f"{record.name} was added meanwhile: give another name with --name")
     write_record(record, made)
-    target = models.added_home() / record.name
     made.rename(target)
     shutil.rmtree(place, ignore_errors=True)
     forget(record.name)
@@ -107,17 +117,16 @@ def remove(name: str) -> int:
         folder.unlink()
     else:
         freed = size(folder)
-        gone = folder.with_name(f".{name}.removed")
-        shutil.rmtree(gone, ignore_errors=True)
+        gone = places.empty(folder.parent, f".{name}.removed") / MADE
         folder.rename(gone)
-        shutil.rmtree(gone)
+        shutil.rmtree(gone.parent)
     forget(name)
     return freed
 
 
 def discard(name: str) -> int:
     """Removes what an interrupted `model add` left; the bytes that this frees, 0 if there is nothing."""
-    folder = unfinished(name)
+    folder = places.inside(models.added_home(), hidden(name))
     if not folder.exists():
         return 0
     with locked():
@@ -126,8 +135,8 @@ def discard(name: str) -> int:
     return freed
 
 
-def unfinished(name: str) -> Path:
-    return models.added_home() / f".{name}.adding"
+def hidden(name: str) -> str:
+    return f".{name}.adding"
 
 
 def size(folder: Path) -> int:

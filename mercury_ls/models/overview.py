@@ -12,7 +12,7 @@ from mercury_ls.models.hub import megabytes
 from mercury_ls.serve import added
 from mercury_ls.settings import models
 from mercury_ls.settings.schema import Settings
-from mercury_ls.wording import millions
+from mercury_ls.wording import millions, one_line
 
 __all__ = ["Row", "rows", "table"]
 
@@ -93,6 +93,11 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def cells(row: Row) -> tuple[str, ...]:
+    """What a server or a model's makers call things is foreign text."""
+    return tuple(map(one_line, texts(row)))
+
+
+def texts(row: Row) -> tuple[str, ...]:
     return (
         "*" if row.in_use else " ",
         row.name,

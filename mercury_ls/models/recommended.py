@@ -147,6 +147,9 @@ def described(found: Recommendation) -> Iterator[str]:
             f"{megabytes(each.memory)} of memory"
         )
         yield f"    {each.command}"
+    if any(each.fit == "on request" for each in usable):
+        yield ""
+        yield "(on request): too slow to follow your typing, fast enough when you ask for a suggestion by its key"
     slow = [each.known.id for each in found.choices if each not in usable]
     yield ""
     if slow or found.too_large:

@@ -1,11 +1,14 @@
 """What a user may name as the source of a model, and what is meant by it."""
 
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
 
 from mercury_engine.api import EngineError
+from mercury_ls.models import places
 from mercury_ls.settings import models
 
 __all__ = ["HOSTED", "File", "Folder", "Hub", "Server", "Source", "checked_name", "parse"]
@@ -77,7 +80,19 @@ def parse(text: str) -> tuple[Source, str]:
         return Folder(path.resolve()), named(path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".gguf":
         return File(path.resolve()), named(path.stem)
+    if is_path(text):
+        wrong = "is neither a folder nor a .gguf file" if path.exists() else "does not exist"
+        raise EngineError(f"{text} {wrong}: give {FORMS}")
     raise EngineError(f"{text!r} is no source of a model: give {FORMS}")
+
+
+def is_path(text: str) -> bool:
+    """Whether it can only be meant as a path."""
+    return (
+        text.startswith((".", "~", "/", "\\"))
+        or text.lower().endswith((".gguf", ".safetensors"))
+        or os.path.isabs(text)
+    )
 
 
 def named(text: str) -> str:
@@ -85,12 +100,14 @@ def named(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._").lower()[:100] or "model"
 
 
-def checked_name(name: str, taken: set[str]) -> str:
+def checked_name(name: str, taken: Iterable[str]) -> str:
     if not NAME.fullmatch(name):
         raise EngineError(f"{name!r} is no name for a model: use letters, digits, `.`, `_` and `-`, at most 100")
-    if name in (models.AUTO, models.FAKE, *taken):
+    places.check([name])
+    other = next((other for other in (models.AUTO, models.FAKE, *taken) if other.lower() == name.lower()), None)
+    if other:
         raise EngineError(
-            f"{name} is the name of an installed model: give another one with --name, or remove it first with "
-            f"`mercury-ls model remove {name}`"
+            f"{other} is the name of an installed model: give another one with --name, or remove it first with "
+            f"`mercury-ls model remove {other}`"
         )
     return name

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Engine, EngineError
+from mercury_engine.bounds import small_bytes
 from mercury_engine.record import Kind, ModelRecord
 from mercury_ls.serve.models import Report, loader
 from mercury_ls.settings.schema import Settings
@@ -148,9 +149,7 @@ def added_tokens(folder: Path, room: Any) -> frozenset[str]:
 
 def small_file(path: Path) -> dict[str, Any]:
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("it is no file")  # a pipe would keep whoever reads it waiting
-        found = json.loads(path.read_bytes())
+        found = json.loads(small_bytes(path))
     except FileNotFoundError as error:
         raise EngineError(
             f"{path.parent} has no {path.name}: a model is a folder with config.json, tokenizer.json and .safetensors"

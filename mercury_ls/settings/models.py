@@ -27,9 +27,10 @@ def resolve(name: str) -> Path | None:
         return known[name]
     if Path(name).name != name and (path := Path(name).expanduser()).is_dir():
         return path
-    choices = ", ".join([AUTO, *known, FAKE])
+    choices = ", ".join([AUTO, *known])
     raise EngineError(
-        f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a model folder"
+        f"engine.model = {name!r} is neither an installed model ({choices}) nor the path of a model folder: "
+        "`mercury-ls model add SOURCE` adds one"
     )
 
 

@@ -1,10 +1,13 @@
 """What people read: paths as they write them, and one file or two files."""
 
 import os
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mercury_ls.wording import abbreviated, counted, readable
+from mercury_ls.wording import abbreviated, counted, harmless, one_line, readable
 
 HOME = "/home/me"
 
@@ -55,3 +58,28 @@ def test_one_is_not_many():
     assert counted(1, "file") == "1 file"
     assert counted(0, "file") == "0 files"
     assert counted(1200, "reply") == "1,200 replies"
+
+
+@given(st.text(st.characters(), max_size=30))
+def test_foreign_text_does_nothing_and_shows_what_it_is(text):
+    shown = one_line(text)
+    assert len(shown.splitlines()) <= 1
+    assert not re.search("[\0-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown)
+    assert one_line(shown) == shown
+    assert harmless(text).replace("\n", "\\n").replace("\t", "\\t") == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\x9b2J", "\\x9b2J"),
+        ("a\u202eb", "a\\u202eb"),
+        ("a\U000e0041", "a\\U000e0041"),
+        ("\ud800", "\\ud800"),
+        ("a\n  licence mit", "a\\n  licence mit"),
+        ("naïve – 中文 👩\u200d💻", "naïve – 中文 👩\u200d💻"),
+    ],
+)
+def test_what_could_deceive_a_reader_is_spelled_out(text, expected):
+    assert one_line(text) == expected

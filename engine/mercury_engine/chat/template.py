@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from mercury_engine.api import EngineError, Message, RequestError, Tool
+from mercury_engine.bounds import small_bytes
 from mercury_engine.tokens.pretrained import PretrainedTokenizer
 
 __all__ = ["CONFIG_FILE", "TEMPLATE_FILE", "ChatTemplate", "Source", "read_source"]
@@ -39,7 +40,7 @@ def read_source(folder: Path) -> Source | None:
     config = _json_of(folder / CONFIG_FILE)
     found = config.get("chat_template")
     if (folder / TEMPLATE_FILE).exists():
-        found = (folder / TEMPLATE_FILE).read_text(encoding="utf-8")
+        found = small_bytes(folder / TEMPLATE_FILE).decode()
     if isinstance(found, list):
         named = {str(each.get("name")): each.get("template") for each in found if isinstance(each, dict)}
         found = named.get("default")
@@ -53,7 +54,7 @@ def read_source(folder: Path) -> Source | None:
 
 def _json_of(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(small_bytes(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from mercury_engine.bounds import small_bytes
 from mercury_engine.model.config import Activation, ModelConfig, ModelError
 
 __all__ = ["ARCHITECTURES", "LLAMA", "Architecture", "architecture_of", "config_of", "factors", "read_json"]
@@ -214,10 +215,10 @@ def factors(found: Mapping[str, Any], head_width: int) -> dict[str, float]:
 
 def read_json(path: Path, remedy: str = DOWNLOAD) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode(small_bytes(path), type=dict[str, Any])
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error}); name the folder of a checkpoint") from error
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path}: {error}; {remedy}") from error
 
 

@@ -27,10 +27,12 @@ __all__ = ["GgufFile", "GgufTensor", "dequantize", "describe", "read_gguf", "tok
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MOST_ENTRIES = 1 << 20
-MOST_VALUES = 1 << 22
-"""In all lists of a header together."""
-LONGEST_HEADER = 1 << 28
+MOST_FIELDS = 1 << 12
+MOST_TENSORS = 1 << 14
+MOST_VALUES = 1 << 21
+"""In all lists of a header together: the largest vocabularies in use have 262,144 tokens, their kinds and scores, and
+twice as many merges."""
+LONGEST_HEADER = 1 << 26
 STRING, ARRAY = 8, 9
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 AGAIN = "download the file again"
@@ -74,7 +76,7 @@ class _Cursor:
 
     def __init__(self, path: Path, data: np.ndarray) -> None:
         self._path = path
-        self._data = data
+        self._data = memoryview(data)
         self._values = MOST_VALUES
         self.at = 0
 
@@ -84,26 +86,28 @@ class _Cursor:
         self.at += size
         if self.at > LONGEST_HEADER:
             raise ModelError(f"{self._path}: its header has more than {LONGEST_HEADER:,} bytes; {AGAIN}")
-        return self._data[self.at - size : self.at].tobytes()
+        return bytes(self._data[self.at - size : self.at])
 
     def number(self, code: str) -> Any:
         return struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}")))[0]
 
     def count(self, most: int, what: str) -> int:
         if (found := self.number("Q")) > most:
-            raise ModelError(f"{self._path}: says that it has {found:,} {what}; {AGAIN}")
+            raise ModelError(f"{self._path}: says that it has {found:,} {what}, and {most:,} are read at most; {AGAIN}")
         return found
 
     def text(self) -> str:
         return self.take(self.number("Q")).decode(errors="replace")
 
-    def value(self, kind: int, depth: int = 0) -> Any:
+    def value(self, kind: int, *, nested: bool = False) -> Any:
         if kind == STRING:
             return self.text()
-        if kind == ARRAY and depth < 2:
+        if kind == ARRAY and not nested:
             inner, count = self.number("I"), self.count(self._values, "entries in a list")
             self._values -= count
-            return [self.value(inner, depth + 1) for _ in range(count)]
+            if inner in SCALARS:
+                return np.frombuffer(self.take(count * struct.calcsize(SCALARS[inner])), f"<{SCALARS[inner]}").tolist()
+            return [self.value(inner, nested=True) for _ in range(count)]
         if kind not in SCALARS:
             raise ModelError(f"{self._path}: has a field of the unknown kind {kind}; {AGAIN}")
         return self.number(SCALARS[kind])
@@ -119,8 +123,8 @@ def read_gguf(path: Path) -> GgufFile:
         raise ModelError(f"{path}: is no GGUF file")
     if (version := cursor.number("I")) not in VERSIONS:
         raise ModelError(f"{path}: is a GGUF file of version {version}; versions 2 and 3 can be read")
-    count = cursor.count(MOST_ENTRIES, "tensors")
-    pairs = ((cursor.text(), cursor.value(cursor.number("I"))) for _ in range(cursor.count(MOST_ENTRIES, "fields")))
+    count = cursor.count(MOST_TENSORS, "tensors")
+    pairs = ((cursor.text(), cursor.value(cursor.number("I"))) for _ in range(cursor.count(MOST_FIELDS, "fields")))
     fields = dict(pairs)
     places = [_place(cursor, path) for _ in range(count)]
     alignment = fields.get("general.alignment", 32)
@@ -356,14 +360,16 @@ def tokenizer_of(file: GgufFile) -> Any:
     if not isinstance(kinds, list) or len(kinds) not in (0, len(tokens)):
         raise ModelError(f"{file.path}: tokenizer.ggml.token_type does not say what each of the tokens is; {AGAIN}")
     special = [token for token, kind in zip(tokens, kinds, strict=False) if kind in (CONTROL, USER_DEFINED)]
-    if kind == "llama":
-        return of_pieces(tokens, _scores(file, len(tokens)), special)
-    merges = [tuple(merge.split(" ", 1)) for merge in _strings(file, "merges")]
-    if any(len(merge) != 2 for merge in merges):
-        raise ModelError(f"{file.path}: has a merge that is no pair of tokens; {AGAIN}")
-    vocabulary = {token: number for number, token in enumerate(tokens)}
     try:
+        if kind == "llama":
+            return of_pieces(tokens, _scores(file, len(tokens)), special)
+        merges = [tuple(merge.split(" ", 1)) for merge in _strings(file, "merges")]
+        if any(len(merge) != 2 for merge in merges):
+            raise ModelError(f"{file.path}: has a merge that is no pair of tokens; {AGAIN}")
+        vocabulary = {token: number for number, token in enumerate(tokens)}
         return byte_level(vocabulary, merges, special, _word(file, "tokenizer.ggml.pre", "gpt-2"))
+    except ModelError:
+        raise
     except EngineError as error:
         raise ModelError(f"{file.path}: {error}; or add the model from its published checkpoint") from error
 

@@ -5,11 +5,11 @@ import math
 import mmap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from mercury_engine.model.config import ModelError
 
@@ -18,6 +18,8 @@ __all__ = ["StoredTensor", "TensorWriter", "forget_pages", "stored_tensors"]
 DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16, "I8": np.int8, "U8": np.uint8}
 NAMES = {np.dtype(kind): name for name, kind in DTYPES.items() if name != "BF16"}
 ALIGNED = 64
+LONGEST_HEADER = 1 << 23
+"""Bytes. A tensor's entry has about a hundred, and a file has some thousands at most."""
 
 
 class StoredTensor:
@@ -43,7 +45,7 @@ class StoredTensor:
 
 class _Entry(Struct, frozen=True):
     dtype: str
-    shape: tuple[int, ...]
+    shape: Annotated[tuple[int, ...], Meta(max_length=8)]
     data_offsets: tuple[int, int]
 
 
@@ -54,14 +56,19 @@ def stored_tensors(path: Path, remedy: str) -> dict[str, StoredTensor]:
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: cannot be read ({error}); {remedy}") from error
     length = int.from_bytes(raw[:8].tobytes(), "little")
+    if length > LONGEST_HEADER:
+        raise ModelError(f"{path}: a header of {length:,} bytes, and {LONGEST_HEADER:,} are read at most; {remedy}")
     try:
         header = msgspec.json.decode(raw[8 : 8 + length].tobytes(), type=dict[str, msgspec.Raw])
         header.pop("__metadata__", None)
         entries = {name: msgspec.json.decode(entry, type=_Entry) for name, entry in header.items()}
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ModelError(f"{path}: damaged header ({error}); {remedy}") from error
     data = raw[8 + length :]
-    return {name: _tensor(data, entry, f"{path}: {name}", remedy) for name, entry in entries.items()}
+    tensors = {name: _tensor(data, entry, f"{path}: {name}", remedy) for name, entry in entries.items()}
+    if sum(tensor.raw.nbytes for tensor in tensors.values()) > len(data):
+        raise ModelError(f"{path}: its tensors overlap; {remedy}")
+    return tensors
 
 
 def _tensor(data: np.ndarray, entry: _Entry, place: str, remedy: str) -> StoredTensor:

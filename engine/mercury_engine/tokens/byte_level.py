@@ -7,6 +7,7 @@ import msgspec
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from mercury_engine.api import EngineError
+from mercury_engine.bounds import small_bytes
 
 __all__ = ["SPLITS", "byte_level", "from_files"]
 
@@ -61,18 +62,20 @@ def _ending(patterns: Sequence[str]) -> list[pre_tokenizers.PreTokenizer]:
 def from_files(folder: Path) -> Tokenizer:
     """From `vocab.json`, `merges.txt` and the special tokens beside them, as families made from Qwen publish them."""
     try:
-        vocabulary = msgspec.json.decode((folder / "vocab.json").read_bytes(), type=dict[str, int])
-        lines = (folder / "merges.txt").read_text(encoding="utf-8").splitlines()
+        vocabulary = msgspec.json.decode(small_bytes(folder / "vocab.json"), type=dict[str, int])
+        lines = small_bytes(folder / "merges.txt").decode().splitlines()
         added = _added_in(folder)
-    except (OSError, ValueError) as error:
+        merges = [
+            (left, right) for line in lines if not line.startswith("#version") for left, right in [_pair(line)] if right
+        ]
+        special = [token for token, _ in sorted(added.items(), key=lambda item: item[1])]
+        return byte_level(vocabulary | added, merges, special, "qwen2")
+    except EngineError:
+        raise
+    except Exception as error:  # entries of any kind; and the binding raises plain Exception
         raise EngineError(
             f"{folder}: no tokenizer.json, and none can be made of vocab.json and merges.txt ({error})"
         ) from error
-    merges = [
-        (left, right) for line in lines if not line.startswith("#version") for left, right in [_pair(line)] if right
-    ]
-    special = [token for token, _ in sorted(added.items(), key=lambda item: item[1])]
-    return byte_level(vocabulary | added, merges, special, "qwen2")
 
 
 def _pair(line: str) -> tuple[str, str]:
@@ -82,7 +85,7 @@ def _pair(line: str) -> tuple[str, str]:
 
 def _added_in(folder: Path) -> dict[str, int]:
     if (file := folder / "added_tokens.json").exists():
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, int])
-    config = msgspec.json.decode((folder / "tokenizer_config.json").read_bytes(), type=dict[str, object])
+        return msgspec.json.decode(small_bytes(file), type=dict[str, int])
+    config = msgspec.json.decode(small_bytes(folder / "tokenizer_config.json"), type=dict[str, object])
     entries = config.get("added_tokens_decoder")
     return {str(entry["content"]): int(id) for id, entry in entries.items()} if isinstance(entries, dict) else {}

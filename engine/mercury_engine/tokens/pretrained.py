@@ -13,6 +13,7 @@ import msgspec
 import tokenizers
 
 from mercury_engine.api import EngineError
+from mercury_engine.bounds import small_bytes
 from mercury_engine.prompts.pieces import ANSWERED, Mark, Piece, Prompt, Special
 from mercury_engine.tokens.spelling import Spelling, byte_of_symbol, valid
 from mercury_engine.tokens.vocabulary import MAXIMUM_PART
@@ -21,6 +22,10 @@ __all__ = ["PretrainedTokenizer"]
 
 CACHED_PARTS = 1 << 13
 LARGEST = 1 << 22
+MOST_STEPS = 64
+LARGEST_STEPS = 1 << 16
+"""Bytes of JSON: some patterns list the letters of all scripts."""
+MOST_GROWTH = 1 << 10
 
 LINES = re.compile(r"(?<=\n)(?=[^\n])")
 BOUNDARIES = (re.compile(r"(?<=[ \t\n])(?=[ \t][!-/:-~])|(?<=\S\n)(?=[!-.:-~])"), LINES)
@@ -46,9 +51,9 @@ class PretrainedTokenizer(Spelling):
         self._source = str(path)
         try:
             self._open(path)
-        except EngineError:
+        except (EngineError, KeyboardInterrupt):
             raise
-        except Exception as error:  # the binding raises plain Exception
+        except BaseException as error:  # the binding raises plain Exception, and its panics are not even that
             raise EngineError(f"{path}: not a tokenizer file ({error}); add the model again") from error
 
     def _open(self, path: Path) -> None:
@@ -127,12 +132,13 @@ def _read(path: Path) -> dict:
     """Without what a caller of the original may expect but a prompt in pieces must not have: templates, padding, and
     the blank that some put before every text."""
     try:
-        spec = msgspec.json.decode(path.read_bytes())
+        spec = msgspec.json.decode(small_bytes(path))
         kind = spec["model"].get("type", "BPE")
     except OSError as error:
         raise EngineError(f"{path}: cannot read the tokenizer ({error}); add the model again") from error
     if kind != "BPE":
         raise EngineError(f"{path}: a tokenizer of type {kind}; BPE is the only one that mercury-ls reads")
+    _check_steps(spec, path)
     without = {"post_processor": None, "truncation": None, "padding": None}
     return {
         "added_tokens": [],
@@ -141,6 +147,37 @@ def _read(path: Path) -> dict:
         "normalizer": _without_prefix(spec.get("normalizer")),
         "pre_tokenizer": _without_prefix(spec.get("pre_tokenizer")),
     }
+
+
+def _check_steps(spec: dict, path: Path) -> None:
+    """Refuses steps that would take long for every text: too many, or such that each makes a text longer."""
+    steps, growth, count = [spec.get("normalizer"), spec.get("pre_tokenizer")], 1, 0
+    size = len(msgspec.json.encode(steps))
+    if size > LARGEST_STEPS:
+        raise EngineError(
+            f"{path}: its normalizer and pre_tokenizer have {size:,} bytes, and {LARGEST_STEPS:,} are the most; choose "
+            "another model"
+        )
+    while steps:
+        if step := steps.pop():
+            steps += [*step.get("normalizers", ()), *step.get("pretokenizers", ())]
+            growth *= _growth(step)
+            count += 1
+    if count > MOST_STEPS or growth > MOST_GROWTH:
+        raise EngineError(
+            f"{path}: its normalizer and pre_tokenizer make a text {growth:,} times as long in {count:,} steps, and "
+            f"{MOST_GROWTH:,} and {MOST_STEPS:,} are the most; choose another model"
+        )
+
+
+def _growth(step: dict) -> int:
+    """How many times as long a step makes a text at most, where it may do so again and again."""
+    if step["type"] == "ByteLevel":
+        return 4
+    if step["type"] != "Replace":
+        return 1
+    replaced, content = len(step["pattern"].get("String", "")), len(step["content"])
+    return max(1, -(-content // replaced)) if replaced else 1 + content
 
 
 def _without_prefix(step: dict | None) -> dict | None:

@@ -1,25 +1,32 @@
 """SentencePiece's BPE tokenizer from its pieces and their scores, for models without a `tokenizer.json`."""
 
 from collections.abc import Collection, Sequence
+from itertools import islice
 
 from tokenizers import AddedToken, Tokenizer, models, normalizers
+
+from mercury_engine.api import EngineError
 
 __all__ = ["of_pieces"]
 
 UNKNOWN = "<unk>"
 LONGEST = 64
 """Characters of a piece that is made of two others."""
+MOST_MERGES = 1 << 21
 
 
 def of_pieces(pieces: Sequence[str], scores: Sequence[float], special: Collection[str]) -> Tokenizer:
     """The pair whose whole has the highest score is merged first. What no piece spells falls back on bytes."""
     vocabulary = {piece: number for number, piece in enumerate(pieces)}
-    merges = [
+    candidates = (
         (score, piece[:cut], piece[cut:])
         for piece, score in zip(pieces, scores, strict=True)
         for cut in range(1, min(len(piece), LONGEST))
         if piece[:cut] in vocabulary and piece[cut:] in vocabulary
-    ]
+    )
+    merges = list(islice(candidates, MOST_MERGES + 1))
+    if len(merges) > MOST_MERGES:
+        raise EngineError(f"the tokenizer's pieces can be put together in more than {MOST_MERGES:,} ways")
     merges.sort(key=lambda merge: -merge[0])
     model = models.BPE(
         vocabulary,

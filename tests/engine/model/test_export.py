@@ -181,11 +181,35 @@ def damaged(source, tmp_path, **changes):
         ({"shape": [-1, -64]}, "does not fit the file"),
         ({"dtype": "C64"}, "convert it to one of"),
         ({"shape": "wide"}, "damaged header"),
+        ({"shape": [1] * 100}, "length <= 8"),
     ],
     ids=str,
 )
 def test_a_header_that_lies_is_refused(source, tmp_path, changes, word):
     check_refused(damaged(source, tmp_path, **changes), "model.safetensors", word)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ((1 << 40).to_bytes(8, "little"), "a header of 1,099,511,627,776 bytes, and 8,388,608 are read at most"),
+        ((9 << 20).to_bytes(8, "little") + b" " * (9 << 20), "a header of 9,437,184 bytes"),
+        ((20_005).to_bytes(8, "little") + b'{"a":' + b"[" * 10_000 + b"]" * 10_000, "damaged header"),
+        ((12).to_bytes(8, "little") + b'{"\xff\xff": {} }', "damaged header"),
+    ],
+)
+def test_a_header_that_would_take_long_is_not_read(tmp_path, header, said):
+    (tmp_path / "model.safetensors").write_bytes(header)
+    write_config(TINY, tmp_path / "config.json")
+    check_refused(tmp_path, said)
+
+
+def test_tensors_of_more_bytes_than_the_file_are_refused(tmp_path):
+    entry = {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}
+    header = json.dumps({"a": entry, "b": entry}).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    write_config(TINY, tmp_path / "config.json")
+    check_refused(tmp_path, "its tensors overlap")
 
 
 def test_weights_of_another_config_are_refused(tmp_path):

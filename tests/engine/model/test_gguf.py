@@ -206,6 +206,16 @@ def test_what_cannot_be_read_is_named(tmp_path, changes, said):
         (b"GGML" + bytes(40), "is no GGUF file"),
         (b"GGUF" + struct.pack("<I", 1) + bytes(40), "version 1"),
         (b"GGUF" + struct.pack("<IQ", 3, 1 << 60) + bytes(40), "tensors"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 0, 5000) + bytes(40), "5,000 fields, and 4,096 are read at most"),
+        (b"GGUF" + struct.pack("<IQQ", 3, 20_000, 0) + bytes(40), "20,000 tensors, and 16,384 are read at most"),
+        (
+            b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("a") + struct.pack("<IIQ", 9, 8, 3 << 20),
+            "3,145,728 entries in a list, and 2,097,152 are read at most",
+        ),
+        (
+            b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("a") + struct.pack("<IIQIQ", 9, 9, 1, 4, 0),
+            "of the unknown kind 9",
+        ),
         (b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1 << 62), "in the middle of its header"),
         (file_of({"a": "b"}, [("x", 99, (4,), b"")]), "stored as type 99"),
         (file_of({"a": "b"}, [("x", 0, (1 << 40,), b"")]), "does not fit the file"),

@@ -159,3 +159,34 @@ def test_other_tokenizers_are_refused_by_name():
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(EngineError, match=r"tokenizer\.json: cannot read"):
         PretrainedTokenizer(tmp_path / "tokenizer.json")
+
+
+def sequence(*steps):
+    return {"type": "Sequence", "normalizers": steps}
+
+
+def replace(content, **pattern):
+    return {"type": "Replace", "pattern": pattern, "content": content}
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "said"),
+    [
+        (sequence(*[{"type": "NFC"}] * 65), "in 6[6-9] steps"),
+        (sequence(*[sequence({"type": "NFC"})] * 40), "in 8[0-9] steps"),
+        (sequence(*[replace("aa", String="a")] * 11), "8,192 times as long"),
+        (sequence(*[{"type": "ByteLevel"}] * 6), "16,384 times as long"),
+        (replace("a" * 2000, Regex=""), "8,004 times as long"),
+        (replace("a", Regex="a" * 70_000), "bytes, and 65,536 are the most"),
+    ],
+)
+def test_steps_that_would_take_long_for_every_text_are_refused(normalizer, said):
+    with pytest.raises(EngineError, match=said):
+        load({**spec("qwen"), "normalizer": normalizer})
+
+
+def test_a_panic_of_the_library_is_a_file_that_cannot_be_used():
+    slow = {"type": "Split", "pattern": {"Regex": "a?" * 500 + "x"}, "behavior": "Isolated", "invert": False}
+    steps = {"type": "Sequence", "pretokenizers": [slow, {"type": "ByteLevel", "add_prefix_space": False}]}
+    with pytest.raises(EngineError, match="not a tokenizer file"):
+        load({**spec("qwen"), "pre_tokenizer": steps})

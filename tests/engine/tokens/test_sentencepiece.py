@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from mercury_engine.api import EngineError
+from mercury_engine.tokens import sentencepiece
 from mercury_engine.tokens.sentencepiece import of_pieces
 from tests.engine.tokens.pretrained_files import load
 
@@ -34,3 +36,9 @@ def test_it_is_read_like_a_published_one():
     own = load(json.loads(made().to_str()))
     assert own.decode(own.encode("  abc <s>\né")) == "  abc <s>\né"
     assert own.added == {"<s>"}
+
+
+def test_pieces_that_fit_together_in_too_many_ways_are_refused(monkeypatch):
+    monkeypatch.setattr(sentencepiece, "MOST_MERGES", 2)
+    with pytest.raises(EngineError, match="in more than 2 ways"):
+        made()

@@ -1,14 +1,20 @@
 """`mercury-ls model` as people run it: what is printed, what is asked, and how it exits."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from mercury_engine.api import EngineInfo
 from mercury_engine.record import ModelRecord, write_record
 from mercury_ls.cli import main, model
+from mercury_ls.cli.given import LogFormatter
+from mercury_ls.cli.serve import print_engine_status
+from mercury_ls.link.wire import Status
 from mercury_ls.models import library
 from mercury_ls.models import measure as measuring
 from mercury_ls.serve import added, daemon
@@ -100,7 +106,9 @@ def test_use_writes_the_file_that_was_named(home, capsys):
         ("add ./tiny --key env:A", 1, "--key and --local are for servers"),
         ("add ./tiny --revision x", 1, "--revision is for models on the hub"),
         ("use ./tiny", 2, "`mercury-ls model add ./tiny` makes a model of it"),
-        ("use nothing", 1, "'nothing' is neither an installed model"),
+        ("use nothing", 1, "'nothing' is neither an installed model (auto, bootstrap) nor the path of a model folder"),
+        ("use nothing", 1, "`mercury-ls model add SOURCE` adds one"),
+        ("add ./absent.gguf", 1, "./absent.gguf does not exist: give a hub id"),
         ("use fake --set engine.model=bootstrap", 1, 'command line sets engine.model = "bootstrap", which wins'),
         ("use fake --set engine.address=http://127.0.0.1:1", 1, "engine.address is set"),
         ("remove nothing", 1, "nothing is no model that was added: there are none"),
@@ -253,3 +261,32 @@ def test_a_server_that_is_not_there_is_not_added(home, capsys):
 def test_another_engine_server_of_ours_is_set_as_the_address(home, capsys):
     with serving_answers({"/engine/v1/info": document({"state": "ready"})}) as server:
         check(capsys, f"add {server.address} --yes", 1, f"set engine.address = '{server.address}' instead")
+
+
+EVIL = "a\x1b[2J\x9b\u202e\n  licence      mit"
+
+
+def test_what_a_server_calls_its_models_does_nothing_to_a_terminal(home, capsys, monkeypatch):
+    found = SimpleNamespace(models=(SimpleNamespace(name=EVIL),), server=EVIL, address="http://127.0.0.1:1")
+    monkeypatch.setattr(added, "running", lambda: [found])
+    printed = check(capsys, "list", 0)
+    assert not {"\x1b", "\x9b", "\u202e"} & {*printed}
+    assert "(a\\x1b[2J\\x9b\\u202e\\n  licence      mit)" in printed
+
+
+def test_what_a_model_is_called_where_it_comes_from_does_nothing_either(home, capsys):
+    checkpoint(home / "tiny")
+    (home / "tiny/config.json").write_text((home / "tiny/config.json").read_text().replace("Qwen2For", "\\u001b[2J\\n"))
+    check(capsys, "add ./tiny --yes", 1, "\\x1b[2J\\n")
+
+
+def test_a_log_has_a_line_for_a_record_whatever_is_in_it():
+    record = logging.LogRecord("mercury", logging.ERROR, "", 0, "model %s", (EVIL,), None)
+    assert LogFormatter("%(message)s").format(record) == "model a\\x1b[2J\\x9b\\u202e\\n  licence      mit"
+
+
+def test_the_status_of_a_server_does_nothing_to_a_terminal(capsys):
+    print_engine_status(
+        Status("ready", EVIL, info=EngineInfo(engine="server", model=EVIL, device="", context_tokens=1))
+    )
+    assert capsys.readouterr().out.count("a\\x1b[2J\\x9b\\u202e\\n") == 2

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
@@ -12,8 +12,9 @@ SHA = "0123456789abcdef0123456789abcdef01234567"
 
 class StandIn:
     """`files` of the repository `id` by name. `cut`: after so many bytes of a file a connection breaks. It `stays`, or
-    is gone then. `elsewhere`: the
-    address of the server that has the weights. `wrong`: what to send instead of a file's content."""
+    is gone then. `elsewhere`: the address of the server that has the weights. `wrong`: what to send instead of a file's
+    content. `says`: what it says of the repository, right or not. `sends`: headers and pieces of a body whose length
+    nobody says, instead of a file or (as "") of the description."""
 
     def __init__(self, files, id="org/tiny"):
         self.id = id
@@ -23,6 +24,8 @@ class StandIn:
         self.renamed = {}
         self.cut = {}
         self.wrong = {}
+        self.says = {}
+        self.sends = {}
         self.stays = False
         self.is_gone = False
         self.elsewhere = ""
@@ -39,6 +42,7 @@ class StandIn:
             "cardData": {"license": "apache-2.0"},
             "safetensors": {"parameters": {"BF16": 1234}, "total": 1234},
             "siblings": [self.sibling(name, content) for name, content in self.files.items()],
+            **self.says,
         }
 
     def sibling(self, name, content):
@@ -83,6 +87,9 @@ def serving(stand_in):
             if stand_in.is_gone:
                 self.close_connection = True
                 return
+            if sent := stand_in.sends.get(self.path.rpartition("/")[2] if "/resolve/" in self.path else ""):
+                self.send_endlessly(*sent)
+                return
             status, headers, body = stand_in.answer(self.path, start)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -93,7 +100,18 @@ def serving(stand_in):
                 body = body[: stand_in.cut.pop(name)]
                 stand_in.is_gone = not stand_in.stays
                 self.close_connection = True
-            self.wfile.write(body)
+            with suppress(ConnectionError):
+                self.wfile.write(body)
+
+        def send_endlessly(self, headers, pieces):
+            self.send_response(200)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.close_connection = True
+            with suppress(ConnectionError):
+                for piece in pieces:
+                    self.wfile.write(piece)
 
         def log_message(self, *arguments):
             pass

@@ -190,9 +190,8 @@ def test_what_is_in_the_cache_is_not_loaded_again(stand_in, tmp_path):
 
 
 def test_names_that_lead_elsewhere_are_not_loaded():
-    assert [name for name in ("../a.json", "a/b.json", ".a.json", "a.bin", "a.json") if hub.is_wanted(name)] == [
-        "a.json"
-    ]
+    names = ("../a.safetensors", "a/config.json", ".a.safetensors", "a.bin", "a.json", "config.json", "a.safetensors")
+    assert [name for name in names if hub.is_wanted(name)] == ["config.json", "a.safetensors"]
 
 
 @pytest.mark.parametrize(("size", "text"), [(988e6, "988 MB"), (12.34e9, "12.3 GB"), (9.96e9, "10.0 GB")])

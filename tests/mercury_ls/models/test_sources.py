@@ -37,12 +37,30 @@ def test_files_and_folders_are_found(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "nowhere", "./nowhere", "a/b/c", "ftp://host", "model.bin", "http://", "http://[::1", "http://h:x"]
+    "text", ["", "nowhere", "a/b/c", "ftp://host", "model.bin", "http://", "http://[::1", "http://h:x"]
 )
 def test_anything_else_is_refused_with_what_there_is(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EngineError, match="is no source of a model: give a hub id"):
         parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("./absent.gguf", "./absent.gguf does not exist"),
+        ("absent.gguf", "absent.gguf does not exist"),
+        ("./nowhere", "./nowhere does not exist"),
+        ("/nowhere/model", "/nowhere/model does not exist"),
+        ("./here.txt", "./here.txt is neither a folder nor a .gguf file"),
+    ],
+)
+def test_a_path_that_leads_to_nothing_is_said_to(text, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here.txt").touch()
+    with pytest.raises(EngineError) as refused:
+        parse(text)
+    assert str(refused.value).startswith(said)
 
 
 @pytest.mark.parametrize("address", ["https://user:secret@host", "http://host?key=secret", "http://host/v1#secret"])

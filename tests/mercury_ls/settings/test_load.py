@@ -351,7 +351,7 @@ def test_home_and_the_current_folder(write, monkeypatch, tmp_path):
 @pytest.mark.parametrize("model", ["/nope", "nope", "./nope", "~/nope"])
 def test_a_model_that_is_not_here_takes_the_engine_from_nobody(model):
     loaded = load(options={"engine": {"model": model, "effort": "high"}})
-    check(loaded, ["engine.model: neither an installed model (auto, bootstrap, fake) nor"], engine__effort="high")
+    check(loaded, ["engine.model: neither an installed model (auto, bootstrap) nor"], engine__effort="high")
     assert loaded.settings.engine.model == "auto"
 
 
