@@ -104,6 +104,12 @@ class Client:
         self._closed = False
         self._lock = Lock()
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown: the values of the headers, also without a word such as Bearer before them."""
+        values = {part for value in self._headers.values() for part in (value, value.rpartition(" ")[2])}
+        return tuple(sorted((value for value in values if len(value) > 2), key=len, reverse=True))
+
     def open(self, method: str, path: str, body: bytes = b"") -> "Exchange":
         """Returns at once: connecting is up to the exchange's thread."""
         headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}

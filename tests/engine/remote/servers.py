@@ -189,3 +189,17 @@ def document(value: Any, status: int = 200, **headers: str) -> Answer:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
+
+
+WRONG = (None, True, 5, -1.5, 10**30, "x", [], {}, [[]], [{}], [5], ["x"], {"x": []})
+
+
+def wrongly_typed(value: Any) -> Iterator[Any]:
+    """The JSON value with each of its parts, in turn, replaced by something of another type."""
+    yield from WRONG
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from ({**value, name: wrong} for wrong in wrongly_typed(part))
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from ([*value[:at], wrong, *value[at + 1 :]] for wrong in wrongly_typed(part))
