@@ -15,6 +15,7 @@ from mercury_engine.prompts.edits import FORMATS, EditFormat
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
+from mercury_engine.remote.access import client_for
 from mercury_engine.remote.asking import Attempt
 from mercury_engine.remote.health import (
     Health,
@@ -27,7 +28,6 @@ from mercury_engine.remote.health import (
 )
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client, Exchange, LinkError, site_of
-from mercury_engine.remote.keys import key_at
 from mercury_engine.remote.protocols import (
     Events,
     Protocol,
@@ -361,8 +361,7 @@ def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
         )
     if reason := why_not(record.address, network):
         raise EngineError(f"{record.address} {reason}")
-    key = key_at(record.key)
-    engine = RemoteEngine(record, Client(record.address, {"Authorization": f"Bearer {key}"} if key else {}))
+    engine = RemoteEngine(record, client_for(record))
     engine.look(FIRST_LOOK_SECONDS)
     return engine
 

@@ -74,7 +74,17 @@ def link_trouble(address: str, error: LinkError) -> Trouble:
         case "unreachable":
             return Trouble(f"{address} does not answer ({error.detail}): start the server, or {INSTEAD}")
         case "certificate":
-            return Trouble(f"{address} shows a certificate that is not trusted ({error.detail}): check the address")
+            return Trouble(
+                f"{address} shows a certificate that is not trusted ({error.detail}): check the address, or name who "
+                "signs it with `mercury-ls model add --ca FILE` or SSL_CERT_FILE"
+            )
+        case "tls":
+            return Trouble(
+                f"{address} makes no encrypted connection ({error.detail}): if it wants a certificate of yours, name "
+                "it with `mercury-ls model add --cert FILE`"
+            )
+        case "proxy":
+            return Trouble(f"{address} is not reached: {error.detail}; check HTTPS_PROXY, or name it in NO_PROXY")
         case "slow":
             return Trouble(f"{address} is too slow ({error.detail}): use a smaller model there, or {INSTEAD}")
         case "large":
@@ -107,11 +117,15 @@ def status_trouble(
         case 301 | 302 | 303 | 307 | 308:
             where = told(headers.get("location", "another address"), secrets)
             return Trouble(
-                f"{address} redirects to {where}, which is not followed: add the model with its real address"
+                f"{address} redirects to {where}, where neither code nor keys are sent: add the model with its real "
+                "address"
             )
         case 401 | 403:
             if record.key:
                 return Trouble(f"{address} refuses the key in {record.key} ({status}){why}; renew it there")
+            if record.headers:
+                names = ", ".join(record.headers)
+                return Trouble(f"{address} refuses what it gets as {names} ({status}){why}; add the model again")
             return Trouble(
                 f"{address} wants a key ({status}){why}; name it: `mercury-ls model add {address} --key env:NAME`"
             )

@@ -319,7 +319,7 @@ def test_nobody_there_and_then_somebody():
             302,
             "",
             {"Location": "https://elsewhere.example/"},
-            "redirects to https://elsewhere.example/, which is not followed",
+            "redirects to https://elsewhere.example/, where neither code nor keys are sent",
         ),
     ],
 )
