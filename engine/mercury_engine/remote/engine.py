@@ -343,11 +343,12 @@ class RemoteEngine:
         self._health.worked()
 
     def _serves(self, name: str) -> bool:
-        """A server that has one model and ignores names may have another one that reads the same prompts."""
+        """A server that has one model and ignores names may have another one that reads the same prompts; one that has
+        several goes by their names."""
         wanted = self._record.model
         if name in (wanted, f"{wanted}:latest"):
             return True
-        dialect = dialect_for((), name) if self._protocol.one_model else None
+        dialect = dialect_for((), name) if self._protocol.one_model and len(self._has) == 1 else None
         return dialect is not None and any(form == dialect for _, form in self._ways.values())
 
 

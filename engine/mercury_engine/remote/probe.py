@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -106,6 +107,8 @@ def _speaking(client: Client, record: ModelRecord, seconds: float) -> Found | No
 
 def _chosen(client: Client, found: Found, chosen: Served, record: ModelRecord) -> Found:
     """With what is known of the model once it is loaded, and whether it completes."""
+    if found.protocol == "llama" and not chosen.context:
+        found, chosen = _loaded(client, found, chosen)
     if protocol_named(found.protocol).shape == "raw":
         found = _with_tokens(client, found, chosen)
     prompt = next((served.prompt for served in found.models if served.name == chosen.name), "")
@@ -113,6 +116,15 @@ def _chosen(client: Client, found: Found, chosen: Served, record: ModelRecord) -
         found = replace(found, protocol="llama-infill")  # where nobody knows its prompts, llama-server may
     note = _completion_problem(client, found.protocol, chosen.name)
     return replace(found, completes=not note, note=note)
+
+
+def _loaded(client: Client, found: Found, chosen: Served) -> tuple[Found, Served]:
+    """A llama-server that has several models says of each what it says of a single one, after it has loaded it."""
+    path = f"/props?model={quote(chosen.name, safe='')}"
+    reply = client.fetch("GET", path, seconds=COMPLETE_SECONDS)
+    props = (_decoded(reply.body) if reply.status == 200 else None) or {}
+    served = _served(chosen.name, _context_of(props), text_at(props, "model_path"))
+    return replace(found, models=tuple(served if model == chosen else model for model in found.models)), served
 
 
 def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) -> list[Found]:
@@ -167,7 +179,7 @@ def _llama_server(client: Client, address: str, said: Mapping[str, Any], seconds
 
 
 def _context_of(props: Mapping[str, Any]) -> int:
-    """Of llama-server."""
+    """Of llama-server: 0 if it has several models, and this is said of none of them."""
     settings = props.get("default_generation_settings")
     return _number(settings.get("n_ctx")) if isinstance(settings, dict) else 0
 

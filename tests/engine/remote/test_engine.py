@@ -532,6 +532,17 @@ def test_a_server_with_another_model_of_the_same_kind_will_do():
         assert answer(engine).spans[0].text == "w"
 
 
+def test_a_server_with_several_models_goes_by_their_names():
+    """llama-server as a router."""
+    has = document({"data": [{"id": name, "status": {"value": "unloaded"}} for name in ("qwen-a", "llama-3")]})
+    with serving({"/v1/models": has, "/completion": llama(" w")}) as server:
+        with engine_for(record(server, model="qwen2.5-coder-1.5b")) as engine:
+            assert "has no model 'qwen2.5-coder-1.5b'; it has qwen-a, llama-3" in refusal(engine)
+        with engine_for(record(server, model="qwen-a")) as engine:
+            assert answer(engine).spans[0].text == "w"
+            assert server.bodies[-1]["model"] == "qwen-a"
+
+
 def test_after_a_failure_the_model_is_looked_for_again():
     clock, names = Clock(), ["qwen-a"]
     answers = {

@@ -1,5 +1,7 @@
 """Imitated servers, by the paths that they answer."""
 
+from urllib.parse import quote
+
 import msgspec
 import pytest
 
@@ -151,6 +153,48 @@ def test_a_program_that_says_nothing_is_not_waited_for():
         assert running((server.port,), seconds=0.02) == []
 
 
+def router(*names: str):
+    """llama-server without a model of its own: what it says of a model, it says after the model was loaded."""
+    none = {"role": "router", "model_path": "none", "default_generation_settings": {"params": {}, "n_ctx": 0}}
+    loaded: list[str] = []
+
+    def load(name: str, then):
+        def answer(line, asked):
+            missing = document({"error": {"code": 400, "message": f"model '{name}' not found"}}, 400)
+            loaded.append(name)
+            (then if name in names else missing)(line, asked)
+
+        return answer
+
+    def by_body(then):
+        return lambda line, asked: load(asked.json.get("model", ""), then)(line, asked)
+
+    entries = [{"id": name, "object": "model", "status": {"value": "unloaded"}} for name in names]
+    props = {f"/props?model={quote(name, safe='')}": load(name, document(PROPS)) for name in names}
+    answers = {"/props": document({**none, "build_info": "b9000"}), "/v1/models": document({"data": entries})}
+    completing = {"/tokenize": by_body(tokenize("<|fim_prefix|>")), "/completion": by_body(ONE_TOKEN)}
+    return {**answers, **props, **completing, "/infill": by_body(ONE_TOKEN)}, loaded
+
+
+def test_a_llama_server_with_several_models_loads_none_before_one_is_chosen():
+    answers, loaded = router("ggml-org/A-GGUF:Q8_0", "llama-3.2")
+    with serving(answers) as server:
+        found = probe(server.address)
+        assert (found.server, found.protocol, found.completes) == ("llama-server b9000", "llama", None)
+        assert found.models == (Served("ggml-org/A-GGUF:Q8_0"), Served("llama-3.2"))
+        assert loaded == []
+
+
+def test_a_chosen_model_of_a_llama_server_with_several():
+    answers, loaded = router("ggml-org/A-GGUF:Q8_0", "llama-3.2")
+    with serving(answers) as server:
+        found = probe(server.address, model="ggml-org/A-GGUF:Q8_0")
+        assert (found.protocol, found.completes) == ("llama", True)
+        assert found.models[0] == Served("ggml-org/A-GGUF:Q8_0", "qwen", 8192)
+        assert set(loaded) == {"ggml-org/A-GGUF:Q8_0"}
+        assert server.asked[2].path == "/props?model=ggml-org%2FA-GGUF%3AQ8_0"
+
+
 def test_a_protocol_that_is_named_is_not_guessed():
     one = document({"choices": [{"text": "1", "finish_reason": "length"}]})
     answers = {"/v1/models": listed("mercury-edit-2"), "/v1/fim/completions": one}
@@ -205,6 +249,11 @@ SERVERS = {
         "/v1/models": MODELS,
         "/tokenize": {"tokens": [{"id": 1, "piece": "<|fim_prefix|>"}]},
         "/completion": {"content": "1", "stop": True},
+    },
+    "a router": {
+        "/props": PROPS | {"default_generation_settings": {"n_ctx": 0}},
+        "/v1/models": MODELS,
+        "/props?model=m": PROPS,
     },
     "Ollama": {"/api/version": {"version": "1"}, "/api/tags": {"models": [{"name": "m", "model": "m"}]}},
     "LM Studio": {"/api/v1/models": {"models": [{"type": "llm", "key": "m", "max_context_length": 4096}]}},
