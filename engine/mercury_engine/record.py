@@ -18,7 +18,8 @@ Kind = Literal["fim", "next-edit", "diffusion", "server"]
 class ModelRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """`prompt` names the FIM dialect, the next-edit format or the diffusion family. Of a server: `protocol` is how to
     speak to it, `model` what it calls the model, and `key` where its key is: `env:NAME` or `keyring:SERVICE/NAME`,
-    never the key itself."""
+    never the key itself. `headers` are sent with every request; their values are such places, or themselves. `ca`,
+    `certificate` and `certificate_key` are PEM files: whom to trust, and who we are."""
 
     name: str
     kind: Kind
@@ -34,6 +35,10 @@ class ModelRecord(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True,
     address: str = ""
     model: str = ""
     key: str = ""
+    headers: dict[str, str] = {}
+    ca: str = ""
+    certificate: str = ""
+    certificate_key: str = ""
     local: str = ""
     """The name of the model on this machine that answers while a server has not."""
 
@@ -50,4 +55,8 @@ def read_record(folder: Path) -> ModelRecord | None:
 
 
 def write_record(record: ModelRecord, folder: Path) -> None:
-    (folder / RECORD_FILE).write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+    """For the user alone: headers may be secrets."""
+    path = folder / RECORD_FILE
+    path.touch(0o600)
+    path.chmod(0o600)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")

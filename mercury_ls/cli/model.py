@@ -45,6 +45,11 @@ def add(options: argparse.Namespace) -> int:
         model=options.model,
         key=options.key,
         local=options.local,
+        protocol=options.protocol,
+        headers=tuple(options.header),
+        ca=options.ca,
+        certificate=options.cert,
+        certificate_key=options.cert_key,
     )
     progress = Progress()
     try:

@@ -154,6 +154,19 @@ def add_added(verbs: Any) -> None:
     add.add_argument(
         "--key", metavar="PLACE", default="", help="of a server: where its key is: env:NAME or keyring:SERVICE/NAME"
     )
+    add.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="of a server: a header of every request; VALUE may be env:NAME or keyring:SERVICE/NAME; repeatable",
+    )
+    add.add_argument(
+        "--protocol", metavar="NAME", default="", help="of a server: how it is spoken to, if it is not recognised"
+    )
+    add.add_argument("--ca", metavar="FILE", default="", help="of a server: who signs its certificate (PEM)")
+    add.add_argument("--cert", metavar="FILE", default="", help="of a server: the certificate that it wants (PEM)")
+    add.add_argument("--cert-key", metavar="FILE", default="", help="of a server: the key of --cert, not encrypted")
     add.add_argument("--yes", action="store_true", help="agree without being asked")
 
 

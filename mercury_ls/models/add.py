@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_engine.addresses import is_here, why_not
 from mercury_engine.api import EngineError
@@ -15,7 +16,19 @@ from mercury_engine.record import ModelRecord
 from mercury_ls.link import local
 from mercury_ls.models import hub, library, places
 from mercury_ls.models.hub import megabytes
-from mercury_ls.models.sources import File, Folder, Hub, Server, Source, checked_name, parse
+from mercury_ls.models.sources import (
+    HOSTED,
+    PLACE,
+    File,
+    Folder,
+    Hub,
+    Server,
+    Source,
+    checked_file,
+    checked_headers,
+    checked_name,
+    parse,
+)
 from mercury_ls.serve import added
 from mercury_ls.serve.models import Report
 from mercury_ls.settings import models
@@ -34,8 +47,8 @@ SPARE_DISK = 200_000_000
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What the user asked for. `prompt` is the format of the prompts, where it cannot be told from the model. `model`,
-    `key` and `local` are for servers."""
+    """What the user asked for. `prompt` is the format of the prompts, where it cannot be told from the model. All from
+    `model` on is for servers; `headers` are lines."""
 
     source: str
     name: str = ""
@@ -45,6 +58,23 @@ class Order(Struct, frozen=True, kw_only=True):
     model: str = ""
     key: str = ""
     local: str = ""
+    protocol: str = ""
+    headers: tuple[str, ...] = ()
+    ca: str = ""
+    certificate: str = ""
+    certificate_key: str = ""
+
+
+FOR_SERVERS = {
+    "--model": "model",
+    "--key": "key",
+    "--local": "local",
+    "--protocol": "protocol",
+    "--header": "headers",
+    "--ca": "ca",
+    "--cert": "certificate",
+    "--cert-key": "certificate_key",
+}
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -86,8 +116,8 @@ def add(order: Order, *, network: bool, agreed: Callable[[Plan], bool], report: 
     name = checked_name(order.name or usual, models.installed())
     if isinstance(source, Server):
         return add_server(source, name, order, network, agreed)
-    if order.model or order.key or order.local:
-        raise EngineError(f"--model, --key and --local are for servers, and {order.source} is none: leave them out")
+    if given := [option for option, field in FOR_SERVERS.items() if getattr(order, field)]:
+        raise EngineError(f"{', '.join(given)}: only for servers, and {order.source} is none: leave it out")
     with drafted(order.source) as draft:
         mark = f"{order.source} {order.revision}"
         supply = described_supply(source, order, draft, library.left(name, mark), report)
@@ -273,6 +303,8 @@ def described(plan: Plan) -> Iterator[str]:
         yield f"  server       {record.address}, spoken to as {record.protocol}, model {record.model or '(its own)'}"
         if record.key:
             yield f"  key          from {record.key}"
+        for header, value in record.headers.items():
+            yield f"  header       {header}, {f'from {value}' if PLACE.fullmatch(value) else 'kept for you alone'}"
         if not is_here(record.address):
             yield f"  privacy      text around your cursor will be sent to {record.address}"
         return
@@ -296,7 +328,7 @@ def add_server(
         raise EngineError(f"{server.address} {reason}")
     if order.prompt:
         added.named_kind(order.prompt)
-    record = asked_server(server, name, order, checked_key(order.key or server.key))
+    record = asked_server(server, name, order)
     if not agreed(Plan(record=record, answers="what its model can")):
         return None
     with library.workplace(name, order.source) as place:
@@ -304,29 +336,37 @@ def add_server(
     return record
 
 
-def asked_server(server: Server, name: str, order: Order, key: str) -> ModelRecord:
+def asked_server(server: Server, name: str, order: Order) -> ModelRecord:
     """What a server says of itself; a provider's is known, and not asked for money."""
-    model, protocol, prompt, context = order.model or server.model, server.protocol, "", 0
-    if not protocol or is_here(server.address):
-        found = added.probe(server.address, key, model)
-        model = checked_model(model, [each.name for each in found.models], server.address)
-        offered = next((each for each in found.models if each.name == model), None)
-        protocol, prompt = found.protocol, offered.prompt if offered else ""
-        context = offered.context if offered else 0
-    if order.local:
-        models.resolve(order.local)
-    return ModelRecord(
+    protocol = order.protocol or server.protocol
+    usual = HOSTED[protocol].model if protocol in HOSTED else ""
+    record = ModelRecord(
         name=name,
         kind="server",
-        prompt=order.prompt or added.next_edit_format(model) or prompt,
+        prompt=order.prompt,
         source=order.source,
-        protocol=protocol,
+        protocol=order.protocol,
         address=server.address,
-        model=model,
-        context=context,
-        key=key,
+        model=order.model or server.model or usual,
+        key=checked_key(order.key or server.key),
+        headers=checked_headers(order.headers),
+        ca=checked_file("--ca", order.ca),
+        certificate=checked_file("--cert", order.certificate),
+        certificate_key=checked_file("--cert-key", order.certificate_key),
         local=order.local,
     )
+    if record.certificate_key and not record.certificate:
+        raise EngineError(f"--cert-key {record.certificate_key} is the key of a certificate: give that with --cert")
+    prompt = ""
+    if server not in HOSTED.values():
+        found = added.probe(record)
+        model = checked_model(record.model, [served.name for served in found.models], server.address)
+        offered = next((served for served in found.models if served.name == model), None)
+        protocol, prompt = found.protocol, offered.prompt if offered else ""
+        record = replace(record, model=model, context=offered.context if offered else 0)
+    if order.local:
+        models.resolve(order.local)
+    return replace(record, protocol=protocol, prompt=order.prompt or added.next_edit_format(record.model) or prompt)
 
 
 def checked_key(key: str) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,12 +11,27 @@ from mercury_engine.api import EngineError
 from mercury_ls.models import places
 from mercury_ls.settings import models
 
-__all__ = ["HOSTED", "File", "Folder", "Hub", "Server", "Source", "checked_name", "parse"]
+__all__ = [
+    "HOSTED",
+    "PLACE",
+    "File",
+    "Folder",
+    "Hub",
+    "Server",
+    "Source",
+    "checked_file",
+    "checked_headers",
+    "checked_name",
+    "parse",
+]
 
 HUB_ID = re.compile(r"(?:hf:)?([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)")
 HUB_PAGE = re.compile(r"https://(?:www\.)?huggingface\.co/([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)/?")
 ADDRESS = re.compile(r"https?://((?:\[[0-9a-fA-F:.]+\]|[^\s\[\]/:@?#]+)(?::[0-9]{1,5})?)(?:/[^\s@?#]*)?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+PLACE = re.compile(r"env:.+|keyring:.+/.+")
+HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)[ \t]*")
+OWN_HEADERS = ("connection", "content-length", "content-type", "host", "transfer-encoding")
 OLLAMA = "http://127.0.0.1:11434"
 FORMS = (
     "a hub id such as Qwen/Qwen2.5-Coder-0.5B, a folder (./model), a .gguf file, the address of a server "
@@ -111,3 +126,25 @@ def checked_name(name: str, taken: Iterable[str]) -> str:
             f"`mercury-ls model remove {other}`"
         )
     return name
+
+
+def checked_headers(lines: Sequence[str]) -> dict[str, str]:
+    """From `Name: value`. What is wrong is said without the value."""
+    headers: dict[str, str] = {}
+    for line in lines:
+        found = HEADER.fullmatch(line)
+        name = found[1] if found else line.partition(":")[0][:40]
+        if found is None:
+            raise EngineError(f"--header {name!r}: write it as 'Name: value', in ASCII, or 'Name: env:VARIABLE'")
+        if name.lower() in (*OWN_HEADERS, *map(str.lower, headers)):
+            raise EngineError(f"--header {name}: it is sent already: leave it out")
+        headers[name] = found[2]
+    return headers
+
+
+def checked_file(option: str, path: str) -> str:
+    """The same file from everywhere; "" for none."""
+    file = Path(path).expanduser().absolute()
+    if path and not file.is_file():
+        raise EngineError(f"{option} {path}: there is no such file: give one with PEM certificates")
+    return str(file) if path else ""

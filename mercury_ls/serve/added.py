@@ -188,15 +188,15 @@ def write_gguf(file: Path, target: Path, report: Report) -> None:
     gguf.write_weights(file, target, report)
 
 
-def probe(address: str, key: str, model: str) -> "Found":
-    """What listens there, after it completed something; `EngineError` says what is wrong instead."""
-    from mercury_engine.remote import keys, probe
+def probe(record: ModelRecord) -> "Found":
+    """What listens at the record's address, after it completed something; `EngineError` says what is wrong instead."""
+    from mercury_engine.remote import probe
 
-    found = probe.probe(address, key=keys.key_at(key), model=model)
+    found = probe.probe(record)
     if found is None:
-        raise EngineError(f"nothing that can complete answers at {address}: start the server, or check the address")
+        raise EngineError(f"nothing that can complete answers at {record.address}: start it, or check the address")
     if found.note:
-        raise EngineError(f"{address} ({found.server}): {found.note}")
+        raise EngineError(f"{record.address} ({found.server}): {found.note}")
     return found
 
 

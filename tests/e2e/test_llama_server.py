@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 import mercury_engine
 from bench.quality.left_to_right import dense_weights
@@ -112,7 +113,7 @@ def in_process(weights: Path, request: InfillRequest) -> str:
 
 
 async def test_what_listens_there_is_found_out(llama):
-    found = probe(llama.address)
+    found = probe(replace(record(llama), protocol="", prompt="", model=""))
     assert found.protocol == "openai"
     assert [(each.name, each.prompt) for each in found.models] == [(MODEL, "codestral")]
     assert found.completes, found.note

@@ -4,8 +4,8 @@ import math
 import re
 import time
 from collections.abc import Callable, Generator, Iterator
+from itertools import chain
 
-import msgspec
 from msgspec.structs import replace
 
 from mercury_engine.addresses import why_not
@@ -15,6 +15,7 @@ from mercury_engine.prompts.edits import FORMATS, EditFormat
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.record import ModelRecord
 from mercury_engine.remote import asking
+from mercury_engine.remote.access import client_for
 from mercury_engine.remote.asking import Attempt
 from mercury_engine.remote.health import (
     Health,
@@ -27,8 +28,15 @@ from mercury_engine.remote.health import (
 )
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client, Exchange, LinkError, site_of
-from mercury_engine.remote.keys import key_at
-from mercury_engine.remote.protocols import Events, Protocol, WrongAnswerError, body, model_names, protocol_named
+from mercury_engine.remote.protocols import (
+    Events,
+    Protocol,
+    WrongAnswerError,
+    body,
+    decoded,
+    model_names,
+    protocol_named,
+)
 
 __all__ = ["SLICE_SECONDS", "RemoteEngine", "open_remote"]
 
@@ -54,6 +62,7 @@ MARGIN_SECONDS = 0.05
 PATIENCE = 2
 """How many answers in a row may come too late before that is said."""
 
+ENDLESS = LinkError("slow", f"an answer took more than {LONGEST_SECONDS:g} s")
 BROKEN_OFF = LinkError("broken", "the connection was closed in the middle of an answer")
 
 CONTEXT = re.compile(rb"(?:context (?:length|size|window)\D{0,20}|n_ctx\W{1,4})(\d{3,7})")
@@ -80,12 +89,9 @@ class RemoteEngine:
     >>> *_, last = engine.infill(request)
     """
 
-    def __init__(
-        self, record: ModelRecord, client: Client, *, key: str = "", clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, record: ModelRecord, client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._record = record
         self._client = client
-        self._key = key
         self._clock = clock
         self._protocol = protocol_named(record.protocol)
         self._ways = _ways_of(record, self._protocol)
@@ -148,7 +154,7 @@ class RemoteEngine:
             address=record.address,
             strong=True,
             grows=True,
-            metered=bool(self._key) and not self._client.site.is_loopback,
+            metered=bool(record.key or record.headers) and not self._client.site.is_loopback,
         )
 
     def look(self, seconds: float) -> None:
@@ -211,12 +217,12 @@ class RemoteEngine:
     def _answer(self, attempt: Attempt, latest: Draft, wait: Wait, due: float) -> Generator[Draft, None, Draft]:
         """Drafts as the answer grows. Returns the last one, or the first if the answer begins with something else than
         what the user has typed."""
-        heard, events, untouched = Heard(attempt.forced), None, latest
+        heard, events, untouched = Heard(attempt.forced, attempt.ask.tokens), None, latest
         until = self._clock() + LONGEST_SECONDS
         exchange = self._opened(attempt, attempt.ask.tokens)
         self._open += 1
         try:
-            while not (heard.end or latest.spans[0].complete or self._clock() >= until):
+            while not (heard.end or heard.is_endless or latest.spans[0].complete or self._clock() >= until):
                 data = self._taken(exchange, wait())
                 if not (data or heard.text) and self._clock() >= due:
                     raise EngineError(self._lateness)
@@ -246,13 +252,17 @@ class RemoteEngine:
         """Whether there is more than before."""
         address, before = self._record.address, (len(heard.text), heard.end)
         try:
-            for event in [*events.feed(data), *(events.finish() if exchange.done else ())]:
+            for event in chain(events.feed(data), events.finish() if exchange.done else ()):
                 if event.error:
-                    raise self._health.failed(Trouble(f"{address} gave up: {told(event.error, self._key)}"))
+                    raise self._health.failed(Trouble(f"{address} gave up: {told(event.error, self._client.secrets)}"))
                 heard.add(event)
+                if heard.is_endless:
+                    break
         except WrongAnswerError as error:
             raise self._health.failed(wrong_answer(address, str(error))) from None
-        if exchange.done and not heard.end:
+        if heard.is_endless and not heard.text:
+            raise self._health.failed(wrong_answer(address, "it goes on and on without any text"))
+        if exchange.done and not (heard.end or heard.is_endless):
             if not events.ended:
                 raise self._health.failed(link_trouble(address, BROKEN_OFF))
             heard.end = "length"  # it was broken off for another request, or nobody says why
@@ -271,9 +281,12 @@ class RemoteEngine:
     def _ended(self, exchange: Exchange, wait: Wait) -> Generator[None, None, bytes]:
         """All of an answer."""
         pieces: list[bytes] = []
+        until = self._clock() + LONGEST_SECONDS
         self._open += 1
         try:
             while not exchange.done:
+                if self._clock() >= until:
+                    raise self._health.failed(link_trouble(self._record.address, ENDLESS))
                 if piece := self._taken(exchange, wait()):
                     pieces.append(piece)
                 yield
@@ -314,7 +327,8 @@ class RemoteEngine:
         raise _RefusedError(wrong_answer(self._record.address, "nothing at all"))
 
     def _trouble(self, path: str, exchange: Exchange, said: bytes) -> Trouble:
-        return status_trouble(self._record, path, exchange.status, exchange.headers, said, key=self._key, has=self._has)
+        status, headers, secrets = exchange.status, exchange.headers, self._client.secrets
+        return status_trouble(self._record, path, status, headers, said, secrets=secrets, has=self._has)
 
     def _right_model(self, wait: Wait) -> Iterator[None]:
         """Once after each failure: whether the server has the model that it is to be asked for."""
@@ -332,11 +346,12 @@ class RemoteEngine:
         self._health.worked()
 
     def _serves(self, name: str) -> bool:
-        """A server that has one model and ignores names may have another one that reads the same prompts."""
+        """A server that has one model and ignores names may have another one that reads the same prompts; one that has
+        several goes by their names."""
         wanted = self._record.model
         if name in (wanted, f"{wanted}:latest"):
             return True
-        dialect = dialect_for((), name) if self._protocol.one_model else None
+        dialect = dialect_for((), name) if self._protocol.one_model and len(self._has) == 1 else None
         return dialect is not None and any(form == dialect for _, form in self._ways.values())
 
 
@@ -350,9 +365,7 @@ def open_remote(record: ModelRecord, *, network: bool = False) -> RemoteEngine:
         )
     if reason := why_not(record.address, network):
         raise EngineError(f"{record.address} {reason}")
-    key = key_at(record.key)
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    engine = RemoteEngine(record, Client(record.address, headers), key=key)
+    engine = RemoteEngine(record, client_for(record))
     engine.look(FIRST_LOOK_SECONDS)
     return engine
 
@@ -393,8 +406,8 @@ def _only_span(request: InfillRequest, record: ModelRecord) -> Span:
 
 def _listed(said: bytes) -> list[str]:
     try:
-        return model_names(msgspec.json.decode(said))
-    except msgspec.DecodeError:
+        return model_names(decoded(said))
+    except WrongAnswerError:
         return []
 
 

@@ -1,6 +1,5 @@
 """Whether a server answers: what is wrong with it in a sentence with the remedy, and when it is asked again."""
 
-import json
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from mercury_engine.api import EngineError
 from mercury_engine.record import ModelRecord
 from mercury_engine.redaction import mask_secrets
 from mercury_engine.remote.http import LinkError
+from mercury_engine.remote.protocols import WrongAnswerError, decoded, text_at
 
 __all__ = ["INSTEAD", "Health", "Trouble", "link_trouble", "status_trouble", "told", "unknown_model", "wrong_answer"]
 
@@ -74,7 +74,17 @@ def link_trouble(address: str, error: LinkError) -> Trouble:
         case "unreachable":
             return Trouble(f"{address} does not answer ({error.detail}): start the server, or {INSTEAD}")
         case "certificate":
-            return Trouble(f"{address} shows a certificate that is not trusted ({error.detail}): check the address")
+            return Trouble(
+                f"{address} shows a certificate that is not trusted ({error.detail}): check the address, or name who "
+                "signs it with `mercury-ls model add --ca FILE` or SSL_CERT_FILE"
+            )
+        case "tls":
+            return Trouble(
+                f"{address} makes no encrypted connection ({error.detail}): if it wants a certificate of yours, name "
+                "it with `mercury-ls model add --cert FILE`"
+            )
+        case "proxy":
+            return Trouble(f"{address} is not reached: {error.detail}; check HTTPS_PROXY, or name it in NO_PROXY")
         case "slow":
             return Trouble(f"{address} is too slow ({error.detail}): use a smaller model there, or {INSTEAD}")
         case "large":
@@ -97,21 +107,25 @@ def status_trouble(
     headers: Mapping[str, str],
     body: bytes,
     *,
-    key: str = "",
+    secrets: Sequence[str] = (),
     has: Sequence[str] = (),
 ) -> Trouble:
-    """For an answer that is no success. What the server says is shown without the key."""
-    address, said = record.address, _message_of(body, key)
+    """For an answer that is no success. What the server says is shown without keys and other headers."""
+    address, said = record.address, _message_of(body, secrets)
     why = f": {said}" if said else ""
     match status:
         case 301 | 302 | 303 | 307 | 308:
-            where = mask_secrets(headers.get("location", "another address"))[:SHOWN]
+            where = told(headers.get("location", "another address"), secrets)
             return Trouble(
-                f"{address} redirects to {where}, which is not followed: add the model with its real address"
+                f"{address} redirects to {where}, where neither code nor keys are sent: add the model with its real "
+                "address"
             )
         case 401 | 403:
             if record.key:
                 return Trouble(f"{address} refuses the key in {record.key} ({status}){why}; renew it there")
+            if record.headers:
+                names = ", ".join(record.headers)
+                return Trouble(f"{address} refuses what it gets as {names} ({status}){why}; add the model again")
             return Trouble(
                 f"{address} wants a key ({status}){why}; name it: `mercury-ls model add {address} --key env:NAME`"
             )
@@ -144,33 +158,34 @@ def _listed(names: Sequence[str]) -> str:
     return f"it has {', '.join(names[:LISTED])}{more}"
 
 
-def _message_of(body: bytes, key: str) -> str:
+def _message_of(body: bytes, secrets: Sequence[str]) -> str:
     """What the server says in the body of a refusal, without JSON or HTML around it."""
     text = body[:4096].decode(errors="replace")
     try:
-        found = json.loads(text)
+        found = decoded(body[:4096])
         error = found.get("error", found)
-        text = error if isinstance(error, str) else str(error.get("message") or error.get("detail") or text)
-    except (ValueError, AttributeError):
+        text = error if isinstance(error, str) else text_at(error, "message", "detail") or text
+    except WrongAnswerError:
         text = re.sub(r"<[^>]*>", " ", text)
-    return told(text, key)
+    return told(text, secrets)
 
 
-def told(text: str, key: str = "") -> str:
-    """What a server said, on one line, without the key and anything else that looks secret."""
+def told(text: str, secrets: Sequence[str] = ()) -> str:
+    """What a server said, on one line, without keys, headers and anything else that looks secret."""
     text = " ".join(text.split())
-    return mask_secrets(text.replace(key, "…") if key else text)[:SHOWN]
+    for secret in secrets:
+        text = text.replace(secret, "…")
+    return mask_secrets(text)[:SHOWN]
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """In seconds or as a date; 0 if the server does not say."""
+    """In whole seconds or as a date; 0 if the server does not say."""
     given = headers.get("retry-after", "").strip()
-    try:
+    if re.fullmatch("[0-9]{1,9}", given):
         seconds = float(given)
-    except ValueError:
+    else:
         try:
-            at = parsedate_to_datetime(given)
-            seconds = at.timestamp() - time.time()
-        except (ValueError, TypeError, OverflowError):
+            seconds = parsedate_to_datetime(given).timestamp() - time.time()
+        except (ValueError, TypeError, LookupError, ArithmeticError, OSError):
             return 0.0
-    return min(max(seconds, 0.0), LONGEST_ASKED_FOR) if seconds == seconds else 0.0
+    return min(max(seconds, 0.0), LONGEST_ASKED_FOR)

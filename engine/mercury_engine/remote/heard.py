@@ -7,11 +7,16 @@ from mercury_engine.remote.protocols import Event
 
 __all__ = ["Heard"]
 
+LONGEST_TOKENS = 64
+"""Characters that the tokens of no real answer have on average."""
+
 
 class Heard:
-    """An answer must begin with `forced`, which the user has typed already: it is no part of `text`."""
+    """An answer must begin with `forced`, which the user has typed already: it is no part of `text`. `tokens` is how
+    many were asked for."""
 
-    def __init__(self, forced: str = "") -> None:
+    def __init__(self, forced: str = "", tokens: int = 1 << 16) -> None:
+        self._room = len(forced) + tokens * LONGEST_TOKENS
         self.end: Literal["", "stop", "length"] = ""
         self._forced = forced
         self._said = ""
@@ -19,14 +24,21 @@ class Heard:
         """Where the event with the token begins and ends, and its log probability."""
 
     def add(self, event: Event) -> None:
-        start, end = len(self._said), len(self._said) + len(event.text)
+        text = event.text[: self._room]
+        self._room -= max(len(text), 1)
+        start, end = len(self._said), len(self._said) + len(text)
         self._tokens += [(start, end, each) for each in event.log_probs]
-        self._said += event.text
+        self._said += text
         self.end = event.end or self.end
 
     @property
     def text(self) -> str:
         return self._said[len(self._forced) :]
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether the server goes on behind all that was asked for: it is not listened to any longer."""
+        return self._room <= 0
 
     @property
     def departs(self) -> bool:

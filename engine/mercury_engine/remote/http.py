@@ -1,8 +1,8 @@
 """A small HTTP/1.1 client for answers that arrive in pieces: nobody waits for them, and closing cancels them.
 
 Each exchange reads on a thread of its own with `http.client` of the standard library; the engine's thread takes what
-has arrived, and ends an exchange by shutting its socket down. A library such as httpx would bring six packages and a
-tenth of a second to every start, and its streams cannot be closed while another thread reads them.
+has arrived, and ends an exchange by shutting its socket down, also before the head of an answer: most are cancelled
+while the server reads the prompt, and urllib3 can shut down only what has been answered.
 """
 
 import http.client
@@ -10,18 +10,18 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Condition, Lock, Thread
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from msgspec import Struct
 
 from mercury_engine.addresses import is_loopback
 from mercury_engine.api import EngineError
 
-__all__ = ["Client", "Exchange", "LinkError", "Reply", "Site", "site_of"]
+__all__ = ["CONNECT_SECONDS", "Client", "Exchange", "LinkError", "Proxy", "Reply", "Site", "site_of"]
 
 CONNECT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
@@ -34,9 +34,11 @@ IDLE_SECONDS = 50.0
 
 JOIN_SECONDS = 1.0
 LET_END_SECONDS = 0.5
+MOVED = frozenset({301, 302, 307, 308})
+MOST_REDIRECTS = 3
 QUICK = getattr(socket, "TCP_QUICKACK", None)
 
-Trouble = Literal["unreachable", "certificate", "slow", "broken", "large"]
+Trouble = Literal["unreachable", "proxy", "certificate", "tls", "slow", "broken", "large"]
 
 
 class LinkError(Exception):
@@ -60,6 +62,22 @@ class Site(Struct, frozen=True):
     def is_loopback(self) -> bool:
         """Whether what is sent there stays on this machine."""
         return is_loopback(self.host)
+
+    @property
+    def authority(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Proxy(Struct, frozen=True):
+    """A proxy that makes tunnels. `authorization` is what it wants to be told, "" for nothing: a secret."""
+
+    host: str
+    port: int
+    authorization: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"the proxy {self.host}:{self.port}"
 
 
 def site_of(address: str) -> Site:
@@ -93,23 +111,40 @@ class Client:
         connect_seconds: float = CONNECT_SECONDS,
         silence_seconds: float = SILENCE_SECONDS,
         context: ssl.SSLContext | None = None,
+        proxy: Proxy | None = None,
     ) -> None:
         self.site = site_of(address)
+        self.proxy = proxy
         self._headers = dict(headers or {})
         self.connect_seconds = connect_seconds
         self.silence_seconds = silence_seconds
         self._context = context
-        self._idle: list[tuple[http.client.HTTPConnection, float]] = []
+        self._idle: list[tuple[_Connection, float]] = []
         self._open: set[Exchange] = set()
         self._closed = False
         self._lock = Lock()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown: the values of the headers, also without a word such as Bearer before them."""
+        values = {part for value in self._headers.values() for part in (value, value.rpartition(" ")[2])}
+        return tuple(sorted((value for value in values if len(value) > 2), key=len, reverse=True))
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        with self._lock:
+            self._context = self._context or ssl.create_default_context()
+            return self._context
 
     def open(self, method: str, path: str, body: bytes = b"") -> "Exchange":
         """Returns at once: connecting is up to the exchange's thread."""
         headers = {**self._headers, **({"Content-Type": "application/json"} if body else {})}
         exchange = Exchange(self, method, self.site.path + path, body, headers)
         with self._lock:
+            late = [other for other in self._open if other.is_late]
             self._open.add(exchange)
+        for other in late:
+            other.close()
         exchange.start()
         return exchange
 
@@ -139,7 +174,7 @@ class Client:
 
     # Called by the exchanges, on their threads.
 
-    def connection(self, *, fresh: bool) -> tuple[http.client.HTTPConnection, bool]:
+    def connection(self, *, fresh: bool) -> tuple["_Connection", bool]:
         """A connection, and whether it was used before: the server may have closed such a one."""
         with self._lock:
             while self._idle and not fresh:
@@ -147,14 +182,9 @@ class Client:
                 if time.monotonic() - since < IDLE_SECONDS:
                     return connection, True
                 connection.close()
-        site, seconds = self.site, self.connect_seconds
-        if site.scheme == "http":
-            return http.client.HTTPConnection(site.host, site.port, timeout=seconds), False
-        with self._lock:
-            self._context = self._context or ssl.create_default_context()
-        return http.client.HTTPSConnection(site.host, site.port, timeout=seconds, context=self._context), False
+        return _Connection(self), False
 
-    def spare(self) -> http.client.HTTPConnection | None:
+    def spare(self) -> "_Connection | None":
         """A connection ahead of time, in the place of one that a cancelled exchange has closed: most are cancelled, and
         agreeing on a key with a server far away takes longer than many answers."""
         with self._lock:
@@ -162,21 +192,69 @@ class Client:
                 return None
         connection, _ = self.connection(fresh=True)
         try:
-            connection.connect()
-        except OSError:
+            connection.reach(lambda opened: None)
+        except (OSError, LinkError):
             connection.close()
             return None
         return connection
 
-    def give_back(self, exchange: "Exchange", connection: http.client.HTTPConnection | None) -> None:
+    def ended(self, exchange: "Exchange") -> None:
         with self._lock:
             self._open.discard(exchange)
+
+    def keep(self, connection: "_Connection | None") -> None:
+        """For the next exchange, if there is room."""
+        with self._lock:
             has_room = len(self._idle) < IDLE and not self._closed
             if connection is not None and connection.sock is not None and has_room:
                 self._idle.append((connection, time.monotonic()))
                 return
         if connection is not None:
             connection.close()
+
+
+class _Connection(http.client.HTTPConnection):
+    """To the client's site, through its proxy and with TLS where there are any."""
+
+    auto_open = 0
+    """Nobody else connects: that would be past the proxy, and unencrypted."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client.site.host, client.site.port)
+        self.default_port = 443 if client.site.scheme == "https" else 80
+        self._client = client
+
+    def reach(self, watch: Callable[[socket.socket], None]) -> None:
+        """Connects. `watch` is told each socket before anything is waited for on it, and may raise. Whoever calls this
+        closes the connection if it fails."""
+        site, proxy, seconds = self._client.site, self._client.proxy, self._client.connect_seconds
+        try:
+            self.sock = socket.create_connection(((proxy or site).host, (proxy or site).port), seconds)
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            watch(self.sock)
+            if proxy:
+                self._ask_for_tunnel(proxy)
+        except (OSError, http.client.HTTPException) as error:
+            if proxy is None:
+                raise
+            late = isinstance(error, TimeoutError)
+            why = f"within {seconds:g} s" if late else f"({getattr(error, 'strerror', '') or type(error).__name__})"
+            raise LinkError("proxy", f"{proxy.name} does not answer {why}") from None
+        if site.scheme == "https":
+            context = self._client.context
+            self.sock = context.wrap_socket(self.sock, server_hostname=site.host, do_handshake_on_connect=False)
+            watch(self.sock)
+            self.sock.do_handshake()
+
+    def _ask_for_tunnel(self, proxy: Proxy) -> None:
+        authority = self._client.site.authority
+        secret = f"Proxy-Authorization: {proxy.authorization}\r\n" if proxy.authorization else ""
+        self.sock.sendall(f"CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n{secret}\r\n".encode())
+        with http.client.HTTPResponse(self.sock, method="CONNECT") as response:
+            response.begin()
+        if response.status // 100 != 2:
+            why = "wants a user and a password" if response.status == 407 else "refuses the connection"
+            raise LinkError("proxy", f"{proxy.name} {why} ({response.status})")
 
 
 class Exchange:
@@ -191,9 +269,11 @@ class Exchange:
         self._news = Condition()
         self._ended = False
         self._cancelled = False
-        self._unheard = False
+        self._unheard = 0.0
+        """Since when nobody wants to hear the rest."""
+        self._reached = False
         self._error: LinkError | None = None
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: _Connection | None = None
         self._socket: socket.socket | None = None
         self._thread = Thread(target=self._run, name=f"exchange with {client.site.host}", daemon=True)
 
@@ -222,6 +302,12 @@ class Exchange:
                 raise self._error
             return b""
 
+    @property
+    def is_late(self) -> bool:
+        """Whether nobody wants the rest, and it has not come soon."""
+        with self._news:
+            return bool(self._unheard) and time.monotonic() - self._unheard > LET_END_SECONDS
+
     def close(self) -> None:
         """Ends it now. The server sees a closed connection, which for most of them cancels the work."""
         with self._news:
@@ -234,9 +320,10 @@ class Exchange:
                 socket.socket.shutdown(opened, socket.SHUT_RDWR)  # of TLS as well: whoever reads is woken
 
     def let_end(self) -> None:
-        """Lets it come to its end unheard, so that its connection can be used again; cancels it if that takes long."""
+        """Lets it come to its end unheard, so that its connection can be used again; cancels it if that takes long, or
+        at the next request."""
         with self._news:
-            self._unheard = True
+            self._unheard = time.monotonic()
             self._arrived.clear()
             opened = self._socket
         if opened is not None:
@@ -248,19 +335,23 @@ class Exchange:
     def _run(self) -> None:
         error, reusable = None, False
         try:
-            reusable = self._read(self._answered())
+            reusable = self._read(self._landed())
         except _CancelledError:
             pass
         except ssl.SSLCertVerificationError as problem:
             error = LinkError("certificate", problem.verify_message)
         except TimeoutError:
             error = self._timed_out()
+        except ssl.SSLEOFError:
+            error = LinkError("broken", "the connection was closed")
+        except ssl.SSLError as problem:
+            error = LinkError("tls", (problem.reason or type(problem).__name__).replace("_", " ").lower())
         except http.client.IncompleteRead:
             error = LinkError("broken", "the connection was closed in the middle of an answer")
         except http.client.HTTPException as problem:
             error = LinkError("broken", f"the answer is not HTTP ({type(problem).__name__})")
         except OSError as problem:
-            kind: Trouble = "unreachable" if self._socket is None else "broken"
+            kind: Trouble = "broken" if self._reached else "unreachable"
             error = LinkError(kind, problem.strerror or type(problem).__name__)
         except LinkError as problem:
             error = problem
@@ -269,32 +360,71 @@ class Exchange:
         self._end(error, reusable)
 
     def _timed_out(self) -> LinkError:
-        if self._socket is None:
+        if not self._reached:
             return LinkError("unreachable", f"no connection within {self._client.connect_seconds:g} s")
         return LinkError("slow", f"nothing arrived for {self._client.silence_seconds:g} s")
+
+    def _landed(self) -> http.client.HTTPResponse:
+        """The head of the answer, after redirects within the site: keys, headers and code go nowhere else."""
+        response = self._answered()
+        for _ in range(MOST_REDIRECTS):
+            path = self._moved(response)
+            if not path:
+                break
+            response.read(PIECE)
+            connection, self._connection, self._socket = self._connection, None, None
+            if connection is not None and not response.isclosed():
+                connection.close()
+            self._client.keep(connection)
+            self._request = (self._request[0], path, *self._request[2:])
+            response = self._answered()
+        return response
+
+    def _moved(self, response: http.client.HTTPResponse) -> str:
+        """The path at the same site to which the answer leads, or ""."""
+        site, location = self._client.site, response.headers.get("Location", "")
+        if response.status not in MOVED or not location:
+            return ""
+        try:
+            parts = urlsplit(urljoin(f"{site.scheme}://{site.authority}{self._request[1]}", location))
+            port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+        except ValueError:
+            return ""
+        if (parts.scheme, parts.hostname, port) != (site.scheme, site.host, site.port) or parts.username is not None:
+            return ""
+        return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
 
     def _answered(self) -> http.client.HTTPResponse:
         """The head of the answer. A connection that the server closed in the meantime is replaced once."""
         self._connection, used = self._client.connection(fresh=False)
         try:
             return self._sent()
-        except (ConnectionError, http.client.BadStatusLine):
+        except (ConnectionError, ssl.SSLEOFError, http.client.BadStatusLine):
             if not used or self._cancelled:
                 raise
-        self._connection.close()
-        self._socket = None
+        self._dropped()
         self._connection, _ = self._client.connection(fresh=True)
         return self._sent()
+
+    def _dropped(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._socket, self._reached = None, None, False
+
+    def _watch(self, opened: socket.socket) -> None:
+        """From here on closing shuts this socket down."""
+        with self._news:
+            self._socket = opened
+            if self._cancelled:
+                raise _CancelledError
 
     def _sent(self) -> http.client.HTTPResponse:
         connection = self._connection
         assert connection is not None, "an exchange has a connection before it sends"
         if connection.sock is None:
-            connection.connect()
-        with self._news:
-            self._socket = connection.sock
-            if self._cancelled:
-                raise _CancelledError
+            connection.reach(self._watch)
+        self._watch(connection.sock)
+        self._reached = True
         connection.sock.settimeout(self._client.silence_seconds)
         method, path, body, headers = self._request
         connection.request(method, path, body, headers)
@@ -330,14 +460,14 @@ class Exchange:
         return response.read1(PIECE)
 
     def _end(self, error: LinkError | None, reusable: bool) -> None:
-        connection = self._connection
-        if connection is not None and not (reusable and error is None and not self._cancelled):
-            connection.close()
+        if not reusable or error is not None or self._cancelled:
+            self._dropped()
         with self._news:
             self._ended = True
             self._error = None if self._cancelled else error
             self._news.notify_all()
-        self._client.give_back(self, self._client.spare() if self._cancelled else connection)
+        self._client.ended(self)
+        self._client.keep(self._client.spare() if self._cancelled else self._connection)
 
 
 class _CancelledError(Exception):

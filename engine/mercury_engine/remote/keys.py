@@ -1,17 +1,46 @@
-"""Where the key of a server is: in the environment or in the system's keyring, never in a file of ours."""
+"""Where the key of a server is: in the environment or in the system's keyring, never in a file of ours. Other headers
+may be in the model's record, which only the user can read."""
 
 import os
 from collections.abc import Mapping
 
 from mercury_engine.api import EngineError
+from mercury_engine.record import ModelRecord
 
-__all__ = ["key_at"]
+__all__ = ["headers_of", "key_at"]
+
+PLACES = ("env:", "keyring:")
+
+
+def headers_of(record: ModelRecord, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What every request to the server carries: the key, unless a header says otherwise, and the record's own headers.
+    All values are secrets."""
+    own = {name: _value_of(name, value, environ) for name, value in record.headers.items()}
+    if not record.key or any(name.lower() == "authorization" for name in own):
+        return own
+    return {"Authorization": f"Bearer {key_at(record.key, environ)}", **own}
 
 
 def key_at(place: str, environ: Mapping[str, str] = os.environ) -> str:
     """The key at `env:NAME` or `keyring:SERVICE/NAME`; "" for no place. Errors name the place, never the key."""
     if not place:
         return ""
+    key, remedy = _secret_at("key", place, environ)
+    if " " in key:
+        raise EngineError(f"key: what is at {place} contains characters that no key has: {remedy}")
+    return key
+
+
+def _value_of(name: str, value: str, environ: Mapping[str, str]) -> str:
+    if value.startswith(PLACES):
+        return _secret_at(f"header {name}", value, environ)[0]
+    if not (value and value.isascii() and value.isprintable()):
+        raise EngineError(f"header {name}: its value is empty or has characters that headers cannot have: add it again")
+    return value
+
+
+def _secret_at(what: str, place: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """The secret, and what to do if it is wrong."""
     kind, _, name = place.partition(":")
     if kind == "env" and name:
         found = environ.get(name, "")
@@ -20,13 +49,13 @@ def key_at(place: str, environ: Mapping[str, str] = os.environ) -> str:
         found = _from_keyring(place, *name.split("/", 1))
         remedy = f"store it: `keyring set {name.replace('/', ' ', 1)}`"
     else:
-        raise EngineError("key: write where the key is, env:NAME or keyring:SERVICE/NAME, never the key itself")
+        raise EngineError(f"{what}: write where it is, env:NAME or keyring:SERVICE/NAME, never the key itself")
     found = found.strip()
     if not found:
-        raise EngineError(f"key: there is none at {place}: {remedy}")
-    if not (found.isascii() and found.isprintable()) or " " in found:
-        raise EngineError(f"key: what is at {place} contains characters that no key has: {remedy}")
-    return found
+        raise EngineError(f"{what}: there is none at {place}: {remedy}")
+    if not (found.isascii() and found.isprintable()):
+        raise EngineError(f"{what}: what is at {place} contains characters that no key has: {remedy}")
+    return found, remedy
 
 
 def _from_keyring(place: str, service: str, name: str) -> str:

@@ -4,15 +4,30 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mercury_engine.api import EngineError
 from mercury_engine.prompts.dialects import DIALECTS, dialect_for
 from mercury_engine.prompts.edits import edit_format_for
+from mercury_engine.record import ModelRecord
+from mercury_engine.remote.access import client_for
+from mercury_engine.remote.health import link_trouble, told
 from mercury_engine.remote.http import Client, LinkError
-from mercury_engine.remote.protocols import Ask, Events, WrongAnswerError, body, model_names, protocol_named
+from mercury_engine.remote.protocols import (
+    Ask,
+    Events,
+    WrongAnswerError,
+    body,
+    decoded,
+    model_names,
+    objects,
+    protocol_named,
+    text_at,
+)
 
 __all__ = ["PORTS", "Found", "Served", "probe", "running"]
 
@@ -23,6 +38,10 @@ LOOK_SECONDS = 0.3
 ANSWER_SECONDS = 3.0
 COMPLETE_SECONDS = 60.0
 """The server may have to load the model first."""
+
+MOST_CONTEXT = 1 << 24
+
+WANTS_KEY = "it wants a key ({}): give it with --key or --header"
 
 OLLAMA_CONTEXT = 8192
 """Its default of 4096 tokens leaves little room; another value loads the model anew, so it must always be the same."""
@@ -48,21 +67,64 @@ class Found(Struct, frozen=True):
     note: str = ""
 
 
-def probe(address: str, *, key: str = "", model: str = "", seconds: float = ANSWER_SECONDS) -> Found | None:
-    """None if nothing that is known answers. The `model`, or the only one, is asked for one token."""
-    client = Client(address, {"Authorization": f"Bearer {key}"} if key else {}, connect_seconds=seconds)
+def probe(record: ModelRecord, *, seconds: float = ANSWER_SECONDS) -> Found | None:
+    """What listens at the record's address: one that speaks its protocol, or whatever is known if it names none. Its
+    model, or the only one, is asked for one token. None if nothing that is known answers; `EngineError` says what is in
+    the way to it."""
+    client = client_for(record, connect_seconds=seconds)
     try:
-        found = _identified(client, address, seconds)
+        found = _speaking(client, record, seconds) if record.protocol else _identified(client, record.address, seconds)
         if found is None or found.note:
             return found
-        chosen = next((each for each in found.models if each.name == model), None)
-        if chosen is None and not model and len(found.models) <= 1:
-            chosen = next(iter(found.models), Served(""))
-        return found if chosen is None else _tried(client, _with_tokens(client, found, chosen), chosen.name)
-    except LinkError:
+        chosen = next((served for served in found.models if served.name == record.model), None)
+        if chosen is None and not (found.models if record.model else found.models[1:]):
+            chosen = next(iter(found.models), Served(record.model))
+        return found if chosen is None else _chosen(client, found, chosen, record)
+    except LinkError as error:
+        if error.kind in ("proxy", "certificate", "tls"):
+            raise EngineError(link_trouble(record.address, error).sentence) from None
         return None
     finally:
         client.close()
+
+
+def _speaking(client: Client, record: ModelRecord, seconds: float) -> Found | None:
+    """As the user says: only its models are asked for."""
+    protocol = protocol_named(record.protocol)
+    found = Found(record.address, f"a server spoken to as {protocol.name}", protocol.name)
+    if not protocol.models:
+        return found
+    reply = client.fetch("GET", protocol.models, seconds=seconds)
+    if reply.status in (401, 403):
+        return replace(found, note=WANTS_KEY.format(reply.status))
+    models = _models_of(_decoded(reply.body) if reply.status == 200 else None)
+    if protocol.shape != "raw":
+        models = tuple(replace(served, prompt="") for served in models)  # the server puts the prompts together
+    if protocol.context:
+        models = tuple(replace(served, context=OLLAMA_CONTEXT) for served in models)
+    return replace(found, models=models)
+
+
+def _chosen(client: Client, found: Found, chosen: Served, record: ModelRecord) -> Found:
+    """With what is known of the model once it is loaded, and whether it completes."""
+    if found.protocol == "llama" and not chosen.context:
+        found, chosen = _loaded(client, found, chosen)
+    if protocol_named(found.protocol).shape == "raw":
+        found = _with_tokens(client, found, chosen)
+    prompt = next((served.prompt for served in found.models if served.name == chosen.name), "")
+    if found.protocol == "llama" and not (prompt or record.protocol or record.prompt):
+        found = replace(found, protocol="llama-infill")  # where nobody knows its prompts, llama-server may
+    note = _completion_problem(client, found.protocol, chosen.name)
+    return replace(found, completes=not note, note=note)
+
+
+def _loaded(client: Client, found: Found, chosen: Served) -> tuple[Found, Served]:
+    """A llama-server that has several models says of each what it says of a single one, after it has loaded it."""
+    path = f"/props?model={quote(chosen.name, safe='')}"
+    reply = client.fetch("GET", path, seconds=COMPLETE_SECONDS)
+    props = (_decoded(reply.body) if reply.status == 200 else None) or {}
+    served = _served(chosen.name, _context_of(props), text_at(props, "model_path"))
+    return replace(found, models=tuple(served if model == chosen else model for model in found.models)), served
 
 
 def running(ports: tuple[int, ...] = PORTS, *, seconds: float = LOOK_SECONDS) -> list[Found]:
@@ -90,7 +152,7 @@ def _identified(client: Client, address: str, seconds: float) -> Found | None:
             return None
         reply = client.fetch("GET", path, seconds=left)
         if reply.status in (401, 403) and path != "/props":
-            return Found(address, "a server", "openai", note=f"it wants a key ({reply.status})")
+            return Found(address, "a server", "openai", note=WANTS_KEY.format(reply.status))
         said = _decoded(reply.body) if reply.status == 200 else None
         if said is not None and (found := reading(client, address, said, max(until - time.monotonic(), 0.05))):
             return found
@@ -99,24 +161,27 @@ def _identified(client: Client, address: str, seconds: float) -> Found | None:
 
 def _decoded(data: bytes) -> dict[str, Any] | None:
     try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decoded(data)
+    except WrongAnswerError:
         return None
-    return found if isinstance(found, dict) else None
 
 
 Reading = Callable[[Client, str, Mapping[str, Any], float], Found | None]
 
 
 def _llama_server(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
-    settings = said.get("default_generation_settings")
-    if not isinstance(settings, dict):
+    if not isinstance(said.get("default_generation_settings"), dict):
         return None
     listed = _decoded(client.fetch("GET", "/v1/models", seconds=seconds).body)
-    names = model_names(listed) or [str(said.get("model_alias") or said.get("model_path") or "")]
-    context = _number(settings.get("n_ctx"))
-    models = tuple(_served(name, context, str(said.get("model_path") or "")) for name in names)
-    return Found(address, f"llama-server {said.get('build_info') or ''}".strip(), "llama", models)
+    names = model_names(listed) or [text_at(said, "model_alias", "model_path")]
+    models = tuple(_served(name, _context_of(said), text_at(said, "model_path")) for name in names)
+    return Found(address, f"llama-server {text_at(said, 'build_info')}".strip(), "llama", models)
+
+
+def _context_of(props: Mapping[str, Any]) -> int:
+    """Of llama-server: 0 if it has several models, and this is said of none of them."""
+    settings = props.get("default_generation_settings")
+    return _number(settings.get("n_ctx")) if isinstance(settings, dict) else 0
 
 
 def _ollama(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
@@ -133,8 +198,8 @@ def _lm_studio(client: Client, address: str, said: Mapping[str, Any], seconds: f
     listed = said.get("models")
     if not isinstance(listed, list):
         return None
-    models = [each for each in listed if isinstance(each, dict) and each.get("type", "llm") == "llm"]
-    named = tuple(_served(str(each.get("key")), _number(each.get("max_context_length"))) for each in models)
+    models = [model for model in objects(listed) if model.get("type", "llm") == "llm"]
+    named = tuple(_served(text_at(model, "key"), _number(model.get("max_context_length"))) for model in models)
     return Found(address, "LM Studio", "openai", named)
 
 
@@ -147,9 +212,13 @@ def _tabby(client: Client, address: str, said: Mapping[str, Any], seconds: float
 def _openai(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
     if not isinstance(said.get("data"), list):
         return None
-    limits = {each.get("id"): _number(each.get("max_model_len")) for each in said["data"] if isinstance(each, dict)}
-    models = tuple(_served(name, limits.get(name, 0)) for name in model_names(said))
-    return Found(address, "an OpenAI-compatible server", "openai", models)
+    return Found(address, "an OpenAI-compatible server", "openai", _models_of(said))
+
+
+def _models_of(listed: Mapping[str, Any] | None) -> tuple[Served, ...]:
+    entries = objects((listed or {}).get("data"))
+    limits = {text_at(entry, "id"): _number(entry.get("max_model_len")) for entry in entries}
+    return tuple(_served(name, limits.get(name, 0)) for name in model_names(listed))
 
 
 def _mercury(client: Client, address: str, said: Mapping[str, Any], seconds: float) -> Found | None:
@@ -177,7 +246,7 @@ def _prompt_of(name: str) -> str:
 
 
 def _number(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    return value if type(value) is int and 0 < value <= MOST_CONTEXT else 0
 
 
 def _with_tokens(client: Client, found: Found, chosen: Served) -> Found:
@@ -199,23 +268,14 @@ def _with_tokens(client: Client, found: Found, chosen: Served) -> Found:
     }
     reply = client.fetch("POST", "/tokenize", msgspec.json.encode(asked), seconds=ANSWER_SECONDS)
     said = (_decoded(reply.body) if reply.status == 200 else None) or {}
-    pieces = said.get("token_strs") or said.get("tokens") or []
-    texts = {each.get("piece") if isinstance(each, dict) else each for each in pieces if isinstance(each, dict | str)}
-    has = texts & set(known)
+    pieces = said.get("token_strs") or said.get("tokens")
+    texts = (text_at(piece, "piece") or piece for piece in pieces) if isinstance(pieces, list) else ()
+    has = {text for text in texts if isinstance(text, str)} & set(known)
     dialect = dialect_for(has, chosen.name) if has else None
     if dialect is None:
         return found
     better = tuple(replace(each, prompt=dialect.name) if each == chosen else each for each in found.models)
     return replace(found, models=better)
-
-
-def _tried(client: Client, found: Found, model: str) -> Found:
-    """With one token from the model; where nobody knows its prompts, llama-server may."""
-    prompt = next((each.prompt for each in found.models if each.name == model), "")
-    if found.protocol == "llama" and not prompt:
-        found = replace(found, protocol="llama-infill")
-    note = _completion_problem(client, found.protocol, model)
-    return replace(found, completes=not note, note=note)
 
 
 def _completion_problem(client: Client, protocol: str, model: str) -> str:
@@ -229,6 +289,7 @@ def _completion_problem(client: Client, protocol: str, model: str) -> str:
     except LinkError as error:
         return f"it does not complete: {error.detail}"
     except WrongAnswerError as error:
-        return f"it does not complete: {error}" if reply.status == 200 else f"it does not complete ({reply.status})"
-    failed = next((event.error for event in said if event.error), "")
+        shown = told(str(error), client.secrets)
+        return f"it does not complete: {shown}" if reply.status == 200 else f"it does not complete ({reply.status})"
+    failed = told(next((event.error for event in said if event.error), ""), client.secrets)
     return f"it does not complete ({reply.status}): {failed}" if failed or reply.status != 200 else ""

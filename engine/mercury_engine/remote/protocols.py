@@ -1,6 +1,7 @@
 """How each kind of server is asked for a completion, as data, and the one reader of all their answers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal
 
 import msgspec
@@ -16,9 +17,12 @@ __all__ = [
     "Protocol",
     "WrongAnswerError",
     "body",
+    "decoded",
     "model_names",
+    "objects",
     "protocol_named",
     "read",
+    "text_at",
 ]
 
 Shape = Literal["raw", "gap", "chat"]
@@ -27,6 +31,8 @@ Shape = Literal["raw", "gap", "chat"]
 LONGEST_LINE = 1 << 20
 LENGTH = frozenset({"length", "limit", "max_tokens", "model_length"})
 SHOWN = 120
+MOST_MODELS = 1000
+LONGEST_NAME = 500
 ALTERNATIVE_TEMPERATURE = 0.6
 
 
@@ -259,31 +265,43 @@ class Events:
         yield event
 
     def _event(self, line: bytes) -> Event:
-        try:
-            found = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise WrongAnswerError(f"{line[:SHOWN].decode(errors='replace')!r} is not JSON") from error
-        if not isinstance(found, dict):
-            raise WrongAnswerError(f"{line[:SHOWN].decode(errors='replace')!r} is no completion")
-        event = read(found)
+        event = read(decoded(line))
         self._understood = self._understood or event is not None
         return event or Event()
+
+
+def decoded(data: bytes) -> dict[str, Any]:
+    """The JSON object that the data is. What is in it may have any type."""
+    try:
+        found = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WrongAnswerError(f"{data[:SHOWN].decode(errors='replace')!r} is not JSON") from error
+    if not isinstance(found, dict):
+        raise WrongAnswerError(f"{data[:SHOWN].decode(errors='replace')!r} is no completion")
+    return found
+
+
+def objects(found: Any) -> list[dict[str, Any]]:
+    """The objects in what should be a list of them."""
+    return [value for value in found if isinstance(value, dict)] if isinstance(found, list) else []
+
+
+def text_at(found: Any, *names: str) -> str:
+    """The first text under one of the names in what should be an object."""
+    values = (found.get(name) for name in names) if isinstance(found, dict) else ()
+    return next((value for value in values if isinstance(value, str) and value), "")
 
 
 def read(message: Mapping[str, Any]) -> Event | None:
     """None for a message that is neither text, nor an end, nor an error."""
     if error := message.get("error"):
-        told = error.get("message", error) if isinstance(error, dict) else error
-        return Event(error=str(told)[:SHOWN])
-    choice = _first(message.get("choices"))
+        text = error if isinstance(error, str) else text_at(error, "message", "detail", "type")
+        return Event(error=(text or "an error without a message")[:SHOWN])
+    choice = next(iter(objects(message.get("choices"))), {})
     text, end = _text_of(message, choice), _end_of(message, choice)
     if text is None and not end and "choices" not in message:
         return None
     return Event(text or "", tuple(_log_probs_of(message, choice)), end)
-
-
-def _first(found: Any) -> Mapping[str, Any]:
-    return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
 
 
 def _text_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> str | None:
@@ -295,16 +313,9 @@ def _text_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> str | Non
         (choice.get("message"), "content"),
         (message.get("message"), "content"),
     ):
-        if isinstance(holder, Mapping) and isinstance(said := holder.get(name), str | list):
-            return said if isinstance(said, str) else "".join(_parts_of(said))
+        if isinstance(holder, Mapping) and isinstance(text := holder.get(name), str | list):
+            return text if isinstance(text, str) else "".join(text_at(part, "text") for part in text)
     return None
-
-
-def _parts_of(said: Iterable[Any]) -> Iterator[str]:
-    """The text of a message that is a list of parts."""
-    for part in said:
-        if isinstance(part, dict) and isinstance(part.get("text"), str):
-            yield part["text"]
 
 
 def _end_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Literal["", "stop", "length"]:
@@ -321,8 +332,9 @@ def _log_probs_of(message: Mapping[str, Any], choice: Mapping[str, Any]) -> Iter
     given = choice.get("logprobs") or {}
     if isinstance(given, dict):
         given = given.get("token_logprobs") or given.get("content")
-    for each in given or message.get("completion_probabilities") or message.get("logprobs") or ():
-        value = each.get("logprob") if isinstance(each, dict) else each
+    tokens = given or message.get("completion_probabilities") or message.get("logprobs")
+    for token in tokens if isinstance(tokens, list) else ():
+        value = token.get("logprob") if isinstance(token, dict) else token
         if isinstance(value, int | float) and value <= 0:
             yield float(value)
 
@@ -331,6 +343,5 @@ def model_names(listed: Any) -> list[str]:
     """What a server calls its models, from `/v1/models` or `/api/tags`."""
     if not isinstance(listed, dict):
         return []
-    entries = listed.get("data") or listed.get("models") or []
-    found = [each.get("id") or each.get("model") or each.get("name") for each in entries if isinstance(each, dict)]
-    return [name for name in found if isinstance(name, str)]
+    names = (text_at(entry, "id", "model", "name") for entry in objects(listed.get("data") or listed.get("models")))
+    return list(islice((name for name in names if 0 < len(name) <= LONGEST_NAME), MOST_MODELS))

@@ -2,14 +2,18 @@
 
 import json
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 from msgspec import Struct
 
 SECONDS = 5.0
+CERTIFICATES = Path(__file__).parents[2] / "mercury_ls/link/certificate"
+"""Two that sign themselves, with one key: for this machine, and for models.example."""
 
 
 class Asked(Struct, frozen=True):
@@ -189,3 +193,52 @@ def document(value: Any, status: int = 200, **headers: str) -> Answer:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
+
+
+def with_tls(name: str = "localhost", *, wants: str = "") -> Callable:
+    """What a server wraps its connections in; `wants` is the certificate that clients must show."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(CERTIFICATES / f"{name}.pem", CERTIFICATES / "key.pem")
+    if wants:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(CERTIFICATES / f"{wants}.pem")
+    return lambda connection: context.wrap_socket(connection, server_side=True)
+
+
+def tunnel(port: int, *, login: str = "") -> Answer:
+    """A proxy that connects everybody who says the right login to this port, whatever was asked for."""
+
+    def answer(line: Line, asked: Asked) -> None:
+        if login and asked.headers.get("proxy-authorization") != login:
+            return line.whole("who are you?", 407)
+        line.send("HTTP/1.1 200 Connection established\r\n\r\n")
+        with socket.create_connection(("127.0.0.1", port)) as there:
+            back = Thread(target=passed_on, args=(there, line.connection), daemon=True)
+            back.start()
+            passed_on(line.connection, there)
+            back.join(SECONDS)
+        raise ConnectionAbortedError
+
+    return answer
+
+
+def passed_on(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_RDWR)
+
+
+WRONG = (None, True, 5, -1.5, 10**30, "x", [], {}, [[]], [{}], [5], ["x"], {"x": []})
+
+
+def wrongly_typed(value: Any) -> Iterator[Any]:
+    """The JSON value with each of its parts, in turn, replaced by something of another type."""
+    yield from WRONG
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from ({**value, name: wrong} for wrong in wrongly_typed(part))
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from ([*value[:at], wrong, *value[at + 1 :]] for wrong in wrongly_typed(part))

@@ -1,14 +1,16 @@
 """Remote engines in front of imitated servers."""
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 import pytest
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
+from mercury_engine.prompts.cut import cut
 from mercury_engine.record import ModelRecord
+from mercury_engine.remote import asking
 from mercury_engine.remote.engine import RemoteEngine, open_remote
 from mercury_engine.remote.heard import Heard
 from mercury_engine.remote.http import Client
@@ -41,7 +43,7 @@ class Clock:
 @contextmanager
 def engine_for(made: ModelRecord, *, clock=None, key="", **options):
     client = Client(made.address, {"Authorization": f"Bearer {key}"} if key else {}, **options)
-    engine = RemoteEngine(made, client, key=key, clock=clock or Clock())
+    engine = RemoteEngine(made, client, clock=clock or Clock())
     try:
         yield engine
     finally:
@@ -313,7 +315,12 @@ def test_nobody_there_and_then_somebody():
         (500, "oops", {}, "failed (500): oops; see the server's log"),
         (501, "no FIM", {}, "cannot fill gaps with its model (501): no FIM"),
         (503, "Loading model", {}, "failed (503): Loading model"),
-        (302, "", {"Location": "https://elsewhere.example/"}, "redirects to https://elsewhere.example/, which is not"),
+        (
+            302,
+            "",
+            {"Location": "https://elsewhere.example/"},
+            "redirects to https://elsewhere.example/, where neither code nor keys are sent",
+        ),
     ],
 )
 def test_refusals_name_address_status_and_remedy(status, message, headers, says):
@@ -411,12 +418,69 @@ def ends_early(line, asked):
         (lambda line, asked: line.whole("<html>hello</html>", kind="text/html"), "'<html>hello</html>' is not JSON"),
         (lambda line, asked: line.whole("x" * (5 << 20)), "larger than 4 MiB"),
         (streamed([{"error": {"message": "the slot is gone"}}]), "gave up: the slot is gone"),
+        (streamed([{"error": {"message": ["the slot"]}}]), "gave up: an error without a message"),
+        (lambda line, asked: line.whole('{"error":' + "[" * 9999), "is not JSON"),
+        (lambda line, asked: line.whole("[" * 9999, 503), "failed (503): [["),
+        (lambda line, asked: line.whole('{"error":{"message":[1]}}', 503), "failed (503): {"),
     ],
 )
 def test_answers_that_are_none(shape, says):
     with against({"/completion": shape}) as (_server, engine):
         assert says in refusal(engine)
         assert says in engine.info().notes[0]
+
+
+def endless(text):
+    """One token after the other, whatever was asked for."""
+
+    def answer(line, asked):
+        line.head()
+        event = f"data: {json.dumps({'content': text, 'stop': False})}\n\n"
+        with suppress(OSError):
+            while True:
+                line.chunk(event * (60_000 // len(event)))
+
+    return answer
+
+
+@pytest.mark.parametrize("mode", ["line", "block"])
+@pytest.mark.parametrize("text", ["x", "((((", "x " * 500, "y" * 9999, "\n", "    x = 1\n", "", "ab\u00e9\n\n\n"])
+def test_an_answer_without_an_end_is_not_listened_to(monkeypatch, mode, text):
+    shown = []
+    monkeypatch.setattr(asking, "cut", lambda *texts, **how: shown.append(len(texts[1])) or cut(*texts, **how))
+    with against({"/completion": endless(text)}) as (_server, engine):
+        if text:
+            answer(engine, request(mode=mode))
+            assert max(shown) <= (32 + 8) * 64
+        else:
+            assert "it goes on and on without any text" in refusal(engine, request(mode=mode))
+
+
+def test_a_list_of_models_without_an_end():
+    dribble = lambda line, asked: (line.head(), line.chunk("{"), line.is_left())  # noqa: E731
+    clock = Clock()
+    with serving({"/v1/models": dribble}) as server, engine_for(record(server, model="m"), clock=clock) as engine:
+        drafts = engine.infill(request())
+        next(drafts)
+        clock.now += 121
+        with pytest.raises(EngineError, match="is too slow"):
+            next(drafts)
+        assert "asked again in" in refusal(engine)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("30", 30),
+        ("999999999", 3600),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 3600),
+        *((value, 1) for value in ("1e300", "inf", "nan", "-5", "9" * 5000, "Fri, 99 Foo 0 99:99:99 +9999", "", "now")),
+    ],
+)
+def test_how_long_a_server_may_ask_to_be_left_alone(value, seconds):
+    with against({"/completion": document({}, 429, Retry_After=value)}) as (_server, engine):
+        refusal(engine)
+        assert refusal(engine).endswith(f"asked again in {seconds} s")
 
 
 def too_late(drafts):
@@ -466,6 +530,17 @@ def test_a_server_with_another_model_of_the_same_kind_will_do():
     has = document({"data": [{"id": "Qwen2.5-Coder-7B-Q8_0.gguf"}]})
     with against({"/v1/models": has, "/completion": llama(" w")}, model="qwen2.5-coder-1.5b") as (_server, engine):
         assert answer(engine).spans[0].text == "w"
+
+
+def test_a_server_with_several_models_goes_by_their_names():
+    """llama-server as a router."""
+    has = document({"data": [{"id": name, "status": {"value": "unloaded"}} for name in ("qwen-a", "llama-3")]})
+    with serving({"/v1/models": has, "/completion": llama(" w")}) as server:
+        with engine_for(record(server, model="qwen2.5-coder-1.5b")) as engine:
+            assert "has no model 'qwen2.5-coder-1.5b'; it has qwen-a, llama-3" in refusal(engine)
+        with engine_for(record(server, model="qwen-a")) as engine:
+            assert answer(engine).spans[0].text == "w"
+            assert server.bodies[-1]["model"] == "qwen-a"
 
 
 def test_after_a_failure_the_model_is_looked_for_again():

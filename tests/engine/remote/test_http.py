@@ -1,16 +1,14 @@
 import os
 import ssl
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from mercury_engine.api import EngineError
 from mercury_engine.remote import http
-from mercury_engine.remote.http import Client, LinkError, Site, site_of
-from tests.engine.remote.servers import document, free_port, serving
+from mercury_engine.remote.http import Client, LinkError, Proxy, Site, site_of
+from tests.engine.remote.servers import CERTIFICATES, document, free_port, serving, tunnel, with_tls
 
-CERTIFICATE = Path(__file__).parents[2] / "mercury_ls/link/certificate"
 SECONDS = 5.0
 
 
@@ -155,6 +153,13 @@ def test_troubles(monkeypatch):
     def floods(line, asked):
         line.whole("x" * 5000)
 
+    def heads(line, asked):
+        line.send("HTTP/1.1 200 OK\r\n" + "X-Name: value\r\n" * 200 + "\r\n")
+
+    def one_long_header(line, asked):
+        line.send("HTTP/1.1 200 OK\r\nX: " + "y" * 100_000 + "\r\n\r\n")
+
+    assert (trouble(heads).kind, trouble(one_long_header).kind) == ("broken", "broken")
     for answer, kind in ((dies, "broken"), (is_cut, "broken"), (babbles, "broken"), (hangs_up, "broken")):
         assert trouble(answer).kind == kind, answer
     monkeypatch.setattr(http, "LARGEST", 4000)
@@ -165,20 +170,27 @@ def test_silence_is_not_waited_for():
     assert trouble(lambda line, asked: line.is_left(), silence_seconds=0.02).kind == "slow"
 
 
-def test_a_dribbling_answer_ends_with_the_patience():
-    def dribbles(line, asked):
-        line.head()
-        while True:
-            line.chunk("x")
-            line.connection.settimeout(0.005)
-            try:
-                if not line.connection.recv(1):
-                    break
-            except TimeoutError:
-                continue
-        server.left.set()
+def dribbling(server):
+    """Says a little, again and again, until the other side has closed."""
 
-    with serving({"/x": dribbles}) as server, client_of(server.address) as client:
+    def answer(line, asked):
+        line.head()
+        line.connection.settimeout(0.005)
+        with suppress(ConnectionError):
+            while True:
+                line.chunk("x")
+                try:
+                    if not line.connection.recv(1):
+                        break
+                except TimeoutError:
+                    continue
+        server().left.set()
+
+    return answer
+
+
+def test_a_dribbling_answer_ends_with_the_patience():
+    with serving({"/x": dribbling(lambda: server)}) as server, client_of(server.address) as client:
         with pytest.raises(LinkError, match=r"within 0\.05 s") as raised:
             client.fetch("GET", "/x", seconds=0.05)
         assert raised.value.kind == "slow"
@@ -199,25 +211,60 @@ def test_a_header_that_cannot_be_sent_is_not_shown():
         assert "Bearer" not in str(raised.value)
 
 
-def test_redirects_are_not_followed():
-    with serving({"/x": document({}, 302, Location="/y"), "/y": document({})}) as server:
-        with client_of(server.address) as client:
-            assert client.fetch("GET", "/x", seconds=SECONDS).status == 302
-        assert [asked.path for asked in server.asked] == ["/x"]
+def test_redirects_within_the_site_are_followed():
+    answers = {
+        "/v1/x": document({}, 307, Location="/moved/x?a=1"),
+        "/moved/x?a=1": document([1]),
+        "/round": document({}, 302, Location="round"),
+        "/other": document({}, 303, Location="/v1/x"),
+    }
+    with serving(answers) as server, client_of(server.address, headers={"api-key": "k3y"}) as client:
+        assert client.fetch("POST", "/v1/x", b"{}", seconds=SECONDS).body == b"[1]"
+        assert [(asked.path, asked.body, asked.headers["api-key"]) for asked in server.asked] == [
+            ("/v1/x", b"{}", "k3y"),
+            ("/moved/x?a=1", b"{}", "k3y"),
+        ]
+        assert client.fetch("GET", "/round", seconds=SECONDS).status == 302
+        assert client.fetch("POST", "/other", b"{}", seconds=SECONDS).status == 303
+        assert len(server.asked) == 2 + 4 + 1
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://127.0.0.1:{other}/y",
+        "//127.0.0.1:{other}/y",
+        "http://localhost:{other}/y",
+        "http://localhost:{port}/y",
+        "https://127.0.0.1:{port}/y",
+        "http://me@127.0.0.1:{port}/y",
+        "http://127.0.0.1:99999/y",
+        "ftp:/y",
+        "",
+    ],
+)
+def test_nothing_is_sent_to_where_a_redirect_leads_elsewhere(location):
+    with serving({"/y": document({})}) as other:
+        moved = lambda line, asked: document(  # noqa: E731
+            {}, 307, Location=location.format(other=other.port, port=server.port)
+        )(line, asked)
+        with serving({"/x": moved}) as server, client_of(server.address, headers={"api-key": "k3y"}) as client:
+            status = client.fetch("POST", "/x", b"{}", seconds=SECONDS).status
+            assert status == 307
+            assert {asked.path for asked in server.asked} == {"/x"}
+        assert other.connections == 0
 
 
 def test_with_tls_and_only_with_a_trusted_certificate():
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(CERTIFICATE / "localhost.pem", CERTIFICATE / "key.pem")
-    trusting = ssl.create_default_context(cafile=os.fspath(CERTIFICATE / "localhost.pem"))
+    trusting = ssl.create_default_context(cafile=os.fspath(CERTIFICATES / "localhost.pem"))
 
     def held(line, asked):
         line.head()
         line.chunk("begun")
         server.hold(line)
 
-    wrap = lambda connection: context.wrap_socket(connection, server_side=True)  # noqa: E731
-    with serving({"/x": document([1]), "/held": held}, wrap=wrap) as server:
+    with serving({"/x": document([1]), "/held": held}, wrap=with_tls()) as server:
         address = f"https://localhost:{server.port}"
         with client_of(address, context=trusting) as client:
             assert client.fetch("GET", "/x", seconds=SECONDS).body == b"[1]"
@@ -232,3 +279,95 @@ def test_with_tls_and_only_with_a_trusted_certificate():
             with pytest.raises(LinkError) as raised:
                 client.fetch("GET", "/x", seconds=SECONDS)
             assert raised.value.kind == "certificate"
+
+
+MODELS = ssl.create_default_context(cafile=os.fspath(CERTIFICATES / "models.pem"))
+
+
+def through(server, **options):
+    options = {"context": MODELS, "proxy": Proxy("127.0.0.1", server.port)} | options
+    return client_of("https://models.example/v1", headers={"api-key": "k3y"}, **options)
+
+
+def test_a_server_behind_a_proxy_sees_what_the_proxy_does_not():
+    def held(line, asked):
+        line.head()
+        line.chunk("begun")
+        server.hold(line)
+
+    with (
+        serving({"/v1/x": document([1]), "/held": held}, wrap=with_tls("models")) as server,
+        serving({"models.example:443": tunnel(server.port)}) as proxy,
+        through(proxy) as client,
+    ):
+        assert client.fetch("GET", "/v1/x", seconds=SECONDS).body == b"[1]"
+        assert client.fetch("GET", "/v1/x", seconds=SECONDS).body == b"[1]"
+        assert server.connections == 1
+        assert server.asked[0].headers["host"] == "models.example"
+        assert server.asked[0].headers["api-key"] == "k3y"
+        exchange = client.open("POST", "/held", b"{}")
+        assert piece(exchange) == b"begun"
+        exchange.close()
+        assert server.left.wait(SECONDS)
+        assert {(asked.method, *asked.headers) for asked in proxy.asked} == {("CONNECT", "host")}
+
+
+def test_a_proxy_with_a_password():
+    login = "Basic bWU6c2VjcmV0"
+    with (
+        serving({"/x": document([1])}, wrap=with_tls("models")) as server,
+        serving({"models.example:443": tunnel(server.port, login=login)}) as proxy,
+    ):
+        with through(proxy, proxy=Proxy("127.0.0.1", proxy.port, login)) as client:
+            assert client.fetch("GET", "/x", seconds=SECONDS).body == b"[1]"
+        with through(proxy) as client, pytest.raises(LinkError) as raised:
+            client.fetch("GET", "/x", seconds=SECONDS)
+        assert (raised.value.kind, raised.value.detail) == (
+            "proxy",
+            f"the proxy 127.0.0.1:{proxy.port} wants a user and a password (407)",
+        )
+        assert [asked.headers.get("proxy-authorization") for asked in server.asked] == [None]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda line, asked: line.whole("", 502), "refuses the connection (502)"),
+        (lambda line, asked: line.send("SSH-2.0-OpenSSH\r\n\r\n"), "does not answer (BadStatusLine)"),
+        (lambda line, asked: line.send("HTTP/1.1 200 OK\r\n" + "A: b\r\n" * 200), "does not answer (HTTPException)"),
+        (lambda line, asked: line.is_left(), "does not answer within 0.05 s"),
+    ],
+)
+def test_a_proxy_that_makes_no_tunnel(answer, said):
+    with serving({"models.example:443": answer}) as proxy:
+        with through(proxy, connect_seconds=0.05) as client, pytest.raises(LinkError) as raised:
+            client.fetch("GET", "/x", seconds=SECONDS)
+        assert raised.value.kind == "proxy"
+        assert said in raised.value.detail
+
+
+def test_closing_is_seen_by_a_proxy_that_is_still_thinking():
+    with serving({"models.example:443": lambda line, asked: proxy.hold(line)}) as proxy, through(proxy) as client:
+        exchange = client.open("POST", "/x", b"{}")
+        while not proxy.asked:
+            exchange.take(0.001)
+        exchange.close()
+        assert proxy.left.wait(SECONDS)
+
+
+def test_an_answer_that_goes_on_unheard_is_ended_by_the_next_request(monkeypatch):
+    monkeypatch.setattr(http, "LET_END_SECONDS", 0.05)
+    with serving({"/x": dribbling(lambda: server), "/y": document({})}) as server, client_of(server.address) as client:
+        exchange = client.open("POST", "/x", b"{}")
+        piece(exchange)
+        exchange.let_end()
+        while not exchange.is_late:
+            assert not exchange.take(0.005)
+        assert not server.left.is_set()
+        assert client.fetch("GET", "/y", seconds=SECONDS).body == b"{}"
+        assert server.left.wait(SECONDS)
+
+
+def test_what_must_not_be_shown():
+    with client_of("http://127.0.0.1:1", headers={"Authorization": "Bearer s3cret", "X-Team": "blue"}) as client:
+        assert client.secrets == ("Bearer s3cret", "s3cret", "blue")

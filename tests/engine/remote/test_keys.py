@@ -4,7 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from mercury_engine.api import EngineError
-from mercury_engine.remote.keys import key_at
+from mercury_engine.record import ModelRecord
+from mercury_engine.remote.keys import headers_of, key_at
 
 KEY = "sk-1234567890abcdef"
 
@@ -44,3 +45,34 @@ def test_a_keyring_that_is_locked_or_missing(monkeypatch):
     assert "the keyring does not open (RuntimeError): unlock it" in refusal("keyring:a/b")
     monkeypatch.setitem(sys.modules, "keyring", None)
     assert "`pip install keyring`" in refusal("keyring:a/b")
+
+
+def headers(environ=None, **fields) -> dict[str, str]:
+    return headers_of(ModelRecord(name="theirs", kind="server", prompt="", **fields), environ or {"K": KEY})
+
+
+def test_headers_with_and_without_a_key():
+    assert headers() == {}
+    assert headers(key="env:K") == {"Authorization": f"Bearer {KEY}"}
+    assert headers(headers={"x-api-key": "env:K", "X-Team": "blue"}) == {"x-api-key": KEY, "X-Team": "blue"}
+    assert headers(key="env:K", headers={"X-Team": "blue"}) == {"Authorization": f"Bearer {KEY}", "X-Team": "blue"}
+    assert headers({"K": "Token a b"}, key="env:NONE", headers={"authorization": "env:K"}) == {
+        "authorization": "Token a b"
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("env:NONE", "header x-api-key: there is none at env:NONE: set NONE where your editor starts"),
+        ("env:BAD", "header x-api-key: what is at env:BAD contains characters"),
+        (f"{KEY}\r\nX-Other: 1", "header x-api-key: its value is empty or has characters"),
+        ("", "header x-api-key: its value is empty"),
+        ("keyring:nothing", "header x-api-key: write where it is"),
+    ],
+)
+def test_headers_that_cannot_be_sent(value, said):
+    with pytest.raises(EngineError) as raised:
+        headers({"BAD": f"{KEY}\nX-Other: 1"}, headers={"x-api-key": value})
+    assert said in str(raised.value)
+    assert KEY not in str(raised.value)

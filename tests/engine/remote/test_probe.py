@@ -1,7 +1,16 @@
 """Imitated servers, by the paths that they answer."""
 
-from mercury_engine.remote.probe import Found, Served, probe, running
-from tests.engine.remote.servers import document, free_port, lines_of, serving, streamed
+from urllib.parse import quote
+
+import msgspec
+import pytest
+
+from mercury_engine.api import EngineError
+from mercury_engine.record import ModelRecord
+from mercury_engine.remote import probe as probing
+from mercury_engine.remote.http import Reply
+from mercury_engine.remote.probe import Found, Served, running
+from tests.engine.remote.servers import document, free_port, lines_of, serving, streamed, with_tls, wrongly_typed
 
 QWEN = "Qwen2.5-Coder-1.5B-Q8_0.gguf"
 PROPS = {
@@ -11,6 +20,10 @@ PROPS = {
     "build_info": "b7919",
 }
 ONE_TOKEN = streamed([{"content": "1", "stop": False}, {"content": "", "stop": True, "stop_type": "limit"}], done=False)
+
+
+def probe(address, **fields) -> Found | None:
+    return probing.probe(ModelRecord(name="theirs", kind="server", prompt="", address=address, **fields))
 
 
 def listed(*names: str, **more):
@@ -102,14 +115,16 @@ def test_a_server_that_is_up_but_does_not_complete():
         assert (found.completes, found.note) == (False, "it does not complete (503): Loading model")
 
 
-def test_a_key_is_wanted_and_given():
+def test_a_key_is_wanted_and_given(monkeypatch):
+    monkeypatch.setenv("K", "k3y")
+
     def guarded(line, asked):
         known = asked.headers.get("authorization") == "Bearer k3y"
         (listed("m") if known else document({"error": "no"}, 401))(line, asked)
 
     with serving({"/v1/models": guarded}) as server:
-        assert probe(server.address).note == "it wants a key (401)"
-        assert probe(server.address, key="k3y").models == (Served("m"),)
+        assert probe(server.address).note == "it wants a key (401): give it with --key or --header"
+        assert probe(server.address, key="env:K").models == (Served("m"),)
 
 
 def test_an_engine_server_of_ours():
@@ -136,3 +151,137 @@ def test_what_runs_on_this_machine_is_found_without_loading_a_model():
 def test_a_program_that_says_nothing_is_not_waited_for():
     with serving({"/props": lambda line, asked: line.is_left()}) as server:
         assert running((server.port,), seconds=0.02) == []
+
+
+def router(*names: str):
+    """llama-server without a model of its own: what it says of a model, it says after the model was loaded."""
+    none = {"role": "router", "model_path": "none", "default_generation_settings": {"params": {}, "n_ctx": 0}}
+    loaded: list[str] = []
+
+    def load(name: str, then):
+        def answer(line, asked):
+            missing = document({"error": {"code": 400, "message": f"model '{name}' not found"}}, 400)
+            loaded.append(name)
+            (then if name in names else missing)(line, asked)
+
+        return answer
+
+    def by_body(then):
+        return lambda line, asked: load(asked.json.get("model", ""), then)(line, asked)
+
+    entries = [{"id": name, "object": "model", "status": {"value": "unloaded"}} for name in names]
+    props = {f"/props?model={quote(name, safe='')}": load(name, document(PROPS)) for name in names}
+    answers = {"/props": document({**none, "build_info": "b9000"}), "/v1/models": document({"data": entries})}
+    completing = {"/tokenize": by_body(tokenize("<|fim_prefix|>")), "/completion": by_body(ONE_TOKEN)}
+    return {**answers, **props, **completing, "/infill": by_body(ONE_TOKEN)}, loaded
+
+
+def test_a_llama_server_with_several_models_loads_none_before_one_is_chosen():
+    answers, loaded = router("ggml-org/A-GGUF:Q8_0", "llama-3.2")
+    with serving(answers) as server:
+        found = probe(server.address)
+        assert (found.server, found.protocol, found.completes) == ("llama-server b9000", "llama", None)
+        assert found.models == (Served("ggml-org/A-GGUF:Q8_0"), Served("llama-3.2"))
+        assert loaded == []
+
+
+def test_a_chosen_model_of_a_llama_server_with_several():
+    answers, loaded = router("ggml-org/A-GGUF:Q8_0", "llama-3.2")
+    with serving(answers) as server:
+        found = probe(server.address, model="ggml-org/A-GGUF:Q8_0")
+        assert (found.protocol, found.completes) == ("llama", True)
+        assert found.models[0] == Served("ggml-org/A-GGUF:Q8_0", "qwen", 8192)
+        assert set(loaded) == {"ggml-org/A-GGUF:Q8_0"}
+        assert server.asked[2].path == "/props?model=ggml-org%2FA-GGUF%3AQ8_0"
+
+
+def test_a_protocol_that_is_named_is_not_guessed():
+    one = document({"choices": [{"text": "1", "finish_reason": "length"}]})
+    answers = {"/v1/models": listed("mercury-edit-2"), "/v1/fim/completions": one}
+    with serving(answers) as server:
+        assert probe(server.address, protocol="inception", model="mercury-edit-2") == Found(
+            server.address,
+            "a server spoken to as inception",
+            "inception",
+            (Served("mercury-edit-2"),),
+            completes=True,
+        )
+        assert [asked.path for asked in server.asked] == ["/v1/models", "/v1/fim/completions"]
+        assert not probe(server.address, protocol="deepseek", model="deepseek-v4-flash").completes
+    with serving({"/v1/fim/completions": one}) as server:
+        assert probe(server.address, protocol="mistral", model="codestral").completes
+        assert server.bodies[-1]["model"] == "codestral"
+
+
+def test_what_a_named_protocol_tells_of_its_models():
+    with serving(ollama("qwen2.5-coder:1.5b")) as server:
+        (served,) = probe(server.address, protocol="ollama").models
+        assert served == Served("qwen2.5-coder:1.5b", "qwen", 8192)
+    with serving({"/v1/models": listed("Qwen/Qwen2.5-Coder-7B", max_model_len=4096)}) as server:
+        assert probe(server.address, protocol="openai").models == (Served("Qwen/Qwen2.5-Coder-7B", "qwen", 4096),)
+        assert probe(server.address, protocol="mistral").models == (Served("Qwen/Qwen2.5-Coder-7B", "", 4096),)
+
+
+def test_what_is_in_the_way_is_said(monkeypatch):
+    with serving({}, wrap=with_tls()) as server, pytest.raises(EngineError, match=r"not trusted .*--ca FILE"):
+        probe(f"https://localhost:{server.port}")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(EngineError, match=r"is not reached: the proxy 127.0.0.1:[0-9]+ does not answer .*HTTPS_PROXY"):
+        probe("https://models.example")
+
+
+class Replies:
+    """Answers at once, without a connection."""
+
+    secrets = ()
+
+    def __init__(self, answers) -> None:
+        self.answers = answers
+
+    def fetch(self, method, path, body=b"", *, seconds):
+        return Reply(200 if path in self.answers else 404, {}, msgspec.json.encode(self.answers.get(path)))
+
+
+MODELS = {"data": [{"id": "m", "max_model_len": 4096, "status": {"value": "loaded"}}]}
+SERVERS = {
+    "llama-server": {
+        "/props": PROPS | {"model_alias": "m"},
+        "/v1/models": MODELS,
+        "/tokenize": {"tokens": [{"id": 1, "piece": "<|fim_prefix|>"}]},
+        "/completion": {"content": "1", "stop": True},
+    },
+    "a router": {
+        "/props": PROPS | {"default_generation_settings": {"n_ctx": 0}},
+        "/v1/models": MODELS,
+        "/props?model=m": PROPS,
+    },
+    "Ollama": {"/api/version": {"version": "1"}, "/api/tags": {"models": [{"name": "m", "model": "m"}]}},
+    "LM Studio": {"/api/v1/models": {"models": [{"type": "llm", "key": "m", "max_context_length": 4096}]}},
+    "Tabby": {"/v1/health": {"model": "m", "device": "cpu"}},
+    "vLLM": {
+        "/v1/models": MODELS,
+        "/tokenize": {"token_strs": ["<|fim_prefix|>"]},
+        "/v1/completions": {
+            "choices": [{"text": "1", "finish_reason": "length", "logprobs": {"token_logprobs": [-1]}}]
+        },
+    },
+    "ours": {"/engine/v1/info": {"state": "ready"}},
+}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_no_type_in_an_answer_is_a_traceback(server):
+    for path, said in SERVERS[server].items():
+        for wrong in wrongly_typed(said):
+            client = Replies(SERVERS[server] | {path: wrong})
+            found = probing._identified(client, "http://127.0.0.1:1", 5.0)
+            if found and not found.note:
+                assert all(served.context <= probing.MOST_CONTEXT for served in found.models)
+                chosen = next(iter(found.models), Served(""))
+                probing._chosen(client, found, chosen, ModelRecord(name="x", kind="server", prompt=""))
+
+
+def test_json_that_is_deep_is_no_answer():
+    deep = lambda line, asked: line.whole('{"data":' + "[" * 100_000)  # noqa: E731
+    with serving({path: deep for path, _ in probing.READINGS}) as server:
+        assert probe(server.address) is None

@@ -1,7 +1,10 @@
 """Recorded shapes of requests and answers, as each server has them."""
 
 import json
+import math
+from contextlib import suppress
 
+import msgspec
 import pytest
 
 from mercury_engine.api import EngineError, Snippet
@@ -15,6 +18,7 @@ from mercury_engine.remote.protocols import (
     protocol_named,
     read,
 )
+from tests.engine.remote.servers import wrongly_typed
 
 RAW = Ask(prompt="<P>a<S>b<M>", tokens=32, stops=("\n", "<E>"), model="qwen", context=4096)
 GAP = Ask(
@@ -202,6 +206,11 @@ def test_an_unknown_protocol_is_named_with_those_there_are():
 )
 def test_what_each_server_says(message, event):
     assert read(message) == event
+    for wrong in wrongly_typed(message):
+        with suppress(WrongAnswerError):
+            for part in heard("application/json", msgspec.json.encode(wrong))[0]:
+                assert isinstance(part.text + part.error + part.end, str)
+                assert all(-math.inf < value <= 0 for value in part.log_probs)
 
 
 def heard(kind: str, *pieces: bytes) -> tuple[list[Event], bool]:
@@ -239,7 +248,12 @@ def test_a_document_ends_with_itself():
     )
 
 
-@pytest.mark.parametrize("data", [b"<html>\n", b'data: {"a":\n', b"[1, 2]\n", b'{"status":"ok"}\n', b""])
+DEEP = b'{"error":' + b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "data", [b"<html>\n", b'data: {"a":\n', b"[1, 2]\n", b'{"status":"ok"}\n', b"", DEEP, b'{"a":' + DEEP]
+)
 def test_what_is_no_completion(data):
     for kind in ("text/event-stream", "application/json"):
         with pytest.raises(WrongAnswerError):
@@ -255,3 +269,7 @@ def test_the_models_of_a_server():
     assert model_names({"object": "list", "data": [{"id": "a"}, {"id": "b"}]}) == ["a", "b"]
     assert model_names({"models": [{"name": "a:latest", "model": "a:latest", "size": 1}]}) == ["a:latest"]
     assert model_names([]) == model_names({"data": [1]}) == []
+    assert len(model_names({"data": [{"id": "a"}] * 400_000})) == 1000
+    assert model_names({"data": [{"id": "a" * 501}, {"id": "b"}]}) == ["b"]
+    for wrong in wrongly_typed({"data": [{"id": "a"}], "models": [{"name": "b"}]}):
+        assert all(isinstance(name, str) for name in model_names(wrong))

@@ -19,7 +19,7 @@ from mercury_ls.models import library
 from mercury_ls.models import measure as measuring
 from mercury_ls.serve import added, daemon
 from mercury_ls.settings import models
-from tests.engine.remote.servers import document, free_port, streamed
+from tests.engine.remote.servers import CERTIFICATES, document, free_port, streamed, tunnel, with_tls
 from tests.engine.remote.servers import serving as serving_answers
 from tests.mercury_ls.models.stand_in_hub import SHA, StandIn, serving
 from tests.mercury_ls.models.tiny import checkpoint
@@ -103,7 +103,7 @@ def test_use_writes_the_file_that_was_named(home, capsys):
         ("", 2, "VERB"),
         ("add nowhere", 1, "mercury-ls model add: 'nowhere' is no source of a model"),
         ("add ./tiny --int8 --int4", 2, "not allowed with"),
-        ("add ./tiny --key env:A", 1, "--key and --local are for servers"),
+        ("add ./tiny --key env:A", 1, "--key: only for servers, and ./tiny is none: leave it out"),
         ("add ./tiny --revision x", 1, "--revision is for models on the hub"),
         ("use ./tiny", 2, "`mercury-ls model add ./tiny` makes a model of it"),
         ("use nothing", 1, "'nothing' is neither an installed model (auto, bootstrap) nor the path of a model folder"),
@@ -256,6 +256,46 @@ def test_use_says_why_only_the_model_of_this_machine_answers(home, capsys):
 def test_a_server_that_is_not_there_is_not_added(home, capsys):
     check(capsys, f"add http://127.0.0.1:{free_port()} --yes", 1, "nothing that can complete answers at", "start")
     assert models.added() == {}
+
+
+def test_a_server_behind_a_proxy_with_headers_and_certificates(home, capsys, monkeypatch):
+    """A gateway that speaks as Inception does, far away: nothing reaches it but through the proxy."""
+    answers = {
+        "/gateway/v1/models": document({"data": [{"id": "mercury-edit-2"}]}),
+        "/gateway/v1/fim/completions": document({"choices": [{"text": "item.price", "finish_reason": "stop"}]}),
+    }
+    pem = {name: str(CERTIFICATES / f"{name}.pem") for name in ("models", "localhost", "key")}
+    monkeypatch.setenv("GATEWAY_KEY", "s3cret-k3y")
+    with (
+        serving_answers(answers, wrap=with_tls("models", wants="localhost")) as server,
+        serving_answers({"models.example:443": tunnel(server.port)}) as proxy,
+    ):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.setenv("NO_PROXY", "")
+        command = (
+            "add https://models.example/gateway/v1 --name theirs --protocol inception --yes"
+            f" --header api-key:env:GATEWAY_KEY --header X-Team:blue --ca {pem['models']} --cert {pem['localhost']}"
+        )
+        check(capsys, command, 1, "set privacy.allow_network = true")
+        monkeypatch.setenv("MERCURY_PRIVACY_ALLOW_NETWORK", "true")
+        assert proxy.asked == []
+        check(capsys, command, 1, "localhost.pem cannot be used (not that in PEM)")
+        printed = check(capsys, f"{command} --cert-key {pem['key']}", 0)
+        assert "header       api-key, from env:GATEWAY_KEY" in printed
+        assert "header       X-Team, kept for you alone" in printed
+        assert "blue" not in printed
+        assert "item.price" in check(capsys, "test theirs", 0)
+        assert {(asked.headers["api-key"], asked.headers["x-team"]) for asked in server.asked} == {
+            ("s3cret-k3y", "blue")
+        }
+        assert not any("authorization" in asked.headers for asked in server.asked)
+    file = home / "data/models/theirs/model.json"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert json.loads(file.read_bytes())["headers"] == {"api-key": "env:GATEWAY_KEY", "X-Team": "blue"}
+    assert "s3cret" not in file.read_text()
+    listed = check(capsys, "list", 0) + check(capsys, "list --json", 0)
+    assert "blue" not in listed
+    check(capsys, "test theirs", 1, "is not reached: the proxy 127.0.0.1:", "check HTTPS_PROXY")
 
 
 def test_another_engine_server_of_ours_is_set_as_the_address(home, capsys):

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.record import read_record
+from mercury_engine.remote.probe import Found, Served
 from mercury_ls.models import add as adding
 from mercury_ls.models import hub, library
 from mercury_ls.models.add import Order, add, described
@@ -346,6 +348,10 @@ def test_what_ships_is_not_a_model_that_was_added(home):
         ("mistral", {"network": True, "key": "sk-123"}, "not the key"),
         ("mistral", {"network": True, "precision": "int8"}, "is a server"),
         ("mistral", {"network": True, "prompt": "x"}, "no such format as 'x'; use one of qwen, "),
+        ("mistral", {"network": True, "ca": "/none.pem"}, "--ca /none.pem: there is no such file"),
+        ("mistral", {"network": True, "certificate_key": __file__}, "give that with --cert"),
+        ("mistral", {"network": True, "headers": ("sk-123",)}, "write it as 'Name: value'"),
+        ("http://127.0.0.1:8080", {"protocol": "gopher"}, "nothing speaks 'gopher'; use one of llama, "),
     ],
 )
 def test_servers_that_may_not_be_asked(home, source, order, said):
@@ -364,9 +370,18 @@ def test_a_provider_is_added_without_being_asked(home):
     assert json.loads((home / "mistral/model.json").read_bytes())["address"] == "https://api.mistral.ai"
 
 
+def test_a_gateway_is_spoken_to_as_a_provider_but_gets_no_key_of_its(home, monkeypatch):
+    asked = []
+    monkeypatch.setattr(added, "probe", lambda record: asked.append(record) or replace(server(), protocol="inception"))
+    record, _ = made("https://gateway.example", network=True, protocol="inception", headers=("api-key: env:K",))
+    assert (record.protocol, record.model, record.key) == ("inception", "mercury-edit-2", "")
+    assert record.headers == asked[0].headers == {"api-key": "env:K"}
+    assert asked[0].protocol == "inception"
+
+
 def server(*names, note=""):
-    offered = tuple(SimpleNamespace(name=name, prompt="qwen", context=4096) for name in names)
-    return SimpleNamespace(protocol="llama", models=offered, note=note, server="a server")
+    offered = tuple(Served(name, "qwen", 4096) for name in names)
+    return Found("http://127.0.0.1:8080", "a server", "llama", offered, note=note)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from mercury_engine.api import EngineError
-from mercury_ls.models.sources import HOSTED, File, Folder, Hub, Server, parse
+from mercury_ls.models.sources import HOSTED, File, Folder, Hub, Server, checked_headers, parse
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,29 @@ def test_keys_are_kept_out_of_addresses(address):
     with pytest.raises(EngineError, match="--key env:NAME") as refused:
         parse(address)
     assert "secret" not in str(refused.value)
+
+
+def test_headers_are_names_and_values():
+    assert checked_headers(["X-Team:blue", "Authorization:  Token a: b ", "api-key: env:K"]) == {
+        "X-Team": "blue",
+        "Authorization": "Token a: b",
+        "api-key": "env:K",
+    }
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["secret"], "--header 'secret': write it as 'Name: value'"),
+        (["X-Key:"], "--header 'X-Key': write it as"),
+        (["X Key: secret"], "--header 'X Key': write it as"),
+        (["X-Key: sec\r\nret"], "--header 'X-Key': write it as"),
+        (["X-Key: s€cret"], "--header 'X-Key': write it as"),
+        (["X-Key: secret", "x-key: secret"], "--header x-key: it is sent already"),
+        (["Host: secret"], "--header Host: it is sent already"),
+    ],
+)
+def test_headers_that_cannot_be_sent_are_refused_without_their_values(lines, said):
+    with pytest.raises(EngineError) as refused:
+        checked_headers(lines)
+    assert str(refused.value).startswith(said)
