@@ -4,7 +4,7 @@ docs/MODELS.md names, and from nothing of ours. A case has whole texts, before a
 from dataclasses import dataclass, field
 from itertools import pairwise, takewhile
 
-__all__ = ["FILLED", "REWRITTEN", "Case", "Change", "Complaint", "changed", "rows"]
+__all__ = ["ALONE", "FILLED", "REWRITTEN", "Case", "Change", "Complaint", "changed", "rows"]
 
 
 @dataclass
@@ -381,4 +381,13 @@ def deepseek(prefix: str, suffix: str, path: str, files: list[tuple[str, str]]) 
     return f"{head}<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>"
 
 
+ALONE = {
+    "qwen": "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",  # QwenLM/Qwen2.5-Coder, README
+    "codegemma": "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",  # ai.google.dev, CodeGemma prompts
+    "starcoder": "<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>",  # StarCoder 2 report
+    "mellum": "<fim_suffix>{suffix}<fim_prefix>{prefix}<fim_middle>",  # JetBrains/Mellum-4b-base, model card
+    "deepseek": "<｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",  # deepseek-ai/DeepSeek-Coder, README
+    "seed": "<[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",  # Seed-Coder-8B-Base, model card
+    "codellama": "<PRE> {prefix} <SUF>{suffix} <MID>",  # meta-llama/codellama, llama/generation.py
+}
 FILLED = {"qwen": qwen, "mellum": mellum, "starcoder": starcoder, "codestral": codestral, "deepseek": deepseek}

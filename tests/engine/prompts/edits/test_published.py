@@ -10,7 +10,7 @@ from mercury_engine.prompts.edits import FORMATS
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.prompts.fim import fim_prompt, whole_head
 from tests.engine.prompts.examples import count
-from tests.engine.prompts.published import FILLED, REWRITTEN, Case, Change, Complaint
+from tests.engine.prompts.published import ALONE, FILLED, REWRITTEN, Case, Change, Complaint
 
 CASES = 1_000
 WORDS = (
@@ -107,19 +107,32 @@ def test_a_next_edit_prompt_is_the_published_one(form):
         assert asked.prompt.text == REWRITTEN[form.name](case), f"case {number}"
 
 
+def gap_prompt(name: str, prefix: str, suffix: str, path: str, files: list[tuple[str, str]]) -> str:
+    at = len(prefix)
+    asked = InfillRequest(
+        session="s",
+        windows=(Window(path, "python", prefix + suffix),),
+        spans=(Span(0, at, at, "block"),),
+        snippets=tuple(Snippet(*file) for file in reversed(files)),
+        cursor=at,
+    )
+    dialect = dialect_named(name)
+    return fim_prompt(dialect, asked, asked.spans[0], budget=100_000, count=count, split=whole_head).text
+
+
 @pytest.mark.parametrize("name", FILLED)
 def test_a_prompt_with_a_gap_is_the_published_one(name):
     for number in range(CASES):
         draw = Random(number)
         prefix, suffix = ("\n".join(drawn_lines(draw, 12)) for _ in range(2))
         files = [(f"m{n}.py", "\n".join(drawn_lines(draw, 30))) for n in range(draw.randrange(3))]
-        at = len(prefix)
-        asked = InfillRequest(
-            session="s",
-            windows=(Window("src/cart.py", "python", prefix + suffix),),
-            spans=(Span(0, at, at, "block"),),
-            snippets=tuple(Snippet(*file) for file in reversed(files)),
-            cursor=at,
-        )
-        prompt = fim_prompt(dialect_named(name), asked, asked.spans[0], budget=100_000, count=count, split=whole_head)
-        assert prompt.text == FILLED[name](prefix, suffix, "src/cart.py", files), f"case {number}"
+        prompt = gap_prompt(name, prefix, suffix, "src/cart.py", files)
+        assert prompt == FILLED[name](prefix, suffix, "src/cart.py", files), f"case {number}"
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_prompt_with_a_gap_in_a_lone_text_is_the_published_one(name):
+    for number in range(CASES):
+        draw = Random(number)
+        prefix, suffix = ("\n".join(drawn_lines(draw, 12)) for _ in range(2))
+        assert gap_prompt(name, prefix, suffix, "", []) == ALONE[name].format(prefix=prefix, suffix=suffix)
