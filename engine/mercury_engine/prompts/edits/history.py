@@ -31,14 +31,14 @@ def newest(edits: Sequence[Edit], most: int) -> list[Edit]:
 
 def hunk_of(edit: Edit, context: int = CONTEXT_LINES) -> Hunk:
     """The edit with at most `context` lines above and below what differs."""
-    above, below = bare_lines(edit.above), bare_lines(edit.below)
-    lines = changed_lines(
-        [*above, *bare_lines(edit.before), *below],
-        [*above, *bare_lines(edit.after), *below],
-    )
-    changed = [at for at, line in enumerate(lines) if line[0] != " "] or [len(above)]
-    first = max(changed[0] - context, 0)
-    return Hunk(edit.line + 1 - len(above) + first, tuple(lines[first : changed[-1] + 1 + context]))
+    old, new = ([*bare_lines(f"{edit.above}{text}"), *bare_lines(edit.below)] for text in (edit.before, edit.after))
+    shared = min(len(old), len(new))
+    head = next((n for n in range(shared) if old[n] != new[n]), shared)
+    tail = next((n for n in range(shared - head) if old[-n - 1] != new[-n - 1]), shared - head)
+    above, below = old[:head][-context:], old[len(old) - tail :][:context]
+    lines = changed_lines(old[head : len(old) - tail], new[head : len(new) - tail])
+    start = edit.line + 1 - len(bare_lines(edit.above)) + head - len(above)
+    return Hunk(start, (*(f" {line}" for line in above), *lines, *(f" {line}" for line in below)))
 
 
 def unified(edit: Edit) -> str:
