@@ -146,7 +146,8 @@ def history_of(path: str, made: Sequence[tuple[int, Edit | tuple[str, str]]]) ->
         lines[at : at + len(before)] = before
         start = sum(map(len, lines[:at]))
         change = TextEdit(start, start + len(step.before), step.after)
-        history.record(step.path, "".join(lines), change, PAUSE * number)
+        known = start, start + len(step.before)
+        history.record(step.path, "".join(lines), change, PAUSE * number, known=known)
         lines[at : at + len(before)] = lines_of(step.after)
     return history
 

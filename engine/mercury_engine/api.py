@@ -1,6 +1,6 @@
 """The boundary of the engine: frozen plain data and one protocol. The editor side imports hardly anything else."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal, Protocol
 
 from msgspec import Struct, field
@@ -9,6 +9,7 @@ __all__ = [
     "PROTOCOL_VERSION",
     "ChatEngine",
     "ChatRequest",
+    "Diagnostic",
     "Draft",
     "Edit",
     "Effort",
@@ -23,6 +24,7 @@ __all__ = [
     "RequestError",
     "RescoringWeights",
     "Said",
+    "Severity",
     "Slot",
     "Snippet",
     "Span",
@@ -88,13 +90,42 @@ class Snippet(Struct, frozen=True):
     text: str
 
 
-class Edit(Struct, frozen=True):
-    """A recent edit of the user: `before` became `after` at line `line` of `path`."""
+class Edit(Struct, frozen=True, omit_defaults=True):
+    """A recent edit of the user: `before` became `after` at line `line` of `path`. `above` and `below` are up to three
+    whole lines around it, as they were then; `accepted` says that a suggestion made it."""
 
     path: str
     line: int
     before: str
     after: str
+    above: str = ""
+    below: str = ""
+    accepted: bool = False
+
+    def with_texts(self, change: Callable[[str], str]) -> "Edit":
+        """The edit with each of its texts changed."""
+        return Edit(
+            self.path,
+            self.line,
+            before=change(self.before),
+            after=change(self.after),
+            above=change(self.above),
+            below=change(self.below),
+            accepted=self.accepted,
+        )
+
+
+Severity = Literal["error", "warning", "info", "hint"]
+
+
+class Diagnostic(Struct, frozen=True):
+    """What another program says is wrong at a place of a file; lines and columns begin at 0."""
+
+    path: str
+    line: int
+    column: int
+    message: str
+    severity: Severity = "error"
 
 
 NameRole = Literal["member", "scope", "keyword", "import"]
@@ -129,13 +160,15 @@ class InfillRequest(Struct, frozen=True, kw_only=True):
     """Paths are relative to the folder `root`, where it is given; the model never sees `root` itself. `cursor` is an
     offset in the first span's window, -1 where it is not known; a `region` needs it. `proposals` are texts that the
     first span's answer may begin with, for the model to verify. `slots`: say what every slot of the draft holds.
-    Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that cannot exist."""
+    Unless it is `invoked`, no forward is spent on `members`: they only end an answer before one that cannot exist.
+    `diagnostics` are for the next-edit models that were trained to read them."""
 
     session: str
     windows: tuple[Window, ...]
     spans: tuple[Span, ...]
     snippets: tuple[Snippet, ...] = ()
     edits: tuple[Edit, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     members: tuple[Members, ...] = ()
     proposals: tuple[Proposed, ...] = ()
     slots: bool = False

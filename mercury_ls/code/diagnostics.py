@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from mercury_engine.api import Severity
+
 __all__ = ["Diagnostic"]
 
 
@@ -10,3 +12,4 @@ class Diagnostic(Struct, frozen=True):
     end: int
     message: str
     is_unnecessary: bool = False
+    severity: Severity = "error"

@@ -17,10 +17,14 @@ MAX_FILES = 256
 LARGEST_HUNK = MAX_CHARACTERS // 2
 PAUSE_SECONDS = 1.0
 MAX_LINES = 8
+LINES_AROUND = 3
+MAX_AROUND = 600
+"""Characters above an edit, and below it."""
 
 
 class Hunk(Struct, eq=False):
-    """Whole lines: `before` became `after`, which begins at `start` in the text before the later hunks in the list."""
+    """Whole lines: `before` became `after`, which begins at `start` in the text before the later hunks in the list.
+    `above` and `below` are the lines around it, as they were then."""
 
     path: str
     start: int
@@ -30,6 +34,8 @@ class Hunk(Struct, eq=False):
     time: float
     is_own: bool = True
     mark: int = 0
+    above: str = ""
+    below: str = ""
 
     @property
     def end(self) -> int:
@@ -64,15 +70,24 @@ class History:
         self._reverted_at = 0
         self._lengths: dict[str, int] = {}
 
-    def record(self, path: str, text_before: str, change: TextEdit, now: float, is_own: bool = True) -> None:
+    def record(
+        self,
+        path: str,
+        text_before: str,
+        change: TextEdit,
+        now: float,
+        is_own: bool = True,
+        known: tuple[int, int] | None = None,
+    ) -> None:
         """A change of `text_before`, in the order in which the file's changes happened. Changes by an accepted offer
-        are not the user's own."""
+        are not the user's own. Of the text only the part from `known[0]` to `known[1]` is real, where that is given."""
         self._lengths.pop(path, None)
         self._lengths[path] = len(text_before) - (change.end - change.start) + len(change.text)
         self._follow(path, text_before, change)
         continued = self._continued(path, text_before, change, now)
         hunk = continued or hunk_of(path, text_before, change, now)
         hunk.is_own = is_own or (continued is not None and continued.is_own)
+        hunk.above, hunk.below = around(hunk, text_before, change, known or (0, len(text_before)))
         if len(hunk.before) + len(hunk.after) > LARGEST_HUNK:
             # The older hunks of this file do not fit its text without this one.
             self._hunks = [other for other in self._hunks if other.path != path]
@@ -95,7 +110,9 @@ class History:
 
     def _edit(self, index: int) -> Edit:
         hunk = self._hunks[index]
-        return Edit(hunk.path, current_line(hunk, self._hunks[index + 1 :]), hunk.before, hunk.after)
+        line = current_line(hunk, self._hunks[index + 1 :])
+        accepted = not hunk.is_own
+        return Edit(hunk.path, line, hunk.before, hunk.after, above=hunk.above, below=hunk.below, accepted=accepted)
 
     def since(self, mark: int) -> int:
         """The number of the user's edits that were made or extended after this mark."""
@@ -195,6 +212,17 @@ def hunk_of(path: str, text: str, change: TextEdit, now: float) -> Hunk:
     start, end = whole_lines(text, change)
     after = text[start : change.start] + change.text + text[change.end : end]
     return trimmed(Hunk(path, start, terminators(text, start), text[start:end], after, now))
+
+
+def around(hunk: Hunk, text: str, change: TextEdit, known: tuple[int, int]) -> tuple[str, str]:
+    """The whole lines above and below a hunk, of which this change of the text is the latest part."""
+    grown = len(change.text) - (change.end - change.start)
+    first = max(min(change.start, hunk.start) - MAX_AROUND, known[0])
+    last = min(max(change.end, hunk.end - grown) + MAX_AROUND, known[1])
+    near = text[first : change.start] + change.text + text[change.end : last]
+    above, below = LINE.findall(near[: max(hunk.start - first, 0)]), LINE.findall(near[hunk.end - first :])
+    cut_above, cut_below = first > known[0], last < known[1]  # the outermost line may be a part of one
+    return "".join(above[cut_above:][-LINES_AROUND:]), "".join(below[: len(below) - cut_below][:LINES_AROUND])
 
 
 def merged_hunk(hunk: Hunk, text: str, change: TextEdit, lines: tuple[int, int], now: float) -> Hunk | None:

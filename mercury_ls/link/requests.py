@@ -31,6 +31,7 @@ def normalized(request: InfillRequest, roots: Sequence[str]) -> InfillRequest:
         ),
         snippets=tuple(replace(each, path=relative(each.path)) for each in request.snippets),
         edits=tuple(replace(each, path=relative(each.path)) for each in request.edits),
+        diagnostics=tuple(replace(each, path=relative(each.path)) for each in request.diagnostics),
     )
 
 
@@ -52,7 +53,7 @@ def with_line_feeds(request: InfillRequest) -> InfillRequest:
         windows=tuple(replace(each, text=unified(each.text)) for each in request.windows),
         spans=spans,
         snippets=tuple(replace(each, text=unified(each.text)) for each in request.snippets),
-        edits=tuple(replace(each, before=unified(each.before), after=unified(each.after)) for each in request.edits),
+        edits=tuple(each.with_texts(unified) for each in request.edits),
     )
 
 

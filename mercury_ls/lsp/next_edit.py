@@ -5,6 +5,7 @@ from typing import Any
 
 from lsprotocol import types as lsp
 
+from mercury_engine.api import Severity
 from mercury_ls.code import diagnostics
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.offers import Answer, Offer, described, summary
@@ -15,6 +16,7 @@ from mercury_ls.lsp.server import Server
 __all__ = ["apply_next_edit", "code_action", "copilot_inline_edit", "did_change_diagnostics", "next_edit"]
 
 UNNECESSARY = 1
+SEVERITIES: dict[int, Severity] = {1: "error", 2: "warning", 3: "info", 4: "hint"}
 
 
 async def offered(ls: Server, params: SuggestParams) -> Offer | None:
@@ -98,7 +100,8 @@ def did_change_diagnostics(ls: Server, params: DiagnosticsParams) -> None:
 
 def diagnosed(ls: Server, uri: str, said: Diagnostic | lsp.Diagnostic) -> diagnostics.Diagnostic:
     start, end = (ls.offset(uri, place) for place in (said.range.start, said.range.end))
-    return diagnostics.Diagnostic(start, end, str(said.message), UNNECESSARY in map(int, said.tags or ()))
+    severity = SEVERITIES.get(int(said.severity or 1), "hint")
+    return diagnostics.Diagnostic(start, end, str(said.message), UNNECESSARY in map(int, said.tags or ()), severity)
 
 
 async def code_action(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:

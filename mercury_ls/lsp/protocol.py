@@ -151,10 +151,11 @@ class AcceptParams(Wire):
 
 
 class Diagnostic(Wire):
-    """The part of an LSP diagnostic that matters here; tag 1 is "unnecessary"."""
+    """The part of an LSP diagnostic that matters here; tag 1 is "unnecessary", severity 1 is an error, 4 a hint."""
 
     range: Range
     message: str = ""
+    severity: int | None = None
     tags: tuple[int, ...] = ()
 
 

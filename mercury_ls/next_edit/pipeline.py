@@ -89,7 +89,7 @@ async def rewritten_by(
     for number, (snapshot, offset) in enumerate(region.places(question, found)):
         if number and (answer.offer or deadline.left < (question.deadline_ms or 0) / 2):
             return
-        wanted = deadline.limited(region.request(question, snapshot, offset))
+        wanted = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
         async with aclosing(engine.infill(wanted)) as drafts:
             async for draft in drafts:
                 if draft.final and (made := region.rewritten(question, snapshot, offset, draft.spans[0], found)):

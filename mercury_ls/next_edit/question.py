@@ -70,6 +70,10 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     def files(self) -> dict[str, Snapshot]:
         return {each.uri: each for each in (self.snapshot, *self.others)}
 
+    def diagnostics_of(self, snapshot: Snapshot) -> tuple[Diagnostic, ...]:
+        """Those that are known of a file: none unless it is the current one."""
+        return self.diagnostics if snapshot.uri == self.snapshot.uri else ()
+
     def bar_for(self, candidate: Candidate, fitted: float) -> float:
         """How likely an edit has to be; higher where it is likely that nothing is due. A next-edit model has taken that
         into account."""

@@ -7,7 +7,8 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from mercury_engine.api import Filled, InfillRequest, Span, Window
+from mercury_engine.api import Diagnostic, Filled, InfillRequest, Span, Window
+from mercury_ls.code.diagnostics import Diagnostic as Said
 from mercury_ls.code.differences import is_step_towards
 from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit, same_result, widened
@@ -43,7 +44,8 @@ def places(question: NextQuestion, found: Sequence[Candidate]) -> Iterator[tuple
         yield question.files[best.uri], best.start
 
 
-def request(question: Question, snapshot: Snapshot, offset: int) -> InfillRequest:
+def request(question: Question, snapshot: Snapshot, offset: int, said: Sequence[Said] = ()) -> InfillRequest:
+    """`said` are the diagnostics of the snapshot."""
     start, end = window(snapshot, offset, question.budget.characters)
     return InfillRequest(
         session=question.session,
@@ -51,9 +53,15 @@ def request(question: Question, snapshot: Snapshot, offset: int) -> InfillReques
         spans=(Span(0, 0, end - start, "region"),),
         snippets=question.related.snippets,
         edits=question.history.edits(question.recent_edits),
+        diagnostics=tuple(diagnostic(snapshot, each) for each in said if start <= each.start <= end),
         effort=question.effort,
         cursor=offset - start,
     )
+
+
+def diagnostic(snapshot: Snapshot, said: Said) -> Diagnostic:
+    line = snapshot.line_of(said.start)
+    return Diagnostic(snapshot.path, line, said.start - snapshot.line_start(line), said.message, said.severity)
 
 
 def rewritten(

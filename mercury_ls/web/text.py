@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mercury_engine.api import Edit, Snippet
+from mercury_ls.code.differences import LINE
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import MAX_HUNKS, History
 from mercury_ls.code.languages import find
@@ -79,25 +80,29 @@ def recorded(text: Text, now: float) -> History:
     history = History()
     text = replace(text, edits=text.edits[-MAX_HUNKS:])
     began = now - APART_SECONDS * len(text.edits)
-    for number, (path, before, change) in enumerate(changes(text)):
-        history.record(path, before, change, began + number * APART_SECONDS)
+    for number, (path, before, change, known) in enumerate(changes(text)):
+        history.record(path, before, change, began + number * APART_SECONDS, known=known)
     return history
 
 
-def changes(text: Text) -> Iterator[tuple[str, str, TextEdit]]:
-    """Each edit with the text before it: of this text by taking the edits back, newest first; of other files, whose
-    texts are unknown, only the lines that it changed. An edit of which nothing is left to see is left out."""
-    found: list[tuple[str, str, TextEdit]] = []
+def changes(text: Text) -> Iterator[tuple[str, str, TextEdit, tuple[int, int]]]:
+    """Each edit with the text before it, and which part of that is known: of this text by taking the edits back, newest
+    first; of other files, whose texts are unknown, only the lines that it changed and those around them. An edit of
+    which nothing is left to see is left out."""
+    found: list[tuple[str, str, TextEdit, tuple[int, int]]] = []
     now = text.text
     for edit in reversed(text.edits):
         if edit.path != text.path:
-            lines = "\n" * min(edit.line, MOST_LINES)
-            found.append((edit.path, lines + edit.before, moved(difference(edit.before, edit.after), len(lines))))
+            first = max(min(edit.line, MOST_LINES) - len(LINE.findall(edit.above)), 0)
+            head = "\n" * first + edit.above
+            before = head + edit.before + edit.below
+            change = moved(difference(edit.before, edit.after), len(head))
+            found.append((edit.path, before, change, (first, len(before))))
             continue
         start = place_of(edit, now)
         if start is not None:
             now = now[:start] + edit.before + now[start + len(edit.after) :]
-            found.append((edit.path, now, moved(difference(edit.before, edit.after), start)))
+            found.append((edit.path, now, moved(difference(edit.before, edit.after), start), (0, len(now))))
     return reversed(found)
 
 

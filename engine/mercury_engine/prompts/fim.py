@@ -13,9 +13,10 @@ from itertools import accumulate
 
 from mercury_engine.api import Edit, EngineError, InfillRequest, Span
 from mercury_engine.prompts.dialects import Dialect
+from mercury_engine.prompts.lines import bare_lines, lines_of
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
-__all__ = ["by_words", "edit_lines", "fim_prompt", "whole_head"]
+__all__ = ["by_words", "changed_lines", "edit_lines", "fim_prompt", "whole_head"]
 
 QUANTUM_LINES = 16
 MOST_EDITS = 8
@@ -50,7 +51,7 @@ def fim_prompt(
     before = before[:line_start] + kept
 
     left = budget - _overhead(dialect, window.path, count)
-    suffix = _first_that_fit(_lines_of(after)[: dialect.suffix_lines + 1], left // SHARE_OF_SUFFIX, count)
+    suffix = _first_that_fit(lines_of(after)[: dialect.suffix_lines + 1], left // SHARE_OF_SUFFIX, count)
     step = max(left // SHARE_OF_EDITS, 1)
     prefix_share = min(-(-sum(map(count, _blocks_of(before))) // step) * step, left // SHARE_OF_PREFIX)
     edits = _edit_files(dialect, request.edits, window.path, window.text, span.start, left // SHARE_OF_EDITS, count)
@@ -113,7 +114,7 @@ def _lines_before(text: str, room: int, count: Callable[[str], int]) -> str:
 
 def _smaller_parts(text: str) -> list[str]:
     """Lines of a block, pieces of a line, from its start so that they stay while the line grows."""
-    lines = _lines_of(text)
+    lines = lines_of(text)
     if len(lines) > 1:
         return lines
     size = 64 if len(text) > 64 else 1
@@ -121,13 +122,8 @@ def _smaller_parts(text: str) -> list[str]:
 
 
 def _blocks_of(text: str, quantum: int = QUANTUM_LINES) -> list[str]:
-    lines = _lines_of(text)
+    lines = lines_of(text)
     return ["".join(lines[i : i + quantum]) for i in range(0, len(lines), quantum)]
-
-
-def _lines_of(text: str) -> list[str]:
-    """Lines with their line feeds; a last one only if it is not empty."""
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _overhead(dialect: Dialect, path: str, count: Callable[[str], int]) -> int:
@@ -170,16 +166,19 @@ def _covers(edit: Edit, text: str, cursor: int) -> bool:
 
 def edit_lines(edit: Edit) -> str:
     """The changed lines as in a unified diff, "" where they are too many to be of use."""
-    before, after = edit.before.splitlines(), edit.after.splitlines()
-    if len(before) + len(after) > LONGEST_EDIT_LINES:
-        return ""
+    before, after = bare_lines(edit.before), bare_lines(edit.after)
+    return "" if len(before) + len(after) > LONGEST_EDIT_LINES else "\n".join(changed_lines(before, after))
+
+
+def changed_lines(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """All the lines, each behind the sign that it has in a unified diff."""
     lines: list[str] = []
     for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind == "equal":
             lines += [f" {line}" for line in before[a:b]]
         else:
             lines += [*(f"-{line}" for line in before[a:b]), *(f"+{line}" for line in after[c:d])]
-    return "\n".join(lines)
+    return lines
 
 
 def _fitting_files(

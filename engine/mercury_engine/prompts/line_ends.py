@@ -22,13 +22,13 @@ def with_line_feeds(request: InfillRequest) -> InfillRequest:
         ),
         cursor=_moved(texts[at], request.cursor),
         snippets=tuple(replace(snippet, text=_unified(snippet.text)) for snippet in request.snippets),
-        edits=tuple(replace(e, before=_unified(e.before), after=_unified(e.after)) for e in request.edits),
+        edits=tuple(edit.with_texts(_unified) for edit in request.edits),
     )
 
 
 def _texts(request: InfillRequest) -> list[str]:
     own = [each.text for each in (*request.windows, *request.snippets)]
-    return own + [text for edit in request.edits for text in (edit.before, edit.after)]
+    return own + [text for edit in request.edits for text in (edit.before, edit.after, edit.above, edit.below)]
 
 
 def _unified(text: str) -> str:

@@ -27,6 +27,7 @@ CHARACTERS_PER_TOKEN = 3
 """Cautious, so that a prompt fits: code has three to four."""
 
 SHARE_OF_SUFFIX = 4
+KEY_LINE = re.compile(r"^[A-Za-z0-9+/=]{48,}$", re.MULTILINE)
 MASKS = re.compile(r"\*{6,}")
 SHOWN = 80
 
@@ -47,13 +48,19 @@ def count(text: str) -> int:
 
 
 def masked(request: InfillRequest) -> InfillRequest:
-    """Without keys and passwords, for a server on another machine. All offsets stay."""
+    """Without keys and passwords, for a server on another machine. All offsets stay. The lines of an edit may be a part
+    of a key whose beginning is not there."""
     hide = mask_secrets
+
+    def hide_all(text: str) -> str:
+        return KEY_LINE.sub(lambda line: "*" * len(line[0]), hide(text))
+
     return replace(
         request,
         windows=tuple(replace(each, text=hide(each.text)) for each in request.windows),
         snippets=tuple(Snippet(each.path, hide(each.text)) for each in request.snippets),
-        edits=tuple(Edit(each.path, each.line, hide(each.before), hide(each.after)) for each in request.edits),
+        edits=tuple(edit.with_texts(hide_all) for edit in request.edits),
+        diagnostics=tuple(replace(each, message=hide(each.message)) for each in request.diagnostics),
     )
 
 
@@ -186,10 +193,12 @@ def sent_to(address: str, text: str, request: InfillRequest) -> str:
     """What of the request is in a text that goes to another program, for the user."""
     snippets = sum(_holds(text, each.text) for each in request.snippets)
     edits = sum(_holds(text, _changed(each)) for each in request.edits)
+    said = sum(_holds(text, each.message) for each in request.diagnostics)
     parts = [
         f"{len(text):,} characters of {request.windows[request.spans[0].window].path}",
         *([f"{snippets} snippet{'s' * (snippets != 1)}"] if snippets else []),
         *([f"{edits} edit{'s' * (edits != 1)}"] if edits else []),
+        *([f"{said} diagnostic{'s' * (said != 1)}"] if said else []),
     ]
     *most, last = parts
     return f"{', '.join(most)} and {last} to {address}" if most else f"{last} to {address}"

@@ -21,6 +21,11 @@ TEXT = "a = old(1)\nb = old(2)\nc = old(3)\n"
 SECOND, THIRD = TextEdit(11, 22, "b = new(2)\n"), TextEdit(22, 33, "c = new(3)\n")
 
 
+def made(history: History) -> tuple[Edit, ...]:
+    """The edits without the lines around them."""
+    return tuple(replace(edit, above="", below="") for edit in history.edits())
+
+
 def changed(number: int, word: str = "new") -> TextEdit:
     start = 11 * number + 4
     return TextEdit(start, start + 3, word)
@@ -88,7 +93,7 @@ def test_a_row_of_history_becomes_a_document_with_its_edits(tmp_path):
         expected=[{"range": range_of(1, 2), "newText": "b = new(2)\n", "diff": ""}],
     )
     (found,) = cases(written(tmp_path, row))
-    assert found.history.edits() == (
+    assert made(found.history) == (
         Edit("other.py", 6, "x = old(0)\n", "x = new(0)\n"),
         Edit("a.py", 0, "a = old(1)\n", "a = new(1)\n"),
     )
@@ -107,7 +112,7 @@ def test_the_file_of_a_row_may_be_a_window_of_it(tmp_path):
         cursor={"line": -1, "character": 10},
     )
     (found,) = cases(written(tmp_path, row))
-    assert found.history.edits() == (
+    assert made(found.history) == (
         Edit("elsewhere in a.py", 3, "", "import one\nimport two\n"),
         Edit("a.py", 0, "a = old(1)\n", "a = new(1)\n"),
         Edit("elsewhere in a.py", 89, "z = old(9)\n", ""),
@@ -131,7 +136,7 @@ def test_edits_of_what_is_not_there_stay_as_they_were_made(tmp_path):
         cursor={"line": 1, "character": 10},
     )
     (found,) = cases(written(tmp_path, row))
-    assert found.history.edits() == (
+    assert made(found.history) == (
         Edit("elsewhere in a.py", 3, "import first\n", "import one\nimport two\nimport three\n"),
         Edit("elsewhere in a.py", 8, "c = old(3)\n", "c = new(3)\n"),
         Edit("a.py", 0, "a = old(1)\n", "\na = new(1)\n"),
@@ -151,7 +156,7 @@ def test_a_window_of_history_knows_the_edits_beside_it():
         Edit("a.py", 90, "y = old(8)\n", ""),
     )
     row = EditRow("r", "c", "MIT", "a.py", "python", "none", "\na = new(1)\nb\x0c = 2\n", 42, 1, edits, ())
-    assert of_row(row).history.edits() == (
+    assert made(of_row(row).history) == (
         Edit("elsewhere in a.py", 3, "import first\n", "import one\nimport two\nimport three\n"),
         Edit("elsewhere in a.py", 8, "c = old(3)\n", "c = new(3)\n"),
         Edit("a.py", 0, "a = old(1)\n", "\na = new(1)\n"),
@@ -218,7 +223,7 @@ def test_a_row_of_a_corpus_becomes_its_window_with_the_edits_made_again(tmp_path
     path = tmp_path / "edits.jsonl.xz"
     write_edits(path, [row])
     (found,) = cases(path)
-    assert found.history.edits() == (
+    assert made(found.history) == (
         Edit("a.py", 0, "a = old(1)\n", "a = new(1)\n"),
         Edit("b.py", 3, "old\n", "new\n"),
     )

@@ -98,6 +98,6 @@ def test_sweep_goes_on_from_the_line_of_the_cursor(monkeypatch):
     new = "    return width * height\n\n\nprint(area(3))\n"
     header = "updated/shapes.py:1:5\n"
     runtime = Scripted(f"{header}{text.partition(chr(10))[0]}\n{new}", middle=TOKENIZER.special("<|file_sep|>"))
-    *_, last = engine(runtime, ModelRecord(name="tiny-sweep", kind="next-edit", prompt="sweep")).infill(asked)
+    *_, last = engine(runtime, ModelRecord(name="tiny-sweep", kind="next-edit", prompt="sweep-2")).infill(asked)
     assert last.spans[0].text == text.replace("width * 2", "width * height")
     assert last.spans[0].complete

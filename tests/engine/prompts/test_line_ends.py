@@ -30,10 +30,12 @@ def test_places_stay_between_the_same_texts(before, old, after):
 
 
 def test_related_texts_are_read_alike():
-    asked = request("a", 0, 1, snippets=(Snippet("b.py", "b\r\n"),), edits=(Edit("a.py", 0, "x\r\n", "y\r\n"),))
+    asked = request(
+        "a", 0, 1, snippets=(Snippet("b.py", "b\r\n"),), edits=(Edit("a.py", 0, "x\r\n", "y\r\n", "z\r\n"),)
+    )
     found = with_line_feeds(asked)
     assert found.snippets == (Snippet("b.py", "b\n"),)
-    assert found.edits == (Edit("a.py", 0, "x\n", "y\n"),)
+    assert found.edits == (Edit("a.py", 0, "x\n", "y\n", "z\n"),)
     assert found.cursor == -1
 
 

@@ -9,7 +9,7 @@ from mercury_engine.prompts.received import Gap, Region, edit_in, received
 from mercury_engine.prompts.received.parts import edits_in
 from tests.engine.prompts.examples import count, request
 
-WRITTEN = [each for each in FORMATS if each.name != "sweep"] + [INCEPTION_EDIT]
+WRITTEN = [each for each in FORMATS if not each.name.startswith("sweep")] + [INCEPTION_EDIT]
 TEXTS = [
     "import os\n\n\ndef total(items):\n    s = 0\n    for i in items:\n        s$0 += i\n    return s\n",
     "total$0",
@@ -102,7 +102,7 @@ def test_plain_text_asks_for_nothing_else(prompt):
     [
         (
             "--- a/src/a.py\n+++ b/src/a.py\n@@ -3,3 +3,4 @@\n x\n-old\n+new\n+more\n y\n",
-            [Edit("src/a.py", 3, "old\n", "new\nmore\n")],
+            [Edit("src/a.py", 3, "old\n", "new\nmore\n", "x\n", "y\n")],
         ),
         ("@@ -1,1 +1,1 @@\n-a\n+b\n@@ -9,1 +9,0 @@\n-c\n", [Edit("p", 0, "a\n", "b\n"), Edit("p", 8, "c\n", "")]),
         ("--- x\n+++ x\n@@ -1 +1 @@\n a\n", []),

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from mercury_engine.api import Edit, EngineError, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Diagnostic, Edit, EngineError, InfillRequest, Snippet, Span, Window
 from mercury_engine.prompts.edits import FORMATS, edit_format
 from mercury_engine.prompts.edits.inception import INCEPTION_EDIT
 from mercury_engine.remote import asking
@@ -135,8 +135,19 @@ def masked(text: str) -> str:
 
 
 def test_everything_is_masked():
-    asked = asking.masked(region(snippets=(Snippet("k.py", SECRET),), edits=(Edit("k.py", 0, SECRET, SECRET),)))
-    assert "sk-" not in repr(asked)
+    asked = region(
+        snippets=(Snippet("k.py", SECRET),),
+        edits=(Edit("k.py", 0, SECRET, SECRET, SECRET, SECRET, True),),
+        diagnostics=(Diagnostic("k.py", 0, 0, SECRET),),
+    )
+    assert "sk-" not in repr(asking.masked(asked))
+
+
+def test_of_a_key_that_begins_further_up_nothing_is_around_an_edit():
+    line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n"
+    asked = asking.masked(region(edits=(Edit("id.pem", 9, "a\n", "b\n", 3 * line, line + "d = 1\n"),)))
+    assert asked.edits[0].above == 3 * ("*" * 52 + "\n")
+    assert asked.edits[0].below == "*" * 52 + "\nd = 1\n"
 
 
 def test_an_answer_that_copies_a_mask_is_none():

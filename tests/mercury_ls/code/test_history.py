@@ -2,7 +2,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercury_engine.api import Edit
 from mercury_ls.code.edits import TextEdit, difference
 from mercury_ls.code.history import History
 
@@ -45,8 +44,56 @@ class Editor:
         return self.change(at, at, text, pause)
 
 
+def made(history: History) -> list[tuple[str, int, str, str]]:
+    """The edits without the lines around them."""
+    return [(edit.path, edit.line, edit.before, edit.after) for edit in history.edits()]
+
+
 def check(editor: Editor, *expected: tuple[int, str, str]):
-    assert editor.history.edits() == tuple(Edit(editor.path, *edit) for edit in expected)
+    assert made(editor.history) == [(editor.path, *edit) for edit in expected]
+
+
+LINES = "a\nb\nc\nd\ne\nf\ng\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "above", "below"),
+    [
+        ("d\n", "D\n", "a\nb\nc\n", "e\nf\ng\n"),
+        ("a\n", "A\n", "", "b\nc\nd\n"),
+        ("g\n", "G\n", "d\ne\nf\n", ""),
+        ("d\n", "", "a\nb\nc\n", "e\nf\ng\n"),
+        ("c\nd\n", "c\nnew\nd\n", "a\nb\nc\n", "d\ne\nf\n"),
+        ("e\n", "e", "b\nc\nd\n", "g\n"),
+    ],
+)
+def test_an_edit_has_the_lines_around_it(old: str, new: str, above: str, below: str):
+    (edit,) = Editor(LINES).replace(old, new).history.edits()
+    assert (edit.above, edit.below) == (above, below)
+
+
+def test_the_lines_around_an_edit_are_those_of_its_time():
+    editor = Editor(LINES).replace("c", "C").replace("e", "E").replace("a\n", "")
+    around = [(edit.above, edit.below) for edit in editor.history.edits()]
+    assert around == [("a\nb\n", "d\ne\nf\n"), ("b\nC\nd\n", "f\ng\n"), ("", "b\nC\nd\n")]
+
+
+def test_a_line_too_long_to_be_of_use_is_not_kept_around_an_edit():
+    (edit,) = Editor(f"{'x' * 700}\na\nb\n{'y' * 700}\n").replace("a", "A").history.edits()
+    assert (edit.above, edit.below) == ("", "b\n")
+
+
+@given(st.data())
+def test_what_is_around_an_edit_is_the_text_around_it(data: st.DataObject):
+    editor = Editor(data.draw(st.text("ab\r\n", max_size=30)))
+    for _ in range(data.draw(st.integers(1, 6))):
+        start = data.draw(st.integers(0, len(editor.text)))
+        end = data.draw(st.integers(start, len(editor.text)))
+        mark = editor.history.mark
+        editor.change(start, end, data.draw(st.text("abc\n", max_size=6)), data.draw(st.sampled_from([0.1, 10.0])))
+        edits = editor.history.edits()
+        if editor.history.mark > mark and edits:
+            assert edits[-1].above + edits[-1].after + edits[-1].below in editor.text
 
 
 def check_reverses(editor: Editor, proposed: str, expected: bool):
@@ -154,7 +201,7 @@ def test_files_are_kept_apart():
     one.type("x", "a")
     two.type("x", "b")
     one.type("xa", "c")
-    assert history.edits() == (Edit("two", 0, "x\n", "xb\n"), Edit("one", 0, "x\n", "xac\n"))
+    assert made(history) == [("two", 0, "x\n", "xb\n"), ("one", 0, "x\n", "xac\n")]
     assert (unwound(history, "one", one.text), unwound(history, "two", two.text)) == ("x\n", "x\n")
 
 
@@ -164,7 +211,7 @@ def test_a_file_can_be_forgotten_and_renamed():
     two = Editor("x\n", "two", history).type("x", "b")
     history.forget("one")
     history.rename("two", "three")
-    assert history.edits() == (Edit("three", 0, "x\n", "xb\n"),)
+    assert made(history) == [("three", 0, "x\n", "xb\n")]
     assert history.reverses("three", two.text, 1, 2, "")
     assert not history.reverses("two", two.text, 1, 2, "")
     history.clear()
@@ -188,7 +235,7 @@ def test_a_change_too_large_to_remember_leaves_other_files_alone():
     history = History()
     one, two = Editor("x\n", "one", history).type("x", "a"), Editor("x\n", "two", history).type("x", "b")
     one.paste("xa\n", "y" * 100_000)
-    assert history.edits() == (Edit("two", 0, "x\n", "xb\n"),)
+    assert made(history) == [("two", 0, "x\n", "xb\n")]
     one.type("xa", "c")
     assert unwound(history, "one", one.text) == "xa\n" + "y" * 100_000
     assert unwound(history, "two", two.text) == "x\n"

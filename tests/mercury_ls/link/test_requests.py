@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mercury_engine.api import Edit, InfillRequest, Snippet, Span, Window
+from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Span, Window
 from mercury_ls.link.requests import normalized
 from mercury_ls.link.wire import encode
 
@@ -26,10 +26,11 @@ def test_a_model_is_told_where_a_file_lies_in_its_project(roots, window, snippet
         spans=(),
         snippets=(Snippet("/home/other/lib/b.py", ""),),
         edits=(Edit(path, 0, "", "x"),),
+        diagnostics=(Diagnostic(path, 0, 0, "unknown"),),
     )
     told = normalized(request, roots)
     assert (told.windows[0].path, told.snippets[0].path) == (window, snippet)
-    assert told.edits[0].path == told.windows[0].path
+    assert told.edits[0].path == told.diagnostics[0].path == told.windows[0].path
     assert told.root + told.windows[0].path == path
 
 
@@ -43,11 +44,12 @@ def test_a_model_reads_line_feeds_and_the_places_stay(text, data):
         spans=(Span(1, start, end, "edit"),),
         cursor=end,
         snippets=(Snippet("c.py", "x\r\n"),),
-        edits=(Edit("b.py", 0, "a\r\n", ""),),
+        edits=(Edit("b.py", 0, "a\r\n", "", "x\r\n", "y\r\n", True),),
     )
     told = normalized(request, [])
     (span,), lines = told.spans, told.windows[1].text
-    assert "\r" not in lines + told.windows[0].text + told.snippets[0].text + told.edits[0].before
+    assert "\r" not in lines + told.windows[0].text + told.snippets[0].text
+    assert told.edits == (Edit("b.py", 0, "a\n", "", "x\n", "y\n", True),)
     assert told.cursor == span.end
     pieces = lines[: span.start], lines[span.start : span.end], lines[span.end :]
     given = text[:start], text[start:end], text[end:]

@@ -454,6 +454,23 @@ async def test_a_next_edit_says_where_it_is_and_what_it_replaces(client):
     assert [(edit["oldText"], edit["newText"]) for edit in offer["edits"]] == [("basket", "cart")] * 2
 
 
+@pytest.mark.parametrize(
+    ("severity", "expected"), [(None, "error"), (1, "error"), (2, "warning"), (3, "info"), (4, "hint"), (9, "hint")]
+)
+async def test_diagnostics_are_known_with_their_severity(client, severity, expected):
+    await client.initialize(INLINE)
+    uri = client.uri = client.open("a.py", "import abc\n\nvalue = json.dumps(abc)\n")
+    found = {"range": {"start": {"line": 2, "character": 8}, "end": {"line": 2, "character": 12}}, "message": "unknown"}
+    said = [found if severity is None else {**found, "severity": severity}]
+    client.send(
+        {"method": "mercury/didChangeDiagnostics", "params": {"textDocument": {"uri": uri}, "diagnostics": said}}
+    )
+    offer = (await client.request("mercury/nextEdit", {**place(uri, 2, 8), "context": {"triggerKind": 1}}))["result"]
+    assert [edit["newText"] for edit in offer["edits"]] == ["import json\n"]
+    ((_, (known,)),) = client.server.started.next_edits._diagnosed.values()
+    assert (known.message, known.severity) == ("unknown", expected)
+
+
 async def test_the_command_that_accepts_may_say_how_many_edits_were_made(client):
     await client.initialize(INLINE)
     command = {**(await renamed(client))["command"]}

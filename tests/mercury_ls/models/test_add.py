@@ -242,7 +242,7 @@ def test_a_damaged_folder_is_named(home, tmp_path, name, text, said):
 
 @pytest.mark.parametrize(
     ("name", "kind", "prompt"),
-    [("sweep-next-edit-0.5B", "next-edit", "sweep"), ("zeta-2.1", "next-edit", "zeta-2.1"), ("x", "fim", "qwen")],
+    [("sweep-next-edit-1.5B", "next-edit", "sweep"), ("zeta-2.1", "next-edit", "zeta-2.1"), ("x", "fim", "qwen")],
 )
 def test_the_name_tells_a_next_edit_model_from_the_one_that_it_was_made_from(tmp_path, name, kind, prompt):
     found = added.identify(checkpoint(tmp_path / "tiny"), name)

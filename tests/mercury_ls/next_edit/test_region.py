@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from mercury_engine.api import Draft, EngineError, EngineInfo, Filled, RescoringWeights
 from mercury_engine.fake import FakeEngine
+from mercury_ls.code.diagnostics import Diagnostic as Said
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.context import Budget
 from mercury_ls.completion.suggest import EVERYTHING, asked_modes
 from mercury_ls.next_edit.pipeline import next_edits
-from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, edits_of
+from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, edits_of, request
 from tests.mercury_ls.next_edit.test_pipeline import Engine, drawn_after, last_of, question_of
 
 SHAPES = """\
@@ -50,6 +51,22 @@ async def check(drawn: str, *pieces: tuple[str, str], expected: str, p: float = 
         assert answer.silence.startswith(expected[2:])
     else:
         assert drawn_after(question.snapshot, answer) == expected, answer.silence
+
+
+def test_a_model_is_told_what_others_complain_of_in_its_window():
+    question = question_of("a = 1\nb = $0c\n", "python", modes=("region",))
+    said = [Said(10, 11, "c is unknown", severity="warning"), Said(900, 901, "out of sight")]
+    (diagnostic,) = request(question, question.snapshot, question.offset, said).diagnostics
+    assert (diagnostic.line, diagnostic.column) == (1, 4)
+    assert (diagnostic.message, diagnostic.severity) == ("c is unknown", "warning")
+    assert diagnostic.path == question.snapshot.path
+
+
+async def test_a_model_is_told_of_no_other_files_diagnostics():
+    said = (Said(0, 1, "wrong"),)
+    question = question_of("a = 1\nb = $0c\n", "python", modes=("region",), diagnostics=said)
+    assert question.diagnostics_of(question.snapshot) == said
+    assert question.diagnostics_of(Document("file:///x.py", "x.py", "python", 1, "").snapshot()) == ()
 
 
 async def test_what_the_model_rewrites_is_offered_together_as_the_words_that_differ():

@@ -9,7 +9,12 @@ NOW = "import os\n\n\ndef total(items):\n    return sum(items)\n"
 def check(edits, expected, text=NOW):
     given = tuple(Edit(*edit) for edit in edits)
     found = recorded(Text("a.py", text, 0, edits=given), 1000.0)
-    assert found.edits() == tuple(Edit(*edit) for edit in expected)
+    assert made(found) == expected
+
+
+def made(history):
+    """The edits without the lines around them."""
+    return [(edit.path, edit.line, edit.before, edit.after) for edit in history.edits()]
 
 
 @pytest.mark.parametrize(
@@ -29,8 +34,22 @@ def test_edits_of_one_file_are_taken_back_newest_first():
     second = ("a.py", 4, "    return sum(xs)\n", "    return sum(items)\n")
     third = ("a.py", 3, "def total(xs):\n", "def total(items):\n")
     found = recorded(Text("a.py", NOW, 0, edits=tuple(Edit(*each) for each in (first, second, third))), 1000.0)
-    assert found.edits()[-1] == Edit(*third)
+    assert made(found)[-1] == third
     assert "add(items)" in found.edits()[0].before
+
+
+@pytest.mark.parametrize(
+    ("edit", "above", "below"),
+    [
+        (("a.py", 3, "def total(xs):\n", "def total(items):\n"), "import os\n\n\n", "    return sum(items)\n"),
+        (("other.py", 7, "x = 1\n", "x = 2\n"), "", ""),
+        (("other.py", 7, "x = 1\n", "x = 2\n", "a\n\n", "b\n"), "a\n\n", "b\n"),
+        (("other.py", 0, "", "x = 2\n", "", "b\n"), "", "b\n"),
+    ],
+)
+def test_the_lines_around_an_edit_are_those_that_are_known(edit, above, below):
+    (found,) = recorded(Text("a.py", NOW, 0, edits=(Edit(*edit),)), 1000.0).edits()
+    assert (found.line, found.above, found.below) == (edit[1], above, below)
 
 
 def test_an_edit_in_a_part_of_a_file_is_found_where_it_stands_only_once():

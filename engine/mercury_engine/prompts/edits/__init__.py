@@ -8,7 +8,7 @@ from mercury_engine.prompts.edits.asked import Asked, EditFormat
 
 __all__ = ["FORMATS", "Asked", "EditFormat", "edit_format", "edit_format_for"]
 
-FORMATS = (zeta.ZETA_2_1, zeta.ZETA_2, zeta.ZETA_1, sweep.SWEEP)
+FORMATS = (zeta.ZETA_2_1, zeta.ZETA_2, zeta.ZETA_1, sweep.SWEEP_2, sweep.SWEEP_1)
 
 
 def edit_format(name: str) -> EditFormat:

@@ -2,12 +2,26 @@
 
 from collections.abc import Sequence
 
-from mercury_engine.api import Edit, Window
-from mercury_engine.prompts.fim import edit_lines
+from msgspec import Struct
 
-__all__ = ["hunk", "newest", "place_of"]
+from mercury_engine.api import Edit, Window
+from mercury_engine.prompts.fim import changed_lines, edit_lines
+from mercury_engine.prompts.lines import bare_lines, lines_of
+
+__all__ = ["Hunk", "hunk_of", "newest", "place_of", "unified"]
 
 CONTEXT_LINES = 3
+
+
+class Hunk(Struct, frozen=True):
+    """What changed, and the lines around it, each behind its sign; the first of them is line `start`, from 1 on."""
+
+    start: int
+    lines: tuple[str, ...]
+
+    def side(self, sign: str) -> list[str]:
+        """The lines before ("-") or after ("+") the edit."""
+        return [line[1:] for line in self.lines if line[0] in (" ", sign)]
 
 
 def newest(edits: Sequence[Edit], most: int) -> list[Edit]:
@@ -15,22 +29,36 @@ def newest(edits: Sequence[Edit], most: int) -> list[Edit]:
     return [edit for edit in reversed(edits) if edit_lines(edit)][:most]
 
 
-def hunk(edit: Edit, window: Window, context: int = CONTEXT_LINES) -> str:
-    """One hunk of a unified diff, with the lines around it where the window shows them."""
-    body = edit_lines(edit).splitlines()
-    place = place_of(edit, window)
-    above = window.text[:place].splitlines()[-context:] if place >= 0 and context else []
-    below = window.text[place + len(edit.after) :].splitlines()[:context] if place >= 0 else []
-    lines = [*(f" {line}" for line in above), *body, *(f" {line}" for line in below)]
-    start = edit.line + 1 - len(above)
-    before, after = (sum(line[0] in (" ", sign) for line in lines) for sign in "-+")
-    return "\n".join([f"@@ -{start},{before} +{start},{after} @@", *lines]) + "\n"
+def hunk_of(edit: Edit, context: int = CONTEXT_LINES) -> Hunk:
+    """The edit with at most `context` lines above and below what differs."""
+    old, new = ([*bare_lines(f"{edit.above}{text}"), *bare_lines(edit.below)] for text in (edit.before, edit.after))
+    shared = min(len(old), len(new))
+    head = next((n for n in range(shared) if old[n] != new[n]), shared)
+    tail = next((n for n in range(shared - head) if old[-n - 1] != new[-n - 1]), shared - head)
+    above, below = old[:head][-context:], old[len(old) - tail :][:context]
+    lines = changed_lines(old[head : len(old) - tail], new[head : len(new) - tail])
+    start = edit.line + 1 - len(bare_lines(edit.above)) + head - len(above)
+    return Hunk(start, (*(f" {line}" for line in above), *lines, *(f" {line}" for line in below)))
+
+
+def unified(edit: Edit) -> str:
+    """One hunk of a unified diff as Zed writes it: both numbers of a side even where it has no line or only one."""
+    hunk = hunk_of(edit)
+    before, after = (len(hunk.side(sign)) for sign in "-+")
+    return "\n".join([f"@@ -{hunk.start},{before} +{hunk.start},{after} @@", *hunk.lines]) + "\n"
 
 
 def place_of(edit: Edit, window: Window) -> int:
-    """Where the lines that the edit left stand in the window, -1 if they are not there, or not only once."""
-    text, after = window.text, edit.after
-    if edit.path != window.path or not after or text.count(after) != 1:
+    """Where the lines that the edit left begin in the window: on the line that it names, or where else they stand only
+    once; -1 if they are not there."""
+    text, after, row = window.text, edit.after, edit.line - window.first_line
+    if edit.path != window.path:
         return -1
-    found = text.index(after)
-    return found if found == 0 or text[found - 1] == "\n" else -1
+    lines = lines_of(text)
+    if 0 <= row <= len(lines):
+        start = len("".join(lines[:row]))
+        left = after or "".join(lines_of(edit.below)[:1])
+        if text.startswith(left, start) if left else start == len(text):
+            return start
+    found = text.index(after) if after and text.count(after) == 1 else -1
+    return found if found <= 0 or text[found - 1] == "\n" else -1

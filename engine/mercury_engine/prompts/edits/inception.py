@@ -1,11 +1,10 @@
 """The next-edit prompt of Inception's edit endpoint: one message of a chat, answered with a fenced block of code."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
 from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long
-from mercury_engine.prompts.edits.history import hunk
+from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.region import Region, around
 from mercury_engine.prompts.pieces import Piece, Prompt, joined, tokens_of
 
@@ -16,7 +15,6 @@ RADII = ((10, 200), (10, 50), (5, 20), (3, 3))
 
 MOST_EDITS = 5
 MOST_SNIPPETS = 5
-DIFF_CONTEXT_LINES = 0
 ROOM_TO_GROW = 128
 FENCE = "```"
 NOTHING = "None"
@@ -37,7 +35,7 @@ def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) ->
     else:
         raise too_long(INCEPTION_EDIT.name, budget)
     refuse(MARKS, window.text[region.first : region.last], INCEPTION_EDIT.name)
-    edits = fitting(request.edits[::-1][:MOST_EDITS], partial(_history, window), left, count)
+    edits = fitting(newest(request.edits, MOST_EDITS), _history, left, count)
     snippets = fitting(request.snippets[:MOST_SNIPPETS], _viewed, left - tokens_of(edits, count), count)
     old = window.text[region.start : region.end]
     prompt = Prompt(
@@ -56,7 +54,7 @@ def _message(
         *("<|recently_viewed_code_snippets|>\n", *snippets, "<|/recently_viewed_code_snippets|>\n\n"),
         *("<|current_file_content|>\n", f"current_file_path: {window.path}\n", text[region.first : region.start]),
         *(OPEN, "\n", text[region.start : cursor], CURSOR, text[cursor : region.end], "\n", CLOSE),
-        *(text[region.end : region.last].rstrip("\n"), "\n<|/current_file_content|>\n\n"),
+        *(text[region.end : region.last].removesuffix("\n"), "\n<|/current_file_content|>\n\n"),
         *("<|edit_diff_history|>\n", *edits, "<|/edit_diff_history|>\n"),
     )
 
@@ -64,14 +62,14 @@ def _message(
 def _viewed(snippets: Sequence[Snippet]) -> Sequence[Piece]:
     name = "recently_viewed_code_snippet"
     return [
-        f"<|{name}|>\ncode_snippet_file_path: {each.path}\n{each.text.rstrip()}\n<|/{name}|>\n" for each in snippets
+        f"<|{name}|>\ncode_snippet_file_path: {each.path}\n{each.text.removesuffix(chr(10))}\n<|/{name}|>\n"
+        for each in snippets
     ]
 
 
-def _history(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
+def _history(edits: Sequence[Edit]) -> Sequence[Piece]:
     """Oldest first."""
-    hunks = [(each.path, hunk(each, window, DIFF_CONTEXT_LINES)) for each in reversed(edits)]
-    return [f"--- {path}\n+++ {path}\n{lines}\n" for path, lines in hunks if lines]
+    return [f"--- {edit.path}\n+++ {edit.path}\n{unified(edit)}\n" for edit in reversed(edits)]
 
 
 def _code_in(answer: str) -> str | None:

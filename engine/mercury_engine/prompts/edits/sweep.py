@@ -1,124 +1,211 @@
-"""Sweep's next-edit models: 21 lines before and after the last edit, which the answer goes on with from the cursor's
-line."""
+"""Sweep's next-edit models: 21 lines before and after the last edit. The first generation answers with all of them; the
+second is shown the cursor and the rest of the file, and goes on from the cursor's line."""
 
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from functools import partial
 
-from mercury_engine.api import Edit, InfillRequest, Snippet
+from msgspec import Struct
+
+from mercury_engine.api import Diagnostic, Edit, InfillRequest, Snippet, Window
 from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
-from mercury_engine.prompts.edits.history import newest, place_of
+from mercury_engine.prompts.edits.history import hunk_of, newest, place_of
+from mercury_engine.prompts.lines import bare_lines, lines_of
 from mercury_engine.prompts.pieces import Mark, Piece, Prompt, Special, joined, tokens_of
 
-__all__ = ["SWEEP"]
+__all__ = ["FILE", "SWEEP_1", "SWEEP_2"]
 
 FILE, CURSOR = Special("<|file_sep|>"), Mark("<|cursor|>")
 STOPS = tuple(map(Special, ("<|file_sep|>", "<|endoftext|>", "<|fim_prefix|>", "<|repo_name|>", "<|im_end|>")))
 RADII = (10, 5, 2, 0)
 FILE_RADII = (150, 75, 30, 0)
-MOST_EDITS = 8
+MOST_EDITS = 6
+EDIT_CONTEXT_LINES = 1
 MOST_SNIPPETS, SNIPPET_LINES, SNIPPET_TOKENS = 3, 25, 2048
+MOST_DIAGNOSTICS = 25
 ROOM_TO_GROW = 128
-MOST_ABOVE = 5
-"""Lines that may be added above the cursor by an answer that also removes some."""
+LARGE = 5
+"""An answer that changes something above the cursor may not both add and remove more lines than this."""
 
 NO_NEWLINE = " No newline at end of file"
 
 
-def _ask(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
-    window, cursor = window_of(request), cursor_of(request)
-    lines = window.text.splitlines(keepends=True) or [""]
-    row = min(window.text.count("\n", 0, cursor), len(lines) - 1)
-    head = window.first_line
+class _Block(Struct, frozen=True):
+    """The lines from `top` to `bottom` of a window, which begin at `start`: `old` as they are, `previous` as they were
+    before the last edit. The cursor is `at` there."""
+
+    top: int
+    bottom: int
+    start: int
+    at: int
+    old: str
+    previous: str
+
+
+def _block(request: InfillRequest, lines: Sequence[str], row: int, radius: int) -> _Block:
+    top, bottom = max(row - radius, 0), min(row + radius + 1, len(lines))
+    start, old = len("".join(lines[:top])), "".join(lines[top:bottom])
+    return _Block(top, bottom, start, cursor_of(request) - start, old, _before_last_edit(request, old, start))
+
+
+def _rows(request: InfillRequest) -> tuple[list[str], int]:
+    """The window's lines, and which of them has the cursor."""
+    text = window_of(request).text
+    lines = lines_of(text) or [""]
+    return lines, min(text.count("\n", 0, cursor_of(request)), len(lines) - 1)
+
+
+def _ask_1(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+    path, (lines, row) = window_of(request).path, _rows(request)
     for radius in RADII:
-        top, bottom = max(row - radius, 0), min(row + radius + 1, len(lines))
-        start = len("".join(lines[:top]))
-        old = "".join(lines[top:bottom])
-        section = _section(request, old, start, cursor, f"{window.path}:{head + top + 1}:{head + bottom}")
-        prefill = _prefill(request, old, start, cursor)
-        left = budget - tokens_of(joined([*_opening(window.path, "", ()), "\n", *section, prefill]), count)
+        block = _block(request, lines, row, radius)
+        section = _versions(path, block.previous.removesuffix("\n"), (block.old.removesuffix("\n"),))
+        left = budget - tokens_of(joined(section), count)
         if left >= 0:
             break
     else:
-        raise too_long(SWEEP.name, budget)
-    refuse((FILE, CURSOR), old, SWEEP.name)
-    changes = fitting(newest(request.edits, MOST_EDITS), _changes, left // 2, count)
+        raise too_long(SWEEP_1.name, budget)
+    refuse((FILE,), block.old, SWEEP_1.name)
+    changes = fitting(_edits(request), partial(_changes, _unnumbered), left // 2, count)
+    files = fitting(
+        request.snippets[:MOST_SNIPPETS], _files, min(left - tokens_of(changes, count), SNIPPET_TOKENS), count
+    )
+    return _asked(request, block, joined([*files, *changes, *section]), "", count)
+
+
+def _ask_2(request: InfillRequest, *, budget: int, count: Callable[[str], int]) -> Asked:
+    window, (lines, row) = window_of(request), _rows(request)
+    for radius in RADII:
+        block = _block(request, lines, row, radius)
+        prefill = _prefill(request, block)
+        section = [*_marked(window, block), prefill]
+        left = budget - tokens_of(joined([*_opening(window.path, "", ()), "\n", *section]), count)
+        if left >= 0:
+            break
+    else:
+        raise too_long(SWEEP_2.name, budget)
+    refuse((FILE, CURSOR), block.old, SWEEP_2.name)
+    changes = fitting(_edits(request), partial(_changes, _numbered), left // 2, count)
     left -= tokens_of(changes, count)
     near = next((text for n in FILE_RADII if count(text := "".join(lines[max(row - n, 0) : row + n])) <= left), "")
     left -= count(near)
+    nearest = sorted(request.diagnostics, key=lambda each: abs(each.line - window.first_line - row))
+    said = fitting(nearest[:MOST_DIAGNOSTICS], _diagnosed, min(left, SNIPPET_TOKENS), count)
+    left -= tokens_of(said, count)
     snippets = fitting(request.snippets[:MOST_SNIPPETS], _retrieved, min(left, SNIPPET_TOKENS), count)
-    pieces = joined([*_opening(window.path, near, snippets), *changes, "\n", *section, prefill])
-    prompt = Prompt(
-        pieces,
-        stop_tokens=STOPS,
-        most_tokens=count(old[len(prefill) :]) + max(request.spans[0].budget, ROOM_TO_GROW),
-        copied=old[len(prefill) :],
-    )
-    take = partial(_window, old, prefill, cursor - start)
-    return Asked(prompt, window.text, start, start + len(old), take, (FILE,))
+    opening = _opening(window.path, near, (*said, *snippets))
+    changes = changes and (*changes[:-1], changes[-1].removesuffix("\n"))
+    return _asked(request, block, joined([*opening, *changes, "\n", *section]), prefill, count)
 
 
-def _opening(path: str, near: str, snippets: Sequence[Piece]) -> Sequence[Piece]:
-    return (FILE, f"{path}\n{near}", *snippets, "\n")
+def _asked(
+    request: InfillRequest, block: _Block, pieces: tuple[Piece, ...], prefill: str, count: Callable[[str], int]
+) -> Asked:
+    copied = block.old[len(prefill) :]
+    most = count(copied) + max(request.spans[0].budget, ROOM_TO_GROW)
+    prompt = Prompt(pieces, stop_tokens=STOPS, most_tokens=most, copied=copied)
+    take = partial(_window, block.old, prefill, block.at)
+    return Asked(prompt, window_of(request).text, block.start, block.start + len(block.old), take, (FILE,))
 
 
-def _section(request: InfillRequest, old: str, start: int, cursor: int, name: str) -> Sequence[Piece]:
-    at = cursor - start
+def _opening(path: str, near: str, retrieved: Sequence[Piece]) -> Sequence[Piece]:
+    return (FILE, f"{path}\n{near}", *retrieved, "\n")
+
+
+def _versions(name: str, previous: str, current: Sequence[Piece]) -> Sequence[Piece]:
     return (
-        *(FILE, f"original/{name}\n{_before_last_edit(request, old, start)}\n"),
-        *(FILE, f"current/{name}\n{old[:at]}", CURSOR, f"{old[at:]}\n"),
+        *(FILE, f"original/{name}\n{previous}\n"),
+        *(FILE, f"current/{name}\n", *current, "\n"),
         *(FILE, f"updated/{name}\n"),
     )
 
 
+def _marked(window: Window, block: _Block) -> Sequence[Piece]:
+    """With the cursor. Where both versions end with a line feed, it is that of the format."""
+    head, rest, previous = block.old[: block.at], block.old[block.at :], block.previous
+    if rest.endswith("\n") and previous.endswith("\n"):
+        rest, previous = rest[:-1], previous[:-1]
+    name = f"{window.path}:{window.first_line + block.top + 1}:{window.first_line + block.bottom}"
+    return _versions(name, previous, (head, CURSOR, rest))
+
+
 def _before_last_edit(request: InfillRequest, old: str, start: int) -> str:
     """These lines as they were before the user's last edit, if that was in them."""
-    edit, place = _last_edit(request)
-    if edit is None or not start <= place or place + len(edit.after) > start + len(old):
+    edit = request.edits[-1] if request.edits else None
+    if edit is None or not start <= (place := place_of(edit, window_of(request))) <= start + len(old) - len(edit.after):
         return old
     return old[: place - start] + edit.before + old[place - start + len(edit.after) :]
 
 
-def _last_edit(request: InfillRequest) -> tuple[Edit | None, int]:
-    edit = request.edits[-1] if request.edits else None
-    place = place_of(edit, window_of(request)) if edit else -1
-    return (edit, place) if place >= 0 else (None, -1)
-
-
-def _prefill(request: InfillRequest, old: str, start: int, cursor: int) -> str:
+def _prefill(request: InfillRequest, block: _Block) -> str:
     """The lines above the cursor's, which the answer cannot change. After an insertion above it, only the first line
     and the blank ones that follow."""
-    above = old[: cursor - start]
-    edit, place = _last_edit(request)
-    line_start = window_of(request).text.rfind("\n", 0, cursor) + 1
-    inserted = edit is not None and len(edit.after) > len(edit.before) and place + len(edit.after) <= line_start
-    if not inserted:
+    above = block.old[: block.at]
+    if not _has_inserted_above(request):
         return above[: above.rfind("\n") + 1]
     first, feed, rest = above.partition("\n")
     return first + feed + rest[: len(rest) - len(rest.lstrip("\n"))]
 
 
-def _changes(edits: Sequence[Edit]) -> Sequence[Piece]:
+def _has_inserted_above(request: InfillRequest) -> bool:
+    window, edit = window_of(request), request.edits[-1] if request.edits else None
+    if edit is None or edit.path != window.path or len(edit.after) <= len(edit.before):
+        return False
+    return edit.line + len(lines_of(edit.after)) <= window.first_line + window.text.count("\n", 0, cursor_of(request))
+
+
+def _edits(request: InfillRequest) -> list[Edit]:
+    """The newest first, but for those of white space alone."""
+    return newest([edit for edit in request.edits if edit.before.strip() != edit.after.strip()], MOST_EDITS)
+
+
+def _numbered(path: str, first: int, last: int) -> str:
+    return f"{path}:{first}:{max(first, last)}"
+
+
+def _unnumbered(path: str, _first: int, _last: int) -> str:
+    return f"{path}.diff"
+
+
+def _changes(named: Callable[[str, int, int], str], edits: Sequence[Edit]) -> Sequence[Piece]:
     """Oldest first."""
-    pieces: list[Piece] = []
-    for edit in reversed(edits):
-        before, after = edit.before.removesuffix("\n"), edit.after.removesuffix("\n")
-        last = edit.line + max(len(edit.after.splitlines()), 1)
-        body = f"{edit.path}:{edit.line + 1}:{last}\noriginal:\n{before}\nupdated:\n{after}"
-        pieces += [*(["\n"] if pieces else []), FILE, body]
-    return pieces
+    return [piece for edit in reversed(edits) for piece in (FILE, _change(named, edit))]
+
+
+def _change(named: Callable[[str, int, int], str], edit: Edit) -> str:
+    hunk = hunk_of(edit, EDIT_CONTEXT_LINES)
+    before, after = hunk.side("-"), hunk.side("+")
+    name = named(edit.path, hunk.start, hunk.start + len(after) - 1)
+    old, new = ("\n".join(lines).strip("\n") for lines in (before, after))
+    return f"{name}\noriginal:\n{old}\nupdated:\n{new}\n"
+
+
+def _diagnosed(diagnostics: Sequence[Diagnostic]) -> Sequence[Piece]:
+    said = [
+        f"{each.path}:{each.line + 1}:{each.column + 1}: {each.severity}: {each.message}\n"
+        for each in sorted(diagnostics, key=lambda each: (each.line, each.column))
+    ]
+    return ("\n", FILE, f"diagnostics\n{''.join(said)}\n")
 
 
 def _retrieved(snippets: Sequence[Snippet]) -> Sequence[Piece]:
+    """The best one last."""
     pieces: list[Piece] = []
     for snippet in reversed(snippets):
-        text = "\n".join(snippet.text.splitlines()[:SNIPPET_LINES])
+        text = "\n".join(bare_lines(snippet.text)[:SNIPPET_LINES])
         pieces += ["\n", FILE, f"{snippet.path}\n{text}\n"]
     return pieces
 
 
+def _files(snippets: Sequence[Snippet]) -> Sequence[Piece]:
+    return [
+        piece for each in reversed(snippets) for piece in (FILE, f"{each.path}\n{each.text.removesuffix(chr(10))}\n")
+    ]
+
+
 def _window(old: str, prefill: str, cursor: int, answer: str) -> str | None:
-    """The new text of the lines, unless it is one of those that Sweep's own server discards."""
+    """The new text of the lines, unless it is one that Sweep's own server discards. Lines that are only inserted above
+    the cursor's, which it discards too, are an edit like any other."""
     if answer.startswith("<|"):
         return None
     answer = answer.partition(FILE)[0].removesuffix("<|endoftext|>").rstrip("\n")
@@ -126,23 +213,17 @@ def _window(old: str, prefill: str, cursor: int, answer: str) -> str | None:
         answer = answer.removesuffix(ending)
     body = old.rstrip("\n")
     new = (prefill + answer).rstrip("\n")
-    if new == body or _only_inserts_above(body, new, cursor) or _grows_above(body, new, cursor):
-        return None
-    return new
+    return None if new == body or _is_large_above(body, new, cursor) else new
 
 
-def _only_inserts_above(old: str, new: str, cursor: int) -> bool:
-    start = old.rfind("\n", 0, cursor) + 1
-    line = old[start:].partition("\n")[0]
-    return bool(line.strip()) and len(new) > len(old) and new.startswith(old[:start]) and new.endswith(old[start:])
-
-
-def _grows_above(old: str, new: str, cursor: int) -> bool:
-    row = old.count("\n", 0, cursor)
+def _is_large_above(old: str, new: str, cursor: int) -> bool:
+    if old[:cursor] == new[:cursor]:
+        return False
     codes = SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False).get_opcodes()
-    added = sum(d - c for kind, a, _, c, d in codes if kind in ("insert", "replace") and a <= row)
-    removed = sum(b - a for kind, a, b, _, _ in codes if kind in ("delete", "replace") and a <= row)
-    return removed > 0 and added - removed > MOST_ABOVE
+    removed = sum(b - a for kind, a, b, _, _ in codes if kind != "equal")
+    added = sum(d - c for kind, _, _, c, d in codes if kind != "equal")
+    return removed > LARGE and added > LARGE
 
 
-SWEEP = EditFormat("sweep", r"sweep|next-edit-v2", _ask)
+SWEEP_2 = EditFormat("sweep-2", r"sweep[-_]?2|sweep.*0[._]5b|next-edit-v2", _ask_2)
+SWEEP_1 = EditFormat("sweep", r"sweep", _ask_1)

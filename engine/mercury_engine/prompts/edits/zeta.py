@@ -6,7 +6,7 @@ from functools import partial
 
 from mercury_engine.api import Edit, InfillRequest, Snippet, Window
 from mercury_engine.prompts.edits.asked import Asked, EditFormat, cursor_of, fitting, refuse, too_long, window_of
-from mercury_engine.prompts.edits.history import hunk, newest
+from mercury_engine.prompts.edits.history import newest, unified
 from mercury_engine.prompts.edits.markers import MARKER, offsets, rewritten, with_markers
 from mercury_engine.prompts.edits.region import Region, nearby
 from mercury_engine.prompts.pieces import Begin, Mark, Piece, Prompt, Special, joined, tokens_of
@@ -32,6 +32,13 @@ __all__ = [
 EDITABLE_TOKENS, CONTEXT_TOKENS = 350, 150
 SCALES = (1, 2, 4, 8, 32)
 MOST_EDITS = 6
+MOST_EVENT_TOKENS = 500
+"""Of the edits in a prompt for Zeta 1, which was trained with no more."""
+
+MOST_TOKENS = 4096 * 9 // 10
+"""Of a prompt for Zeta 2 and 2.1: Zed leaves a tenth of 4,096 as a margin."""
+
+ACCEPTED = "// User accepted prediction:\n"
 ROOM_TO_GROW = 128
 
 START_OF_FILE = Mark("<|start_of_file|>")
@@ -57,6 +64,8 @@ def _asked(
 ) -> tuple[tuple[Piece, ...], Region]:
     """The pieces of a prompt within the budget: the region first, then the newest edits, then related files."""
     window, cursor = window_of(request), cursor_of(request)
+    is_old = name == ZETA_1.name
+    budget = budget if is_old else min(budget, MOST_TOKENS)
     for scale in SCALES:
         region = nearby(window.text, cursor, EDITABLE_TOKENS // scale, CONTEXT_TOKENS // scale)
         left = budget - tokens_of(joined(build(request, region, (), ())), count)
@@ -65,8 +74,8 @@ def _asked(
     else:
         raise too_long(name, budget)
     refuse(marks, window.text[region.first : region.last], name)
-    is_old = name == ZETA_1.name
-    edits = fitting(newest(request.edits, MOST_EDITS), partial(_events if is_old else _history, window), left, count)
+    room = min(left, MOST_EVENT_TOKENS) if is_old else left
+    edits = fitting(newest(request.edits, MOST_EDITS), _events if is_old else _history, room, count)
     files = () if is_old else fitting(request.snippets, _files, left - tokens_of(edits, count), count)
     return joined(build(request, region, edits, files)), region
 
@@ -98,9 +107,9 @@ def _instruction(
     )
 
 
-def _events(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
+def _events(edits: Sequence[Edit]) -> Sequence[Piece]:
     """Oldest first."""
-    hunks = [f'User edited "{edit.path}":\n```diff\n{hunk(edit, window)}\n```' for edit in reversed(edits)]
+    hunks = [f'User edited "{edit.path}":\n```diff\n{unified(edit)}\n```' for edit in reversed(edits)]
     return ("\n\n".join(hunks),)
 
 
@@ -158,10 +167,13 @@ def _between_markers(old: str, cursor: int) -> Sequence[Piece]:
     return (*with_markers(old, cursor, CURSOR), "\n")
 
 
-def _history(window: Window, edits: Sequence[Edit]) -> Sequence[Piece]:
+def _history(edits: Sequence[Edit]) -> Sequence[Piece]:
     """Oldest first."""
-    hunks = [f"--- a/{edit.path}\n+++ b/{edit.path}\n{hunk(edit, window)}" for edit in reversed(edits)]
-    return (FILE, "edit_history\n", *hunks)
+    return (FILE, "edit_history\n", *map(_event, reversed(edits)))
+
+
+def _event(edit: Edit) -> str:
+    return f"{ACCEPTED if edit.accepted else ''}--- a/{edit.path}\n+++ b/{edit.path}\n{unified(edit)}"
 
 
 def _files(snippets: Sequence[Snippet]) -> Sequence[Piece]:

@@ -9,6 +9,7 @@ from mercury_engine.api import Edit, Snippet
 
 __all__ = ["Gap", "Region", "edits_in", "marked"]
 
+LINES_AROUND = 3
 HEAD = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 PATH = re.compile(r"(?:--- |\+\+\+ )(?:[ab]/)?(.*)")
 
@@ -43,8 +44,7 @@ def marked(text: str, mark: str) -> tuple[str, int]:
 
 
 def edits_in(diff: str, path: str = "") -> Iterator[Edit]:
-    """The hunks of unified diffs, each as whole lines without the context around what changed; `path` is that of a diff
-    without a head."""
+    """The hunks of unified diffs, as whole lines; `path` is that of a diff without a head."""
     before: list[str] = []
     after: list[str] = []
     line = -1
@@ -68,5 +68,15 @@ def _trimmed(path: str, line: int, before: list[str], after: list[str]) -> Edit 
     shared = min(len(before), len(after))
     head = next((n for n in range(shared) if before[n] != after[n]), shared)
     tail = next((n for n in range(shared - head) if before[-n - 1] != after[-n - 1]), shared - head)
-    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    return Edit(path, line + head, "".join(f"{each}\n" for each in old), "".join(f"{each}\n" for each in new))
+    return Edit(
+        path,
+        line + head,
+        before=_joined(before[head : len(before) - tail]),
+        after=_joined(after[head : len(after) - tail]),
+        above=_joined(before[:head][-LINES_AROUND:]),
+        below=_joined(before[len(before) - tail :][:LINES_AROUND]),
+    )
+
+
+def _joined(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from mercury_engine.api import EngineError
 from mercury_engine.prompts.edits import FORMATS, edit_format, edit_format_for
+from mercury_engine.prompts.edits.sweep import FILE
 from mercury_engine.prompts.pieces import Mark, tokens_of
 from tests.engine.prompts.examples import GOLDEN, count, request
 
@@ -37,8 +38,12 @@ def report(cart):
 """
 FILES = [("src/item.py", "class Item:\n    price = 0"), ("src/tax.py", "RATE = 0.2\n")]
 EDITS = [
-    ("src/tax.py", 0, "RATE = 0.1\n", "RATE = 0.2\n"),
-    ("src/cart.py", 10, "            amount += item.price\n", "            amount += item.cost\n"),
+    ("src/tax.py", 1, "RATE = 0.1\n", "RATE = 0.2\n", "# in force\n", "\n", True),
+    (
+        *("src/cart.py", 10, "            amount += item.price\n", "            amount += item.cost\n"),
+        "    def total(self):\n        amount = 0\n        for item in self.items:\n",
+        "        return amount\n\n    def count(self):\n",
+    ),
 ]
 
 each_format = pytest.mark.parametrize("known", FORMATS, ids=lambda known: known.name)
@@ -75,6 +80,10 @@ def test_the_published_prompt_of_a_lone_file(known):
         ("zeta-2.1-Q4_K_M.gguf", "zeta-2.1"),
         ("zeta2_1", "zeta-2.1"),
         ("sweepai/sweep-next-edit-1.5B", "sweep"),
+        ("sweep-next-edit-1.5b.q8_0.v2.gguf", "sweep"),
+        ("sweepai/sweep-next-edit-0.5B", "sweep-2"),
+        ("sweepai/sweep-next-edit-v2-7B", "sweep-2"),
+        ("next-edit-v2-7b", "sweep-2"),
     ],
 )
 def test_a_format_by_the_name_of_its_model(model, name):
@@ -116,7 +125,7 @@ def test_an_answer_that_stops_while_it_copies_is_no_edit(known):
 
 @each_format
 def test_the_formats_own_marks_in_the_text_are_refused(known):
-    mark = next(piece for piece in reversed(ask(known, "$0").prompt.pieces) if isinstance(piece, Mark))
+    mark = next((piece for piece in reversed(ask(known, "$0").prompt.pieces) if isinstance(piece, Mark)), FILE)
     with pytest.raises(EngineError, match=r"a mark of the .* format: no next edit here"):
         ask(known, f"print('{mark}')$0\n")
 

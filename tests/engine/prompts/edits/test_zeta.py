@@ -2,7 +2,9 @@
 
 import pytest
 
+from mercury_engine.api import Edit
 from mercury_engine.prompts.edits import edit_format
+from mercury_engine.prompts.edits.history import unified
 from mercury_engine.prompts.edits.markers import offsets, rewritten
 from mercury_engine.prompts.edits.region import around, nearby
 from tests.engine.prompts.examples import count, request
@@ -52,6 +54,21 @@ def test_zeta_2_answers_with_the_whole_region(answer, finished):
 
 def test_zeta_2_without_an_edit():
     assert read("zeta-2", "NO_EDITS\n>>>>>>> UPDATED\n") is None
+
+
+@pytest.mark.parametrize(
+    ("edit", "hunk"),
+    [
+        (("", "x\n", "}\n\n", "\n\n\n"), "@@ -5,5 +5,6 @@\n }\n \n+x\n \n \n \n"),
+        (("a\n", "b\n"), "@@ -7,1 +7,1 @@\n-a\n+b\n"),
+        (("", "b\n"), "@@ -7,0 +7,1 @@\n+b\n"),
+        (("a\n", ""), "@@ -7,1 +7,0 @@\n-a\n"),
+        (("a", "a\nb", "1\n2\n3\n"), "@@ -5,3 +5,4 @@\n 2\n 3\n a\n+b\n"),
+        (("a\n\x0bb\n", "a\n\x0bc\n"), "@@ -7,2 +7,2 @@\n a\n-\x0bb\n+\x0bc\n"),
+    ],
+)
+def test_a_hunk_has_three_lines_of_context_and_both_numbers(edit, hunk):
+    assert unified(Edit("a.py", 6, *edit)) == hunk
 
 
 BLOCKS = "a1\na2\na3\na4\na5\n\nb1\nb2\nb3\nb4\nb5\nb6\n"
