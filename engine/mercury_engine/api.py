@@ -303,7 +303,7 @@ class EngineInfo(Struct, frozen=True):
     program that prompts are sent to, "" if they stay in this process. `small`: whether a larger model would be of use.
     `chats`: whether it answers a `ChatRequest`. `strong`: whether it is asked for as much as it likes to say. `grows`:
     whether a draft only adds to the one before, so that what stands can be shown. `metered`: whether an answer may cost
-    money. `first_token_ms` and `tokens_per_second` are what was measured when the model was added, 0 where nothing was.
+    money.
     """
 
     engine: str
@@ -324,8 +324,6 @@ class EngineInfo(Struct, frozen=True):
     strong: bool = False
     grows: bool = False
     metered: bool = False
-    first_token_ms: float = 0.0
-    tokens_per_second: float = 0.0
 
 
 class Engine(Protocol):

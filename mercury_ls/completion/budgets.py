@@ -1,13 +1,18 @@
 """How long to wait, how much to ask for and how much to read along: what follows from the engine's measured pace."""
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from statistics import median
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from mercury_engine.api import EngineInfo
 from mercury_ls.completion.context import Budget
 from mercury_ls.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from mercury_ls.models.library import Measured
 
 MEASURED = 16
 """The last answers from which the pace is taken."""
@@ -27,22 +32,24 @@ USUAL_CONTEXT = 2048
 class Pace:
     """How quickly one engine has answered lately, as this client saw it. A median is not moved by one slow answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, tested: Callable[[], Mapping[str, "Measured"]] = dict) -> None:
+        self._tested = tested
         self._model = ""
         self._first_ms: deque[float] = deque(maxlen=MEASURED)
         self._per_second: deque[float] = deque(maxlen=MEASURED)
 
     def follow(self, info: EngineInfo | None) -> None:
-        """Forgets what another engine did."""
+        """Forgets what another engine did; of a new one it knows what `mercury-ls model test` measured."""
         model = f"{info.model} {info.device}" if info else ""
         if model != self._model:
             self._model = model
             self._first_ms.clear()
             self._per_second.clear()
-            if info and info.first_token_ms:
-                self._first_ms.append(info.first_token_ms)
-            if info and info.tokens_per_second:
-                self._per_second.append(info.tokens_per_second)
+            measured = self._tested().get(info.model) if info else None
+            if measured and measured.first_ms:
+                self._first_ms.append(measured.first_ms)
+            if measured and measured.tokens_per_second:
+                self._per_second.append(measured.tokens_per_second)
 
     def measured(self, first_ms: float, tokens: float, seconds: float) -> None:
         """An answer whose first draft came after `first_ms`, and the rest of its `tokens` within `seconds` of that."""

@@ -132,11 +132,11 @@ async def with_alternatives(question: Question, target: Target, engine: Infill, 
     yield joined([first, *(other for other in others if isinstance(other, Answer))])
 
 
-def beginning(text: str, *, stands: bool) -> str:
-    """The whole lines of an unfinished answer; if none is whole, what there is of the first, unless only that to which
-    nothing will be added is wanted."""
-    lines, feed, _ = text.rpartition("\n")
-    return lines if lines.strip() else "" if stands or feed else text
+def beginning(text: str, mode: SpanMode, *, is_last: bool) -> str:
+    """What of an unfinished answer may be shown: its whole lines, which will not change; of the last draft else
+    what there is of the first line."""
+    lines, feed, _ = text.rpartition("\n") if mode == "block" else ("", "", "")
+    return lines if lines.strip() else text if is_last and not feed else ""
 
 
 def joined(answers: Sequence[Answer]) -> Answer:
@@ -202,10 +202,8 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
     )
     if not draft.step:
         return replace(answer, silence=LATE)
-    if not filled.complete and span.mode == "block":
-        filled = replace(filled, text=beginning(filled.text, stands=question.grows and not draft.final))
-    elif question.grows and not draft.final:
-        return replace(answer, silence=EMPTY)
+    if question.grows and not filled.complete:
+        filled = replace(filled, text=beginning(filled.text, span.mode, is_last=draft.final))
     if not filled.text.strip():
         return replace(answer, silence=EMPTY)
     p_accept = question.correction(filled.p_accept)

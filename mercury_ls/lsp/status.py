@@ -66,9 +66,10 @@ async def why(ls: Server, params: PlaceParams) -> dict[str, str]:
 
 def about_model(ls: Server) -> str:
     """In one line; empty if there is nothing to say."""
-    info = ls.started.engine.status.info
-    said = remarks(info) if info else ()
-    return f"{info.model}: {'; '.join(said)}" if info and said else ""
+    session = ls.started
+    info, pace = session.engine.status.info, session.questions.pace
+    parts = [*(remarks(info) if info else ()), *([str(pace)] if info and info.strong and pace.first_token_ms else [])]
+    return f"{info.model}: {'; '.join(parts)}" if info and parts else ""
 
 
 async def why_command(ls: Server, uri: str = "", line: int = 0, character: int = 0) -> str:

@@ -36,12 +36,15 @@ MARK = "source"
 
 
 class Measured(Struct, frozen=True):
-    """What a model cost on this machine, when it was last tested: milliseconds for a suggestion, bytes of memory."""
+    """What a model cost on this machine, when it was last tested: milliseconds for a suggestion, bytes of memory. For
+    warm suggestions also how long the first of a suggestion took, and how quickly the rest came; 0 if unknown."""
 
     cold_ms: float
     warm_ms: float
     load_ms: float
     memory: int
+    first_ms: float = 0.0
+    tokens_per_second: float = 0.0
 
 
 def records() -> dict[str, ModelRecord]:

@@ -76,6 +76,8 @@ class Answer(Struct, frozen=True):
     cold_ms: float
     warm_ms: float
     sent: str = ""
+    first_ms: float = 0.0
+    tokens_per_second: float = 0.0
 
 
 class Result(Struct, frozen=True):
@@ -99,24 +101,52 @@ def test(name: str, settings: Settings, report: Report) -> Result:
 def measure(engine: Engine, load_ms: float, clock: Clock = time.perf_counter) -> Result:
     """Cold: a text that the model has not seen. Warm: the same text, after one more character was typed."""
     answers = tuple(asked(engine, snippet, clock) for snippet in SNIPPETS)
-    cold, warm = (median(getattr(answer, name) for answer in answers) for name in ("cold_ms", "warm_ms"))
+    cold, warm = median(answer.cold_ms for answer in answers), median(answer.warm_ms for answer in answers)
+    first = median(answer.first_ms for answer in answers)
+    speed = median([answer.tokens_per_second for answer in answers if answer.tokens_per_second] or [0.0])
     info = engine.info()
-    return Result(info, answers, Measured(cold, warm, load_ms, info.bytes))
+    return Result(info, answers, Measured(cold, warm, load_ms, info.bytes, first, speed))
+
+
+class Timed(Struct, frozen=True):
+    """An answer, when its first part and all of it were there, and what went to another program for it."""
+
+    filled: Filled
+    first_ms: float
+    all_ms: float
+    sent: str
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of what came after the first part; 0 where that was all."""
+        tokens, later_ms = len(self.filled.confidence) - 1, self.all_ms - self.first_ms
+        return 1000 * tokens / later_ms if tokens > 0 and later_ms > 0 else 0.0
 
 
 def asked(engine: Engine, snippet: Snippet, clock: Clock) -> Answer:
     answers = engine.info().answers
-    first, cold_ms, sent = final(engine, request(snippet, answers), clock)
-    typed = first.text[:1] if "line" in answers else " "
-    _, warm_ms, _ = final(engine, request(snippet, answers, typed if typed.strip() else " "), clock)
-    return Answer(snippet.path, first.text, first.p_accept, cold_ms, warm_ms, sent)
+    cold = timed(engine, request(snippet, answers), clock)
+    typed = cold.filled.text[:1] if "line" in answers else " "
+    warm = timed(engine, request(snippet, answers, typed if typed.strip() else " "), clock)
+    return Answer(
+        snippet.path,
+        cold.filled.text,
+        cold.filled.p_accept,
+        cold.all_ms,
+        warm.all_ms,
+        cold.sent,
+        warm.first_ms,
+        warm.tokens_per_second,
+    )
 
 
-def final(engine: Engine, request: InfillRequest, clock: Clock) -> tuple[Filled, float, str]:
-    started, last, sent = clock(), Filled(""), ""
+def timed(engine: Engine, request: InfillRequest, clock: Clock) -> Timed:
+    started, first_ms, last, sent = clock(), 0.0, Filled(""), ""
     for draft in engine.infill(request):
         last, sent = draft.spans[0], draft.sent or sent
-    return last, 1000 * (clock() - started), sent
+        first_ms = first_ms or (1000 * (clock() - started) if last.text.strip() else 0.0)
+    all_ms = 1000 * (clock() - started)
+    return Timed(last, first_ms or all_ms, all_ms, sent)
 
 
 def request(snippet: Snippet, answers: tuple[str, ...], typed: str = "") -> InfillRequest:
@@ -150,5 +180,8 @@ def described(result: Result) -> Iterator[str]:
         if answer.sent:
             yield f"            sent {answer.sent}"
     yield f"a suggestion takes {measured.cold_ms:,.0f} ms cold and {measured.warm_ms:,.0f} ms warm (median)"
+    if measured.tokens_per_second:
+        speed = f"{measured.tokens_per_second:,.0f} a second"
+        yield f"warm, the first token comes after {measured.first_ms:,.0f} ms, and then {speed}"
     if not info.calibrated:
         yield "how likely it is to be accepted is a guess until you have taken or refused some"

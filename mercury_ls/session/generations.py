@@ -124,6 +124,7 @@ class Generation:
                 async for answer in answers:
                     first = time.monotonic() if first == began and answer.draft.strip() else first
                     self._update(grown(self.answer, answer) if self.question.grows else answer)
+                    await asyncio.sleep(0)  # those who wait see each draft
             if first > began:
                 tokens = self.answer.tokens or len(self.answer.draft) / self.question.budget.characters_per_token
                 pace.measured((first - began) * 1000, tokens, time.monotonic() - first)

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mercury_ls.completion.budgets import Pace
 from mercury_ls.link import local
 from mercury_ls.link.client import EngineClient, Status
 from mercury_ls.names.analyser import Analyser, AnalyserProcess, installed_packages, jedi_is_installed
@@ -20,6 +21,9 @@ from mercury_ls.session.stats import Stats
 from mercury_ls.settings import load as config
 from mercury_ls.settings.load import Loaded, Problem
 from mercury_ls.settings.schema import Settings
+
+if TYPE_CHECKING:
+    from mercury_ls.models.library import Measured
 
 __all__ = ["Wiring", "recording_switch", "recordings", "serve_arguments"]
 
@@ -79,6 +83,7 @@ class Wiring:
             outcomes=Outcomes(self._stats_file and self._stats_file.parent),
         )
         session.roots = self.roots
+        session.questions.pace = Pace(tested_models)
         session.questions.names = self._names(settings, session.files.workspace)
         return session
 
@@ -158,6 +163,13 @@ class Wiring:
         elif not names.isdisjoint(IGNORE_FILES):
             session.files.hide_again()
             session.know_names(self._names(session.settings, workspace))
+
+
+def tested_models() -> "Mapping[str, Measured]":
+    """What `mercury-ls model test` measured; imported only once there is a model."""
+    from mercury_ls.models.library import measurements
+
+    return measurements()
 
 
 def stamp(path: Path) -> int | None:

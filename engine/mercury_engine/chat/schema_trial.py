@@ -7,8 +7,10 @@ import threading
 from mercury_engine.chat.grammar import byte_matcher
 from mercury_engine.chat.schemas import TRIAL_STACK
 
+__all__: list[str] = []
 
-def compile_all() -> None:
+
+def _compile_all() -> None:
     for line in sys.stdin:
         grammar, most_symbols = json.loads(line)
         matcher = byte_matcher(grammar, most_symbols)
@@ -18,12 +20,12 @@ def compile_all() -> None:
         sys.stdout.flush()
 
 
-def main() -> None:
+def _main() -> None:
     threading.stack_size(TRIAL_STACK)
-    thread = threading.Thread(target=compile_all)
+    thread = threading.Thread(target=_compile_all)
     thread.start()
     thread.join()
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -10,6 +10,8 @@ from typing import Any
 
 from mercury_engine.api import RequestError
 
+__all__ = ["TRIAL_STACK", "Trial", "check_depth"]
+
 MOST_DEPTH = 2000
 """How deep the compiler may have to recurse: it kept its stack at 2,400 references, and lost it at 5,000."""
 LONGEST_PATTERN = 10_000

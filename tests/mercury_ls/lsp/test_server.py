@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from mercury_engine.fake import FakeEngine
 from mercury_ls.link.client import Status
+from mercury_ls.lsp import server as server_module
 from mercury_ls.lsp.app import create_server
 from mercury_ls.lsp.transport import OversizedError
 from mercury_ls.serve.in_process import InProcessClient
@@ -530,3 +532,32 @@ async def test_what_became_of_a_next_edit_is_counted(client, method, params, cou
     offer = await renamed(client)
     client.send({"method": method, "params": {"id": offer["id"], **params}})
     assert counts((await client.request("mercury/stats", {}))["result"]["days"]) == counted
+
+
+@pytest.mark.parametrize("grows", [True, False])
+async def test_growth_is_told_to_clients_that_ask_again(client, grows):
+    await client.initialize({**INLINE, "experimental": {"mercury": {"grows": grows}}})
+    uri = client.open("a.py", TEXT)
+    client.server.started.on_growth(uri)
+    told = [m["params"] for m in client.sent if m.get("method") == "mercury/didGrow"]
+    assert told == ([{"uri": uri}] if grows else [])
+
+
+@pytest.mark.parametrize(("kind", "is_shown"), [(1, True), (2, False)])
+async def test_work_on_an_explicit_request_is_shown_while_it_takes_long(client, monkeypatch, kind, is_shown):
+    monkeypatch.setattr(server_module, "WORK_SHOWN_SECONDS", 0.0)
+    go_on = threading.Event()
+    client.model.pause = lambda step: go_on.wait(10)
+    await client.initialize({**INLINE, "window": {"workDoneProgress": True}})
+    uri = client.open("a.py", TEXT)
+    params = {**place(uri, 2, 8), "context": {"triggerKind": kind}}
+    client.send({"id": "asked", "method": "textDocument/inlineCompletion", "params": params})
+    if is_shown:
+        await client.until(lambda: any(m.get("method") == "window/workDoneProgress/create" for m in client.sent))
+        (create,) = [m for m in client.sent if m.get("method") == "window/workDoneProgress/create"]
+        client.send({"id": create["id"], "result": None})
+        await client.until(lambda: [m for m in client.sent if m.get("method") == "$/progress"])
+    go_on.set()
+    assert (await client.answer("asked"))["result"]["items"]
+    kinds = [m["params"]["value"]["kind"] for m in client.sent if m.get("method") == "$/progress"]
+    assert kinds == (["begin", "end"] if is_shown else [])

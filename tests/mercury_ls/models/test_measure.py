@@ -24,7 +24,7 @@ class Engine:
     def infill(self, request):
         self.asked.append(request)
         yield Draft(0, (Filled("item"),), sent="12 characters to http://127.0.0.1:1")
-        yield Draft(1, (Filled("item.price", (0.9,), 0.5, True),), final=True)
+        yield Draft(1, (Filled("item.price", (0.9, 0.9, 0.9), 0.5, True),), final=True)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,8 @@ def test_a_model_is_asked_for_what_it_can_answer(answers, mode):
     result = measure.measure(engine, 1500.0, clock=lambda: next(ticks))
     assert {each.spans[0].mode for each in engine.asked} == {mode}
     assert len(engine.asked) == 2 * len(SNIPPETS)
-    assert (result.measured.cold_ms, result.measured.warm_ms, result.measured.memory) == (1000.0, 1000.0, 5_000_000)
+    assert (result.measured.cold_ms, result.measured.warm_ms, result.measured.memory) == (2000.0, 2000.0, 5_000_000)
+    assert (result.measured.first_ms, result.measured.tokens_per_second) == (1000.0, 2.0)
 
 
 def test_the_second_time_one_more_character_was_typed():
