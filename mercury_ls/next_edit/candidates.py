@@ -14,7 +14,9 @@ from mercury_ls.code.syntax import definitions
 from mercury_ls.next_edit import ranking
 from mercury_ls.next_edit.features import Surroundings, features_of, foreign_names, ranges_of_locals
 from mercury_ls.next_edit.kinds import KINDS, imports
+from mercury_ls.next_edit.kinds.rename.clash import clash
 from mercury_ls.next_edit.kinds.rename.declared import where_declared
+from mercury_ls.next_edit.kinds.rename.rule import Rename
 from mercury_ls.next_edit.learn import rules
 from mercury_ls.next_edit.once import is_about_its_place
 from mercury_ls.next_edit.places import MOST_PLACES, Place
@@ -22,7 +24,7 @@ from mercury_ls.next_edit.renamed import Renames
 from mercury_ls.next_edit.rule import Rule
 from mercury_ls.next_edit.situation import Situation, edited_lines, typed_ranges
 
-__all__ = ["Candidate", "batches", "distinct", "find", "lines_of", "permitted", "scored"]
+__all__ = ["Candidate", "batches", "clashes", "distinct", "find", "lines_of", "permitted", "scored"]
 
 MOST_RANKED = 200
 ABOUT = 0.7
@@ -84,6 +86,15 @@ def of_place(snapshot: Snapshot, rule: Rule, place: Place, features: dict[str, f
     return Candidate(*at, kind, rule, features, **known)
 
 
+def clashes(situation: Situation) -> str:
+    """Why the last rename is not carried on; empty if nothing speaks against it."""
+    homes = {file.path: file for file in situation.files}
+    project = (situation.project or Project()).with_files(situation.files)
+    learned = (where_declared(rule, homes, project, situation.edits) for rule in rules(situation.edits))
+    renames = (rule for rule in learned if isinstance(rule, Rename) and rule.path in homes)
+    return next((reason for rule in renames if (reason := clash(rule, homes[rule.path], project))), "")
+
+
 def permitted(found: list[Candidate], renames: Renames, files: Mapping[str, Snapshot]) -> list[Candidate]:
     """Without those that would rename something else, whichever rule they follow from."""
     uses = {(each.uri, each.start) for each in found if each.certain}
@@ -138,6 +149,8 @@ def following(
         if (elsewhere or snapshot.version == CLOSED) and not rule.known_as:
             continue
         home, taken = homes.get(rule.path), [*(lines_typed if rule.is_of_lines else typed), *done]
+        if isinstance(rule, Rename) and home is not None and clash(rule, home, project):
+            continue
         places = places_of(rule, snapshot, home, project)
         if elsewhere and not all(each.certain for each in places) and not is_declared(rule, home):
             places = [each for each in places if each.certain]

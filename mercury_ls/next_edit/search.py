@@ -3,7 +3,7 @@
 from collections.abc import Generator
 
 from mercury_ls.completion.target import Silence
-from mercury_ls.next_edit.candidates import Candidate, batches, distinct, scored
+from mercury_ls.next_edit.candidates import Candidate, batches, clashes, distinct, scored
 from mercury_ls.next_edit.questions import questions
 from mercury_ls.next_edit.settled import unsettled
 from mercury_ls.next_edit.situation import Situation
@@ -34,5 +34,7 @@ def searching(situation: Situation) -> Generator[None, None, tuple[Candidate, ..
     for some in batches(situation):
         found += scored(some)
         yield
+    if not found and (reason := clashes(situation)):
+        return Silence(reason)
     kept = distinct([*found, *scored(questions(situation))])
     return kept[: MOST_CANDIDATES + sum(each.bound for each in kept)]

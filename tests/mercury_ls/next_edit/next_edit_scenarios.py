@@ -44,6 +44,141 @@ def area(⟦w→width⟧$0, height):
 """,
     ),
     Scenario(
+        "a parameter is not renamed to another parameter",
+        "python",
+        """\
+def scaled(⟦width→height⟧$0, height, scale):
+    return width / scale, height / scale
+""",
+        reason="the name height is taken there",
+    ),
+    Scenario(
+        "a parameter is not renamed to a loop variable of its function",
+        "python",
+        """\
+def collect(⟦item→entry⟧$0, entries):
+    for entry in list(entries):
+        entries.append(item)
+""",
+        reason="the name entry is taken there",
+    ),
+    Scenario(
+        "a local is not renamed to what a comprehension over it binds",
+        "python",
+        """\
+def names(users):
+    ⟦prefix→user⟧$0 = "u"
+    return [prefix + user.name for user in users]
+""",
+        reason="the name user is taken there",
+    ),
+    Scenario(
+        "a local is not renamed to what is used from outside",
+        "python",
+        """\
+LIMIT = 3
+
+
+def clipped(values):
+    ⟦most→LIMIT⟧$0 = max(values)
+    return [min(value, LIMIT) for value in values], most
+""",
+        reason="the name LIMIT is taken there",
+    ),
+    Scenario(
+        "a function is not renamed to a parameter of one that calls it",
+        "python",
+        """\
+def ⟦size→length⟧$0(values):
+    return len(values)
+
+
+def show(values, length):
+    return size(values) + length
+""",
+        reason="the name length is taken there",
+    ),
+    Scenario(
+        "a name that is taken in another function may be given",
+        "python",
+        """\
+def area(⟦w→width⟧$0, height):
+    return «w→width» * height
+
+
+def other(width):
+    return width
+""",
+    ),
+    Scenario(
+        "in blocks too a parameter is not renamed to a local",
+        "typescript",
+        """\
+function total(⟦items→sum⟧$0: number[]): number {
+  let sum = 0;
+  for (const item of items) {
+    sum += item;
+  }
+  return sum;
+}
+""",
+        reason="the name sum is taken there",
+    ),
+    Scenario(
+        "a local of Go is not renamed to another one",
+        "go",
+        """\
+package main
+
+func load(⟦path→data⟧$0 string) error {
+	data, err := os.ReadFile(path)
+	use(data, path)
+	return err
+}
+""",
+        reason="the name data is taken there",
+    ),
+    Scenario(
+        "a parameter of Rust is not renamed to another one",
+        "rust",
+        """\
+fn area(⟦width→height⟧$0: f64, height: f64) -> f64 {
+    width * height
+}
+""",
+        reason="the name height is taken there",
+    ),
+    Scenario(
+        "a parameter of Java is not renamed to a local",
+        "java",
+        """\
+class Shop {
+    int total(int[] ⟦items→sum⟧$0) {
+        int sum = 0;
+        for (int item : items) {
+            sum += item;
+        }
+        return sum;
+    }
+}
+""",
+        reason="the name sum is taken there",
+    ),
+    Scenario(
+        "a parameter of C++ is not renamed to a local",
+        "cpp",
+        """\
+int total(int ⟦count→sum⟧$0) {
+    int sum = 0;
+    for (int index = 0; index < count; index++) {
+        sum += index;
+    }
+    return sum;
+}
+""",
+        reason="the name sum is taken there",
+    ),
+    Scenario(
         "a local stays in its function",
         "python",
         """\
