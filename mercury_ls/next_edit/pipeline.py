@@ -18,6 +18,7 @@ from mercury_ls.code import syntax
 from mercury_ls.code.documents import Snapshot, cached, reparse
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
+from mercury_ls.code.modules import Project
 from mercury_ls.completion.deadline import Deadline
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
@@ -25,6 +26,8 @@ from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit import ranking, region
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.kinds import KINDS
+from mercury_ls.next_edit.kinds.rename.rule import Rename
+from mercury_ls.next_edit.kinds.rename.unjudged import note_of
 from mercury_ls.next_edit.model import Opinion, opinions, regions_of, requests, rescored
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.search import searching
@@ -197,7 +200,18 @@ def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequenc
     p_accept = sum(each.p_edit for each in kept) / len(kept)
     base = {edit.uri: known[edit.uri] for edit in edits}
     p_model = leader.features["model"] if leader.kind == "region" else 0.0
-    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader), p_model=p_model),))
+    note = left_undone(question, leader, edits)
+    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader), note=note, p_model=p_model),))
+
+
+def left_undone(question: NextQuestion, leader: Candidate, edits: Sequence[TextEdit]) -> str:
+    """What a rename says of the places that it does not change."""
+    files = question.files
+    home = next((file for file in files.values() if leader.rule and file.path == leader.rule.path), None)
+    if not (home and isinstance(leader.rule, Rename)):
+        return ""
+    project = (question.project or Project()).with_files(files.values())
+    return note_of(leader.rule, home, files.values(), project, {(edit.uri, edit.start) for edit in edits})
 
 
 def unsure(question: NextQuestion, found: Sequence[Candidate], fitted: float) -> str:

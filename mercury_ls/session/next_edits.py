@@ -155,7 +155,7 @@ class NextEdits:
             return replace(answer, silence=self._silence(answer, note))
         self._known, self._is_passed_over = mark, True
         self._has_gap = bool(note and files.workspace.gap())
-        offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=note if answer.offer.kind == "rename" else "")
+        offer = replace(answer.offer, id=uuid.uuid4().hex[:16], note=joined_notes(note, answer.offer))
         if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
             self._offer = offer
             self._origin = self._edits[-1].path if self._edits else ""
@@ -352,6 +352,11 @@ def closed_file(path: str, text: str) -> Snapshot:
 
 def path_of(uri: str) -> str:
     return url2pathname(urlsplit(uri).path)
+
+
+def joined_notes(note: str, offer: Offer) -> str:
+    """What a rename leaves undone: in files that are not read, and where nothing says whether it is meant."""
+    return "; ".join(filter(None, (note, offer.note))) if offer.kind == "rename" else ""
 
 
 def is_asked(text: str, wanted: Sequence[frozenset[str]]) -> bool:

@@ -20,7 +20,8 @@ EDIT = re.compile(r"⟦(.*?)→(.*?)⟧")
 FILE = re.compile(r"^--- (\S+)\n", re.MULTILINE)
 
 
-async def check(drawn: str) -> None:
+async def check(drawn: str, note: str | None = None) -> None:
+    """`note` is what the offer says of the places that it leaves."""
     pieces = FILE.split(drawn.lstrip("\n"))[1:]
     files = dict(zip((f"/p/{path}" for path in pieces[::2]), pieces[1::2], strict=True))
     plain = {path: text.replace("«", "").replace("»", "") for path, text in files.items()}
@@ -47,6 +48,9 @@ async def check(drawn: str) -> None:
         project=Project(read=texts.get, exists=texts.__contains__),
     )
     answer = await last_of(question)
+    if note is not None:
+        assert answer.offer is not None, answer.silence
+        assert answer.offer.note == note
     for made in sorted(answer.edits, key=lambda each: -each.start):
         path = made.uri.removeprefix("file://")
         texts[path] = texts[path][: made.start] + made.text + texts[path][made.end :]
@@ -680,3 +684,71 @@ FILES = {
 @pytest.mark.parametrize("drawn", FILES.values(), ids=FILES.keys())
 async def test_what_is_renamed_is_renamed_where_it_certainly_is_used(drawn: str) -> None:
     await check(drawn)
+
+
+LOOPS = """
+--- shop.py
+class Entry:
+    def __init__(self, price):
+        self.⟦price→cost⟧ = price
+
+    def total(self):
+        return self.«price» * 2
+
+def total(entries: list[Entry]):
+    return sum(entry.«price» for entry in entries)
+--- report.py
+from shop import Entry
+
+def show(entries: list[Entry]):
+    for entry in entries:
+        print(entry.price)
+--- other.py
+def price(row):
+    return row.price
+"""
+
+ANNOTATIONS = """
+--- shop.py
+class ⟦Entry→Item⟧:
+    def twin(self) -> "list[Entry]":
+        return [«Entry»(), self]
+
+    # an Entry in a comment
+    def other(self, one: "Entry | None") -> None:
+        print("Entry")
+"""
+
+INTERFACE = """
+--- shop.ts
+export interface User {
+  ⟦name→title⟧: string;
+}
+
+export const root: User = { name: "root" };
+--- show.ts
+import { User } from "./shop";
+
+export function show(user: User): string {
+  return user.«name»;
+}
+--- beside.ts
+export const file = { name: "beside" };
+console.log(file.name);
+"""
+
+
+async def test_a_rename_says_which_uses_of_a_member_cannot_be_judged():
+    await check(LOOPS, "1 more place cannot be judged: report.py:5")
+
+
+async def test_a_rename_says_which_annotations_in_quotes_it_leaves():
+    await check(ANNOTATIONS, "2 more places cannot be judged: shop.py:2, shop.py:6")
+
+
+async def test_a_rename_of_a_field_of_an_interface_says_which_objects_it_leaves():
+    await check(INTERFACE, "1 more place cannot be judged: shop.ts:5")
+
+
+async def test_a_rename_that_is_complete_says_nothing():
+    await check(PYTHON, "")
