@@ -61,12 +61,10 @@ async def asked(at: Desk, row: Row, kind: int) -> Verdict:
     return verdict
 
 
-async def by_wisdom(
-    rows: Sequence[Row], texts: Iterable[str], wisdoms: Iterable[Wisdom], runs_on: bool
-) -> list[Outcome]:
+async def by_wisdom(rows: Sequence[Row], texts: Iterable[str], wisdoms: Iterable[Wisdom]) -> list[Outcome]:
     """All rows with each kind of log probabilities, and without any from a model that does not stop."""
     async with serving([*texts]) as oracle:
-        settings = [(wisdom, False) for wisdom in wisdoms] + ([("absent", True)] if runs_on else [])
+        settings = [*((wisdom, False) for wisdom in wisdoms), ("absent", True)]
         outcomes = []
         for wisdom, is_running_on in settings:
             oracle.options = Options(tokens_per_second=AT_ONCE, wisdom=wisdom, runs_on=is_running_on)
@@ -88,12 +86,11 @@ async def by_latency(rows: Sequence[Row], texts: Iterable[str], latencies: Itera
 async def all_asked(oracle: OracleServer, rows: Sequence[Row], name: str) -> tuple[Judged, ...]:
     """With a server that learns nothing from row to row."""
     async with desk(oracle, MERCURY_SUGGEST_ADAPT="false") as at:
-        return tuple(
-            [
-                Judged(row, await asked(at, row, AUTOMATIC), await asked(at, row, INVOKED))
-                for row in progress(name, rows)
-            ]
-        )
+        return tuple([await both(at, row) for row in progress(name, rows)])
+
+
+async def both(at: Desk, row: Row) -> Judged:
+    return Judged(row, await asked(at, row, AUTOMATIC), await asked(at, row, INVOKED))
 
 
 async def next_suggestions(rows: Sequence[Row], texts: Iterable[str], first_ms: int) -> list[float]:

@@ -2,9 +2,9 @@
 
     python -m bench.oracle [--quick] [--unseen] [rows] [requests] [typing] [adaptation] [next]
 
-The model is a server that knows the right answer. Whatever the user does not get is lost by the language server: by kind
-of log probabilities (rows), by the time to the first token on request (requests) and while somebody types (typing), to
-what it learns from its user (adaptation), and between one suggestion and the next (next).
+The model is a server that knows the right answer. Whatever the user does not get is lost by the language server: by
+kind of log probabilities (rows), by the time to the first token on request (requests) and while somebody types (typing),
+to what it learns from its user (adaptation), and between one suggestion and the next (next).
 """
 
 import argparse
@@ -31,6 +31,7 @@ TYPING_LATENCIES = (0, 150, 400, 1000)
 HALF_RIGHT_MS = 150
 ROWS_ON_REQUEST = 48
 SESSION_KEYS, QUICK_KEYS = 220, 20
+WAYS = ("typing", "request")
 
 
 def main() -> None:
@@ -55,7 +56,7 @@ def measured(what: Iterable[str], *, quick: bool, unseen: bool = False, seed: in
 async def rows_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
     chosen = some(cut, 24) if quick else cut
     wisdoms = ("absent", "sure") if quick else WISDOMS
-    outcomes = await by_wisdom(chosen, texts, wisdoms, runs_on=True)
+    outcomes = await by_wisdom(chosen, texts, wisdoms)
     print(f"\n{len(chosen)} rows, a perfect model, no delay: shown, begun right (or whole), whole")
     print(table("", outcomes, lambda row: "one line" if row.kind in SINGLE else "several lines"))
     print(table("", outcomes[:1], lambda row: row.kind))
@@ -64,9 +65,8 @@ async def rows_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Fi
 
 
 async def requests_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
-    outcomes = await by_latency(
-        some(cut, 8 if quick else ROWS_ON_REQUEST), texts, LATENCIES[:2] if quick else LATENCIES
-    )
+    chosen, latencies = some(cut, 8 if quick else ROWS_ON_REQUEST), LATENCIES[:2] if quick else LATENCIES
+    outcomes = await by_latency(chosen, texts, latencies)
     print("\nby milliseconds to the first token, 80 tokens a second: shown, begun right (or whole), whole")
     print(table("", outcomes, lambda row: "all"))
     return {outcome.setting: figures(outcome.rows) for outcome in outcomes}
@@ -120,9 +120,7 @@ async def next_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Fi
     times = sorted(await next_suggestions(chosen[:6] if quick else chosen, texts, 150))
     came = [taken for taken in times if taken < float("inf")]
     p50 = round(percentile(times, 50), 1) if times and percentile(times, 50) < float("inf") else None
-    print(
-        f"\nfrom accepting to the next suggestion, 150 ms to the first token: p50 {p50} ms; {len(came)} of {len(times)} came"
-    )
+    print(f"\nfrom accepting to the next suggestion: p50 {p50} ms; {len(came)} of {len(times)} came")
     return {"p50_ms": p50, "came": len(came), "of": len(times)}
 
 
@@ -137,7 +135,7 @@ def figures(found: Sequence[Judged]) -> Figures:
     return {
         name: {
             "n": len(part),
-            **{way: shares([getattr(judged, way) for judged in part]) for way in ("typing", "request")},
+            **{way: shares([getattr(judged, way) for judged in part]) for way in WAYS},
         }
         for name, part in (("single", single), ("several", several))
         if part

@@ -15,6 +15,7 @@ from msgspec import Struct
 from bench.harness.client import Client, RequestError, isolated, running, until_ready
 from bench.oracle.rows import Row
 from bench.oracle.server import OracleServer
+from bench.oracle.truth import common
 from mercury_ls.code.documents import Document, Snapshot
 
 __all__ = ["AUTOMATIC", "INLINE", "INVOKED", "Answer", "Buffer", "Desk", "desk"]
@@ -89,7 +90,7 @@ class Buffer:
 
     def accept(self, answer: Answer, offset: int) -> int:
         """As an editor does: the text, and then the command. Returns where the cursor is then."""
-        start, text = len(os.path.commonprefix([self.text[:offset], answer.text])), answer.text
+        start, text = common(self.text[:offset], answer.text), answer.text
         self.replace(start, len(self.text) - answer.tail, text[start : len(text) - answer.tail])
         command = {"command": answer.accept["command"], "arguments": answer.accept["arguments"]}
         self.client.ask("workspace/executeCommand", command)
@@ -122,7 +123,12 @@ async def desk(oracle: OracleServer, **settings: str) -> AsyncIterator[Desk]:
         home, root = Path(folder).resolve(), Path(folder).resolve() / "project"
         (root / ".git").mkdir(parents=True)
         places = {"HOME": home, "XDG_DATA_HOME": home / "data", "XDG_CACHE_HOME": home / "cache"}
-        environment = {**isolated(home), **{name: str(path) for name, path in places.items()}, **settings}
+        environment = {
+            **isolated(home),
+            **{name: str(path) for name, path in places.items()},
+            "MERCURY_LOG_LEVEL": "error",
+            **settings,
+        }
         del environment["MERCURY_ENGINE_MODEL"]
         await mercury(environment, "model", "add", oracle.address, "--name", NAME, "--yes")
         environment["MERCURY_ENGINE_MODEL"] = NAME

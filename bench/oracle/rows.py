@@ -135,18 +135,16 @@ def below_first(file: Parsed) -> Iterator[Gap]:
 def below_comments(file: Parsed) -> Iterator[Gap]:
     starts = {file.line_start(start): (start, end) for start, end in file.statements()}
     for node in file.nodes:
-        if node.type in file.language.comments and file.begins_line(node):
-            if found := starts.get(file.line_end(node.end_byte - 1) + 1):
-                yield Gap(*found)
+        is_comment = node.type in file.language.comments and file.begins_line(node)
+        if is_comment and (found := starts.get(file.line_end(node.end_byte - 1) + 1)):
+            yield Gap(*found)
 
 
 def functions(file: Parsed) -> Iterator[Gap]:
+    """Definitions at the left margin."""
     for start, end in file.statements():
-        if (
-            start == file.line_start(start)
-            and "(" in file.text[start : file.line_end(start)]
-            and "\n" in file.text[start:end]
-        ):
+        head, _, rest = file.text[start:end].partition("\n")
+        if start == file.line_start(start) and "(" in head and rest:
             yield Gap(start, end)
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Place", "Truths", "Wisdom", "tokens", "wrong"]
+__all__ = ["Place", "Truths", "Wisdom", "common", "log_probs", "tokens", "wrong"]
 
 TOKEN = re.compile(r"\s*\n+|[ \t]+(?=[ \t])|[^\n\w]?[^\W\d_]{1,8}|\d| ?[^\w\s]{1,3}\n*|\s|.")
 """About what a byte pair encoding of code makes: words with the sign before them, digits, runs of signs and blanks."""
@@ -19,8 +19,8 @@ HEADS = (13, 6, 3, 2, 1)
 """Lines at the beginning of the text behind it, likewise."""
 
 Wisdom = Literal["absent", "constant", "overlapping", "sure", "doubting"]
-"""What log probabilities tell: nothing; nothing, in numbers; little; which answers are right, from a model that is sure of
-those (-0.06 a token on average), or less so (-0.13)."""
+"""What log probabilities tell: nothing; nothing, in numbers; little; which answers are right, from a model that is sure
+of those (-0.06 a token on average), or less so (-0.13)."""
 
 MEANS: dict[Wisdom, tuple[float, float]] = {"overlapping": (0.13, 0.22), "sure": (0.06, 0.7), "doubting": (0.13, 0.7)}
 """Of right and of wrong answers, with the sign changed."""

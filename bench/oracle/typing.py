@@ -15,7 +15,7 @@ from bench.oracle.desk import AUTOMATIC, Answer, Buffer, desk
 from bench.oracle.server import Counts, Options, serving
 from bench.replay.habits import CLIENTS, Habits
 from bench.replay.session import Opened, RecordedSession, Texts, read
-from bench.replay.typing_model import TypingModel, draw, load
+from bench.replay.typing_model import draw, load
 from mercury_ls.code.edits import is_word
 from mercury_training.progress import shown as progress
 
@@ -128,16 +128,14 @@ def documents(session: RecordedSession) -> Iterator[Task]:
 
 
 class Typist:
-    """Types into one buffer. `shown` is the suggestion on the screen, `right` whether a text is on the way."""
+    """Types into one buffer. `shown` is the suggestion on the screen."""
 
-    def __init__(
-        self, buffer: Buffer, habits: Habits, pauses: TypingModel, typed: Typed, chance: random.Random
-    ) -> None:
+    def __init__(self, buffer: Buffer, habits: Habits, typed: Typed, chance: random.Random) -> None:
         self.buffer = buffer
         self.habits = habits
         self.typed = typed
         self.shown: Answer | None = None
-        self._pauses = pauses
+        self._pauses = load()
         self._chance = chance
         self._clock = asyncio.get_running_loop().time
         self._cursor = 0
@@ -158,7 +156,7 @@ class Typist:
             if (answer := self._visible()) and (gain := self._gain(answer, left)) > 1:
                 self.typed.accepted += 1
                 self.typed.saved += gain - 1
-                self._accept(answer, left)
+                self._accept(answer)
             else:
                 self._press(key)
             self.typed.keys += 1
@@ -176,8 +174,7 @@ class Typist:
         self._cursor, self._last = self._cursor + len(key), key
         self._changed()
 
-    def _accept(self, answer: Answer, left: str) -> None:
-        """What stands behind the hunk stays; blanks at the end of a suggestion are not taken."""
+    def _accept(self, answer: Answer) -> None:
         self._cursor = self.buffer.accept(answer, self._cursor)
         self._last, self.shown = self.buffer.text[: self._cursor][-1:], None
         self._changed()
@@ -250,12 +247,12 @@ class Typist:
 
 async def typed_by(editor: str, options: Options, chosen: Sequence[Task], name: str) -> Typed:
     """All tasks in one editor; the pauses are the same in every run."""
-    typed, pauses = Typed(), load()
+    typed = Typed()
     async with serving([task.final for task in chosen], options) as oracle, desk(oracle) as at:
         oracle.counts = typed.counts = Counts()
         for number, task in enumerate(progress(name, chosen)):
             buffer = at.open(os.path.basename(task.name), task.language, task.text)
-            typist = Typist(buffer, EDITORS[editor], pauses, typed, random.Random(number))
+            typist = Typist(buffer, EDITORS[editor], typed, random.Random(number))
             for hunk in task.hunks:
                 await typist.type(hunk)
                 typed.ideal += ideal(hunk.text)
