@@ -20,6 +20,7 @@ BENCH = {
     "bench/models": "What models of other people cost in process, beside llama.cpp and openvino-genai",
     "bench/harness": "How real processes are driven, watched and timed",
     "bench/next_edit": "How good next edits are, and the rows that say so",
+    "bench/oracle": "What a perfect model loses before its answers reach the screen",
     "bench/quality": "How good suggestions are as users get them, beside peers",
     "bench/replay": "Recorded edit sessions, played back as real editors would",
     "bench/report": "The whole benchmark, its tables and plots",

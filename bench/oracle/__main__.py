@@ -1,0 +1,3 @@
+from bench.oracle.command import main
+
+main()

@@ -1,0 +1,121 @@
+"""Rows asked for while typing and on request: what of a right answer reaches the screen."""
+
+import asyncio
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from bench.oracle.desk import AUTOMATIC, INVOKED, Answer, Desk, desk
+from bench.oracle.rows import Row
+from bench.oracle.server import Options, OracleServer, serving
+from bench.oracle.truth import Wisdom
+from mercury_training.progress import shown as progress
+
+__all__ = ["Judged", "Outcome", "by_latency", "by_wisdom", "judged", "next_suggestions"]
+
+Verdict = Literal["silent", "whole", "begun", "over", "wrong"]
+"""Nothing, the whole answer, its beginning, the answer and more behind it, or something else."""
+
+AT_ONCE = 1000.0
+"""Tokens a second, so that time takes nothing away: what is lost is lost on purpose."""
+ENTER = re.compile(r"(?:\n[ \t]*)+")
+ENTER_SECONDS = 0.3
+
+
+class Judged(Struct, frozen=True):
+    """What became of a row while typing and on request."""
+
+    row: Row
+    typing: Verdict
+    request: Verdict
+
+
+class Outcome(Struct, frozen=True):
+    """What became of rows, for one setting of the oracle."""
+
+    setting: str
+    rows: tuple[Judged, ...]
+
+
+def judged(row: Row, answers: Sequence[Answer]) -> Verdict:
+    """Of the first answer; blanks at its ends do not count."""
+    if not answers:
+        return "silent"
+    inserted = answers[0].inserted(row.before, row.behind)
+    if inserted is None:
+        return "wrong"
+    said, true = inserted.strip(), row.middle.strip()
+    if said == true:
+        return "whole"
+    return "begun" if true.startswith(said) else "over" if said.startswith(true) else "wrong"
+
+
+async def asked(at: Desk, row: Row, kind: int) -> Verdict:
+    """In a buffer of its own, so that nothing is known of it."""
+    buffer = at.open_row(row)
+    verdict = judged(row, await buffer.asked(len(row.before), kind))
+    buffer.close()
+    return verdict
+
+
+async def by_wisdom(rows: Sequence[Row], texts: Iterable[str], wisdoms: Iterable[Wisdom]) -> list[Outcome]:
+    """All rows with each kind of log probabilities, and without any from a model that does not stop."""
+    async with serving([*texts]) as oracle:
+        settings = [*((wisdom, False) for wisdom in wisdoms), ("absent", True)]
+        outcomes = []
+        for wisdom, is_running_on in settings:
+            oracle.options = Options(tokens_per_second=AT_ONCE, wisdom=wisdom, runs_on=is_running_on)
+            name = f"{wisdom}{', runs on' * is_running_on}"
+            outcomes.append(Outcome(name, await all_asked(oracle, rows, name)))
+        return outcomes
+
+
+async def by_latency(rows: Sequence[Row], texts: Iterable[str], latencies: Iterable[int]) -> list[Outcome]:
+    """By milliseconds to the first token, at 80 tokens a second."""
+    async with serving([*texts]) as oracle:
+        outcomes = []
+        for latency in latencies:
+            oracle.options = Options(first_ms=latency)
+            outcomes.append(Outcome(f"{latency} ms", await all_asked(oracle, rows, f"{latency} ms")))
+        return outcomes
+
+
+async def all_asked(oracle: OracleServer, rows: Sequence[Row], name: str) -> tuple[Judged, ...]:
+    """With a server that learns nothing from row to row."""
+    async with desk(oracle, MERCURY_SUGGEST_ADAPT="false") as at:
+        return tuple([await both(at, row) for row in progress(name, rows)])
+
+
+async def both(at: Desk, row: Row) -> Judged:
+    return Judged(row, await asked(at, row, AUTOMATIC), await asked(at, row, INVOKED))
+
+
+async def next_suggestions(rows: Sequence[Row], texts: Iterable[str], first_ms: int) -> list[float]:
+    """Milliseconds from accepting a suggestion to the next right one. A user who sees none presses Enter after 300 ms,
+    and waits on; infinite where none came even then."""
+    async with serving([*texts], Options(first_ms=first_ms)) as oracle, desk(oracle) as at:
+        return [taken for row in progress("next", rows) for taken in await followed(at, row)]
+
+
+async def followed(at: Desk, row: Row) -> list[float]:
+    clock = asyncio.get_running_loop().time
+    buffer, cursor, accepted, times = at.open_row(row), len(row.before), 0.0, []
+    while rest := row.middle[cursor - len(row.before) :].rstrip():
+        answers = await buffer.asked(cursor, AUTOMATIC)
+        inserted = answers[0].inserted(buffer.text[:cursor], row.behind) if answers else None
+        enter = ENTER.match(rest)
+        if inserted and rest.startswith(inserted.rstrip()):
+            times += [(clock() - accepted) * 1000] if accepted else []
+            cursor, accepted = buffer.accept(answers[0], cursor), clock()
+        elif accepted and enter:
+            await asyncio.sleep(accepted + ENTER_SECONDS - clock())
+            buffer.replace(cursor, cursor, enter[0])
+            cursor += len(enter[0])
+        else:
+            times += [math.inf] if accepted else []
+            break
+    buffer.close()
+    return times

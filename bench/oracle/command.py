@@ -1,0 +1,180 @@
+"""What a perfect model behind the real language server loses before its answers reach the screen.
+
+    python -m bench.oracle [--quick] [--unseen] [rows] [requests] [typing] [adaptation] [next]
+
+The model is a server that knows the right answer. Whatever the user does not get is lost by the language server: by
+kind of log probabilities (rows), by the time to the first token on request (requests) and while somebody types (typing),
+to what it learns from its user (adaptation), and between one suggestion and the next (next).
+"""
+
+import argparse
+import asyncio
+import json
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, get_args
+
+from bench.harness.measures import machine, percentile
+from bench.oracle.asked import Judged, Outcome, by_latency, by_wisdom, next_suggestions
+from bench.oracle.rows import SINGLE, Row, rows, sources
+from bench.oracle.server import Options
+from bench.oracle.truth import Wisdom
+from bench.oracle.typing import EDITORS, Typed, tasks, typed_by
+
+__all__ = ["PARTS", "main", "measured"]
+
+Figures = dict[str, Any]
+
+WISDOMS: tuple[Wisdom, ...] = get_args(Wisdom)
+LATENCIES = (150, 250, 400, 700, 2000)
+TYPING_LATENCIES = (0, 150, 400, 1000)
+HALF_RIGHT_MS = 150
+ROWS_ON_REQUEST = 48
+SESSION_KEYS, QUICK_KEYS = 220, 20
+WAYS = ("typing", "request")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", help=f"of {', '.join(PARTS)}; all of them if none is named")
+    parser.add_argument("--quick", action="store_true", help="less of everything")
+    parser.add_argument("--unseen", action="store_true", help="rows of the files that nothing was looked at in")
+    parser.add_argument("--seed", type=int, default=0, help="which gaps are cut")
+    chosen = parser.parse_args()
+    if unknown := set(chosen.what) - set(PARTS):
+        parser.error(f"no such part as {', '.join(sorted(unknown))}: use {', '.join(PARTS)}")
+    found = measured(chosen.what or [*PARTS], quick=chosen.quick, unseen=chosen.unseen, seed=chosen.seed)
+    print(json.dumps({"machine": machine(), "quick": chosen.quick, "unseen": chosen.unseen, **found}))
+
+
+def measured(what: Iterable[str], *, quick: bool, unseen: bool = False, seed: int = 0) -> Figures:
+    files = sources(unseen=unseen)
+    cut, texts = rows(files, seed=seed), [file.text for file in files]
+    return {name: asyncio.run(PARTS[name](cut, texts, quick)) for name in PARTS if name in what}
+
+
+async def rows_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
+    chosen = some(cut, 24) if quick else cut
+    wisdoms = ("absent", "sure") if quick else WISDOMS
+    outcomes = await by_wisdom(chosen, texts, wisdoms)
+    print(f"\n{len(chosen)} rows, a perfect model, no delay: shown, begun right (or whole), whole")
+    print(table("", outcomes, lambda row: "one line" if row.kind in SINGLE else "several lines"))
+    print(table("", outcomes[:1], lambda row: row.kind))
+    print(table("", outcomes[:1], lambda row: f"{row.language}, {'one line' if row.kind in SINGLE else 'several'}"))
+    return {outcome.setting: figures(outcome.rows) for outcome in outcomes}
+
+
+async def requests_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
+    chosen, latencies = some(cut, 8 if quick else ROWS_ON_REQUEST), LATENCIES[:2] if quick else LATENCIES
+    outcomes = await by_latency(chosen, texts, latencies)
+    print("\nby milliseconds to the first token, 80 tokens a second: shown, begun right (or whole), whole")
+    print(table("", outcomes, lambda row: "all"))
+    return {outcome.setting: figures(outcome.rows) for outcome in outcomes}
+
+
+async def typing_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
+    chosen = tasks(QUICK_KEYS if quick else SESSION_KEYS)
+    settings = [(latency, 1.0) for latency in (TYPING_LATENCIES[:2] if quick else TYPING_LATENCIES)]
+    if not quick:
+        settings.append((HALF_RIGHT_MS, 0.5))
+    found: Figures = {}
+    print(f"\ntyping {len(chosen)} documents: share of the ideal keys saved; requests at the model per key")
+    for editor in EDITORS:
+        for latency, right in settings:
+            name = f"{latency} ms" + (f", {right:.0%} right" if right < 1 else "")
+            typed = await typed_by(editor, Options(first_ms=latency, right=right), chosen, f"{editor}, {name}")
+            found.setdefault(editor, {})[name] = told = of_typing(typed)
+            print(f"{editor:10}{name:20}{told['share']:7.1%} of {typed.ideal}  " + described(typed))
+    return found
+
+
+def of_typing(typed: Typed) -> Figures:
+    counts = typed.counts
+    return {
+        "share": round(typed.share, 4),
+        "keys": typed.keys,
+        "saved": typed.saved,
+        "ideal": typed.ideal,
+        "accepted": typed.accepted,
+        "wrong": typed.wrong,
+        "asked": typed.asked,
+        "requests": counts.requests,
+        "requests_per_key": round(counts.requests / max(typed.keys, 1), 3),
+        "hung_up_in_vain": counts.vain,
+        "stopped": counts.stopped,
+        "tokens": counts.tokens,
+    }
+
+
+def described(typed: Typed) -> str:
+    counts = typed.counts
+    return (
+        f"{typed.keys:4} keys, {typed.accepted:3} accepted, {typed.wrong:3} wrong shown; {counts.requests:4} requests "
+        f"({counts.requests / max(typed.keys, 1):.2f} a key), {counts.vain} left before the first token, "
+        f"{counts.stopped} after it, {counts.tokens} tokens"
+    )
+
+
+async def next_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
+    chosen = [row for row in cut if row.kind in ("empty body", "below first statement", "below docstring")]
+    times = sorted(await next_suggestions(chosen[:6] if quick else chosen, texts, 150))
+    came = [taken for taken in times if taken < float("inf")]
+    p50 = round(percentile(times, 50), 1) if times and percentile(times, 50) < float("inf") else None
+    print(f"\nfrom accepting to the next suggestion: p50 {p50} ms; {len(came)} of {len(times)} came")
+    return {"p50_ms": p50, "came": len(came), "of": len(times)}
+
+
+def some(cut: Sequence[Row], count: int) -> list[Row]:
+    """As many, of all languages and kinds, always the same ones."""
+    return random.Random(count).sample(list(cut), min(count, len(cut)))
+
+
+def figures(found: Sequence[Judged]) -> Figures:
+    single = [judged for judged in found if judged.row.kind in SINGLE]
+    several = [judged for judged in found if judged.row.kind not in SINGLE]
+    return {
+        name: {
+            "n": len(part),
+            **{way: shares([getattr(judged, way) for judged in part]) for way in WAYS},
+        }
+        for name, part in (("single", single), ("several", several))
+        if part
+    }
+
+
+def shares(verdicts: Sequence[str]) -> Figures:
+    def of(*names: str) -> float:
+        return round(sum(verdict in names for verdict in verdicts) / len(verdicts), 4)
+
+    return {
+        "shown": of("whole", "begun", "over", "wrong"),
+        "begun": of("whole", "begun"),
+        "whole": of("whole"),
+        "over": of("over"),
+        "wrong": of("wrong"),
+    }
+
+
+def table(title: str, outcomes: Sequence[Outcome], group: Callable[[Row], str]) -> str:
+    """Shares while typing and on request, by groups of rows."""
+    head = f"{title:44}{'n':>5}   {'typing':^27}   {'on request':^27}"
+    names = "".join(f"{name:>7}" for name in ("shown", "begun", "whole", "wrong"))
+    lines = [head, f"{'':49}  {names}  {names}"]
+    for outcome in outcomes:
+        groups: dict[str, list[Judged]] = {}
+        for judged in outcome.rows:
+            groups.setdefault(group(judged.row), []).append(judged)
+        for name, held in sorted(groups.items()):
+            lines.append(
+                f"{outcome.setting + ': ' + name:44}{len(held):5}  {cells(held, 'typing')}  {cells(held, 'request')}"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def cells(held: Sequence[Judged], way: str) -> str:
+    told = shares([getattr(judged, way) for judged in held])
+    wrong = told["wrong"] + told["over"]
+    return "".join(f"{share:7.0%}" for share in (told["shown"], told["begun"], told["whole"], wrong))
+
+
+PARTS = {"rows": rows_part, "requests": requests_part, "typing": typing_part, "next": next_part}

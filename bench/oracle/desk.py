@@ -1,0 +1,153 @@
+"""The real language server before an oracle, with a home of its own, and the buffers that are edited there."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec import Struct
+
+from bench.harness.client import Client, RequestError, isolated, running, until_ready
+from bench.oracle.rows import Row
+from bench.oracle.server import OracleServer
+from bench.oracle.truth import common
+from mercury_ls.code.documents import Document, Snapshot
+
+__all__ = ["AUTOMATIC", "INLINE", "INVOKED", "Answer", "Buffer", "Desk", "desk"]
+
+INLINE = "textDocument/inlineCompletion"
+INVOKED, AUTOMATIC = 1, 2
+NAME = "oracle"
+PATIENCE_SECONDS = 60.0
+
+
+class Answer(Struct, frozen=True):
+    """A suggestion: the buffer's text would become `text`, of which what stands behind `tail` characters from its end
+    stays. `accept` is the command to say so."""
+
+    text: str
+    tail: int
+    accept: dict[str, Any]
+
+    def inserted(self, before: str, behind: str) -> str | None:
+        """What it puts between two texts; None if it changes one of them."""
+        fits = self.text.startswith(before) and self.text.endswith(behind)
+        return self.text[len(before) : len(self.text) - len(behind)] if fits else None
+
+
+class Buffer:
+    """An open document as its editor has it."""
+
+    def __init__(self, client: Client, path: Path, language: str, text: str) -> None:
+        self.client = client
+        self.uri = path.as_uri()
+        self.unit: Any = client.offers.get("positionEncoding", "utf-16")
+        self._document = Document(self.uri, path.name, language, 1, text)
+        client.open(self.uri, language, text)
+
+    @property
+    def text(self) -> str:
+        return self._document.text
+
+    def snapshot(self) -> Snapshot:
+        return self._document.snapshot()
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        here = self.snapshot()
+        ends = [here.position(offset, self.unit) for offset in (start, end)]
+        first, last = ({"line": line, "character": character} for line, character in ends)
+        self.client.change(self.uri, [{"range": {"start": first, "end": last}, "text": text}])
+        self._document.apply([((*ends[0], *ends[1]), text)], self._document.version + 1, self.unit)
+
+    def ask(self, offset: int, kind: int) -> tuple[int, asyncio.Future]:
+        line, character = self.snapshot().position(offset, self.unit)
+        place = {"textDocument": {"uri": self.uri}, "position": {"line": line, "character": character}}
+        return self.client.ask(INLINE, {**place, "context": {"triggerKind": kind}})
+
+    async def asked(self, offset: int, kind: int) -> list[Answer]:
+        """All that is answered to a request, in the text as it is now."""
+        here = self.snapshot()
+        _, answer = self.ask(offset, kind)
+        try:
+            return self.answers(await asyncio.wait_for(answer, PATIENCE_SECONDS), here)
+        except RequestError:
+            return []
+
+    def answers(self, result: Any, here: Snapshot) -> list[Answer]:
+        """Those of a result whose ranges count in this text."""
+        found = []
+        for item in (result or {}).get("items", ()):
+            ends = item["range"]["start"], item["range"]["end"]
+            start, end = (here.offset(each["line"], each["character"], self.unit) for each in ends)
+            text = here.text[:start] + item["insertText"] + here.text[end:]
+            found.append(Answer(text, len(here.text) - end, item["command"]))
+        return found
+
+    def accept(self, answer: Answer, offset: int) -> int:
+        """As an editor does: the text, and then the command. Returns where the cursor is then."""
+        start, text = common(self.text[:offset], answer.text), answer.text
+        self.replace(start, len(self.text) - answer.tail, text[start : len(text) - answer.tail])
+        command = {"command": answer.accept["command"], "arguments": answer.accept["arguments"]}
+        self.client.ask("workspace/executeCommand", command)
+        return len(text) - answer.tail
+
+    def close(self) -> None:
+        self.client.notify("textDocument/didClose", {"textDocument": {"uri": self.uri}})
+
+
+class Desk(Struct, frozen=True):
+    """`opened` counts the buffers, whose files have folders of their own so that no name is used twice."""
+
+    client: Client
+    root: Path
+    opened: list[str] = []
+
+    def open(self, name: str, language: str, text: str) -> Buffer:
+        self.opened.append(name)
+        return Buffer(self.client, self.root / f"part{len(self.opened)}" / name, language, text)
+
+    def open_row(self, row: Row) -> Buffer:
+        return self.open(row.file, row.language, row.before + row.behind)
+
+
+@asynccontextmanager
+async def desk(oracle: OracleServer, **settings: str) -> AsyncIterator[Desk]:
+    """A language server whose model was added by the oracle's address, as a user adds one. `settings` are those of its
+    environment."""
+    with TemporaryDirectory() as folder:
+        home, root = Path(folder).resolve(), Path(folder).resolve() / "project"
+        (root / ".git").mkdir(parents=True)
+        places = {"HOME": home, "XDG_DATA_HOME": home / "data", "XDG_CACHE_HOME": home / "cache"}
+        environment = {
+            **isolated(home),
+            **{name: str(path) for name, path in places.items()},
+            "MERCURY_LOG_LEVEL": "error",
+            **settings,
+        }
+        del environment["MERCURY_ENGINE_MODEL"]
+        await mercury(environment, "model", "add", oracle.address, "--name", NAME, "--yes")
+        environment["MERCURY_ENGINE_MODEL"] = NAME
+        try:
+            async with running(root, **environment) as client:
+                await until_ready(client)
+                yield Desk(client, root, [])
+        finally:
+            await mercury(environment, "serve", "--stop")
+
+
+async def mercury(environment: dict[str, str], *arguments: str) -> None:
+    """Runs a command; the oracle goes on answering meanwhile."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mercury_ls", *arguments),
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    if process.returncode:
+        raise SystemExit(f"mercury-ls {' '.join(arguments)}: {said.decode(errors='replace').strip()}")

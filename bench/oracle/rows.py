@@ -1,0 +1,237 @@
+"""Files with a gap whose right answer is known, cut mechanically out of the files beside this one."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from tree_sitter import Node
+
+from bench.oracle.truth import NAME
+from mercury_ls.code import languages
+
+__all__ = ["FILES", "KINDS", "UNSEEN", "Row", "Source", "cut", "rows", "sources"]
+
+FILES = Path(__file__).with_name("files")
+UNSEEN = frozenset({"test_cache.py", "events.ts", "matrix.go", "inventory.rs", "RouterTest.java", "json_writer.cpp"})
+"""One file of each language: nothing is looked at there while something is made better."""
+
+MOST_LINES = 24
+"""Of an expected answer: nobody writes more at once."""
+
+BODIES = frozenset({"block", "module", "program", "source_file", "statement_list", "translation_unit", "switch_body"})
+"""Nodes that begin with their first statement, and are none."""
+
+
+class Source(Struct, frozen=True):
+    """A file, by its name and the language's id."""
+
+    name: str
+    language: str
+    text: str
+
+
+class Row(Struct, frozen=True):
+    file: str
+    language: str
+    kind: str
+    before: str
+    middle: str
+    behind: str
+
+
+class Gap(Struct, frozen=True):
+    """`behind`: what an editor has put behind the cursor and the file has not."""
+
+    start: int
+    end: int
+
+
+class Parsed(Struct, frozen=True):
+    """A source with its nodes in order; offsets are those of characters, since the files are ASCII."""
+
+    text: str
+    language: languages.Language
+    nodes: tuple[Node, ...]
+
+    def line_start(self, at: int) -> int:
+        return self.text.rfind("\n", 0, at) + 1
+
+    def line_end(self, at: int) -> int:
+        stop = self.text.find("\n", at)
+        return stop if stop >= 0 else len(self.text)
+
+    def begins_line(self, node: Node) -> bool:
+        return not self.text[self.line_start(node.start_byte) : node.start_byte].strip()
+
+    def statements(self) -> Iterator[tuple[int, int]]:
+        """The outermost nodes that begin their line and end another or the same, up to the end of that line."""
+        taken: set[int] = set()
+        for node in self.nodes:
+            if node.type in BODIES or node.type in self.language.comments or not node.is_named or node.parent is None:
+                continue
+            start, end = node.start_byte, len(self.text[: self.line_end(node.end_byte)].rstrip())
+            if start in taken or not self.begins_line(node) or self.text[node.end_byte : end].strip(";, "):
+                continue
+            taken.add(start)
+            yield start, end
+
+    def bodies(self) -> Iterator[list[Node]]:
+        """The statements of each function, comments left out."""
+        for node in self.nodes:
+            body = node.child_by_field_name("body")
+            if body is None or "class" in node.type or "(" not in self.text[node.start_byte : body.start_byte]:
+                continue
+            held = [child for child in body.named_children if child.type not in self.language.comments]
+            if len(held) == 1 and held[0].type == "statement_list":
+                held = held[0].named_children
+            if held and all(self.begins_line(statement) for statement in held):
+                yield held
+
+    def end_of(self, node: Node) -> int:
+        return len(self.text[: self.line_end(node.end_byte)].rstrip())
+
+
+def lines(file: Parsed) -> Iterator[Gap]:
+    """The rest of a line, from behind a token of its code."""
+    for start, end in file.statements():
+        stops = [node.end_byte for node in file.nodes if start < node.end_byte < end and not node.children]
+        if "\n" not in file.text[start:end] and stops:
+            yield from (Gap(stop, end) for stop in sorted(set(stops))[:: max(len(stops) // 3, 1)][:3])
+
+
+def whole_lines(file: Parsed) -> Iterator[Gap]:
+    yield from (Gap(start, end) for start, end in file.statements() if "\n" not in file.text[start:end])
+
+
+def statements(file: Parsed) -> Iterator[Gap]:
+    yield from (Gap(start, end) for start, end in file.statements() if "\n" in file.text[start:end])
+
+
+def begun_statements(file: Parsed) -> Iterator[Gap]:
+    """Behind the first word of it, or the first few."""
+    for gap in statements(file):
+        head = file.text[gap.start : file.line_end(gap.start)]
+        words = [gap.start + word.end() for word in NAME.finditer(head)]
+        yield from (Gap(word, gap.end) for word in words[:2] if word < gap.start + len(head))
+
+
+def empty_bodies(file: Parsed) -> Iterator[Gap]:
+    yield from (Gap(held[0].start_byte, file.end_of(held[-1])) for held in file.bodies())
+
+
+def below_docstrings(file: Parsed) -> Iterator[Gap]:
+    for held in file.bodies():
+        if len(held) > 1 and file.text.startswith('"""', held[0].start_byte):
+            yield Gap(held[1].start_byte, file.end_of(held[-1]))
+
+
+def below_first(file: Parsed) -> Iterator[Gap]:
+    for held in file.bodies():
+        if len(held) > 1 and not file.text.startswith('"""', held[0].start_byte):
+            yield Gap(held[1].start_byte, file.end_of(held[-1]))
+
+
+def below_comments(file: Parsed) -> Iterator[Gap]:
+    starts = {file.line_start(start): (start, end) for start, end in file.statements()}
+    for node in file.nodes:
+        is_comment = node.type in file.language.comments and file.begins_line(node)
+        if is_comment and (found := starts.get(file.line_end(node.end_byte - 1) + 1)):
+            yield Gap(*found)
+
+
+def functions(file: Parsed) -> Iterator[Gap]:
+    """Definitions at the left margin."""
+    for start, end in file.statements():
+        head, _, rest = file.text[start:end].partition("\n")
+        if start == file.line_start(start) and "(" in head and rest:
+            yield Gap(start, end)
+
+
+def below_decorators(file: Parsed) -> Iterator[Gap]:
+    for node in file.nodes:
+        if node.type in ("decorator", "attribute_item", "marker_annotation") and file.begins_line(node):
+            whole = node.parent if node.type == "decorator" else node.next_named_sibling
+            whole = node.parent.parent if node.type == "marker_annotation" and node.parent else whole
+            if whole is not None and (start := file.line_end(node.end_byte) + 1) < whole.end_byte:
+                indent = len(file.text[start:]) - len(file.text[start:].lstrip(" \t"))
+                yield Gap(start + indent, file.end_of(whole))
+
+
+def calls(file: Parsed, *, closed: bool = False) -> Iterator[Gap]:
+    """The arguments of a call over several lines, with the bracket that closes it unless the editor has `closed` it."""
+    for node in file.nodes:
+        inside = file.text[node.start_byte : node.end_byte]
+        if "argument" in node.type and inside.startswith("(\n") and inside.endswith(")"):
+            yield Gap(node.start_byte + 1, node.end_byte - 1 if closed else file.end_of(node))
+
+
+def closed_calls(file: Parsed) -> Iterator[Gap]:
+    return calls(file, closed=True)
+
+
+KINDS: dict[str, tuple[Callable[[Parsed], Iterator[Gap]], int]] = {
+    "rest of a line": (lines, 6),
+    "line": (whole_lines, 4),
+    "statement": (statements, 5),
+    "statement begun": (begun_statements, 5),
+    "empty body": (empty_bodies, 2),
+    "below docstring": (below_docstrings, 2),
+    "below first statement": (below_first, 2),
+    "below comment": (below_comments, 2),
+    "function": (functions, 2),
+    "below decorator": (below_decorators, 2),
+    "call": (calls, 2),
+    "call closed": (closed_calls, 2),
+}
+"""How each kind of gap is found, and how many of it a file gives at most."""
+SINGLE = frozenset({"rest of a line", "line"})
+
+
+def sources(*, unseen: bool = False) -> list[Source]:
+    """The files that are looked at, or those that are not."""
+    found = []
+    for path in sorted(FILES.glob("*.txt")):
+        language = languages.find("", path.stem)
+        assert language is not None, path
+        if (path.stem in UNSEEN) == unseen:
+            found.append(Source(path.stem, language.id, path.read_text(encoding="ascii")))
+    return found
+
+
+def rows(files: Iterable[Source], *, seed: int = 0, kinds: Sequence[str] = tuple(KINDS)) -> list[Row]:
+    return [row for file in files for kind in kinds for row in cut(file, kind, seed)]
+
+
+def cut(file: Source, kind: str, seed: int = 0) -> list[Row]:
+    """Some of the gaps of a kind, always the same ones."""
+    find, most = KINDS[kind]
+    parsed = parse(file)
+    gaps = [gap for gap in dict.fromkeys(find(parsed)) if is_fair(parsed, gap)]
+    chosen = random.Random(f"{seed} {file.name} {kind}").sample(gaps, min(most, len(gaps)))
+    text = file.text
+    return [
+        Row(file.name, file.language, kind, text[: gap.start], text[gap.start : gap.end], text[gap.end :])
+        for gap in sorted(chosen, key=lambda gap: (gap.start, gap.end))
+    ]
+
+
+def is_fair(file: Parsed, gap: Gap) -> bool:
+    """Not a word of comments and strings, and not half of the file."""
+    middle = file.text[gap.start : gap.end]
+    quiet = (*file.language.comments, *file.language.strings)
+    within = any(node.type in quiet and node.start_byte < gap.start < node.end_byte for node in file.nodes)
+    return not within and len(middle.strip()) > 2 and middle.count("\n") < MOST_LINES
+
+
+def parse(file: Source) -> Parsed:
+    language = languages.find(file.language, file.name)
+    assert language is not None, file.name
+    tree = languages.parser(language).parse(file.text.encode())
+    return Parsed(file.text, language, tuple(below(tree.root_node)))
+
+
+def below(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        yield from below(child)
