@@ -128,7 +128,7 @@ def capabilities() -> dict[str, Any]:
         },
         "window": {"workDoneProgress": True},
         "workspace": {"configuration": True, "workspaceFolders": True},
-        "experimental": {"mercury": {}},
+        "experimental": {"mercury": {"grows": True}},
     }
 
 

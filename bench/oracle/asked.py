@@ -23,6 +23,9 @@ AT_ONCE = 1000.0
 """Tokens a second, so that time takes nothing away: what is lost is lost on purpose."""
 ENTER = re.compile(r"(?:\n[ \t]*)+")
 ENTER_SECONDS = 0.3
+GROWING_SECONDS = 0.4
+READING_SECONDS = 0.4
+"""Before a suggestion is taken."""
 
 
 class Judged(Struct, frozen=True):
@@ -54,9 +57,12 @@ def judged(row: Row, answers: Sequence[Answer]) -> Verdict:
 
 
 async def asked(at: Desk, row: Row, kind: int) -> Verdict:
-    """In a buffer of its own, so that nothing is known of it."""
+    """In a buffer of its own, so that nothing is known of it. The answer counts as it stands once it grows no more."""
     buffer = at.open_row(row)
-    verdict = judged(row, await buffer.asked(len(row.before), kind))
+    answers = await buffer.asked(len(row.before), kind)
+    while answers and judged(row, answers) != "whole" and await buffer.grown(GROWING_SECONDS):
+        answers = await buffer.asked(len(row.before), kind)
+    verdict = judged(row, answers)
     buffer.close()
     return verdict
 
@@ -109,6 +115,7 @@ async def followed(at: Desk, row: Row) -> list[float]:
         enter = ENTER.match(rest)
         if inserted and rest.startswith(inserted.rstrip()):
             times += [(clock() - accepted) * 1000] if accepted else []
+            await asyncio.sleep(READING_SECONDS)
             cursor, accepted = buffer.accept(answers[0], cursor), clock()
         elif accepted and enter:
             await asyncio.sleep(accepted + ENTER_SECONDS - clock())

@@ -3,7 +3,7 @@
     python -m bench.oracle [--quick] [--unseen] [rows] [requests] [typing] [adaptation] [next]
 
 The model is a server that knows the right answer. Whatever the user does not get is lost by the language server: by
-kind of log probabilities (rows), by the time to the first token on request (requests) and while somebody types (typing),
+kind of log probabilities (rows), by the time to the first token on request (requests) and while typing (typing),
 to what it learns from its user (adaptation), and between one suggestion and the next (next).
 """
 

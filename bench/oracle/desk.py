@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -77,6 +77,16 @@ class Buffer:
             return self.answers(await asyncio.wait_for(answer, PATIENCE_SECONDS), here)
         except RequestError:
             return []
+
+    async def grown(self, seconds: float) -> bool:
+        """Whether the server says within this time that there is more than it has answered."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    told = await self.client.notifications.get()
+                    if told["method"] == "mercury/didGrow" and told["params"]["uri"] == self.uri:
+                        return True
+        return False
 
     def answers(self, result: Any, here: Snapshot) -> list[Answer]:
         """Those of a result whose ranges count in this text."""

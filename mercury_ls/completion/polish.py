@@ -39,13 +39,13 @@ def polish(
     if not text.strip():
         return Silence("nothing is left of the suggestion after cleaning it up")
     before = snapshot.text[: target.start]
-    if is_scrap(text, before):
+    if not target.free and is_scrap(text, before):
         return Silence("only the end of a word, or punctuation, is left of the suggestion")
     if repeats_neighbours(text, snapshot, target):
         return Silence("the suggestion repeats the lines around the cursor")
     if history.reverses(snapshot.path, snapshot.text, target.start, target.end, text):
         return Silence("the suggestion would undo what you have just done")
-    if ends_argument(text, before):
+    if not target.free and ends_argument(text, before):
         return Silence("the suggestion continues after an argument that may not be complete")
     if complete and parses_worse(snapshot, target, text):
         return Silence("the file would have more syntax errors than before")

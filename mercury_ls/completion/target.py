@@ -16,8 +16,8 @@ CLOSERS = re.compile(r"""[)\]}>"'`;:,]*\s*\Z""")
 
 
 class Target(Struct, frozen=True):
-    """A range of the document that a suggestion replaces. What is written there may leave the block of its first line
-    if it is `free`."""
+    """A range of the document that a suggestion replaces. If it is `free`, the model's word is taken for where its
+    answer ends: it may leave the block of its first line, continue an argument, or be a bracket alone."""
 
     start: int
     end: int

@@ -14,7 +14,7 @@ from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit, difference, may_become
 from mercury_ls.completion.budgets import Pace
 from mercury_ls.completion.offers import Answer, Offer
-from mercury_ls.completion.polish import in_the_files_style, is_scrap
+from mercury_ls.completion.polish import in_the_files_style
 from mercury_ls.completion.suggest import Infill, Question, suggest
 from mercury_ls.completion.target import Target
 from mercury_ls.link.client import EngineUnavailable
@@ -208,11 +208,7 @@ def answers(generation: Generation, now: Snapshot, cursor: int, invoked: bool) -
     if not generation.is_over:
         return generation.agrees(now, cursor)
     if rest := generation.rest(now, cursor):
-        return is_worth_showing(rest, now, cursor)
+        return bool(rest.edits)
     insists = invoked and not generation.question.invoked
     is_silent = generation.answer.step > 0 and not generation.answer.offers
     return is_silent and not insists and generation.is_about(now, cursor)
-
-
-def is_worth_showing(rest: Offer, now: Snapshot, cursor: int) -> bool:
-    return bool(rest.edits) and not is_scrap(rest.edit.text, now.text[:cursor])

@@ -14,12 +14,13 @@ from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.completion.gate import Gate
 from mercury_ls.completion.offers import Answer, Offer, with_sent
+from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import Question, joined, where
 from mercury_ls.completion.target import Silence, Target
 from mercury_ls.link.client import EngineLink
 from mercury_ls.names.members import KnownNames
 from mercury_ls.project.workspace import Workspace
-from mercury_ls.session.generations import CHANGED, Generation, Generations, is_worth_showing
+from mercury_ls.session.generations import CHANGED, Generation, Generations
 from mercury_ls.session.idle import Idle
 from mercury_ls.session.next_edits import NextEdits
 from mercury_ls.session.open_files import OpenFiles, PrivacyRules
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 
 ALTERNATIVES_SECONDS = 0.15
 """How long the first answer to an explicit request waits for alternatives: quick engines have them by then."""
-AHEAD_SECONDS = 0.15
+AHEAD_SECONDS = 0.05
 """How long a suggestion stands before what follows it is asked for."""
 
 
@@ -200,7 +201,7 @@ class Session:
             elif answer.offers and request.invoked:
                 answer = await self._with_alternatives(generation, place, answer)
             if answer and answer.offers and request.selected is None:
-                self._show(generation)
+                self._show(generation, answer.offers)
         yield self._decided(request, replace(answer, source=source, final=True), began)
 
     async def _refusal(self, request: InlineRequest) -> str:
@@ -239,7 +240,7 @@ class Session:
         if self.files.documents.get(now.uri) is not place.document:
             return Answer(silence="the document was closed")
         rest = generation.rest(now, cursor)
-        if rest is not None and is_worth_showing(rest, now, cursor):
+        if rest is not None and rest.edits and not self._is_late_scrap(generation, rest, now, cursor):
             return self._offered(generation, rest, place)
         if not generation.is_over:
             if not generation.agrees(now, cursor):
@@ -248,6 +249,11 @@ class Session:
         if place.is_current and not generation.is_about(place.snapshot, place.offset):
             return None
         return replace(generation.answer, offers=(), silence=generation.answer.silence or CHANGED)
+
+    def _is_late_scrap(self, generation: Generation, rest: Offer, now: Snapshot, cursor: int) -> bool:
+        """Whether hardly anything is left of an answer that was never on the screen."""
+        is_new = generation is not self._on_screen and not generation.is_about(now, cursor)
+        return is_new and is_scrap(rest.edit.text, now.text[:cursor])
 
     def _offered(self, generation: Generation, rest: Offer, place: "Place") -> Answer:
         """The answer with what is left of its offer."""
@@ -273,18 +279,22 @@ class Session:
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
         others = [self._answer_of(other, place) for other in generation.alternatives if other.is_over]
-        return joined([answer, *(other for other in others if other is not None)])
+        first = self._answer_of(generation, place) or answer
+        return joined([first if first.offers else answer, *(other for other in others if other is not None)])
 
-    async def _follow_written(self, generation: Generation) -> None:
-        """While the user reads the beginning of an answer it goes on, and the client hears when there is more. Then
-        what may follow it is asked for, so that it is there when the user takes this one."""
+    async def _follow_written(self, generation: Generation, told: str) -> None:
+        """While the user reads the beginning of an answer it goes on, and the client, which was `told` so much, hears
+        when there is more. Then what may follow it is asked for, so that it is there when the user takes this one."""
         uri = generation.question.snapshot.uri
         with generation.awaited():
-            while not generation.is_over:
+            while True:
                 latest = generation.answer
-                await generation.news(latest)
-                if generation is self._on_screen and latest.offers != generation.answer.offers:
+                if latest.offer and not latest.offer.edit.text.endswith(told) and generation is self._on_screen:
+                    told = latest.offer.edit.text
                     self.on_growth(uri)
+                if generation.is_over:
+                    break
+                await generation.news(latest)
         if any(not alternative.is_over for alternative in generation.alternatives):
             await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
             self.on_growth(uri)
@@ -299,12 +309,12 @@ class Session:
                     ahead.is_ahead = True
                     await ahead.end()
 
-    def _show(self, generation: Generation) -> None:
+    def _show(self, generation: Generation, offers: Sequence[Offer]) -> None:
         """It is what the user sees from now on."""
         if self._following is not None:
             self._following.cancel()
         self._on_screen = generation
-        self._following = asyncio.ensure_future(self._follow_written(generation))
+        self._following = asyncio.ensure_future(self._follow_written(generation, offers[0].edit.text))
 
     def _follow_shown(self, snapshot: Snapshot, offset: int) -> None:
         """What became of the suggestion on the screen, if the user has typed something else or all of it."""
