@@ -66,6 +66,7 @@ class Worker:
         self._warmings: OrderedDict[tuple[str, str], Warm] = OrderedDict()
         self._warming: Warm | None = None
         self._stopping = False
+        self._crashed = ""
         self._notes: tuple[str, ...] = ()
         self._thread = Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
@@ -89,6 +90,9 @@ class Worker:
             stream.deliver(Failure("unavailable", self.status.reason))
             return stream
         with self._work:
+            if self._crashed:
+                stream.deliver(Failure("unavailable", self._crashed))
+                return stream
             self._drop_warm(client, request.session)
             refused = self._schedule.add(stream)
             self._work.notify()
@@ -163,6 +167,19 @@ class Worker:
     # Everything below runs on the engine's thread.
 
     def _run(self) -> None:
+        """Whatever ends the thread ends its streams, and is told: a panic of a library in Rust is no `Exception`."""
+        try:
+            self._run_engine()
+        except BaseException as error:
+            log.critical("the engine's thread has ended", exc_info=error)
+            crashed = f"the engine crashed ({describe(error)})"
+            self._publish(Status("unavailable", crashed))
+            with self._work:
+                self._crashed, streams = crashed, list(self._schedule)
+            for stream in streams:
+                stream.deliver(Failure("unavailable", crashed))
+
+    def _run_engine(self) -> None:
         try:
             engine = self._load_engine(self._report)
             self._publish(Status("ready", info=engine.info()))
@@ -444,5 +461,5 @@ def drafts(engine: Engine, request: InfillRequest | ChatRequest) -> Iterator[Dra
     return engine.chat(request)
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     return str(error) if isinstance(error, EngineError) else f"{type(error).__name__}: {error}"

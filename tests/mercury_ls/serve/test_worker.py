@@ -672,3 +672,25 @@ async def test_while_a_long_prompt_is_read_others_are_answered_and_it_ends_withi
     assert max(len(kept.ids) for _, kept in talker._kept) < 700 * len("total = total + 1\n"), (
         "it was not read to its end"
     )
+
+
+class Panic(BaseException):
+    """As pyo3's PanicException, which is no `Exception`."""
+
+
+async def test_a_panic_ends_all_requests_and_is_told(caplog):
+    def panic(step):
+        raise Panic("index out of bounds")
+
+    async with running(FakeEngine(pause=panic)) as worker:
+        first, second = worker.infill("a", request(session="a")), worker.infill("b", request(session="b"))
+        for stream in (first, second):
+            (failure,) = await everything(stream)
+            assert failure == Failure("unavailable", "the engine crashed (Panic: index out of bounds)")
+        async with asyncio.timeout(10):
+            while worker.status.state != "unavailable":
+                await asyncio.sleep(0)
+        assert await everything(worker.infill("a", request(session="a"))) == [
+            Failure("unavailable", worker.status.reason)
+        ]
+    assert "the engine's thread has ended" in caplog.text
