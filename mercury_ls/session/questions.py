@@ -9,12 +9,16 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from mercury_engine.api import Proposed
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.completion import context, shapes
+from mercury_ls.completion.aftermath import Learn
 from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.shapes import Elsewhere
 from mercury_ls.completion.suggest import Question, asked_modes
@@ -103,21 +107,26 @@ class Questions:
         self.settings = settings
         self.outcomes.enabled = settings.record.counts
 
+    def judge(self, kind: Kind) -> Judge:
+        """What decides how likely the model's answers are to be kept here."""
+        info = self.engine.status.info
+        if info is None:
+            return UNTAUGHT
+        judge = self.outcomes.judge(info.model, kind) if self.settings.suggest.adapt else UNTAUGHT
+        return replace(judge, calibrated=info.calibrated)
+
+    def lesson(self, kind: Kind, evidence: Evidence) -> Learn:
+        """What to do once it is known whether the user kept an answer of which this was known."""
+        info = self.engine.status.info
+        return partial(self.outcomes.settled, info.model if info else "", kind, evidence)
+
     def correction(self, kind: Kind) -> Correction:
-        """None of a model that was fitted to what many users take, which says more than what one has taken lately."""
-        model = self._learned
-        return self.outcomes.correction(model, kind) if model else AS_GIVEN
+        """None: `judge` has its place."""
+        return AS_GIVEN
 
     def learn(self, kind: Kind, p_model: float) -> Callable[[bool], None] | None:
-        """What to do once it is known whether the user took a suggestion that the model gave this probability."""
-        model = self._learned
-        return partial(self.outcomes.settled, model, kind, p_model) if model and p_model else None
-
-    @property
-    def _learned(self) -> str:
-        """The model, if its probabilities are corrected."""
-        info = self.engine.status.info
-        return info.model if info and not info.calibrated else ""
+        """None: `lesson` has its place."""
+        return None
 
     async def telling(self, answers: AsyncGenerator[Answer]) -> AsyncGenerator[Answer]:
         """These answers; what they sent to another program is logged as soon as the first of them says so."""
