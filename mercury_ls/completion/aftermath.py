@@ -1,6 +1,6 @@
 """What becomes of each answer, shown or not: the text that the user then writes says whether it was right."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -15,8 +15,11 @@ MOST_ELSEWHERE = 3
 MOST_SLIP = 1
 """Characters that the user may have typed by mistake: one more is a decision."""
 
-Learn = Callable[[bool, bool], None]
-"""Is told once whether an answer was kept, and whether it was shown."""
+
+class Learn(Protocol):
+    """Is told once what became of an answer."""
+
+    def __call__(self, kept: bool, shown: bool) -> None: ...
 
 
 class Followed(Struct, eq=False):
@@ -67,7 +70,7 @@ class Aftermath:
             return
         for other in self._followed:
             if other.uri == base.uri and same_result(now.text, other.edit, followed.edit):
-                other.ids.append(id)
+                other.ids = [*other.ids[1 - MOST_FOLLOWED :], id]
                 if shown and not other.is_shown:
                     other.is_shown, other.learn = True, learn
                 return
@@ -104,6 +107,8 @@ class Aftermath:
     def closed(self, uri: str) -> None:
         for followed in [followed for followed in self._followed if followed.uri == uri]:
             self._drop(followed)
+        if self._missed and self._missed[0] == uri:
+            self._missed = None
 
     def forget(self) -> None:
         """The texts change by other hands."""
@@ -144,7 +149,8 @@ class Aftermath:
         written = region.removesuffix(followed.old)
         followed.agreed = difference(written, followed.text).start
         rest = written[followed.agreed :]
-        if len(written) + len(followed.old) == len(region) and belongs(written, followed.agreed):
+        is_whole = len(written) + len(followed.old) == len(region)
+        if belongs(written, followed.agreed) if is_whole else is_cleared(followed, region):
             self._missed = None
             return True
         if not is_typing or followed.agreed < followed.head:
@@ -178,6 +184,11 @@ def is_made(followed: Followed, region: str) -> bool:
     """Whether the whole text stands there, whatever comes behind it."""
     text = followed.text
     return region == text or (region.startswith(text) and not followed.old.startswith(text))
+
+
+def is_cleared(followed: Followed, region: str) -> bool:
+    """Whether the user has removed some of what it replaces, or all of it and written a part of the answer."""
+    return followed.old.startswith(region) or followed.text.startswith(region)
 
 
 def belongs(written: str, agreed: int) -> bool:

@@ -7,6 +7,7 @@ from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.modules import Project
+from mercury_ls.completion.judge import UNTAUGHT, Judge
 from mercury_ls.completion.suggest import Question
 from mercury_ls.next_edit.candidates import Candidate
 from mercury_ls.next_edit.situation import Situation
@@ -21,7 +22,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     `rescoring` says how much the model's answers count. It is asked where they can change what is shown, or `always`,
     to learn how much they count. What follows from the last `fresh` edits comes first: the user made them instead of
     accepting an offer. `refused` are edits of a next-edit model that the user rejected, as `widened` has them: its
-    answer stays the same while little else changes.
+    answer stays the same while little else changes. `judge` says how likely they are to be kept.
     """
 
     others: tuple[Snapshot, ...] = ()
@@ -31,6 +32,7 @@ class NextQuestion(Question, frozen=True, kw_only=True):
     asks: Literal["deciding", "always"] = "deciding"
     fresh: int = 0
     refused: frozenset[tuple[str, str, str]] = frozenset()
+    judge: Judge = UNTAUGHT
 
     @property
     def edits(self) -> tuple[Edit, ...]:

@@ -19,7 +19,7 @@ from mercury_ls.completion.aftermath import Learn
 from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related
 from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge
-from mercury_ls.completion.offers import Answer
+from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.shapes import Elsewhere
 from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.names.members import KnownNames
@@ -119,6 +119,10 @@ class Questions:
         """What to do once it is known whether the user kept an answer of which this was known."""
         info = self.engine.status.info
         return partial(self.outcomes.settled, info.model if info else "", kind, evidence)
+
+    def taught_by(self, kind: Kind, offer: Offer) -> Callable[[bool], None] | None:
+        """What to do once it is known whether an offer that was shown was taken; nothing if it is not a model's."""
+        return partial(self.lesson(kind, offer.evidence), shown=True) if offer.evidence else None
 
     def correction(self, kind: Kind) -> Correction:
         """None: `judge` has its place."""

@@ -185,7 +185,8 @@ class Service:
             return Answer(silence=reason, final=True)
         info = questions.engine.status.info
         rescoring = (info and info.rescoring) or RescoringWeights()
-        question = self._question(NextQuestion, place, wish, "nextEdit", rescoring=rescoring)
+        judge = questions.judge("nextEdit")
+        question = self._question(NextQuestion, place, wish, "nextEdit", rescoring=rescoring, judge=judge)
         engine = questions.engine if questions.engine.status.state == "ready" else None
         latest = Answer(silence="no answer", final=True)
         async with aclosing(questions.telling(next_edits(question, engine))) as answers:
@@ -280,7 +281,7 @@ class Service:
         offers = tuple(replace(each, id=f"{id}-{n}" if n else id) for n, each in enumerate(answer.offers))
         for offer in offers:
             language = place.questions.files.documents[place.uri].language
-            self.tally.offered(offer.id, language, kind, place.questions.learn(kind, offer.p_model))
+            self.tally.offered(offer.id, language, kind, place.questions.taught_by(kind, offer))
             self._offers[offer.id] = kind, offer.characters
         if offers:
             self.tally.answered(offers[0].id)

@@ -103,6 +103,21 @@ def test_the_rest_of_a_line_that_it_replaces_may_stay_until_the_end():
     check("f($0)\n", "x, y)", "xyz", MISSED, replacing=1)
 
 
+def test_what_it_replaces_may_be_removed_first_or_overwritten():
+    for remove in ("at once", "by and by", "by typing"):
+        typing = Typing("x = $0foo\n")
+        typing.answer("bar", replacing=3)
+        if remove == "by typing":
+            typing.change(4, 7, "b")
+            typing.cursor = 5
+            typing.type("ar")
+        else:
+            for end in (7,) if remove == "at once" else (7, 6, 5):
+                typing.change(4 if remove == "at once" else end - 1, end, "")
+            typing.type("bar")
+        assert typing.learned == [KEPT_UNSEEN]
+
+
 def test_accepting_it_shows_in_the_text_or_is_reported_and_counts_once():
     for order in ("text first", "report first", "text alone"):
         typing = Typing("x = $0\n")
