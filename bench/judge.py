@@ -87,7 +87,7 @@ def measured(
         if learning and number % FITTED_EVERY == 0:
             judge = fitted(outcomes)
         is_shown = judge.chance(answer.evidence) >= BAR
-        outcomes = [*outcomes, Outcome(answer.evidence, answer.is_right, is_shown)][-MOST_OUTCOMES:]
+        outcomes = [*outcomes[1 - MOST_OUTCOMES :], Outcome(answer.evidence, answer.is_right, is_shown)]
         if number >= learning:
             seen.append((answer, is_shown))
     return Served(

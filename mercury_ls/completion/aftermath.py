@@ -40,6 +40,7 @@ class Followed(Struct, eq=False):
     is_shown: bool
     head: int = 0
     agreed: int = 0
+    has_slipped: bool = False
     is_taken: bool = False
     elsewhere: int = 0
 
@@ -151,11 +152,12 @@ class Aftermath:
         rest = written[followed.agreed :]
         is_whole = len(written) + len(followed.old) == len(region)
         if belongs(written, followed.agreed) if is_whole else is_cleared(followed, region):
-            self._missed = None
+            if followed.has_slipped:
+                self._missed, followed.has_slipped = None, False
             return True
         if not is_typing or followed.agreed < followed.head:
             return len(rest) <= MOST_SLIP or self._ends(followed)
-        self._missed = followed.uri, followed.start + followed.agreed
+        self._missed, followed.has_slipped = (followed.uri, followed.start + followed.agreed), True
         return len(rest) <= MOST_SLIP or self._ends(followed, is_kept=False)
 
     def _ends(self, followed: Followed, is_kept: bool | None = None) -> bool:

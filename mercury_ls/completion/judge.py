@@ -9,8 +9,9 @@ from mercury_engine.api import Filled
 
 __all__ = ["MOST_OUTCOMES", "UNTAUGHT", "Evidence", "Judge", "Outcome", "fitted", "log_odds", "logistic"]
 
-MOST_OUTCOMES = 400
-"""Older ones hardly count."""
+MOST_OUTCOMES = 300
+"""Of answers after a miss, and of others: older ones hardly count. On a line that a model does not understand it may be
+wrong at every key, and that must not outnumber what it says first."""
 HALF_LIFE = 150
 """Answers after which an outcome counts half."""
 HALF_LIFE_DAYS = 7.0
@@ -87,7 +88,7 @@ class Judge(Struct, frozen=True):
     """
 
     corrections: Vector | None = None
-    calibrated: bool = False
+    calibrated: bool = True
 
     def evidence(self, filled: Filled, *, text: str | None = None, missed: bool = False) -> Evidence:
         """`text` is what is inserted, if that is not all of the answer."""
@@ -174,8 +175,10 @@ def fitted(outcomes: Sequence[Outcome]) -> Judge:
 
 
 def weighted(outcomes: Sequence[Outcome]) -> Iterable[tuple[Outcome, float]]:
-    for age, outcome in enumerate(reversed(outcomes[-MOST_OUTCOMES:])):
-        yield outcome, outcome.weight * 0.5 ** (age / HALF_LIFE)
+    for missed in (False, True):
+        alike = [outcome for outcome in outcomes if outcome.evidence.missed is missed]
+        for age, outcome in enumerate(reversed(alike[-MOST_OUTCOMES:])):
+            yield outcome, outcome.weight * 0.5 ** (age / HALF_LIFE)
 
 
 def inner(one: Sequence[float], other: Sequence[float]) -> float:

@@ -4,6 +4,7 @@ statistics and under the same setting."""
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
@@ -23,6 +24,7 @@ FILE = "outcomes.jsonl"
 COMPACTED_BYTES = 1 << 19
 LARGEST_FILE = 1 << 22
 KEPT_DAYS = 60
+MOST_UNFITTED = 8
 
 
 class Fate(Struct, frozen=True):
@@ -51,6 +53,7 @@ class Outcomes:
         self._known: dict[tuple[str, Kind], list[Fate]] | None = None
         self._new: list[Fate] = []
         self._judges: dict[tuple[str, Kind], tuple[date, Judge]] = {}
+        self._unfitted: Counter[tuple[str, Kind]] = Counter()
 
     def settled(self, model: str, kind: Kind, evidence: Evidence, kept: bool, shown: bool) -> None:
         if not self.enabled:
@@ -59,13 +62,17 @@ class Outcomes:
         fate = Fate(self._today, name_of(model), kind, rounded, kept, shown)
         fates = self._all.setdefault(fate.key, [])
         fates.append(fate)
-        del fates[:-MOST_OUTCOMES]
+        if len(fates) > 3 * MOST_OUTCOMES:
+            fates[:] = latest(fates, self._today)
         if self._path is not None:
             self._new.append(fate)
-        self._judges.pop(fate.key, None)
+        self._unfitted[fate.key] += 1
+        if kept or shown or self._unfitted[fate.key] >= MOST_UNFITTED:
+            del self._unfitted[fate.key]
+            self._judges.pop(fate.key, None)
 
     def judge(self, model: str, kind: Kind) -> Judge:
-        """Fitted again when it is asked for after an outcome or on another day."""
+        """Fitted again when it is asked for after an outcome, or some of answers that nobody saw, or on another day."""
         if not self.enabled:
             return UNTAUGHT
         key, today = (name_of(model), kind), self._today
@@ -107,11 +114,11 @@ def name_of(model: str) -> str:
 
 
 def latest(fates: Iterable[Fate], today: date) -> list[Fate]:
-    """The last ones of each model and kind, oldest first."""
-    kept: dict[tuple[str, Kind], list[Fate]] = {}
+    """The last ones of each model and kind, after a miss and otherwise, oldest first."""
+    kept: dict[tuple[str, Kind, bool], list[Fate]] = {}
     for fate in fates:
         if (today - fate.day).days <= KEPT_DAYS:
-            kept.setdefault(fate.key, []).append(fate)
+            kept.setdefault((*fate.key, fate.evidence.missed), []).append(fate)
     return [fate for some in kept.values() for fate in some[-MOST_OUTCOMES:]]
 
 

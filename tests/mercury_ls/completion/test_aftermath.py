@@ -227,6 +227,13 @@ def test_a_line_knows_that_an_answer_was_just_missed_there():
     assert not typing.missed
     typing.type("nt")
     assert typing.missed
+    typing.answer("x")
+    typing.type("x")
+    assert not typing.missed
+    typing.answer("yz")
+    typing.answer("ab")
+    typing.type("ac")
+    assert typing.missed
     typing.change(0, 0, "# a line above\n")
     typing.cursor += 15
     assert typing.missed

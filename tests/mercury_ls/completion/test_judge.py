@@ -34,6 +34,7 @@ def evidences(draw: st.DrawFn) -> Evidence:
 
 
 OUTCOMES = st.lists(st.builds(Outcome, evidences(), st.booleans(), st.booleans(), st.floats(0.0, 90.0)), max_size=25)
+BELIEVED_LESS = Judge(calibrated=False)
 PLAIN = Evidence(0.35, characters=24)
 CONSTANT = Evidence(0.35, tokens=10, total=-1.2, least=-0.12, characters=40)
 CALIBRATED = Evidence(0.4, calibrated=True, tokens=10, total=-1.2, least=-0.5, characters=40)
@@ -48,15 +49,15 @@ def test_a_calibrated_model_is_believed_to_the_letter_at_first(evidence):
 
 def test_the_evidence_of_an_answer_are_numbers():
     filled = Filled("a\nb", (0.5, 1.0, 0.0), p_accept=0.2, complete=True)
-    evidence = Judge(calibrated=True).evidence(filled, missed=True)
+    evidence = UNTAUGHT.evidence(filled, missed=True)
     assert evidence == Evidence(0.2, True, 3, -14.509, -13.816, 3, 2, True, True)
-    assert UNTAUGHT.evidence(replace(filled, confidence=()), text="b") == Evidence(0.2, characters=1)
+    assert BELIEVED_LESS.evidence(replace(filled, confidence=()), text="b") == Evidence(0.2, characters=1)
 
 
 @pytest.mark.parametrize(("probability", "is_shown"), [(0.95, True), (0.6, True), (0.3, False), (0.05, False)])
 def test_one_token_is_judged_by_its_probability(probability, is_shown):
     filled = Filled("name", (probability,), p_accept=0.1, complete=True)
-    assert (UNTAUGHT.chance(UNTAUGHT.evidence(filled)) >= BAR) is is_shown
+    assert (BELIEVED_LESS.chance(BELIEVED_LESS.evidence(filled)) >= BAR) is is_shown
 
 
 @given(OUTCOMES, evidences(), PROBABILITIES, st.floats(0.01, 4.0))
@@ -133,6 +134,8 @@ def test_a_place_where_the_last_answer_was_missed_learns_by_itself():
     numbers.shuffle(outcomes)
     judge = fitted(outcomes)
     assert judge.chance(PLAIN) > BAR > 0.15 > judge.chance(again)
+    flooded = fitted([*outcomes, *[Outcome(again, False, shown=False)] * 1000])
+    assert flooded.chance(PLAIN) > BAR
 
 
 @pytest.mark.parametrize(("slope", "shift"), [(1.0, 0.0), (1.0, -1.5), (1.0, 1.5), (2.0, 0.5), (0.5, -0.5)])

@@ -12,7 +12,6 @@ from mercury_engine.fake import FakeEngine
 from mercury_ls.code.documents import Document
 from mercury_ls.code.edits import applied
 from mercury_ls.completion.context import Budget
-from mercury_ls.completion.judge import Judge
 from mercury_ls.completion.suggest import EVERYTHING, asked_modes
 from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.region import MOST_LINES, MOST_REMOVED, edits_of
@@ -44,7 +43,7 @@ class Rewrites:
 
 async def check(drawn: str, *pieces: tuple[str, str], expected: str, p: float = 0.5, complete: bool = True, **known):
     """`expected` is the text with the offered edits in it, or "-" and the beginning of the reason for silence."""
-    question = question_of(drawn, "python", modes=("region",), judge=Judge(calibrated=True), **known)
+    question = question_of(drawn, "python", modes=("region",), **known)
     answer = await last_of(question, Engine(Rewrites(*pieces, p=p, complete=complete)))
     if expected.startswith("- "):
         assert not answer.edits, drawn_after(question.snapshot, answer)
