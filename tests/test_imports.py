@@ -54,7 +54,7 @@ ORDER = {
     ),
     "bench": (
         *("harness", "next_edit", "replay", "decode", "kernels", "models", "quality", "report", "abuse"),
-        *("demo", "documents", "edit_candidates", "effort", "engine_call", "load"),
+        *("demo", "documents", "edit_candidates", "effort", "engine_call", "judge", "load", "oracle"),
         *("own_rows", "ratchet", "renames", "long_files", "names_cost", "server"),
         *("structured", "team"),
     ),

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from mercury_engine.api import Slot
 from mercury_ls.code.documents import CLOSED, Snapshot
 from mercury_ls.code.edits import TextEdit, inserted, rebase, widened
+from mercury_ls.completion.judge import Evidence
 from mercury_ls.wording import decoded
 
 __all__ = ["Answer", "Offer", "described", "summary", "with_sent"]
@@ -16,9 +17,9 @@ __all__ = ["Answer", "Offer", "described", "summary", "with_sent"]
 class Offer(Struct, frozen=True):
     """Edits of the texts in `base`, by the id that accepting them names.
 
-    A next edit also has a `kind`, a `label` that says what it does, and a `note` on what it leaves undone. `p_model` is
-    what the model itself said of it, before that was corrected, and 0 if others had a part in it. `tokens` are those
-    of the draft that it was made of.
+    A next edit also has a `kind`, a `label` that says what it does, and a `note` on what it leaves undone. `evidence`
+    is what a model's own offer is judged by, None if others had a part in it. `tokens` are those of the draft that it
+    was made of.
     """
 
     edits: tuple[TextEdit, ...]
@@ -28,8 +29,8 @@ class Offer(Struct, frozen=True):
     kind: str = ""
     label: str = ""
     note: str = ""
-    p_model: float = 0.0
     tokens: int = 0
+    evidence: Evidence | None = None
 
     @property
     def edit(self) -> TextEdit:
@@ -72,7 +73,8 @@ class Offer(Struct, frozen=True):
 
 class Answer(Struct, frozen=True):
     """Offers, best first; or none, and why. `draft` is the raw text of `tokens` tokens that they were made from, `sent`
-    says what went to another program for it, `slots` are the draft's, for those who watch it."""
+    says what went to another program for it, `slots` are the draft's, for those who watch it. `unshown` is what a model
+    proposed as well, and what follows says whether that was right; `evidence` is what was known of the draft."""
 
     offers: tuple[Offer, ...] = ()
     silence: str = ""
@@ -83,6 +85,8 @@ class Answer(Struct, frozen=True):
     final: bool = False
     sent: str = ""
     slots: tuple[Slot, ...] = ()
+    unshown: Offer | None = None
+    evidence: Evidence | None = None
 
     @property
     def offer(self) -> Offer | None:

@@ -13,9 +13,9 @@ from mercury_engine.api import Draft, Effort, EngineInfo, InfillRequest, Members
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.history import History
 from mercury_ls.completion import target
-from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Budget, Related, window
 from mercury_ls.completion.deadline import Deadline
+from mercury_ls.completion.judge import UNTAUGHT, Judge
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import polish
 from mercury_ls.completion.target import Silence, Target
@@ -62,8 +62,8 @@ class Infill(Protocol):
 class Question(Struct, frozen=True, kw_only=True):
     """Everything that a suggestion depends on; `modes` are the spans to ask the engine about, `strong` says that it is
     asked for several lines wherever they fit, `grows` that its drafts only ever get longer; `slots` is for those who
-    watch the draft, `correction` is how the engine's probabilities are corrected, `most_tokens` how long a suggestion
-    may become.
+    watch the draft, `judge` says how likely answers are to be kept, `missed` that the user just typed something else
+    than the last one, `most_tokens` how long a suggestion may become.
     """
 
     snapshot: Snapshot
@@ -85,7 +85,8 @@ class Question(Struct, frozen=True, kw_only=True):
     strong: bool = False
     grows: bool = False
     slots: bool = False
-    correction: Correction = AS_GIVEN
+    judge: Judge = UNTAUGHT
+    missed: bool = False
     most_tokens: int = 64
 
 
@@ -190,7 +191,7 @@ def request(question: Question, span: Target, seed: int = 0) -> InfillRequest:
 
 
 def answered(question: Question, span: Target, draft: Draft) -> Answer:
-    """The gate comes first, since it is cheap; what passes is polished."""
+    """What is unlikely to be kept is not shown, but followed: the text that the user writes says what it was worth."""
     filled = draft.spans[0]
     answer = Answer(
         step=draft.step,
@@ -206,17 +207,19 @@ def answered(question: Question, span: Target, draft: Draft) -> Answer:
         filled = replace(filled, text=beginning(filled.text, span.mode, is_last=draft.final))
     if not filled.text.strip():
         return replace(answer, silence=EMPTY)
-    p_accept = question.correction(filled.p_accept)
+    evidence = question.judge.evidence(filled, missed=question.missed)
+    p_accept, unsure = question.judge.chance(evidence), ""
+    answer = replace(answer, evidence=evidence)
     if not question.invoked and p_accept < question.bar:
-        bar = f"under the bar of {question.bar:.0%}"
-        return replace(answer, silence=f"{UNSURE}: {p_accept:.0%} likely to be accepted, {bar}")
+        unsure = f"{UNSURE}: {p_accept:.0%} likely to be kept, under the bar of {question.bar:.0%}"
+        if not draft.final:
+            return replace(answer, silence=unsure)
     edit = polish(question.snapshot, span, filled.text, question.history, complete=filled.complete)
     if isinstance(edit, Silence):
-        return replace(answer, silence=edit.reason)
+        return replace(answer, silence=unsure or edit.reason)
     saved = p_accept * len(edit.text.strip())
-    if not (question.invoked or filled.complete) and saved < MIN_EXPECTED_SAVING * question.bar:
-        silence = f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average"
-        return replace(answer, silence=silence)
+    if not (unsure or question.invoked or filled.complete) and saved < MIN_EXPECTED_SAVING * question.bar:
+        unsure = f"{UNSURE} how it goes on: it would save {saved:.1f} keystrokes on average"
     base = {edit.uri: question.snapshot}
-    offer = Offer((edit,), p_accept, base, p_model=filled.p_accept, tokens=len(filled.confidence))
-    return replace(answer, offers=(offer,))
+    offer = Offer((edit,), p_accept, base, tokens=len(filled.confidence), evidence=evidence)
+    return replace(answer, silence=unsure, unshown=offer) if unsure else replace(answer, offers=(offer,))

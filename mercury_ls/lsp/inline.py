@@ -98,7 +98,7 @@ def menu_item(ls: Server, offer: Offer) -> lsp.CompletionItem:
 
 def did_show(ls: Server, params: ShownParams) -> None:
     for id in params.item.command.arguments[:1]:
-        ls.started.tally.shown(str(id))
+        ls.started.shown(str(id))
 
 
 def accept(ls: Server, *given: Any) -> None:

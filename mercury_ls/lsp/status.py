@@ -30,7 +30,7 @@ async def status(ls: Server, params: StatusParams) -> dict[str, Any]:
         "today": msgspec.to_builtins(recent(session.stats.rows(), 1, session.stats.today)),
         "sent": session.questions.sent,
         "snoozed": session.clock() < session.questions.snoozed_until,
-        "bar": session.gate.bar(session.clock()),
+        "bar": session.settings.suggest.minimum_probability,
         "pace": str(session.questions.pace),
         "pendingWork": ls.pending_work,
         "problems": [abbreviated(str(problem)) for problem in ls.wiring.problems],

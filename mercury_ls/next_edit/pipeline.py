@@ -20,6 +20,7 @@ from mercury_ls.code.edits import TextEdit
 from mercury_ls.code.languages import find
 from mercury_ls.code.modules import Project
 from mercury_ls.completion.deadline import Deadline
+from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Infill
 from mercury_ls.completion.target import Silence
@@ -95,11 +96,23 @@ async def rewritten_by(
         wanted = deadline.limited(region.request(question, snapshot, offset, question.diagnostics_of(snapshot)))
         async with aclosing(engine.infill(wanted)) as drafts:
             async for draft in drafts:
-                if draft.final and (made := region.rewritten(question, snapshot, offset, draft.spans[0], found)):
-                    sure = region.merged(question, found, made)
-                    answer = await checked(question, sure, ranking.load().bar)
+                if draft.final:
+                    made, evidence = region.rewritten(question, snapshot, offset, draft.spans[0], found)
+                    if evidence is not None:
+                        sure = region.merged(question, found, made)
+                        answer = await checked(question, sure, ranking.load().bar)
+                        answer = with_evidence(question, answer, made, evidence)
                 answer = replace(answer, step=draft.step, sent=draft.sent)
                 yield answer
+
+
+def with_evidence(question: NextQuestion, answer: Answer, written: Sequence[Candidate], evidence: Evidence) -> Answer:
+    """The answer with what the model's edits are judged by, whether they are in it or not."""
+    if answer.offer and answer.offer.kind == "region":
+        return replace(answer, offers=(replace(answer.offer, evidence=evidence),))
+    edits = tuple(TextEdit(each.start, each.end, each.text or "", each.uri) for each in in_order(written))
+    base = {edit.uri: question.files[edit.uri] for edit in edits}
+    return replace(answer, unshown=Offer(edits, written[0].p_edit, base, kind="region", evidence=evidence))
 
 
 async def rescored_by(
@@ -199,9 +212,8 @@ def answered(question: NextQuestion, found: Sequence[Candidate], chosen: Sequenc
     leader = max(kept, key=lambda each: each.p_edit)
     p_accept = sum(each.p_edit for each in kept) / len(kept)
     base = {edit.uri: known[edit.uri] for edit in edits}
-    p_model = leader.features["model"] if leader.kind == "region" else 0.0
     note = left_undone(question, leader, edits)
-    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader), note=note, p_model=p_model),))
+    return Answer((Offer(edits, p_accept, base, kind=leader.kind, label=label(leader), note=note),))
 
 
 def left_undone(question: NextQuestion, leader: Candidate, edits: Sequence[TextEdit]) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from mercury_engine.api import RescoringWeights
-from mercury_ls.completion.calibration import logistic
+from mercury_ls.completion.judge import logistic
 
 __all__ = ["Ranking", "is_open", "load", "rescored_probability"]
 

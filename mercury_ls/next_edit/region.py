@@ -14,6 +14,7 @@ from mercury_ls.code.documents import Snapshot, unified
 from mercury_ls.code.edits import TextEdit, same_result, widened
 from mercury_ls.code.lexemes import line_break, minimal
 from mercury_ls.completion.context import window
+from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.completion.suggest import Question
 from mercury_ls.next_edit.candidates import Candidate, distinct
@@ -66,19 +67,21 @@ def diagnostic(snapshot: Snapshot, said: Said) -> Diagnostic:
 
 def rewritten(
     question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, found: Sequence[Candidate]
-) -> list[Candidate]:
-    """The edits that the answer makes, which belong together; none if one of them is unwelcome, or was refused."""
+) -> tuple[list[Candidate], Evidence | None]:
+    """The edits that the answer makes, which belong together, and what they are judged by; none if one of them is
+    unwelcome, or was refused."""
     if not filled.complete or without_sentinels(filled.text, snapshot.text) != filled.text:
-        return []
+        return [], None
     made = edits_of(snapshot, window(snapshot, offset, question.budget.characters), filled.text, question.offset)
     if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in made):
-        return []
-    features, chance = {"model": filled.p_accept}, question.correction(filled.p_accept)
+        return [], None
+    evidence = question.judge.evidence(filled, text="\n".join(edit.text for edit in made))
+    chance = question.judge.chance(evidence)
     written = [
-        Candidate(snapshot.uri, each.start, each.end, each.text, "region", None, features, chance, bound=True)
-        for each in made
+        Candidate(snapshot.uri, edit.start, edit.end, edit.text, "region", None, {}, chance, bound=True)
+        for edit in made
     ]
-    return written if is_welcome(question, written, found) else []
+    return (written, evidence) if written and is_welcome(question, written, found) else ([], None)
 
 
 def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int) -> list[TextEdit]:

@@ -13,6 +13,7 @@ from mercury_engine.api import EngineError
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.edits import TextEdit, difference, may_become
 from mercury_ls.completion.budgets import Pace
+from mercury_ls.completion.judge import Evidence
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.polish import in_the_files_style
 from mercury_ls.completion.suggest import Infill, Question, suggest
@@ -43,6 +44,7 @@ class Generation:
         self.is_ahead = False
         """Whether it is for the text as it will be once the suggestion on the screen is taken."""
         self._waiting = 0
+        self._is_taught = False
         self._news = asyncio.Event()
         self._writing = asyncio.ensure_future(self._write(engine, pace))
 
@@ -104,6 +106,18 @@ class Generation:
             return True
         start = now.line_start(max(now.line_of(min(cursor, len(now.text))) - 1, 0))
         return difference(now.text, base.text).start >= start
+
+    def lesson(self) -> tuple[Evidence, TextEdit] | None:
+        """What is to be learned from: what was known of the answer, and what it would have written. None if that is
+        nothing, or was learned from already."""
+        answer = self.answer
+        offer = answer.offer or answer.unshown
+        evidence = offer.evidence if offer else answer.evidence
+        if self._is_taught or evidence is None or not answer.draft.strip():
+            return None
+        self._is_taught = True
+        text = in_the_files_style(answer.draft, self.question.snapshot)
+        return evidence, offer.edit if offer else TextEdit(self.target.start, self.target.end, text)
 
     def close(self) -> None:
         """Stops the engine within one pass."""
@@ -177,6 +191,10 @@ class Generations:
         """The newest from which a request at this place can be answered, at once if there is one, else later."""
         fitting = [generation for generation in self._recent if answers(generation, now, cursor, invoked)]
         return max(fitting, key=lambda generation: (generation.is_over, self._recent.index(generation)), default=None)
+
+    def contradicted(self, now: Snapshot, cursor: int) -> list[Generation]:
+        """Those that are being written for something else than what the text says by now."""
+        return [one for one in self._recent if not one.is_over and not one.agrees(now, cursor)]
 
     def follow(self, now: Snapshot, cursor: int) -> None:
         """The text has changed: what contradicts it is stopped, and what is far from it is forgotten."""

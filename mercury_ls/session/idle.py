@@ -80,7 +80,7 @@ class Idle:
         if files.documents[uri].is_new:
             await files.parsed(uri)
         offset = files.cursor(uri)
-        question = self._questions.about(files.documents[uri].snapshot(), offset, bar=0.0)
+        question = self._questions.about(files.documents[uri].snapshot(), offset)
         if "line" in question.modes or "block" in question.modes:
             ahead = request(question, Target(offset, offset, "line"))
         else:

@@ -19,7 +19,6 @@ from mercury_ls.code.diagnostics import Diagnostic
 from mercury_ls.code.documents import CLOSED, Document, Snapshot
 from mercury_ls.code.edits import TextEdit, widened
 from mercury_ls.code.modules import Project
-from mercury_ls.completion.gate import Fading, Gate
 from mercury_ls.completion.offers import Answer, Offer, described, with_sent
 from mercury_ls.link.client import EngineUnavailable
 from mercury_ls.next_edit.kinds.rename.uses import knows_imports
@@ -27,6 +26,7 @@ from mercury_ls.next_edit.pipeline import next_edits
 from mercury_ls.next_edit.question import NextQuestion
 from mercury_ls.next_edit.renamed import may_use, renamed_symbols, sought
 from mercury_ls.session.open_files import OpenFiles
+from mercury_ls.session.patience import Patience
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Tally
 from mercury_ls.settings.schema import SuggestSettings
@@ -62,7 +62,6 @@ class NextEdits:
         self._closed_too = True
         self._renamer = ""
         self.choose(questions.settings.suggest)
-        self._patience = Fading(1.5, 0.8, 0.5, 30.0)
         self._refused: deque[tuple[str, str, str]] = deque(maxlen=MOST_REFUSED)
         self._offer: Offer | None = None
         self._origin = ""
@@ -80,7 +79,7 @@ class NextEdits:
 
     def choose(self, settings: SuggestSettings) -> None:
         """New settings: what was learned about the user under the old ones is of no use."""
-        self._gate = Gate(settings.minimum_probability, adapts=settings.adapt)
+        self._patience = Patience()
 
     async def ask(
         self, uri: str, offset: int, invoked: bool = False, *, closed: bool = True, renamer: str = ""
@@ -150,6 +149,8 @@ class NextEdits:
         mark, language = files.history.mark, files.documents[uri].language
         self._answered_at = mark
         answer, note = await self._found(uri, offset, invoked)
+        if answer.unshown:
+            self._follow(answer.unshown)
         if answer.offer is None:
             self._offer = None
             return replace(answer, silence=self._silence(answer, note))
@@ -159,7 +160,7 @@ class NextEdits:
         if (standing := self.current()) is None or not set(offer.edits) <= set(standing.edits):
             self._offer = offer
             self._origin = self._edits[-1].path if self._edits else ""
-            self._tally.offered(offer.id, language, "nextEdit", self._questions.learn("nextEdit", offer.p_model))
+            self._tally.offered(offer.id, language, "nextEdit", self._questions.taught_by("nextEdit", offer))
         else:
             self._offer = replace(standing, note=offer.note)
         if offer := self.current():
@@ -204,9 +205,9 @@ class NextEdits:
         others, note = self._others(snapshot)
         info = self._questions.engine.status.info
         version, said = self._diagnosed.get(uri, (snapshot.version, ()))
-        question = self._questions.about(snapshot, offset, self._gate.bar(self._clock()), invoked=invoked)
+        question = self._questions.about(snapshot, offset, invoked=invoked)
         asked = NextQuestion.of(
-            replace(question, correction=self._questions.correction("nextEdit")),
+            replace(question, judge=self._questions.judge("nextEdit")),
             refused=frozenset(self._refused),
             fresh=files.history.since(self._known) if self._is_passed_over else 0,
             others=others,
@@ -286,6 +287,13 @@ class NextEdits:
                 self._known = self._files.history.mark
         return self._offer
 
+    def _follow(self, unshown: Offer) -> None:
+        """What a model proposed and is not on offer is learned from as well: of several edits, from the first."""
+        edit = unshown.edits[0]
+        if unshown.evidence and (document := self._files.documents.get(edit.uri)):
+            learn = self._questions.lesson("nextEdit", unshown.evidence)
+            self._files.aftermath.generated("", unshown.base[edit.uri], document.snapshot(), edit, learn)
+
     def _texts_of(self, offer: Offer) -> dict[str, Snapshot]:
         """The files of an offer as they are by now, those that are not open as they are on the disk."""
         documents, workspace = self._files.documents, self._files.workspace
@@ -302,9 +310,7 @@ class NextEdits:
         self._tally.accepted(id, offer.characters if offer is self._made else self._saved(offer, edits))
         self._made = None
         self._is_passed_over = False
-        now = self._clock()
-        self._gate.accepted(now)
-        self._patience.accepted(now)
+        self._patience.accepted(self._clock())
         self._look_ahead()
         return True
 
@@ -335,12 +341,11 @@ class NextEdits:
         if self._offer is None or self._offer.id != id:
             return False
         self._tally.rejected(id)
-        if self._offer.p_model:
+        if self._offer.evidence:
             texts = {uri: base.text for uri, base in self._offer.base.items()}
             self._refused += [(each.uri, *widened(texts[each.uri], each)) for each in self._offer.edits]
         self._offer = None
         self._rejected_at = self._clock()
-        self._gate.rejected(self._rejected_at)
         self._patience.rejected(self._rejected_at)
         return True
 

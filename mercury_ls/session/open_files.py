@@ -11,6 +11,7 @@ from typing import Protocol
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit, applied
 from mercury_ls.code.history import History
+from mercury_ls.completion.aftermath import Aftermath
 from mercury_ls.project.workspace import Workspace
 from mercury_ls.session.record import NoRecorder
 
@@ -40,6 +41,7 @@ class OpenFiles:
         self.recorder = recorder
         self.clock = clock
         self.history = History()
+        self.aftermath = Aftermath()
         self.documents: dict[str, Document] = {}
         self.hidden: dict[str, str] = {}
         self.notebooks: dict[str, list[str]] = {}
@@ -66,6 +68,7 @@ class OpenFiles:
     def branch_switched(self) -> None:
         """Another branch was checked out: the edits and the project's definitions belong to the old one."""
         self.history.clear()
+        self.aftermath.forget()
         self.forgotten += 1
 
     def open(self, uri: str, path: str, language: str, version: int, text: str, cell: str = "") -> None:
@@ -101,6 +104,7 @@ class OpenFiles:
             self.cursors[uri] = edit.start + len(edit.text)
             typed += len(edit.text)
             if max(len(before), len(edit.text)) <= LARGEST_DOCUMENT:
+                self.aftermath.changed(uri, before, edit)
                 self.history.record(document.path, before, edit, now, not is_offered(uri, before, edit))
                 before = applied(before, [edit])
         return typed
@@ -109,6 +113,7 @@ class OpenFiles:
         self.hidden.pop(uri, None)
         self._lost.pop(uri, None)
         self.cursors.pop(uri, None)
+        self.aftermath.closed(uri)
         document = self.documents.pop(uri, None)
         if document is None:
             return

@@ -1,38 +1,42 @@
-"""What became of the suggestions of models that are not calibrated, and how their probabilities are corrected by it:
-stored on this machine only, beside the statistics and under the same setting."""
+"""What became of the answers of each model, and the judge that is fitted to it: stored on this machine only, beside the
+statistics and under the same setting."""
 
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mercury_ls.code.files import read_small
-from mercury_ls.completion.calibration import AS_GIVEN, MOST_OUTCOMES, Correction, Outcome, fitted
+from mercury_ls.completion.judge import MOST_OUTCOMES, UNTAUGHT, Evidence, Judge, Outcome, fitted
 from mercury_ls.session.stats import Kind, append_lines, locked, readable_rows, rewrite
 
-__all__ = ["Outcomes", "Shown"]
+__all__ = ["Fate", "Outcomes"]
 
 log = logging.getLogger(__name__)
 
 FILE = "outcomes.jsonl"
-COMPACTED_BYTES = 1 << 17
-LARGEST_FILE = 1 << 20
+COMPACTED_BYTES = 1 << 19
+LARGEST_FILE = 1 << 22
 KEPT_DAYS = 60
+MOST_UNFITTED = 8
 
 
-class Shown(Struct, frozen=True):
-    """One suggestion that was shown: how likely its model said that it was, and whether the user took it. Nothing else
+class Fate(Struct, frozen=True):
+    """One answer: the numbers that were known of it, whether it was shown, and whether the user kept it. Nothing else
     is stored: no text, no path, no time of day."""
 
     day: date
     model: str
     kind: Kind
-    p: float
-    taken: bool
+    evidence: Evidence
+    kept: bool
+    shown: bool
 
     @property
     def key(self) -> tuple[str, Kind]:
@@ -46,30 +50,37 @@ class Outcomes:
         self.enabled = True
         self._path = folder and folder / FILE
         self._clock = clock
-        self._known: dict[tuple[str, Kind], list[Shown]] | None = None
-        self._new: list[Shown] = []
-        self._fitted: dict[tuple[str, Kind], tuple[date, Correction]] = {}
+        self._known: dict[tuple[str, Kind], list[Fate]] | None = None
+        self._new: list[Fate] = []
+        self._judges: dict[tuple[str, Kind], tuple[date, Judge]] = {}
+        self._unfitted: Counter[tuple[str, Kind]] = Counter()
 
-    def settled(self, model: str, kind: Kind, p: float, taken: bool) -> None:
+    def settled(self, model: str, kind: Kind, evidence: Evidence, kept: bool, shown: bool) -> None:
         if not self.enabled:
             return
-        shown = Shown(self._today, name_of(model), kind, round(p, 3), taken)
-        known = self._all.setdefault(shown.key, [])
-        known.append(shown)
-        del known[:-MOST_OUTCOMES]
-        self._new.append(shown)
-        self._fitted.pop(shown.key, None)
+        rounded = replace(evidence, p_accept=round(evidence.p_accept, 4))
+        fate = Fate(self._today, name_of(model), kind, rounded, kept, shown)
+        fates = self._all.setdefault(fate.key, [])
+        fates.append(fate)
+        if len(fates) > 3 * MOST_OUTCOMES:
+            fates[:] = latest(fates, self._today)
+        if self._path is not None:
+            self._new.append(fate)
+        self._unfitted[fate.key] += 1
+        if kept or shown or self._unfitted[fate.key] >= MOST_UNFITTED:
+            del self._unfitted[fate.key]
+            self._judges.pop(fate.key, None)
 
-    def correction(self, model: str, kind: Kind) -> Correction:
-        """Fitted again after each outcome and each day."""
+    def judge(self, model: str, kind: Kind) -> Judge:
+        """Fitted again when it is asked for after an outcome, or some of answers that nobody saw, or on another day."""
         if not self.enabled:
-            return AS_GIVEN
+            return UNTAUGHT
         key, today = (name_of(model), kind), self._today
-        if key not in self._fitted or self._fitted[key][0] != today:
-            known = self._all.get(key, ())
-            outcomes = [Outcome(each.p, each.taken, (today - each.day).days) for each in known]
-            self._fitted[key] = today, fitted(outcomes)
-        return self._fitted[key][1]
+        if key not in self._judges or self._judges[key][0] != today:
+            fates = self._all.get(key, ())
+            outcomes = [Outcome(fate.evidence, fate.kept, fate.shown, (today - fate.day).days) for fate in fates]
+            self._judges[key] = today, fitted(outcomes)
+        return self._judges[key][1]
 
     def write(self) -> None:
         """What cannot be written now stays for the next time; without a disk, for this session."""
@@ -89,11 +100,11 @@ class Outcomes:
         return date.fromtimestamp(self._clock())
 
     @property
-    def _all(self) -> dict[tuple[str, Kind], list[Shown]]:
+    def _all(self) -> dict[tuple[str, Kind], list[Fate]]:
         if self._known is None:
             self._known = {}
-            for each in latest(read(self._path) if self._path else [], self._today):
-                self._known.setdefault(each.key, []).append(each)
+            for fate in latest(read(self._path) if self._path else [], self._today):
+                self._known.setdefault(fate.key, []).append(fate)
         return self._known
 
 
@@ -102,18 +113,18 @@ def name_of(model: str) -> str:
     return re.split(r"[/\\]", model)[-1]
 
 
-def latest(rows: Iterable[Shown], today: date) -> list[Shown]:
-    """The last ones of each model and kind, oldest first."""
-    found: dict[tuple[str, Kind], list[Shown]] = {}
-    for row in rows:
-        if (today - row.day).days <= KEPT_DAYS:
-            found.setdefault(row.key, []).append(row)
-    return [row for some in found.values() for row in some[-MOST_OUTCOMES:]]
+def latest(fates: Iterable[Fate], today: date) -> list[Fate]:
+    """The last ones of each model and kind, after a miss and otherwise, oldest first."""
+    kept: dict[tuple[str, Kind, bool], list[Fate]] = {}
+    for fate in fates:
+        if (today - fate.day).days <= KEPT_DAYS:
+            kept.setdefault((*fate.key, fate.evidence.missed), []).append(fate)
+    return [fate for some in kept.values() for fate in some[-MOST_OUTCOMES:]]
 
 
-def read(path: Path) -> list[Shown]:
-    """None of a file that cannot be read."""
+def read(path: Path) -> list[Fate]:
+    """None of a file that cannot be read, and none of the rows that an earlier version wrote."""
     try:
-        return [*readable_rows(read_small(str(path), LARGEST_FILE).splitlines(), Shown)]
+        return [*readable_rows(read_small(str(path), LARGEST_FILE).splitlines(), Fate)]
     except OSError:
         return []

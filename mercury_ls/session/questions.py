@@ -13,10 +13,11 @@ from mercury_engine.api import Proposed
 from mercury_ls.code.documents import Snapshot
 from mercury_ls.code.modules import Project
 from mercury_ls.completion import context, shapes
+from mercury_ls.completion.aftermath import Learn
 from mercury_ls.completion.budgets import Budgets, Pace, budgets_for
-from mercury_ls.completion.calibration import AS_GIVEN, Correction
 from mercury_ls.completion.context import Related
-from mercury_ls.completion.offers import Answer
+from mercury_ls.completion.judge import UNTAUGHT, Evidence, Judge
+from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.shapes import Elsewhere
 from mercury_ls.completion.suggest import Question, asked_modes
 from mercury_ls.link.client import EngineLink
@@ -93,7 +94,7 @@ class Questions:
         self.pace.follow(info)
         return budgets_for(info, self.pace, self.settings)
 
-    def about(self, snapshot: Snapshot, offset: int, bar: float, *, invoked: bool = False) -> Question:
+    def about(self, snapshot: Snapshot, offset: int, *, invoked: bool = False) -> Question:
         """What any question to the engine about this place tells it."""
         settings, info, budgets = self.settings, self.engine.status.info, self.budgets
         return Question(
@@ -104,7 +105,7 @@ class Questions:
             settings=settings.suggest,
             budget=budgets.context,
             session=self.session,
-            bar=bar,
+            bar=settings.suggest.minimum_probability,
             invoked=invoked,
             effort=settings.engine.effort,
             deadline_ms=budgets.deadline_ms,
@@ -115,36 +116,38 @@ class Questions:
             most_tokens=budgets.tokens,
         )
 
-    def completion(self, snapshot: Snapshot, offset: int, bar: float, *, invoked: bool = False) -> Question:
+    def completion(self, snapshot: Snapshot, offset: int, *, invoked: bool = False) -> Question:
         """The question for what belongs at the cursor: what is known of the names there goes along."""
-        question = self.about(snapshot, offset, bar, invoked=invoked)
+        question = self.about(snapshot, offset, invoked=invoked)
         return replace(
             question,
             deadline_ms=max(self.budgets.deadline_ms, EXPLICIT_MS if invoked else 0.0),
             members=self.names.about(snapshot, offset),
             proposals=self.proposals(snapshot, offset),
-            correction=self.correction("inline"),
+            judge=self.judge("inline"),
+            missed=self.files.aftermath.missed(snapshot, offset),
         )
 
     def adopt(self, settings: Settings) -> None:
         self.settings = settings
         self.outcomes.enabled = settings.record.counts
 
-    def correction(self, kind: Kind) -> Correction:
-        """None of a model that was fitted to what many users take, which says more than what one has taken lately."""
-        model = self._learned
-        return self.outcomes.correction(model, kind) if model else AS_GIVEN
-
-    def learn(self, kind: Kind, p_model: float) -> Callable[[bool], None] | None:
-        """What to do once it is known whether the user took a suggestion that the model gave this probability."""
-        model = self._learned
-        return partial(self.outcomes.settled, model, kind, p_model) if model and p_model else None
-
-    @property
-    def _learned(self) -> str:
-        """The model, if its probabilities are corrected."""
+    def judge(self, kind: Kind) -> Judge:
+        """What decides how likely the model's answers are to be kept here."""
         info = self.engine.status.info
-        return info.model if info and not info.calibrated else ""
+        if info is None:
+            return UNTAUGHT
+        judge = self.outcomes.judge(info.model, kind) if self.settings.suggest.adapt else UNTAUGHT
+        return replace(judge, calibrated=info.calibrated)
+
+    def lesson(self, kind: Kind, evidence: Evidence) -> Learn:
+        """What to do once it is known whether the user kept an answer of which this was known."""
+        info = self.engine.status.info
+        return partial(self.outcomes.settled, info.model if info else "", kind, evidence)
+
+    def taught_by(self, kind: Kind, offer: Offer) -> Callable[[bool], None] | None:
+        """What to do once it is known whether an offer that was shown was taken; nothing if it is not a model's."""
+        return partial(self.lesson(kind, offer.evidence), shown=True) if offer.evidence else None
 
     def tell(self, answer: Answer) -> None:
         """Logs once what an answer sent to another program."""

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from mercury_ls.code.documents import Document, Snapshot
 from mercury_ls.code.edits import TextEdit
-from mercury_ls.completion.gate import Gate
 from mercury_ls.completion.offers import Answer, Offer, with_sent
 from mercury_ls.completion.polish import is_scrap
 from mercury_ls.completion.suggest import Question, joined, where
@@ -83,7 +82,6 @@ class Session:
         self.stats = stats or Stats()
         self.stats.enabled = settings.record.counts
         self.tally = Tally(self.stats)
-        self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
         self.generations = Generations()
         self.idle = Idle(self.questions, self.stats, lambda: self.generations.are_running)
         self.next_edits = NextEdits(self.files, self.questions, self.tally)
@@ -110,10 +108,6 @@ class Session:
     ) -> None:
         """New settings, replaced whole, and other rules and folders if there are any; the documents stay, and so does
         what was learned about the user."""
-        chosen = settings.suggest.minimum_probability, settings.suggest.adapt
-        if chosen != (self.gate.base, self.gate.adapts):
-            self.gate = Gate(chosen[0], adapts=chosen[1])
-            self.next_edits.choose(settings.suggest)
         self.questions.adopt(settings)
         self.generations.clear()
         self.stats.enabled = settings.record.counts
@@ -147,7 +141,7 @@ class Session:
         typed = self.files.change(uri, version, changes, encoding, self.next_edits.makes)
         if typed is not None:
             self._last_change = uri, typed
-            self.generations.follow(self.files.documents[uri].snapshot(), self.files.cursor(uri))
+            self._follow_text(self.files.documents[uri].snapshot(), self.files.cursor(uri))
 
     def close(self, uri: str) -> None:
         self.idle.active.set()
@@ -200,6 +194,8 @@ class Session:
                 generation = None
             elif answer.offers and request.invoked:
                 answer = await self._with_alternatives(generation, place, answer)
+            if request.selected is None and generation is not None and generation.is_over:
+                self._learn_from(generation)
             if answer and answer.offers and request.selected is None:
                 self._show(generation, answer.offers)
         yield self._decided(request, replace(answer, source=source, final=True), began)
@@ -222,11 +218,11 @@ class Session:
         budgets = self.questions.budgets
         if budgets.pause_ms and not invoked:
             await asyncio.sleep(budgets.pause_ms / 1000)
-        self.generations.follow(place.snapshot, place.offset)
+        self._follow_text(place.snapshot, place.offset)
         return self._begin(place.snapshot, place.offset, invoked)
 
     def _begin(self, snapshot: Snapshot, offset: int, invoked: bool) -> Generation | Silence:
-        question = self.questions.completion(snapshot, offset, self.gate.bar(self.clock()), invoked=invoked)
+        question = self.questions.completion(snapshot, offset, invoked=invoked)
         target = where(question)
         return target if isinstance(target, Silence) else self.generations.add(self._generation(question, target))
 
@@ -244,6 +240,7 @@ class Session:
             return self._offered(generation, rest, place)
         if not generation.is_over:
             if not generation.agrees(now, cursor):
+                self._learn_from(generation)
                 generation.close()
             return None
         if place.is_current and not generation.is_about(place.snapshot, place.offset):
@@ -258,8 +255,7 @@ class Session:
     def _offered(self, generation: Generation, rest: Offer, place: "Place") -> Answer:
         """The answer with what is left of its offer."""
         if not self.tally.knows(rest.id):
-            language = place.document.language
-            self.tally.offered(rest.id, language, "inline", self.questions.learn("inline", rest.p_model))
+            self.tally.offered(rest.id, place.document.language, "inline")
         if place.selected is not None:
             if not place.is_current:
                 return replace(generation.answer, offers=(), silence=CHANGED)
@@ -295,6 +291,7 @@ class Session:
                 if generation.is_over:
                     break
                 await generation.news(latest)
+        self._learn_from(generation)
         if any(not alternative.is_over for alternative in generation.alternatives):
             await asyncio.gather(*(alternative.end() for alternative in generation.alternatives))
             self.on_growth(uri)
@@ -308,6 +305,22 @@ class Session:
                 if isinstance(ahead, Generation):
                     ahead.is_ahead = True
                     await ahead.end()
+
+    def _follow_text(self, now: Snapshot, cursor: int) -> None:
+        """What contradicts the text is stopped; how far it was right is learned first."""
+        for generation in self.generations.contradicted(now, cursor):
+            self._learn_from(generation)
+        self.generations.follow(now, cursor)
+
+    def _learn_from(self, generation: Generation) -> None:
+        """The text that the user writes says whether it was right, shown or not."""
+        lesson, document = generation.lesson(), self.files.documents.get(generation.question.snapshot.uri)
+        if lesson is None or document is None:
+            return
+        evidence, edit = lesson
+        base, now = generation.question.snapshot, document.snapshot()
+        learn, is_shown = self.questions.lesson("inline", evidence), self.tally.is_shown(generation.id)
+        self.files.aftermath.generated(generation.id, base, now, edit, learn, shown=is_shown)
 
     def _show(self, generation: Generation, offers: Sequence[Offer]) -> None:
         """It is what the user sees from now on."""
@@ -324,8 +337,7 @@ class Session:
         rest = generation.rest(snapshot, offset)
         if rest is None:
             self._on_screen = None
-            if self.tally.passed_over(generation.id):
-                self.gate.rejected(self.clock(), weight=0.3)
+            self.tally.passed_over(generation.id)
         elif not rest.edits and generation.is_over:
             self._on_screen = None
             self.tally.typed_through(generation.id)
@@ -343,6 +355,8 @@ class Session:
         self.recorder.answered(request, answer, milliseconds)
         if answer.offer:
             self.tally.answered(answer.offer.id)
+            if self.tally.is_shown(answer.offer.id):
+                self.files.aftermath.shown(answer.offer.id)
         return answer
 
     def decision_line(self, decision: Decision) -> str:
@@ -356,7 +370,7 @@ class Session:
         if self.files.documents[uri].is_new:
             await self.files.parsed(uri)
         snapshot = self.files.documents[uri].snapshot()
-        question = self.questions.completion(snapshot, offset, self.gate.bar(self.clock()))
+        question = self.questions.completion(snapshot, offset)
         target = where(question)
         if isinstance(target, Silence):
             return target.reason
@@ -370,6 +384,11 @@ class Session:
         return with_sent(reason, answer)
 
     # What became of them
+
+    def shown(self, id: str) -> None:
+        """The client reports that the user sees it."""
+        self.tally.shown(id)
+        self.files.aftermath.shown(id)
 
     def accepted(self, id: str, edits: int | None = None) -> None:
         """`edits` is how many of the edits of an offer were made, if the client lets its user leave some out."""
@@ -387,10 +406,10 @@ class Session:
 
     def _accepted(self, id: str, length: int | None = None) -> bool:
         """Whether this is the first that is heard of it."""
+        self.files.aftermath.accepted(id, length)
         if not self.tally.accepted(id, self._just_inserted(id)):
             return False
         self.accepted_count += 1
-        self.gate.accepted(self.clock())
         self.recorder.accepted(id, length)
         return True
 
@@ -407,7 +426,7 @@ class Session:
         if not self.next_edits.rejected(id):
             if not self.tally.rejected(id):
                 return
-            self.gate.rejected(self.clock())
+            self.files.aftermath.dismissed(id)
             self.generations.refuse(id)
             self._drop(id)
         self.rejected_count += 1

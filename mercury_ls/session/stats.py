@@ -198,6 +198,10 @@ class Tally:
             self._reporting.add(offer.kind)
             self._show(offer)
 
+    def is_shown(self, id: str) -> bool:
+        offer = self._offers.get(id)
+        return offer is not None and offer.is_shown
+
     def typed_through(self, id: str) -> None:
         """The whole text is in the document. A client that inserted it may report only later that it was accepted."""
         offer = self._offers.get(id)

@@ -132,7 +132,7 @@ class SuggestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     minimum_probability: Annotated[
         float, Meta(description="Show only suggestions that are at least this likely to be accepted.", ge=0.0, le=1.0)
     ] = 0.25
-    adapt: Annotated[bool, Meta(description="Adjust `minimum_probability` to what you accept and reject.")] = True
+    adapt: Annotated[bool, Meta(description="Learn how likely suggestions are from what you keep.")] = True
     in_comments: Annotated[bool, Meta(description="Suggest inside comments.")] = False
     in_strings: Annotated[bool, Meta(description="Suggest inside strings.")] = False
     multi_line: Annotated[
@@ -250,8 +250,8 @@ class RecordSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         bool,
         Meta(
             description="Count suggestions by day and language for `mercury-ls stats`: shown, typed through, accepted, "
-            "rejected, characters saved; for models that are not calibrated, how likely each was and whether you took "
-            "it, to correct them. No text and no paths are stored."
+            "rejected, characters saved; for each answer of a model, how likely and how long it was and whether you "
+            "kept it, to judge the next ones. No text and no paths are stored."
         ),
         PERSONAL,
     ] = True

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from mercury_engine.api import ChatRequest, Draft, Effort, InfillRequest, Said, Snippet
 from mercury_ls.code import languages
 from mercury_ls.code.edits import applied
-from mercury_ls.completion.gate import Gate
 from mercury_ls.completion.offers import Answer, Offer
 from mercury_ls.completion.suggest import Question, request, where, with_alternatives
 from mercury_ls.completion.target import Silence
@@ -107,7 +106,6 @@ class Service:
         self.tally = Tally(self.stats, REMEMBERED_OFFERS)
         self.metrics = Metrics()
         self._offers: OrderedDict[str, tuple[str, int]] = OrderedDict()
-        self.gate = Gate(settings.suggest.minimum_probability, adapts=settings.suggest.adapt)
         self.roots = tuple(map(os.path.abspath, roots))
         privacy = Privacy(settings.privacy, roots, ignore_case=local.IGNORES_CASE)
         self.privacy = AnyRoot(privacy)
@@ -202,22 +200,17 @@ class Service:
         if known:
             self._offers[id] = kind, 0  # counted
             self.metrics.suggestions.labels(kind, "accepted").inc()
-            self.gate.accepted(self.clock())
         return known
 
     def rejected(self, id: str) -> bool:
         known = self.tally.rejected(id)
         if known:
             self.metrics.suggestions.labels(self._offers[id][0], "rejected").inc()
-            self.gate.rejected(self.clock())
         return known
 
     def passed_over(self, id: str) -> bool:
         """It was shown, and the user did something else."""
-        known = self.tally.passed_over(id)
-        if known:
-            self.gate.rejected(self.clock(), weight=0.3)
-        return known
+        return self.tally.passed_over(id)
 
     async def read_projects(self) -> None:
         """Keeps the index of the projects, in steps between which requests are answered."""
@@ -264,10 +257,10 @@ class Service:
     def _question(self, place: Place, wish: Wish, kind: Kind) -> Question:
         questions = place.questions
         snapshot = questions.files.documents[place.uri].snapshot()
-        question = questions.about(snapshot, place.text.cursor, self.gate.bar(self.clock()), invoked=wish.invoked)
+        question = questions.about(snapshot, place.text.cursor, invoked=wish.invoked)
         return replace(
             question,
-            correction=questions.correction(kind),
+            judge=questions.judge(kind),
             most_tokens=wish.most_tokens or question.most_tokens,
             effort=wish.effort or question.effort,
             deadline_ms=question.deadline_ms if wish.deadline_ms is None else wish.deadline_ms,
@@ -278,7 +271,7 @@ class Service:
         offers = tuple(replace(each, id=f"{id}-{n}" if n else id) for n, each in enumerate(answer.offers))
         for offer in offers:
             language = place.questions.files.documents[place.uri].language
-            self.tally.offered(offer.id, language, kind, place.questions.learn(kind, offer.p_model))
+            self.tally.offered(offer.id, language, kind, place.questions.taught_by(kind, offer))
             self._offers[offer.id] = kind, offer.characters
         if offers:
             self.tally.answered(offers[0].id)

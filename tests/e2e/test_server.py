@@ -65,12 +65,13 @@ async def test_accepting_is_counted_once(editor):
     assert (await editor.request("mercury/status")).accepted == before + 1
 
 
-async def test_a_refusal_raises_the_bar(editor):
+async def test_what_is_refused_counts_once(editor):
     uri = editor.open("refuse.py", STORE)
-    before = (await editor.request("mercury/status")).bar
+    before = (await editor.request("mercury/status")).rejected
     (item,) = await editor.inline(uri, 7, 8)
-    editor.client.protocol.notify("mercury/didReject", {"id": item.command.arguments[0]})
-    assert (await editor.request("mercury/status")).bar > before
+    for _ in range(2):
+        editor.client.protocol.notify("mercury/didReject", {"id": item.command.arguments[0]})
+    assert (await editor.request("mercury/status")).rejected == before + 1
 
 
 async def test_asked_by_hand_there_are_alternatives(editor):

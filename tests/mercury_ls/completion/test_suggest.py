@@ -2,8 +2,8 @@
 
 from mercury_engine.api import Draft, Filled
 from mercury_ls.code.history import History
-from mercury_ls.completion.calibration import Correction
 from mercury_ls.completion.context import Budget, Related
+from mercury_ls.completion.judge import Judge
 from mercury_ls.completion.offers import Answer
 from mercury_ls.completion.suggest import Question, request, where, with_alternatives
 from mercury_ls.completion.target import Silence, Target
@@ -46,7 +46,7 @@ async def check(text: str, expected: str, p: float = 0.5, *, complete: bool = Fa
 
 async def test_an_answer_is_shown_if_it_is_likely():
     await check("return x", "return x", 0.3, complete=True)
-    await check("return x", "- unsure: 20% likely to be accepted, under the bar of 25%", 0.2, complete=True)
+    await check("return x", "- unsure: 20% likely to be kept, under the bar of 25%", 0.2, complete=True)
 
 
 async def test_a_beginning_is_shown_if_it_saves_enough():
@@ -68,9 +68,10 @@ async def test_a_model_is_asked_only_for_what_it_can_answer():
     await check("return x", "return x", complete=True, modes=("line", "block"))
 
 
-async def test_a_model_that_is_not_calibrated_is_corrected_before_the_bar():
-    await check("return x", "- unsure: 15% likely", 0.5, complete=True, correction=Correction(shift=-1.75))
-    await check("return x", "return x", 0.1, complete=True, correction=Correction(shift=1.75))
+async def test_the_judge_decides_before_the_bar():
+    strict = Judge(corrections=(-9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    await check("return x", "return x", 0.5, complete=True)
+    await check("return x", "- unsure: 0% likely", 0.5, complete=True, judge=strict)
 
 
 async def test_what_no_forward_ended_in_time_for_is_said_to_be_late():

@@ -61,6 +61,34 @@ async def test_a_next_edit_model_rewrites_what_no_rule_knows(rewriting, tmp_path
     assert (await rewriting.next_edits.ask(uri, 22)).offer is None
 
 
+def learned(session: Session) -> list[tuple[bool, bool]]:
+    fates = session.questions.outcomes._all.values()
+    return [(fate.kept, fate.shown) for some in fates for fate in some]
+
+
+async def test_what_a_next_edit_model_writes_is_judged_by_what_became_of_it(rewriting, tmp_path):
+    uri = opened(rewriting, tmp_path / "here.py", "def area(width):\n    return width\n")
+    rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
+    before = (await rewriting.next_edits.ask(uri, 22)).offer
+    rewriting.tally.answered(before.id)
+    rewriting.rejected(before.id)
+    assert learned(rewriting) == [(False, True)]
+    after = (await rewriting.next_edits.ask(uri, 22, invoked=True)).offer
+    assert after.p_accept < before.p_accept
+
+
+@pytest.mark.parametrize(("typed", "kept"), [(" * height", True), ("(height)", False)])
+async def test_what_it_wrote_and_nobody_saw_is_judged_by_what_the_user_then_wrote(rewriting, tmp_path, typed, kept):
+    certain = replace(rewriting.settings, suggest=SuggestSettings(minimum_probability=0.95))
+    rewriting.adopt(certain, rewriting.files.privacy, rewriting.files.workspace)
+    uri = opened(rewriting, tmp_path / "here.py", "def area(width):\n    return width\n")
+    rewriting.change(uri, 2, [((0, 14, 0, 14), ", height")], "utf-16")
+    assert (await rewriting.next_edits.ask(uri, 22)).offer is None
+    assert learned(rewriting) == []
+    rewriting.change(uri, 3, [((1, 16, 1, 16), typed)], "utf-16")
+    assert learned(rewriting) == [(kept, False)]
+
+
 async def test_what_a_next_edit_model_wrote_and_the_user_refused_comes_back_only_for_who_asks(
     rewriting, tmp_path, monkeypatch
 ):

@@ -90,12 +90,15 @@ async def test_what_became_of_an_answer_is_counted_once():
     assert 'mercury_http_requests_total{path="/v1/completions",status="200"} 2.0' in figures
 
 
-async def test_a_rejection_raises_the_bar_for_the_next_answer():
-    async with served(FakeEngine({"def area": "return w * h"})) as (service, app), client(app) as asking:
-        before = service.gate.bar(service.clock())
-        id = (await asking.post("/v1/completions", json=AREA)).json()["id"]
-        await asking.post("/feedback", json={"request_id": id, "user_action": "reject"})
-        assert service.gate.bar(service.clock()) > before
+async def test_rejections_make_the_next_answers_less_likely():
+    async with served(FakeEngine({"def area": "return w * h"})) as (_, app), client(app) as asking:
+        chances = []
+        for _ in range(4):
+            answer = (await asking.post("/v1/completions", json=AREA)).json()
+            chances.append(answer["choices"][0]["mercury"]["p_accept"])
+            await asking.post("/feedback", json={"request_id": answer["id"], "user_action": "reject"})
+        assert chances == sorted(chances, reverse=True)
+        assert chances[-1] < chances[0]
 
 
 @pytest.mark.parametrize(

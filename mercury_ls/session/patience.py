@@ -1,0 +1,28 @@
+"""How long to wait for the next edit: longer after rejections, and as usual again within minutes."""
+
+__all__ = ["Patience"]
+
+FORGETTING_SECONDS = 600.0
+REJECTED, ACCEPTED = 1.5, 0.8
+LEAST, MOST = 0.5, 30.0
+
+
+class Patience:
+    """A factor that each accept and rejection multiplies, and that returns to one."""
+
+    def __init__(self) -> None:
+        self._factor = 1.0
+        self._since = 0.0
+
+    def at(self, now: float) -> float:
+        return self._factor ** (0.5 ** max((now - self._since) / FORGETTING_SECONDS, 0.0))
+
+    def accepted(self, now: float) -> None:
+        self._move(ACCEPTED, now)
+
+    def rejected(self, now: float) -> None:
+        self._move(REJECTED, now)
+
+    def _move(self, by: float, now: float) -> None:
+        self._factor = min(max(self.at(now) * by, LEAST), MOST)
+        self._since = now
