@@ -29,7 +29,6 @@ from mercury_ls.session.open_files import OpenFiles
 from mercury_ls.session.patience import Patience
 from mercury_ls.session.questions import Questions
 from mercury_ls.session.stats import Tally
-from mercury_ls.settings.schema import SuggestSettings
 from mercury_ls.wording import counted
 
 __all__ = ["NextEdits"]
@@ -61,7 +60,7 @@ class NextEdits:
         self._clock = questions.clock
         self._closed_too = True
         self._renamer = ""
-        self.choose(questions.settings.suggest)
+        self._patience = Patience()
         self._refused: deque[tuple[str, str, str]] = deque(maxlen=MOST_REFUSED)
         self._offer: Offer | None = None
         self._origin = ""
@@ -76,10 +75,6 @@ class NextEdits:
         self._ahead: asyncio.Task[Answer] | None = None
         self._diagnosed: dict[str, tuple[int, tuple[Diagnostic, ...]]] = {}
         self._rejected_at = -QUIET_AFTER_REJECTION_SECONDS
-
-    def choose(self, settings: SuggestSettings) -> None:
-        """New settings: what was learned about the user under the old ones is of no use."""
-        self._patience = Patience()
 
     async def ask(
         self, uri: str, offset: int, invoked: bool = False, *, closed: bool = True, renamer: str = ""
