@@ -3,8 +3,8 @@
     python -m bench.oracle [--quick] [--unseen] [rows] [requests] [typing] [adaptation] [next]
 
 The model is a server that knows the right answer. Whatever the user does not get is lost by the language server: by
-kind of log probabilities (rows), by the time to the first token on request (requests) and while somebody types (typing),
-to what it learns from its user (adaptation), and between one suggestion and the next (next).
+kind of log probabilities (rows), by the time to the first token on request (requests) and while somebody types
+(typing), to what it learns from its user (adaptation), and between one suggestion and the next (next).
 """
 
 import argparse
@@ -19,7 +19,7 @@ from bench.oracle.asked import Judged, Outcome, by_latency, by_wisdom, next_sugg
 from bench.oracle.rows import SINGLE, Row, rows, sources
 from bench.oracle.server import Options
 from bench.oracle.truth import Wisdom
-from bench.oracle.typing import EDITORS, Typed, tasks, typed_by
+from bench.oracle.typist import EDITORS, Typed, tasks, typed_by
 
 __all__ = ["PARTS", "main", "measured"]
 
