@@ -17,6 +17,10 @@ def test_the_ideal_is_enter_and_one_key_for_each_line():
     assert len(keys("\n    total = 0")) - ideal("\n    total = 0") == 2
 
 
+def test_comments_do_not_count():
+    assert ideal('\n    # Why.\n    """What."""') == 0
+
+
 def test_new_lines_are_typed_at_the_end_of_the_line_above():
     assert hunks("a\nd\n", "a\nb\nc\nd\n") == ("a\nd\n", (Hunk(1, "\nb\nc"),))
 
