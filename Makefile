@@ -20,7 +20,7 @@ help:
 	@echo "make vscode  build and check the VS Code extension; Node comes along"
 	@echo "make check   lint and formatting only"
 	@echo "make fix     format, and repair what the linter can"
-	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in two minutes"
+	@echo "make bench   measure everything into docs/benchmarks; QUICK=--quick in four minutes"
 	@echo "make clean   remove the environment and caches"
 
 $(BASE): pyproject.toml

@@ -3,8 +3,8 @@
     python -m bench.oracle [--quick] [--unseen] [rows] [requests] [typing] [adaptation] [next]
 
 The model is a server that knows the right answer. Whatever the user does not get is lost by the language server: by
-kind of log probabilities (rows), by the time to the first token on request (requests) and while typing (typing),
-to what it learns from its user (adaptation), and between one suggestion and the next (next).
+kind of log probabilities (rows), by the time to the first token on request (requests) and while somebody types
+(typing), to what it learns from its user (adaptation), and between one suggestion and the next (next).
 """
 
 import argparse
@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
 from bench.harness.measures import machine, percentile
+from bench.oracle.adaptation import adapted, comes_back
 from bench.oracle.asked import Judged, Outcome, by_latency, by_wisdom, next_suggestions
 from bench.oracle.rows import SINGLE, Row, rows, sources
 from bench.oracle.server import Options
 from bench.oracle.truth import Wisdom
-from bench.oracle.typing import EDITORS, Typed, tasks, typed_by
+from bench.oracle.typist import EDITORS, Typed, tasks, typed_by
 
 __all__ = ["PARTS", "main", "measured"]
 
@@ -29,6 +30,8 @@ WISDOMS: tuple[Wisdom, ...] = get_args(Wisdom)
 LATENCIES = (150, 250, 400, 700, 2000)
 TYPING_LATENCIES = (0, 150, 400, 1000)
 HALF_RIGHT_MS = 150
+KEPT = (0.3, 0.05)
+SUGGESTIONS, LAST_SUGGESTIONS = 300, 100
 ROWS_ON_REQUEST = 48
 SESSION_KEYS, QUICK_KEYS = 220, 20
 WAYS = ("typing", "request")
@@ -115,6 +118,25 @@ def described(typed: Typed) -> str:
     )
 
 
+async def adaptation_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
+    lines = [row for row in cut if row.kind in SINGLE and len(row.middle) > 8]
+    chosen = some(lines, len(lines))
+    count, last = (24, 12) if quick else (SUGGESTIONS, LAST_SUGGESTIONS)
+    found: Figures = {}
+    print(f"\nof the last {last} of {count} suggestions: shown; of those that the user keeps, shown; of the others")
+    for wisdom in ("absent", "constant") if quick else ("absent", "constant", "overlapping", "sure"):
+        told: Figures = {}
+        for share in KEPT:
+            end = await adapted(chosen, texts, wisdom, share, count, last)
+            told[f"{share:.0%}"] = {"asked": end.asked, "right": end.right, "shown": end.shown, "kept": end.kept}
+            of_right = f"{end.kept} of {end.right} right, {end.shown - end.kept} of {end.asked - end.right} wrong"
+            print(f"{wisdom:12} keeps {share:4.0%}: {end.shown / end.asked:4.0%} shown, {of_right}")
+        told["back"] = await comes_back(chosen, texts, wisdom)
+        print(f"{wisdom:12} ten ignored, three accepted by hand, then {told['back']} of ten right ones shown")
+        found[wisdom] = told
+    return found
+
+
 async def next_part(cut: Sequence[Row], texts: Sequence[str], quick: bool) -> Figures:
     chosen = [row for row in cut if row.kind in ("empty body", "below first statement", "below docstring")]
     times = sorted(await next_suggestions(chosen[:6] if quick else chosen, texts, 150))
@@ -177,4 +199,10 @@ def cells(held: Sequence[Judged], way: str) -> str:
     return "".join(f"{share:7.0%}" for share in (told["shown"], told["begun"], told["whole"], wrong))
 
 
-PARTS = {"rows": rows_part, "requests": requests_part, "typing": typing_part, "next": next_part}
+PARTS = {
+    "rows": rows_part,
+    "requests": requests_part,
+    "typing": typing_part,
+    "adaptation": adaptation_part,
+    "next": next_part,
+}

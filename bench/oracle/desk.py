@@ -132,13 +132,9 @@ async def desk(oracle: OracleServer, **settings: str) -> AsyncIterator[Desk]:
     with TemporaryDirectory() as folder:
         home, root = Path(folder).resolve(), Path(folder).resolve() / "project"
         (root / ".git").mkdir(parents=True)
-        places = {"HOME": home, "XDG_DATA_HOME": home / "data", "XDG_CACHE_HOME": home / "cache"}
-        environment = {
-            **isolated(home),
-            **{name: str(path) for name, path in places.items()},
-            "MERCURY_LOG_LEVEL": "error",
-            **settings,
-        }
+        own = {"HOME": home, "XDG_DATA_HOME": home / "data", "XDG_CACHE_HOME": home / "cache"}
+        environment = isolated(home) | {name: str(path) for name, path in own.items()}
+        environment |= {"MERCURY_LOG_LEVEL": "error", **settings}
         del environment["MERCURY_ENGINE_MODEL"]
         await mercury(environment, "model", "add", oracle.address, "--name", NAME, "--yes")
         environment["MERCURY_ENGINE_MODEL"] = NAME

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -48,11 +49,13 @@ class Gap(Struct, frozen=True):
 
 
 class Parsed(Struct, frozen=True):
-    """A source with its nodes in order; offsets are those of characters, since the files are ASCII."""
+    """A source with its nodes in order, and those of comments and strings; offsets are those of characters, since the
+    files are ASCII."""
 
     text: str
     language: languages.Language
     nodes: tuple[Node, ...]
+    quiet: tuple[tuple[int, int], ...]
 
     def line_start(self, at: int) -> int:
         return self.text.rfind("\n", 0, at) + 1
@@ -219,16 +222,18 @@ def cut(file: Source, kind: str, seed: int = 0) -> list[Row]:
 def is_fair(file: Parsed, gap: Gap) -> bool:
     """Not a word of comments and strings, and not half of the file."""
     middle = file.text[gap.start : gap.end]
-    quiet = (*file.language.comments, *file.language.strings)
-    within = any(node.type in quiet and node.start_byte < gap.start < node.end_byte for node in file.nodes)
+    within = any(start < gap.start < end for start, end in file.quiet)
     return not within and len(middle.strip()) > 2 and middle.count("\n") < MOST_LINES
 
 
+@cache
 def parse(file: Source) -> Parsed:
     language = languages.find(file.language, file.name)
     assert language is not None, file.name
     tree = languages.parser(language).parse(file.text.encode())
-    return Parsed(file.text, language, tuple(below(tree.root_node)))
+    nodes, quiet = tuple(below(tree.root_node)), (*language.comments, *language.strings)
+    held = tuple((node.start_byte, node.end_byte) for node in nodes if node.type in quiet)
+    return Parsed(file.text, language, nodes, held)
 
 
 def below(node: Node) -> Iterator[Node]:

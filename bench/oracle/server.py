@@ -112,12 +112,12 @@ class OracleServer:
         self.asked: list[tuple[str, str]] = []
         """The gaps of the last requests, for tests."""
         self._slots = asyncio.Semaphore(self.options.slots)
-        self._connections: set[asyncio.Task] = set()
+        self._connections: dict[asyncio.Task, asyncio.StreamWriter] = {}
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None, "a connection is served by a task"
-        self._connections.add(task)
+        self._connections[task] = writer
         try:
             while (request := await received(reader)) is not None:
                 if not await self._serve(request, reader, writer):
@@ -125,13 +125,13 @@ class OracleServer:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client has gone
         finally:
-            self._connections.discard(task)
+            del self._connections[task]
             writer.close()
 
     async def close(self) -> None:
-        for task in self._connections:
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        for writer in self._connections.values():
+            writer.transport.abort()
+        await asyncio.gather(*self._connections)
 
     async def _serve(self, request: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the client is still there."""

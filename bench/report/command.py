@@ -38,7 +38,7 @@ CROWD = tuple(str(SESSIONS / f"{name}.jsonl") for name in ("neovim-lua", "mercur
 
 TAIL = 400
 
-PATIENCE_SECONDS = 1200
+PATIENCE_SECONDS = 2400
 
 MODEL = {"local": SHIPPED}
 """Names of an engine that differ between `bench.quality` and the replay."""
@@ -64,7 +64,7 @@ class Measurement(Struct, frozen=True):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="less of everything, in two minutes, into build/")
+    parser.add_argument("--quick", action="store_true", help="less of everything, in four minutes, into build/")
     parser.add_argument("--engine", default="local")
     parser.add_argument("--fim", type=Path, nargs="+", default=[SETS / "fim.jsonl"], metavar="FILE")
     parser.add_argument("--next-edit", type=Path, nargs="+", default=[SETS / "next_edit.jsonl"], metavar="FILE")
@@ -105,6 +105,7 @@ def runs(given: argparse.Namespace) -> Iterator[Measurement]:
     yield Measurement("load", ("-m", "bench.load", *crowds, *model))
     shape = ("--preset", "bootstrap", "--rounds", "3") if quick else ("--plot", str(given.out))
     yield Measurement("decode", ("-m", "bench.decode", *shape))
+    yield Measurement("oracle", ("-m", "bench.oracle", *(("--quick",) if quick else ()), "rows", "typing"))
     peers = [*WITHOUT_MODEL, *(installed_peers() if model_folder(given.engine) else ())]
     asked = ("-m", "bench.quality", *engine, "--fim", *map(str, given.fim))
     yield Measurement("peers", (*asked, "--peers", ",".join(peers), "--limit", "4" if quick else "40"))

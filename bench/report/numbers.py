@@ -186,6 +186,19 @@ def peers(found: Figures) -> Iterator[Row]:
                 yield what, value, given["command"]
 
 
+def oracle(found: Figures) -> Iterator[Row]:
+    given = of(found, "oracle")
+    for kind, name in (("single", "one line"), ("several", "several lines")):
+        if part := given.get("rows", {}).get("absent", {}).get(kind):
+            typing = part["typing"]
+            what = f"a perfect model, {part['n']} gaps of {name}: shown while typing; the whole answer"
+            yield what, f"{typing['shown']:.0%}; {typing['whole']:.0%}", given["command"]
+    for editor, settings in given.get("typing", {}).items():
+        latencies = {name: part["share"] for name, part in settings.items() if "right" not in name}
+        what = f"a perfect model, {', '.join(latencies)} to its first token, {editor}: of the ideal keys saved"
+        yield what, ", ".join(f"{saved:.0%}" for saved in latencies.values()), given["command"]
+
+
 PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
     server,
     documents,
@@ -196,6 +209,7 @@ PARTS: Sequence[Callable[[Figures], Iterator[Row]]] = (
     completions,
     next_edits,
     peers,
+    oracle,
 )
 
 

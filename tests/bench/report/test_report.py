@@ -90,6 +90,21 @@ def test_a_crowd_is_told_beside_one_editor_alone():
     assert "| 8 editors: p90 relative to one editor; editors starved; requests lost | 2.4; 0; 0 |" in found
 
 
+PERFECT = {
+    "command": "python -m bench.oracle rows typing",
+    "rows": {"absent": {"single": {"n": 9, "typing": {"shown": 1.0, "whole": 0.5}}}},
+    "typing": {"VS Code": {"0 ms": {"share": 0.9}, "400 ms": {"share": 0.4}, "150 ms, 50% right": {"share": 0.2}}},
+}
+
+
+def test_a_perfect_model_is_told_by_rows_and_by_latency():
+    found = table({"oracle": PERFECT})
+    assert "| a perfect model, 9 gaps of one line: shown while typing; the whole answer | 100%; 50% |" in found
+    saved = "a perfect model, 0 ms, 400 ms to its first token, VS Code: of the ideal keys saved"
+    assert f"| {saved} | 90%, 40% | `python -m bench.oracle` |" in found
+    assert plots.perfect({"oracle": PERFECT}) == {"VS Code": [(0, 0.9), (400, 0.4)]}
+
+
 def test_plots_are_drawn_of_what_is_there_and_old_ones_go(tmp_path):
     (tmp_path / "memory.svg").write_text("of an earlier report")
     draw(FOUND, tmp_path)
@@ -137,7 +152,7 @@ def test_every_measurement_is_of_a_part_of_the_table_and_reads_what_is_committed
     given = argparse.Namespace(quick=quick, engine="fake", out=Path("out"), **sets)
     planned = list(runs(given))
     assert [run.name for run in planned] == [
-        *("server", "documents", "engine_call", "replay", "replay_busy", "load", "decode", "peers", "quality")
+        *("server", "documents", "engine_call", "replay", "replay_busy", "load", "decode", "oracle", "peers", "quality")
     ]
     named = [part for run in planned for part in run.arguments if part.endswith(".jsonl")]
     assert all(Path(name).exists() for name in named)

@@ -27,6 +27,7 @@ EDITORS = {"VS Code": CLIENTS["vscode"], "Neovim": CLIENTS["neovim-plugin"]}
 KEY = re.compile(r"(?:\n[ \t]*)+|.", re.DOTALL)
 """One key: the editor indents a new line, and blank lines are left by holding Enter."""
 
+PROSE = re.compile(r"\s*(?:#|--|//|\*|/\*|\"{3})")
 LONGEST_PAUSE_MS = 2000
 LAST_SECONDS = 0.1
 
@@ -76,8 +77,9 @@ def keys(text: str) -> list[str]:
 
 def ideal(text: str) -> int:
     """The keys that a perfect model without any delay saves somebody who presses Enter for each line and accepts the
-    rest of that line by one more key."""
-    return sum(max(len(line.strip()) - 1, 0) for line in text.split("\n"))
+    rest of that line by one more key. Comments are not suggested unless that is asked for, and do not count; who takes
+    several lines at once may save more."""
+    return sum(max(len(line.strip()) - 1, 0) for line in text.split("\n") if not PROSE.match(line))
 
 
 def hunks(first: str, last: str) -> tuple[str, tuple[Hunk, ...]]:
