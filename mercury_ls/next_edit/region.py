@@ -16,14 +16,15 @@ from mercury_ls.code.lexemes import line_break, minimal
 from mercury_ls.completion.context import window
 from mercury_ls.completion.polish import in_the_files_style, without_sentinels
 from mercury_ls.completion.suggest import Question
+from mercury_ls.completion.target import Silence
 from mercury_ls.next_edit.candidates import Candidate, distinct
-from mercury_ls.next_edit.model import is_welcome, place_of
+from mercury_ls.next_edit.model import place_of, unwelcome
 from mercury_ls.next_edit.question import NextQuestion
 
 __all__ = ["SURE_ENOUGH", "edits_of", "merged", "places", "request", "rewritten"]
 
 SURE_ENOUGH = 0.6
-"""A rule's edit as likely as this is not kept waiting for a model, which is hardly ever surer."""
+"""A rule's edit as likely as this does not wait for long for a model that may know more."""
 MOST_LINES = 64
 """Old and new ones together: a model that rewrites more of a file has lost its way."""
 MOST_REMOVED = 12
@@ -66,19 +67,30 @@ def diagnostic(snapshot: Snapshot, said: Said) -> Diagnostic:
 
 def rewritten(
     question: NextQuestion, snapshot: Snapshot, offset: int, filled: Filled, found: Sequence[Candidate]
-) -> list[Candidate]:
-    """The edits that the answer makes, which belong together; none if one of them is unwelcome, or was refused."""
-    if not filled.complete or without_sentinels(filled.text, snapshot.text) != filled.text:
-        return []
-    made = edits_of(snapshot, window(snapshot, offset, question.budget.characters), filled.text, question.offset)
+) -> list[Candidate] | Silence:
+    """The edits that the answer makes, which belong together; or why it makes none, or none that may be shown."""
+    start, end = asked = window(snapshot, offset, question.budget.characters)
+    if not filled.complete:
+        return Silence("the model's answer was cut off")
+    if without_sentinels(filled.text, snapshot.text) != filled.text:
+        return discarded("it contains special tokens")
+    made = edits_of(snapshot, asked, filled.text, question.offset)
+    if not made:
+        same = unified(filled.text).split() == unified(snapshot.text[start:end]).split()
+        return Silence("the model changes nothing here") if same else discarded("it rewrites or removes too much")
     if not question.invoked and any((snapshot.uri, *widened(snapshot.text, e)) in question.refused for e in made):
-        return []
+        return discarded("it was rejected before")
     features, chance = {"model": filled.p_accept}, question.correction(filled.p_accept)
     written = [
         Candidate(snapshot.uri, each.start, each.end, each.text, "region", None, features, chance, bound=True)
         for each in made
     ]
-    return written if is_welcome(question, written, found) else []
+    reason = unwelcome(question, written, found)
+    return discarded(reason) if reason else written
+
+
+def discarded(reason: str) -> Silence:
+    return Silence(f"the model's edit was discarded: {reason}")
 
 
 def edits_of(snapshot: Snapshot, region: tuple[int, int], text: str, cursor: int) -> list[TextEdit]:
@@ -147,27 +159,37 @@ def moved(edit: TextEdit, by: int) -> TextEdit:
 
 
 def merged(question: NextQuestion, found: Sequence[Candidate], written: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says, and
-    so is an edit of the model that does a rule's and more."""
-    known = {place_of(each): each for each in found}
-    own = []
-    for edit in written:
-        text = question.files[edit.uri].text
-        parts = [each for each in found if each.uri == edit.uri and each.text is not None and is_part(text, each, edit)]
-        likeliest = max((each.p_edit for each in parts), default=0.0)
-        whole = [each for each in parts if same_result(text, edit_of(each), edit_of(edit))]
-        for each in whole:
-            chances = either(each.p_edit, edit.p_edit), either(each.p_due, edit.p_edit)
-            known[place_of(each)] = replace(each, p_edit=chances[0], p_due=chances[1])
-        if not whole:
-            own.append(replace(edit, p_edit=either(edit.p_edit, likeliest)))
-    return list(distinct([*known.values(), *own]))
+    """The candidates of the rules, and the model's. Where both make the same edit, it is likelier than either says. If
+    the model does a rule's edit and more, all that it does comes instead, and is likelier too."""
+    parts = [[each for each in found if is_part(question, each, edit)] for edit in written]
+    whole = [
+        [each for each in some if is_same(question, each, edit)] for some, edit in zip(parts, written, strict=True)
+    ]
+    if all(whole):
+        agreed = [(each, edit) for some, edit in zip(whole, written, strict=True) for each in some]
+        likelier = {place_of(each): both(each, edit) for each, edit in agreed}
+        return list(distinct([likelier.get(place_of(each), each) for each in found]))
+    replaced = {place_of(each): each.p_edit for some in parts for each in some}
+    likeliest = max(replaced.values(), default=0.0)
+    own = [replace(edit, p_edit=either(edit.p_edit, likeliest)) for edit in written]
+    return list(distinct([*(each for each in found if place_of(each) not in replaced), *own]))
 
 
-def is_part(text: str, part: Candidate, whole: Candidate) -> bool:
+def both(ruled: Candidate, written: Candidate) -> Candidate:
+    return replace(ruled, p_edit=either(ruled.p_edit, written.p_edit), p_due=either(ruled.p_due, written.p_edit))
+
+
+def is_same(question: NextQuestion, one: Candidate, other: Candidate) -> bool:
+    return same_result(question.files[other.uri].text, edit_of(one), edit_of(other))
+
+
+def is_part(question: NextQuestion, part: Candidate, whole: Candidate) -> bool:
     """Whether making one edit is making the other, or a step towards it."""
-    if same_result(text, edit_of(part), edit_of(whole)):
+    if part.uri != whole.uri or part.text is None:
+        return False
+    if is_same(question, part, whole):
         return True
+    text = question.files[whole.uri].text
     if not whole.start <= part.start <= part.end <= whole.end:
         return False
     old = text[whole.start : whole.end]
