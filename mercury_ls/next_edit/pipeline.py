@@ -97,7 +97,7 @@ async def rewritten_by(
     """The answer with what a next-edit model rewrites around the cursor, and if that is nothing, elsewhere. What is
     certain does not wait for it."""
     bar, by_rule = ranking.load().bar, answer
-    if not question.is_for_a_rewriter or any(each.certain for each in group(question, found, bar)):
+    if any(each.certain for each in group(question, found, bar)):
         return
     deadline = Deadline(question.deadline_ms)
     is_sure = answer.offer is not None and answer.offer.p_accept >= region.SURE_ENOUGH

@@ -242,7 +242,8 @@ class RemoteEngine:
                     if (filled := attempt.show(heard)) is not None:
                         latest = Draft(latest.step + 1, (filled,), sent=attempt.sent)
                 if self._clock() >= due and not latest.step and (attempt.rewrites or not (data or heard.text)):
-                    self._slowness = slowness(began, first, self._clock(), len(heard.text))
+                    if self._late < PATIENCE:  # what is told stays the same until it is over
+                        self._slowness = slowness(began, first, self._clock(), len(heard.text))
                     latest = self._when_due(attempt, heard, latest)
                 yield latest
             self._health.worked()
